@@ -1,0 +1,3 @@
+//! The command line of the `ReplicaSet` controller.
+
+fn main() {}

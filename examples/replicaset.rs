@@ -1,0 +1,3 @@
+//! A ReplicaSet controller and an API server in one process.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Expectations of a controller.

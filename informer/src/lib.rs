@@ -1,0 +1,1 @@
+//! Informers for Kubernetes controllers.

@@ -1,0 +1,1 @@
+//! What whole clusters are put through.

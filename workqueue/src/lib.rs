@@ -1,0 +1,1 @@
+//! A de-duplicating async work queue.
