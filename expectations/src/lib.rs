@@ -1,1 +1,57 @@
-//! Expectations of a controller.
+//! What a controller has written and its cache has yet to show.
+//!
+//! A controller decides from a cache, and the cache is late: right after three pods were created it
+//! still shows none of them, and a controller that looked again would create three more. So it notes
+//! what it is about to write, and does nothing for that key until the cache has shown it.
+//!
+//! ```text
+//!  reconcile ── satisfied? ──▶ no: wait, the event that lowers the entry asks again
+//!      │ yes
+//!      ▼
+//!  expect_creations(3) ──▶ guard ── start ─▶ token ──▶ POST ─┬─ sent: the cache will show it
+//!                            │                               ├─ refused: it never will; lowered
+//!      never started: lowered when the guard is dropped      └─ dropped: unknown; still expected
+//!
+//!  informer ── Added ──▶ creation_observed ──▶ lowered ──▶ key is queued ──▶ reconcile
+//! ```
+//!
+//! # Examples
+//!
+//! ```
+//! use homeostat_expectations::UidTrackingExpectations;
+//!
+//! let expectations = UidTrackingExpectations::<&str, &str>::default();
+//! let (key, owner) = ("default/web", "uid-1");
+//! assert!(expectations.satisfied(&key, &owner));
+//!
+//! // Two pods are missing. The first request is sent, the second one refused.
+//! let expected = expectations.expect_creations(&key, &owner, 2);
+//! expected.start().sent();
+//! expected.start().refused();
+//! drop(expected);
+//! assert!(!expectations.satisfied(&key, &owner), "the first pod is not in the cache yet");
+//!
+//! expectations.creation_observed(&key, &owner);
+//! assert!(expectations.satisfied(&key, &owner));
+//! ```
+//!
+//! # What differs from Kubernetes' own expectations
+//!
+//! * Lowering after a failed request is the tokens' work, and a request whose outcome is unknown is
+//!   told apart from one that was refused. Upstream lowers by hand, after any error.
+//! * An entry belongs to one owner uid. The entry of a deleted and recreated owner neither holds up
+//!   its successor nor is lowered by the predecessor's events.
+//! * A guard lowers only the entry that it made, not one that has replaced it since.
+//! * Deletions are known by pod uid, where upstream (in spite of the name) has `namespace/name`: a
+//!   pod that was recreated under the same name is another pod.
+//! * Counts end at zero, where upstream's go below. Nothing can tell the difference: an entry is only
+//!   ever lowered, and the next one starts anew.
+//! * One lock guards counts and uids together, so that no reader sees one changed without the other.
+
+mod guard;
+mod pending;
+mod uid_tracking;
+
+pub use crate::guard::{CreationToken, DeletionToken, ExpectedCreations, ExpectedDeletions};
+pub use crate::pending::Outstanding;
+pub use crate::uid_tracking::UidTrackingExpectations;

@@ -1,0 +1,212 @@
+//! What is to be queued later: each item once, at the earliest time that was asked. Pure.
+//!
+//! A binary heap whose entries know their slot, and slots that know their place in the heap: an item
+//! that moves to an earlier time or goes moves or goes in the heap, too, so that the heap is never
+//! larger than the number of items. (A heap that forgets lazily is a little faster to insert into, but
+//! a key that is delayed again and again grows it.)
+
+use std::time::Duration;
+
+use hashbrown::HashTable;
+use tokio::time::Instant;
+
+/// Longer than any process lives, and far from where adding to an [`Instant`] panics (tokio's timer
+/// adds up to a millisecond itself).
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// When a delay that starts `now` is over; any `Duration` is fine.
+pub(crate) fn deadline_after(now: Instant, delay: Duration) -> Instant {
+    now.checked_add(delay.min(CENTURY)).unwrap_or(now)
+}
+
+/// What became of an item that was delayed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Delayed<T> {
+    /// It is new or moved to an earlier time, and nothing is due before it.
+    Next(Option<T>),
+    /// Something else is due before it, or it was waiting for an earlier time already.
+    Later(Option<T>),
+}
+
+/// Items and the time at which each is due; of several times for one item the earliest counts.
+pub(crate) struct Delays<T> {
+    /// Item → slot, for every slot in use.
+    index: HashTable<u32>,
+    /// Slots by number; `None` is vacant.
+    slots: Vec<Option<Slot<T>>>,
+    /// The vacant slots, each once.
+    vacant: Vec<u32>,
+    /// A binary min-heap with one entry for each slot in use.
+    heap: Vec<Entry>,
+    /// Orders entries that are due at the same time: first come, first served.
+    arrivals: u64,
+}
+
+struct Slot<T> {
+    item: T,
+    hash: u64,
+    /// Where in the heap this slot's entry is.
+    place: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    due: Instant,
+    arrival: u64,
+    slot: u32,
+}
+
+// === impl Delays ===
+
+impl<T> Delays<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            index: HashTable::new(),
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            heap: Vec::new(),
+            arrivals: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    /// When the first item is due.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.heap.first().map(|entry| entry.due)
+    }
+
+    /// Takes out the first item if it is due, with its hash.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(u64, T)> {
+        if self.next_deadline()? > now {
+            return None;
+        }
+        Some(self.remove_at(0))
+    }
+
+    /// Takes out all items, the first due first.
+    pub(crate) fn take_all(&mut self) -> Vec<T> {
+        let mut items = Vec::with_capacity(self.len());
+        while !self.is_empty() {
+            items.push(self.remove_at(0).1);
+        }
+        items
+    }
+
+    /// Takes out the entry at this place of the heap.
+    fn remove_at(&mut self, place: usize) -> (u64, T) {
+        let removed = self.heap.swap_remove(place);
+        if place < self.heap.len() {
+            // What was last is now here: it belongs further down, or further up.
+            let place = self.sift_up(place);
+            self.sift_down(place);
+        }
+        let slot = self.slots[removed.slot as usize].take().expect("the heap names slots in use");
+        if let Ok(entry) = self.index.find_entry(slot.hash, |&other| other == removed.slot) {
+            entry.remove();
+        }
+        self.vacant.push(removed.slot);
+        (slot.hash, slot.item)
+    }
+
+    /// Moves an entry up to its place and returns that.
+    fn sift_up(&mut self, mut place: usize) -> usize {
+        while place > 0 {
+            let parent = (place - 1) / 2;
+            if self.heap[parent] <= self.heap[place] {
+                break;
+            }
+            self.heap.swap(parent, place);
+            self.note_place(place);
+            place = parent;
+        }
+        self.note_place(place);
+        place
+    }
+
+    /// Moves an entry down to its place.
+    fn sift_down(&mut self, mut place: usize) {
+        loop {
+            let left = 2 * place + 1;
+            let children = left..self.heap.len().min(left + 2);
+            let Some(least) = children.min_by_key(|&child| self.heap[child]) else { break };
+            if self.heap[place] <= self.heap[least] {
+                break;
+            }
+            self.heap.swap(place, least);
+            self.note_place(place);
+            place = least;
+        }
+        self.note_place(place);
+    }
+
+    fn note_place(&mut self, place: usize) {
+        let number = self.heap[place].slot as usize;
+        self.slots[number].as_mut().expect("the heap names slots in use").place = place;
+    }
+
+    /// Occupies a vacant slot.
+    fn occupy(&mut self, slot: Slot<T>) -> u32 {
+        if let Some(number) = self.vacant.pop() {
+            self.slots[number as usize] = Some(slot);
+            return number;
+        }
+        let number = u32::try_from(self.slots.len()).expect("memory ends before 2^32 items");
+        self.slots.push(Some(slot));
+        number
+    }
+}
+
+impl<T: Eq> Delays<T> {
+    /// Delays the item until `due`, unless it is waiting for an earlier time already.
+    ///
+    /// A merged item comes back, so that it can be dropped outside of a lock.
+    pub(crate) fn insert(&mut self, hash: u64, item: T, due: Instant) -> Delayed<T> {
+        let (place, merged) = match self.find(hash, &item) {
+            Some(place) if self.heap[place].due <= due => return Delayed::Later(Some(item)),
+            Some(place) => {
+                self.heap[place].due = due;
+                (place, Some(item))
+            }
+            None => {
+                let place = self.heap.len();
+                let number = self.occupy(Slot { item, hash, place });
+                self.heap.push(Entry { due, arrival: self.arrivals, slot: number });
+                self.arrivals += 1;
+                let slots = &self.slots;
+                self.index.insert_unique(hash, number, |&other| {
+                    slots[other as usize].as_ref().map_or(0, |slot| slot.hash)
+                });
+                (place, None)
+            }
+        };
+        if self.sift_up(place) == 0 { Delayed::Next(merged) } else { Delayed::Later(merged) }
+    }
+
+    /// Takes out an item that is wanted now, or not at all.
+    pub(crate) fn remove(&mut self, hash: u64, item: &T) -> Option<T> {
+        // Most queues delay nothing most of the time.
+        if self.is_empty() {
+            return None;
+        }
+        let place = self.find(hash, item)?;
+        Some(self.remove_at(place).1)
+    }
+
+    /// Where in the heap the item is.
+    fn find(&self, hash: u64, item: &T) -> Option<usize> {
+        let slot = |number: u32| self.slots[number as usize].as_ref();
+        let found =
+            self.index.find(hash, |&number| slot(number).is_some_and(|slot| slot.item == *item));
+        found.and_then(|&number| slot(number)).map(|slot| slot.place)
+    }
+}
+
+#[cfg(test)]
+mod tests;

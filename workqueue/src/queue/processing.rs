@@ -1,0 +1,58 @@
+//! The guard that a worker holds.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::state::Held;
+
+use super::shared::Shared;
+
+/// An item that this worker, and no other, may work on until it is [`done`](Self::done).
+///
+/// Dropped without `done` (a panic, a future that was cancelled) the item is given back *and* queued
+/// again, also after [`Queue::shut_down`](crate::Queue::shut_down): nobody has finished it.
+/// Only one that [`Queue::drain`](crate::Queue::drain) has handed back is not queued again.
+///
+/// This keeps its queue alive.
+#[must_use = "dropped at once, the item is queued again"]
+pub struct Processing<T> {
+    shared: Arc<Shared<T>>,
+    held: Held,
+    item: T,
+    finished: bool,
+}
+
+// === impl Processing ===
+
+impl<T> Processing<T> {
+    pub(super) fn new(shared: &Arc<Shared<T>>, held: Held, item: T) -> Self {
+        Self { shared: Arc::clone(shared), held, item, finished: false }
+    }
+
+    /// Finishes the item. If it was added in the meantime, it is queued again now.
+    pub fn done(mut self) {
+        self.finished = true;
+    }
+}
+
+impl<T> Drop for Processing<T> {
+    fn drop(&mut self) {
+        // Nothing here needs a runtime: it may have ended already.
+        self.shared.release(self.held, self.finished);
+    }
+}
+
+impl<T> Deref for Processing<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.item
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Processing<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Processing").field(&self.item).finish()
+    }
+}

@@ -1,0 +1,202 @@
+//! What all handles of a queue share, and every step that changes it: one lock, then wake-ups.
+//!
+//! Each step locks once, changes the pure parts, and carries what it has to wake or to drop out of the
+//! lock. Under the lock run only `Hash`, `Eq` and `Clone` of the item; no waker, no limiter, no `Drop`.
+
+use std::hash::{BuildHasher as _, Hash};
+use std::sync::Arc;
+use std::task::Waker;
+
+use foldhash::fast::RandomState;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::delays::{Delayed, Delays};
+use crate::rate_limiter::RateLimiter;
+use crate::state::{Added, Held, Released, State};
+use crate::sync::Mutex;
+
+use super::drain::Undone;
+use super::processing::Processing;
+use super::timer::Timer;
+use super::waiters::Waiters;
+
+pub(super) struct Shared<T> {
+    pub(super) name: Arc<str>,
+    pub(super) core: Mutex<Core<T>>,
+    /// Under a lock of its own, because it is the user's code. Never locked together with `core`.
+    pub(super) limiter: Mutex<Box<dyn RateLimiter<T>>>,
+    /// Tells the timer that the next deadline has changed. Not in `core`: the timer holds it, too.
+    timer_wake: Arc<Notify>,
+    hasher: RandomState,
+}
+
+pub(super) struct Core<T> {
+    pub(super) state: State<T>,
+    pub(super) delays: Delays<T>,
+    /// Workers that wait for an item. If an item is queued while somebody is in this line, then at
+    /// least one who was taken out of it has not looked yet.
+    pub(super) workers: Waiters,
+    /// Drains that wait until nothing is queued and nothing is held.
+    pub(super) drains: Waiters,
+    /// Set once, never reset: nothing is added any more, and no delay ends.
+    pub(super) shutting_down: bool,
+    /// The task that ends delays, from the first delay on.
+    timer: Option<Timer>,
+}
+
+/// What the timer does next.
+pub(super) enum Next {
+    /// More is due already.
+    Now,
+    /// Sleep until then, or until it is woken.
+    At(Instant),
+    /// Sleep until it is woken.
+    Never,
+    /// The queue is shut down: no delay ends any more.
+    End,
+}
+
+/// How many delayed items are queued under one lock, so that workers get in between.
+const DUE_AT_ONCE: usize = 128;
+
+// === impl Shared ===
+
+impl<T> Shared<T> {
+    pub(super) fn new(name: Arc<str>, limiter: Box<dyn RateLimiter<T>>) -> Self {
+        let core = Core {
+            state: State::new(),
+            delays: Delays::new(),
+            workers: Waiters::new(),
+            drains: Waiters::new(),
+            shutting_down: false,
+            timer: None,
+        };
+        Self {
+            name,
+            core: Mutex::new(core),
+            limiter: Mutex::new(limiter),
+            timer_wake: Arc::new(Notify::new()),
+            hasher: RandomState::default(),
+        }
+    }
+
+    /// A worker returns its item; `finished` says whether it called `done`.
+    pub(super) fn release(&self, held: Held, finished: bool) {
+        let mut core = self.core.lock();
+        let released = if finished { core.state.done(held) } else { core.state.give_back(held) };
+        let worker = match released {
+            Released::Requeued => core.workers.next(),
+            Released::Gone(_) => None,
+        };
+        let drains = if core.state.is_idle() { core.drains.all() } else { Vec::new() };
+        drop(core);
+        wake(worker.into_iter().chain(drains));
+    }
+
+    pub(super) fn shut_down(&self) {
+        let mut core = self.core.lock();
+        core.shutting_down = true;
+        let workers = core.workers.all();
+        drop(core);
+        wake(workers);
+        self.timer_wake.notify_one();
+    }
+}
+
+impl<T: Clone> Shared<T> {
+    pub(super) fn take(shared: &Arc<Self>) -> Option<Processing<T>> {
+        let taken = shared.core.lock().state.take();
+        taken.map(|(held, item)| Processing::new(shared, held, item))
+    }
+
+    /// Takes out everything; what is held stays with its worker, but is not queued again.
+    pub(super) fn hand_back(&self) -> Undone<T> {
+        let mut core = self.core.lock();
+        Undone {
+            held: core.state.hand_back_held(),
+            queued: core.state.take_queued(),
+            delayed: core.delays.take_all(),
+        }
+    }
+}
+
+impl<T: Eq + Hash> Shared<T> {
+    pub(super) fn add(&self, item: T) {
+        let hash = self.hasher.hash_one(&item);
+        let mut core = self.core.lock();
+        if core.shutting_down {
+            return;
+        }
+        let delayed = core.delays.remove(hash, &item);
+        let (worker, merged) = core.enqueue(hash, item);
+        drop(core);
+        wake(worker);
+        drop((delayed, merged));
+    }
+
+    /// Queues what is due, up to a bound, and tells when to look again.
+    pub(super) fn release_due(&self, now: Instant) -> Next {
+        let mut core = self.core.lock();
+        if core.shutting_down {
+            return Next::End;
+        }
+        let mut workers = Vec::new();
+        let mut merged = Vec::new();
+        for _ in 0..DUE_AT_ONCE {
+            let Some((hash, item)) = core.delays.take_due(now) else { break };
+            let (worker, known) = core.enqueue(hash, item);
+            workers.extend(worker);
+            merged.extend(known);
+        }
+        let next = match core.delays.next_deadline() {
+            Some(due) if due <= now => Next::Now,
+            Some(due) => Next::At(due),
+            None => Next::Never,
+        };
+        drop(core);
+        wake(workers);
+        next
+    }
+}
+
+impl<T: Eq + Hash + Send + Sync + 'static> Shared<T> {
+    /// Delays the item until `due`; starts the timer if it does not run.
+    #[track_caller]
+    pub(super) fn delay(shared: &Arc<Self>, item: T, due: Instant) {
+        let hash = shared.hasher.hash_one(&item);
+        let mut core = shared.core.lock();
+        if core.shutting_down {
+            return;
+        }
+        // First, because it panics outside of a runtime. It ends with its runtime, and starts again on
+        // the next one.
+        if !core.timer.as_ref().is_some_and(Timer::is_running) {
+            core.timer = Some(Timer::start(Arc::downgrade(shared), Arc::clone(&shared.timer_wake)));
+        }
+        let delayed = core.delays.insert(hash, item, due);
+        drop(core);
+        if let Delayed::Next(_) = delayed {
+            shared.timer_wake.notify_one();
+        }
+    }
+}
+
+// === impl Core ===
+
+impl<T: Eq> Core<T> {
+    /// Queues an item; returns whom to wake and what to drop.
+    fn enqueue(&mut self, hash: u64, item: T) -> (Option<Waker>, Option<T>) {
+        match self.state.add(hash, item) {
+            Added::Queued => (self.workers.next(), None),
+            Added::Merged(item) => (None, Some(item)),
+        }
+    }
+}
+
+/// Wakes them, outside of the lock: a waker is somebody else's code.
+fn wake(wakers: impl IntoIterator<Item = Waker>) {
+    for waker in wakers {
+        waker.wake();
+    }
+}

@@ -1,0 +1,230 @@
+//! Which item is where: queued, held, or held and wanted again. Pure: no lock, no clock, no waker.
+//!
+//! An item lives in one slot from its first `add` until it is done, and is hashed once for that whole
+//! cycle: the ring of queued items and the guards that workers hold name the slot, not the item. The
+//! caller computes the hash, so that this can happen outside of its lock.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use hashbrown::HashTable;
+
+/// Names the slot of an item that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held(u32);
+
+/// What became of an item that was added.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Added<T> {
+    /// It can be taken now: one worker is worth waking.
+    Queued,
+    /// It was known already; the item is returned so that it can be dropped outside of a lock.
+    Merged(T),
+}
+
+/// What became of an item that its worker returned.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Released<T> {
+    /// It can be taken again: one worker is worth waking.
+    Requeued,
+    /// It is gone; the item is returned so that it can be dropped outside of a lock.
+    Gone(T),
+}
+
+/// The queue itself: every item at most once queued and at most once held, never both.
+pub(crate) struct State<T> {
+    /// Item → slot, for every slot in use. Never names a vacant slot.
+    index: HashTable<u32>,
+    /// Slots by number. A slot keeps its number as long as it is in use.
+    slots: Vec<Slot<T>>,
+    /// The vacant slots, each once.
+    vacant: Vec<u32>,
+    /// The slots in phase `Queued`, each once, in the order in which they are handed out.
+    ring: VecDeque<u32>,
+    /// How many slots are held: `Processing`, `Dirty` or `HandedBack`.
+    held: usize,
+}
+
+struct Slot<T> {
+    hash: u64,
+    phase: Phase<T>,
+}
+
+enum Phase<T> {
+    /// In `vacant`. Left by `add`.
+    Vacant,
+    /// In the ring. Left by `take` (→ `Processing`) and `hand_back` (→ `Vacant`).
+    Queued(T),
+    /// A worker holds it. Left by `add` (→ `Dirty`), `done` (→ `Vacant`), `give_back` (→ `Queued`)
+    /// and `hand_back` (→ `HandedBack`).
+    Processing(T),
+    /// A worker holds it and it was added since. Left by `done` and `give_back` (→ `Queued`) and
+    /// `hand_back` (→ `HandedBack`).
+    Dirty(T),
+    /// A worker holds it, but a drain gave up on it. Left by `done` and `give_back` (→ `Vacant`).
+    HandedBack(T),
+}
+
+// === impl Phase ===
+
+impl<T> Phase<T> {
+    fn item(&self) -> Option<&T> {
+        match self {
+            Self::Vacant => None,
+            Self::Queued(item)
+            | Self::Processing(item)
+            | Self::Dirty(item)
+            | Self::HandedBack(item) => Some(item),
+        }
+    }
+}
+
+// === impl State ===
+
+impl<T> State<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            index: HashTable::new(),
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            ring: VecDeque::new(),
+            held: 0,
+        }
+    }
+
+    /// How many items wait to be taken.
+    pub(crate) fn queued(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// How many items were taken and not yet returned.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Whether nothing waits and nothing is held.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ring.is_empty() && self.held == 0
+    }
+
+    /// The worker has finished: the item goes, or is queued again if it was added meanwhile.
+    pub(crate) fn done(&mut self, held: Held) -> Released<T> {
+        self.release(held, false)
+    }
+
+    /// The worker has not finished: the item is queued again, unless a drain has handed it back.
+    pub(crate) fn give_back(&mut self, held: Held) -> Released<T> {
+        self.release(held, true)
+    }
+
+    fn release(&mut self, Held(number): Held, again: bool) -> Released<T> {
+        self.held -= 1;
+        let slot = &mut self.slots[number as usize];
+        match mem::replace(&mut slot.phase, Phase::Vacant) {
+            Phase::Dirty(item) => self.enqueue(number, item),
+            Phase::Processing(item) if again => self.enqueue(number, item),
+            Phase::Processing(item) | Phase::HandedBack(item) => {
+                self.vacate(number);
+                Released::Gone(item)
+            }
+            Phase::Vacant | Phase::Queued(_) => unreachable!("a Held names a slot that is held"),
+        }
+    }
+
+    fn enqueue(&mut self, number: u32, item: T) -> Released<T> {
+        self.slots[number as usize].phase = Phase::Queued(item);
+        self.ring.push_back(number);
+        Released::Requeued
+    }
+
+    /// Forgets a slot whose item was moved out.
+    fn vacate(&mut self, number: u32) {
+        let hash = self.slots[number as usize].hash;
+        if let Ok(entry) = self.index.find_entry(hash, |&other| other == number) {
+            entry.remove();
+        }
+        self.vacant.push(number);
+    }
+
+    /// Takes out all that is queued, in order.
+    pub(crate) fn take_queued(&mut self) -> Vec<T> {
+        let mut items = Vec::with_capacity(self.ring.len());
+        while let Some(number) = self.ring.pop_front() {
+            let phase = mem::replace(&mut self.slots[number as usize].phase, Phase::Vacant);
+            let Phase::Queued(item) = phase else { unreachable!("the ring names queued slots") };
+            self.vacate(number);
+            items.push(item);
+        }
+        items
+    }
+}
+
+impl<T: Clone> State<T> {
+    /// Hands out the item that has waited longest.
+    pub(crate) fn take(&mut self) -> Option<(Held, T)> {
+        let &number = self.ring.front()?;
+        let slot = &mut self.slots[number as usize];
+        // Cloned before anything changes: a `Clone` that panics costs nothing but this call.
+        let copy = slot.phase.item().expect("the ring names queued slots").clone();
+        let phase = mem::replace(&mut slot.phase, Phase::Vacant);
+        let Phase::Queued(item) = phase else { unreachable!("the ring names queued slots") };
+        slot.phase = Phase::Processing(item);
+        self.ring.pop_front();
+        self.held += 1;
+        Some((Held(number), copy))
+    }
+
+    /// Copies what is held, by the order of slots, and gives up on it: it is not queued again.
+    ///
+    /// What an earlier call returned is not returned again.
+    pub(crate) fn hand_back_held(&mut self) -> Vec<T> {
+        let mut items = Vec::new();
+        for slot in &mut self.slots {
+            match mem::replace(&mut slot.phase, Phase::Vacant) {
+                Phase::Processing(item) | Phase::Dirty(item) => {
+                    items.push(item.clone());
+                    slot.phase = Phase::HandedBack(item);
+                }
+                other => slot.phase = other,
+            }
+        }
+        items
+    }
+}
+
+impl<T: Eq> State<T> {
+    /// Asks for the item to be handed out; `hash` is its hash, always by the same hasher.
+    pub(crate) fn add(&mut self, hash: u64, item: T) -> Added<T> {
+        let found = self.index.find(hash, |&number| {
+            self.slots[number as usize].phase.item().is_some_and(|known| *known == item)
+        });
+        let Some(&number) = found else {
+            self.insert(hash, item);
+            return Added::Queued;
+        };
+        let phase = &mut self.slots[number as usize].phase;
+        *phase = match mem::replace(phase, Phase::Vacant) {
+            Phase::Processing(known) => Phase::Dirty(known),
+            other => other,
+        };
+        Added::Merged(item)
+    }
+
+    fn insert(&mut self, hash: u64, item: T) {
+        let slot = Slot { hash, phase: Phase::Queued(item) };
+        let number = if let Some(number) = self.vacant.pop() {
+            self.slots[number as usize] = slot;
+            number
+        } else {
+            let number = u32::try_from(self.slots.len()).expect("memory ends before 2^32 items");
+            self.slots.push(slot);
+            number
+        };
+        let slots = &self.slots;
+        self.index.insert_unique(hash, number, |&other| slots[other as usize].hash);
+        self.ring.push_back(number);
+    }
+}
+
+#[cfg(test)]
+mod tests;
