@@ -1,1 +1,10 @@
-//! The facade.
+//! Build Kubernetes controllers: a reconciler is called for a key whenever something about it may have changed.
+
+mod batch;
+pub mod client;
+pub mod owner;
+mod shutdown;
+
+pub use batch::slow_start_batch;
+pub use kube_client;
+pub use shutdown::shutdown_signal;

@@ -1,0 +1,123 @@
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use http::{Method, StatusCode};
+use http_body_util::Full;
+use tokio::time::Instant;
+use tower::service_fn;
+
+use super::*;
+
+/// A server that answers the n-th request (from 0) with what `answer(n)` says, after `after`.
+fn scripted(
+    after: Duration,
+    answer: impl Fn(usize) -> (u16, Option<&'static str>) + Send + Sync + 'static,
+) -> (Builder<Server>, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (counter, answer) = (Arc::clone(&calls), Arc::new(answer));
+    let service = service_fn(move |_: Request<Body>| {
+        let (status, retry_after) = answer(counter.fetch_add(1, Ordering::SeqCst));
+        async move {
+            tokio::time::sleep(after).await;
+            let mut response = Response::new(Full::new(Bytes::new()));
+            *response.status_mut() = StatusCode::from_u16(status).unwrap();
+            if let Some(seconds) = retry_after {
+                let header = http::header::RETRY_AFTER;
+                response.headers_mut().insert(header, seconds.parse().unwrap());
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    (builder().qps(0.0).service(service), calls)
+}
+
+fn request(method: Method, path: &str) -> Request<Body> {
+    let mut request = Request::new(Body::from(Bytes::from_static(b"{}")));
+    *request.method_mut() = method;
+    *request.uri_mut() = path.parse().unwrap();
+    request
+}
+
+async fn status(client: &Client, method: Method, path: &str) -> u16 {
+    let response = client.send(request(method, path)).await;
+    response.unwrap().status().as_u16()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_create_that_was_answered_504_is_sent_once() {
+    for code in [500, 502, 503, 504] {
+        let (builder, calls) = scripted(Duration::ZERO, move |_| (code, None));
+        let client = builder.build();
+        assert_eq!(status(&client, Method::POST, "/api/v1/pods").await, code);
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_patience_gets_it() {
+    let (builder, calls) = scripted(Duration::ZERO, |n| match n {
+        0 => (429, Some("2")),
+        1 => (503, Some("3")),
+        _ => (201, None),
+    });
+    let start = Instant::now();
+    let client = builder.build();
+    assert_eq!(status(&client, Method::POST, "/api/v1/pods").await, 201);
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
+    assert_eq!(start.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_requests_than_allowed_are_in_flight_and_a_watch_passes_them() {
+    let (builder, _) = scripted(Duration::from_secs(1), |_| (200, None));
+    let client = builder.in_flight(2).build();
+    let start = Instant::now();
+    let reads = join_all((0..6).map(|_| status(&client, Method::GET, "/api/v1/pods")));
+    let watch = async {
+        status(&client, Method::GET, "/api/v1/pods?&watch=true").await;
+        start.elapsed().as_secs()
+    };
+    let (_, watched_after) = tokio::join!(reads, watch);
+    assert_eq!(watched_after, 1);
+    assert_eq!(start.elapsed().as_secs(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_start_at_the_rate_after_the_burst() {
+    let (builder, calls) = scripted(Duration::ZERO, |_| (200, None));
+    let client = builder.qps(10.0).burst(5).build();
+    let start = Instant::now();
+    join_all((0..25).map(|_| status(&client, Method::GET, "/api/v1/pods"))).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 25);
+    let took = start.elapsed();
+    assert!(took >= Duration::from_millis(1990) && took < Duration::from_millis(2100), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let config = Config::new(url.parse().unwrap());
+    let client = builder().config(config).unwrap().build();
+    let error = client.send(request(Method::GET, "/version")).await.unwrap_err();
+    assert_eq!(in_words(&error), format!("cannot reach {url}: connection refused"));
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_is_missing_or_broken_is_named() {
+    let missing = builder().kubeconfig("/nonexistent/kubeconfig").await;
+    assert_eq!(
+        missing.unwrap_err().to_string(),
+        "there is no kubeconfig at /nonexistent/kubeconfig"
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "apiVersion: v1\nkind: Config\ncurrent-context: nowhere\n")
+        .unwrap();
+    let broken = builder().kubeconfig(file.path()).await.unwrap_err().to_string();
+    let name = file.path().display().to_string();
+    assert!(broken.contains(&name) && broken.contains("nowhere"), "{broken}");
+}
