@@ -1,1 +1,4 @@
 //! A Kubernetes API server in process.
+
+#[cfg(feature = "control-plane")]
+pub mod control_plane;
