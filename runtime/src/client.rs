@@ -3,7 +3,7 @@
 //!
 //! What [`kube_client`] builds by itself repeats *any* request that was answered 429, 503 or 504, up to fifteen times. A pod
 //! create with a generated name that was carried out but answered 504 then makes two pods. client-go does not do that,
-//! and limits how fast and how often it asks. Here is that behaviour, under the same [`Client`](kube_client::Client) type:
+//! and limits how fast and how often it asks. Here is that behaviour, under the same [`Client`] type:
 //!
 //! - **Rate**: at most `qps` requests a second start, after a `burst`. Whoever waits longest goes first. Watches count, as
 //!   in client-go.
