@@ -55,3 +55,8 @@ mod uid_tracking;
 pub use crate::guard::{CreationToken, DeletionToken, ExpectedCreations, ExpectedDeletions};
 pub use crate::pending::Outstanding;
 pub use crate::uid_tracking::UidTrackingExpectations;
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -220,6 +220,3 @@ impl<Key: Eq + Hash, Uid: Eq> Entries<Key, Uid> {
         self.by_key.get_mut(key).filter(|entry| entry.generation == generation)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -55,9 +55,16 @@ mod queue;
 mod rate_limiter;
 mod state;
 mod sync;
+#[cfg(test)]
+mod testing;
 
 pub use crate::queue::{Builder, Processing, Queue, Undone};
 pub use crate::rate_limiter::{
     BucketRateLimiter, ExponentialFailureRateLimiter, MaxOfRateLimiter, RateLimiter,
     default_controller_rate_limiter,
 };
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -283,6 +283,3 @@ impl<T> fmt::Debug for Builder<T> {
         f.debug_struct("Builder").field("name", &self.name).finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -118,23 +118,27 @@ impl<T> State<T> {
     }
 
     fn release(&mut self, Held(number): Held, again: bool) -> Released<T> {
-        self.held -= 1;
         let slot = &mut self.slots[number as usize];
-        match mem::replace(&mut slot.phase, Phase::Vacant) {
-            Phase::Dirty(item) => self.enqueue(number, item),
-            Phase::Processing(item) if again => self.enqueue(number, item),
-            Phase::Processing(item) | Phase::HandedBack(item) => {
-                self.vacate(number);
-                Released::Gone(item)
+        let (item, again) = match mem::replace(&mut slot.phase, Phase::Vacant) {
+            Phase::Processing(item) => (item, again),
+            Phase::Dirty(item) => (item, true),
+            Phase::HandedBack(item) => (item, false),
+            // Cannot be: a `Held` exists once for each slot that is held. No assertion, because this
+            // runs in a `Drop`, and a panic while another one unwinds would hide that by an abort.
+            other @ (Phase::Vacant | Phase::Queued(_)) => {
+                slot.phase = other;
+                return Released::Requeued;
             }
-            Phase::Vacant | Phase::Queued(_) => unreachable!("a Held names a slot that is held"),
+        };
+        self.held -= 1;
+        if again {
+            slot.phase = Phase::Queued(item);
+            self.ring.push_back(number);
+            Released::Requeued
+        } else {
+            self.vacate(number);
+            Released::Gone(item)
         }
-    }
-
-    fn enqueue(&mut self, number: u32, item: T) -> Released<T> {
-        self.slots[number as usize].phase = Phase::Queued(item);
-        self.ring.push_back(number);
-        Released::Requeued
     }
 
     /// Forgets a slot whose item was moved out.
@@ -178,15 +182,16 @@ impl<T: Clone> State<T> {
     ///
     /// What an earlier call returned is not returned again.
     pub(crate) fn hand_back_held(&mut self) -> Vec<T> {
+        let is_held =
+            |slot: &&mut Slot<T>| matches!(slot.phase, Phase::Processing(_) | Phase::Dirty(_));
         let mut items = Vec::new();
-        for slot in &mut self.slots {
-            match mem::replace(&mut slot.phase, Phase::Vacant) {
-                Phase::Processing(item) | Phase::Dirty(item) => {
-                    items.push(item.clone());
-                    slot.phase = Phase::HandedBack(item);
-                }
-                other => slot.phase = other,
-            }
+        for slot in self.slots.iter_mut().filter(is_held) {
+            // Cloned before anything changes, as in `take`.
+            items.extend(slot.phase.item().cloned());
+            slot.phase = match mem::replace(&mut slot.phase, Phase::Vacant) {
+                Phase::Processing(item) | Phase::Dirty(item) => Phase::HandedBack(item),
+                other => other,
+            };
         }
         items
     }

@@ -1,1 +1,164 @@
-//! Tests.
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::{Strategy, prop_oneof};
+use tokio::time::Instant;
+
+use super::{Delayed, Delays, deadline_after};
+use crate::testing::check;
+
+/// All keys collide: what tells them apart must be `Eq`.
+const HASH: u64 = 7;
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn items_come_when_they_are_due_the_first_due_first() {
+    let now = Instant::now();
+    let mut delays = Delays::new();
+    assert_eq!(delays.insert(HASH, 'b', now + seconds(2)), Delayed::Next(None));
+    assert_eq!(delays.insert(HASH, 'c', now + seconds(3)), Delayed::Later(None));
+    assert_eq!(delays.insert(HASH, 'a', now + seconds(1)), Delayed::Next(None));
+    assert_eq!(delays.take_due(now), None);
+    assert_eq!(delays.next_deadline(), Some(now + seconds(1)));
+    let later = now + seconds(2);
+    assert_eq!(delays.take_due(later), Some((HASH, 'a')));
+    assert_eq!(delays.take_due(later), Some((HASH, 'b')), "due means now, not only before");
+    assert_eq!(delays.take_due(later), None);
+    assert_eq!(delays.take_all(), ['c']);
+    assert!(delays.is_empty());
+}
+
+#[test]
+fn the_earliest_time_for_an_item_counts() {
+    let now = Instant::now();
+    let mut delays = Delays::new();
+    delays.insert(HASH, 'a', now + seconds(5));
+    assert_eq!(delays.insert(HASH, 'a', now + seconds(9)), Delayed::Later(Some('a')));
+    assert_eq!(delays.next_deadline(), Some(now + seconds(5)));
+    assert_eq!(delays.insert(HASH, 'a', now + seconds(3)), Delayed::Next(Some('a')));
+    assert_eq!(delays.next_deadline(), Some(now + seconds(3)));
+    assert_eq!(delays.len(), 1);
+}
+
+#[test]
+fn items_due_at_the_same_time_come_in_the_order_in_which_they_were_delayed() {
+    let due = Instant::now();
+    let mut delays = Delays::new();
+    for item in 0..100 {
+        delays.insert(HASH, item, due);
+    }
+    assert_eq!(delays.take_all(), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn item_moved_to_an_earlier_time_again_and_again_takes_one_place() {
+    let now = Instant::now();
+    let mut delays = Delays::new();
+    for second in (0..1000).rev() {
+        delays.insert(HASH, 'a', now + seconds(second));
+    }
+    assert_eq!((delays.heap.len(), delays.slots.len()), (1, 1));
+}
+
+#[test]
+fn item_that_is_wanted_now_is_delayed_no_longer() {
+    let now = Instant::now();
+    let mut delays = Delays::new();
+    assert_eq!(delays.remove(HASH, &'a'), None);
+    delays.insert(HASH, 'a', now + seconds(1));
+    delays.insert(HASH, 'b', now + seconds(2));
+    assert_eq!(delays.remove(HASH, &'a'), Some('a'));
+    assert_eq!(delays.remove(HASH, &'a'), None);
+    assert_eq!(delays.next_deadline(), Some(now + seconds(2)));
+}
+
+#[test]
+fn any_delay_has_a_deadline() {
+    let now = Instant::now();
+    assert_eq!(deadline_after(now, seconds(7)), now + seconds(7));
+    let far = deadline_after(now, Duration::MAX);
+    assert!(far > now + seconds(68 * 365 * 24 * 60 * 60));
+    assert!(far.checked_add(Duration::from_millis(1)).is_some(), "tokio's timer rounds up");
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Insert(u8, u64),
+    Remove(u8),
+    /// Let so many seconds pass and take what is due.
+    Pass(u64),
+}
+
+/// Item → when it is due, and who came first if that is the same.
+#[derive(Default)]
+struct Model(BTreeMap<u8, (Instant, usize)>);
+
+#[derive(Default)]
+struct Exercised {
+    moved: Cell<usize>,
+    removed: Cell<usize>,
+    taken: Cell<usize>,
+}
+
+#[test]
+fn any_schedule_is_that_of_a_sorted_list() {
+    let step = prop_oneof![
+        6 => (0..24_u8, 0..60_u64).prop_map(|(item, delay)| Step::Insert(item, delay)),
+        2 => (0..24_u8).prop_map(Step::Remove),
+        1 => (0..20_u64).prop_map(Step::Pass),
+    ];
+    let exercised = Exercised::default();
+    check(&vec(step, 1..150), |steps| run(steps, &exercised));
+    assert!(exercised.moved.get() > 500, "{}", exercised.moved.get());
+    assert!(exercised.removed.get() > 500, "{}", exercised.removed.get());
+    assert!(exercised.taken.get() > 500, "{}", exercised.taken.get());
+}
+
+fn run(steps: Vec<Step>, exercised: &Exercised) {
+    let mut now = Instant::now();
+    let mut delays = Delays::new();
+    let mut model = Model::default();
+    for (arrival, step) in steps.into_iter().enumerate() {
+        match step {
+            Step::Insert(item, delay) => {
+                let due = now + seconds(delay);
+                let known = model.0.entry(item).or_insert((due, arrival));
+                exercised.moved.update(|count| count + usize::from(due < known.0));
+                known.0 = known.0.min(due);
+                delays.insert(u64::from(item % 5), item, due);
+            }
+            Step::Remove(item) => {
+                let known = model.0.remove(&item).map(|_| item);
+                exercised.removed.update(|count| count + usize::from(known.is_some()));
+                assert_eq!(delays.remove(u64::from(item % 5), &item), known);
+            }
+            Step::Pass(time) => {
+                now += seconds(time);
+                let taken = take_due(&mut delays, &mut model, now);
+                exercised.taken.update(|count| count + taken);
+            }
+        }
+        assert_eq!(delays.next_deadline(), model.0.values().map(|(due, _)| *due).min());
+        assert_eq!((delays.heap.len(), delays.index.len()), (model.0.len(), model.0.len()));
+        assert!(delays.slots.len() <= 24, "as many slots as there are keys");
+    }
+}
+
+/// Takes what is due, in the order of the model; returns how many there were.
+fn take_due(delays: &mut Delays<u8>, model: &mut Model, now: Instant) -> usize {
+    let mut taken = 0;
+    while let Some((hash, item)) = delays.take_due(now) {
+        assert_eq!(hash, u64::from(item % 5));
+        let first = model.0.iter().min_by_key(|(_, due)| **due);
+        assert_eq!(first.map(|(item, _)| *item), Some(item));
+        model.0.remove(&item);
+        taken += 1;
+    }
+    assert!(model.0.values().all(|(due, _)| *due > now), "all that is due was taken");
+    taken
+}

@@ -40,6 +40,10 @@ impl<T> Drop for Processing<T> {
     fn drop(&mut self) {
         // Nothing here needs a runtime: it may have ended already.
         self.shared.release(self.held, self.finished);
+        if !self.finished {
+            let queue = &*self.shared.name;
+            tracing::debug!(queue, "an item was dropped before it was done: it is given back");
+        }
     }
 }
 

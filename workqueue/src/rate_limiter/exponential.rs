@@ -46,7 +46,7 @@ impl<T> ExponentialFailureRateLimiter<T> {
     }
 
     /// `base · 2^failures`, at most `max`.
-    fn delay(&self, failures: u32) -> Duration {
+    pub(super) fn delay(&self, failures: u32) -> Duration {
         let base = self.base.as_nanos();
         // Shifting by less than the leading zeros loses no bit; by more, it is beyond any `max`,
         // unless there is nothing to shift.

@@ -1,1 +1,145 @@
-//! Tests.
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{
+    BucketRateLimiter, ExponentialFailureRateLimiter, MaxOfRateLimiter, RateLimiter,
+    default_controller_rate_limiter,
+};
+
+const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// The delays of so many attempts of one item at one instant.
+fn delays(limiter: &mut impl RateLimiter<char>, attempts: usize) -> Vec<Duration> {
+    let now = Instant::now();
+    (0..attempts).map(|_| limiter.when(&'a', now)).collect()
+}
+
+#[test]
+fn exponential_delay_doubles_up_to_its_maximum() {
+    let mut limiter = ExponentialFailureRateLimiter::new(millis(1), millis(50));
+    let expected = [1, 2, 4, 8, 16, 32, 50, 50].map(millis);
+    assert_eq!(delays(&mut limiter, 8), expected);
+    assert_eq!(limiter.failures(&'a'), 8);
+}
+
+#[test]
+fn exponential_default_is_5_ms_to_1000_s() {
+    let mut limiter = ExponentialFailureRateLimiter::default();
+    let delays = delays(&mut limiter, 20);
+    assert_eq!(delays[..4], [5, 10, 20, 40].map(millis));
+    assert_eq!(delays[17], millis(5 << 17));
+    assert_eq!(delays[18..], [Duration::from_secs(1000); 2]);
+}
+
+#[test]
+fn exponential_counts_each_item_apart_and_forgets() {
+    let now = Instant::now();
+    let mut limiter = ExponentialFailureRateLimiter::new(millis(1), millis(50));
+    limiter.when(&'a', now);
+    limiter.when(&'a', now);
+    limiter.when(&'b', now);
+    assert_eq!((limiter.failures(&'a'), limiter.failures(&'b')), (2, 1));
+    limiter.forget(&'a');
+    assert_eq!((limiter.failures(&'a'), limiter.failures(&'b')), (0, 1));
+    assert_eq!(limiter.when(&'a', now), millis(1));
+}
+
+#[test]
+fn exponential_survives_any_number_of_failures() {
+    for (base, max) in [
+        (Duration::from_nanos(1), Duration::MAX),
+        (millis(5), Duration::MAX),
+        (Duration::MAX, Duration::MAX),
+        (Duration::MAX, millis(7)),
+        (millis(5), Duration::ZERO),
+    ] {
+        let limiter = ExponentialFailureRateLimiter::<char>::new(base, max);
+        let mut before = Duration::ZERO;
+        // Beyond 127 failures the power of two has no bit left in 128.
+        for failures in (0..300).chain([u32::MAX - 1, u32::MAX]) {
+            let delay = limiter.delay(failures);
+            assert!(delay >= before && delay <= max, "{base:?}·2^{failures} = {delay:?}");
+            before = delay;
+        }
+        assert_eq!(before, max);
+    }
+    let nothing = ExponentialFailureRateLimiter::<char>::new(Duration::ZERO, Duration::MAX);
+    assert_eq!(
+        [0, 1, 127, 128, u32::MAX].map(|failures| nothing.delay(failures)),
+        [Duration::ZERO; 5]
+    );
+}
+
+#[test]
+fn exponential_is_exact_up_to_its_maximum() {
+    let limiter = ExponentialFailureRateLimiter::<char>::new(Duration::new(1, 1), Duration::MAX);
+    assert_eq!(limiter.delay(3), Duration::new(8, 8));
+    assert_eq!(limiter.delay(40), Duration::new(1 << 40, 0) + Duration::from_nanos(1 << 40));
+    assert_eq!(limiter.delay(63), Duration::new(1 << 63, 0) + Duration::from_nanos(1 << 63));
+    assert_eq!(limiter.delay(64), Duration::MAX);
+}
+
+#[test]
+fn bucket_gives_each_call_a_slot_of_its_own() {
+    let mut limiter = BucketRateLimiter::new(10.0, 3);
+    assert_eq!(delays(&mut limiter, 6), [0, 0, 0, 100, 200, 300].map(millis));
+    assert_eq!(RateLimiter::<char>::failures(&limiter, &'a'), 0);
+}
+
+#[test]
+fn bucket_fills_with_time_but_never_over_its_brim() {
+    let now = Instant::now();
+    let mut limiter = BucketRateLimiter::new(10.0, 2);
+    let mut when = |at: u64| limiter.when(&'a', now + millis(at));
+    assert_eq!([when(0), when(0), when(0)], [0, 0, 100].map(millis));
+    // 150 ms later the debt is paid and half a token is there.
+    assert_eq!(when(150), millis(50));
+    // Very much later it holds two tokens, not more.
+    assert_eq!([when(90_000), when(90_000), when(90_000)], [0, 0, 100].map(millis));
+}
+
+#[test]
+fn bucket_survives_a_rate_that_nobody_can_wait_for() {
+    let mut limiter = BucketRateLimiter::new(f64::MIN_POSITIVE, 1);
+    assert_eq!(delays(&mut limiter, 3)[0], Duration::ZERO);
+    let mut limiter = BucketRateLimiter::new(f64::INFINITY, 0);
+    assert_eq!(delays(&mut limiter, 3), [Duration::ZERO; 3]);
+}
+
+#[test]
+#[should_panic(expected = "a rate above zero")]
+fn bucket_refuses_a_rate_that_is_no_number() {
+    BucketRateLimiter::new(f64::NAN, 1);
+}
+
+#[test]
+fn max_of_charges_all_and_takes_the_longest() {
+    let now = Instant::now();
+    let mut limiter = MaxOfRateLimiter::new([
+        Box::new(ExponentialFailureRateLimiter::new(millis(150), millis(1000)))
+            as Box<dyn RateLimiter<char>>,
+        Box::new(BucketRateLimiter::new(10.0, 1)),
+    ]);
+    let items = ['a', 'b', 'c', 'd', 'a'];
+    let delays = items.map(|item| limiter.when(&item, now));
+    assert_eq!(delays, [150, 150, 200, 300, 400].map(millis));
+    assert_eq!(limiter.failures(&'a'), 2);
+    limiter.forget(&'a');
+    assert_eq!(limiter.failures(&'a'), 0);
+    assert_eq!(limiter.when(&'a', now), millis(500), "the bucket forgets nobody");
+    assert_eq!(MaxOfRateLimiter::new([]).when(&'a', now), Duration::ZERO);
+}
+
+#[test]
+fn controller_default_is_back_off_and_a_bucket_of_100() {
+    let now = Instant::now();
+    let mut limiter = default_controller_rate_limiter::<u32>();
+    assert!((0..100).all(|item| limiter.when(&item, now) == millis(5)));
+    assert_eq!(limiter.when(&100, now), millis(100));
+    assert_eq!(limiter.when(&101, now), millis(200));
+    let failing = (0..20).map(|_| limiter.when(&0, now)).last();
+    assert_eq!(failing, Some(Duration::from_secs(1000)));
+}

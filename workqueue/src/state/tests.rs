@@ -1,1 +1,208 @@
-//! Tests.
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use proptest::collection::vec;
+use proptest::prelude::{Strategy, prop_oneof};
+
+use super::{Added, Held, Released, State};
+use crate::testing::check;
+
+/// All keys collide: what tells them apart must be `Eq`.
+const HASH: u64 = 7;
+
+fn take(state: &mut State<u8>) -> (Held, u8) {
+    state.take().expect("something is queued")
+}
+
+#[test]
+fn items_come_in_the_order_in_which_they_were_added() {
+    let mut state = State::new();
+    for item in [3, 1, 2] {
+        assert_eq!(state.add(HASH, item), Added::Queued);
+    }
+    assert_eq!([take(&mut state).1, take(&mut state).1, take(&mut state).1], [3, 1, 2]);
+    assert_eq!(state.take(), None);
+}
+
+#[test]
+fn item_added_twice_is_handed_out_once() {
+    let mut state = State::new();
+    state.add(HASH, 1);
+    assert_eq!(state.add(HASH, 1), Added::Merged(1));
+    let (held, _) = take(&mut state);
+    assert_eq!(state.take(), None);
+    assert_eq!(state.done(held), Released::Gone(1));
+    assert!(state.is_idle());
+}
+
+#[test]
+fn item_added_while_held_is_not_handed_out_before_it_is_done() {
+    let mut state = State::new();
+    state.add(HASH, 1);
+    let (held, _) = take(&mut state);
+    assert_eq!(state.add(HASH, 1), Added::Merged(1));
+    assert_eq!(state.add(HASH, 1), Added::Merged(1));
+    assert_eq!(state.take(), None, "one key, one worker");
+    assert_eq!(state.done(held), Released::Requeued);
+    let (held, _) = take(&mut state);
+    assert_eq!(state.done(held), Released::Gone(1), "two adds while held are one more hand-out");
+}
+
+#[test]
+fn item_given_back_is_queued_behind_the_others() {
+    let mut state = State::new();
+    state.add(HASH, 1);
+    state.add(HASH, 2);
+    let (held, _) = take(&mut state);
+    assert_eq!(state.give_back(held), Released::Requeued);
+    assert_eq!([take(&mut state).1, take(&mut state).1], [2, 1]);
+}
+
+#[test]
+fn item_that_was_handed_back_is_not_queued_again() {
+    let mut state = State::new();
+    state.add(HASH, 1);
+    state.add(HASH, 2);
+    let (first, _) = take(&mut state);
+    let (second, _) = take(&mut state);
+    state.add(HASH, 2);
+    assert_eq!(state.hand_back_held(), [1, 2]);
+    assert_eq!(state.hand_back_held(), [0; 0], "once is enough");
+    assert!(!state.is_idle(), "the workers still have them");
+    assert_eq!(state.give_back(first), Released::Gone(1));
+    assert_eq!(state.done(second), Released::Gone(2));
+    assert!(state.is_idle());
+}
+
+#[test]
+fn slots_are_used_again() {
+    let mut state = State::new();
+    for round in 0..1000_u16 {
+        state.add(u64::from(round), round);
+        let (held, _) = state.take().expect("just added");
+        state.done(held);
+    }
+    assert_eq!(state.slots.len(), 1);
+    assert_eq!(state.index.len(), 0);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add(u8),
+    Take,
+    /// The n-th of those that are held.
+    Done(usize),
+    GiveBack(usize),
+    TakeQueued,
+    HandBack,
+}
+
+/// client-go's three sets, as plainly as can be.
+#[derive(Default)]
+struct Model {
+    queue: VecDeque<u8>,
+    dirty: BTreeSet<u8>,
+    processing: BTreeMap<u8, Held>,
+    handed_back: BTreeSet<u8>,
+}
+
+impl Model {
+    fn release(&mut self, item: u8, again: bool) -> bool {
+        self.processing.remove(&item);
+        let dirty = self.dirty.contains(&item);
+        let again = !self.handed_back.remove(&item) && (dirty || again);
+        self.dirty.remove(&item);
+        if again {
+            self.dirty.insert(item);
+            self.queue.push_back(item);
+        }
+        again
+    }
+}
+
+#[derive(Default)]
+struct Exercised {
+    taken: Cell<usize>,
+    added_while_held: Cell<usize>,
+    given_back: Cell<usize>,
+    handed_back: Cell<usize>,
+}
+
+fn count(counter: &Cell<usize>, by: usize) {
+    counter.update(|count| count + by);
+}
+
+#[test]
+fn any_schedule_is_that_of_three_sets() {
+    let step = prop_oneof![
+        30 => (0..6_u8).prop_map(Step::Add),
+        20 => (0..1_u8).prop_map(|_| Step::Take),
+        12 => (0..6_usize).prop_map(Step::Done),
+        6 => (0..6_usize).prop_map(Step::GiveBack),
+        1 => (0..1_u8).prop_map(|_| Step::TakeQueued),
+        1 => (0..1_u8).prop_map(|_| Step::HandBack),
+    ];
+    let exercised = Exercised::default();
+    check(&vec(step, 1..120), |steps| run(&steps, &exercised));
+    assert!(exercised.taken.get() > 1_000, "{}", exercised.taken.get());
+    assert!(exercised.added_while_held.get() > 500, "{}", exercised.added_while_held.get());
+    assert!(exercised.given_back.get() > 300, "{}", exercised.given_back.get());
+    assert!(exercised.handed_back.get() > 50, "{}", exercised.handed_back.get());
+}
+
+fn run(steps: &[Step], exercised: &Exercised) {
+    let mut state = State::new();
+    let mut model = Model::default();
+    for step in steps {
+        apply(step, &mut state, &mut model, exercised);
+        assert_eq!(state.queued(), model.queue.len());
+        assert_eq!(state.held(), model.processing.len());
+        assert_eq!(state.index.len(), state.queued() + state.held());
+        assert_eq!(state.slots.len(), state.index.len() + state.vacant.len());
+    }
+}
+
+fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, exercised: &Exercised) {
+    match *step {
+        Step::Add(item) => {
+            let held = model.processing.contains_key(&item);
+            let new = model.dirty.insert(item) && !held;
+            if new {
+                model.queue.push_back(item);
+            }
+            count(&exercised.added_while_held, usize::from(held));
+            let expected = if new { Added::Queued } else { Added::Merged(item) };
+            // Two hashes for six keys: some collide, some do not.
+            assert_eq!(state.add(u64::from(item % 2), item), expected);
+        }
+        Step::Take => {
+            let taken = state.take();
+            assert_eq!(taken.map(|(_, item)| item), model.queue.pop_front());
+            if let Some((held, item)) = taken {
+                model.dirty.remove(&item);
+                assert!(model.processing.insert(item, held).is_none(), "one key, one worker");
+                count(&exercised.taken, 1);
+            }
+        }
+        Step::Done(nth) | Step::GiveBack(nth) => {
+            let Some((&item, &held)) = model.processing.iter().nth(nth) else { return };
+            let back = matches!(step, Step::GiveBack(_));
+            count(&exercised.given_back, usize::from(back));
+            let released = if back { state.give_back(held) } else { state.done(held) };
+            let again = model.release(item, back);
+            assert_eq!(released, if again { Released::Requeued } else { Released::Gone(item) });
+        }
+        Step::TakeQueued => {
+            let queued: Vec<u8> = model.queue.drain(..).collect();
+            model.dirty.retain(|item| !queued.contains(item));
+            assert_eq!(state.take_queued(), queued);
+        }
+        Step::HandBack => {
+            let held: BTreeSet<u8> = model.processing.keys().copied().collect();
+            let new: BTreeSet<u8> = held.difference(&model.handed_back).copied().collect();
+            count(&exercised.handed_back, new.len());
+            assert_eq!(state.hand_back_held().into_iter().collect::<BTreeSet<_>>(), new);
+            model.handed_back.extend(new);
+        }
+    }
+}
