@@ -4,16 +4,21 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::{Request, Response, Uri};
 use kube_client::client::Body;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tower::{BoxError, Service, ServiceExt};
 
 use super::error::TransportError;
 use super::limiter::Limiter;
 use super::retry::{Attempts, Outcome, retry_after};
 use super::transport::{Transport, TransportBody};
+
+/// A request that its own client holds back for longer explains a slow controller.
+const WORTH_SAYING: Duration = Duration::from_secs(1);
 
 /// Sends requests at the allowed rate, the allowed number at a time, and repeats what may be repeated.
 #[derive(Debug, Clone)]
@@ -63,10 +68,18 @@ impl Courteous {
             let permit = self.limits.in_flight.acquire().await;
             Some(permit.expect("the semaphore is never closed"))
         };
-        if let Some(rate) = &self.limits.rate {
-            rate.admit().await;
+        if let Some(waited) = self.wait_for_its_turn().await {
+            let (method, uri) = (request.method(), request.uri());
+            tracing::info!(%method, %uri, ?waited, "held back by this client's own qps and burst");
         }
         self.transport.clone().oneshot(request).await
+    }
+
+    /// Returns how long that took, if it took long.
+    async fn wait_for_its_turn(&self) -> Option<Duration> {
+        let start = Instant::now();
+        self.limits.rate.as_ref()?.admit().await;
+        Some(start.elapsed()).filter(|waited| *waited >= WORTH_SAYING)
     }
 }
 
