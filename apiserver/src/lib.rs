@@ -2,3 +2,4 @@
 
 #[cfg(feature = "control-plane")]
 pub mod control_plane;
+pub mod faults;
