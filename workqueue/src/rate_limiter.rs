@@ -15,7 +15,8 @@ pub use self::max_of::MaxOfRateLimiter;
 /// Decides how long an item waits before it is tried again.
 ///
 /// A limiter belongs to one queue, which calls it under a lock of the limiter's own: it may be slow
-/// without stalling the workers, but it must not call that queue.
+/// without stalling the workers. It may add to that queue, but a call of its `add_rate_limited`,
+/// `forget` or `failures` would wait for that lock for ever.
 pub trait RateLimiter<T>: Send + 'static {
     /// How long this item has to wait from `now` on. Every call counts as one more attempt.
     fn when(&mut self, item: &T, now: Instant) -> Duration;

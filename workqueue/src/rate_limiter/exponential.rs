@@ -48,9 +48,9 @@ impl<T> ExponentialFailureRateLimiter<T> {
     /// `base · 2^failures`, at most `max`.
     pub(super) fn delay(&self, failures: u32) -> Duration {
         let base = self.base.as_nanos();
-        // Shifting by less than the leading zeros loses no bit; by more, it is beyond any `max`,
+        // Shifting by no more than the leading zeros loses no bit; by more, it is beyond any `max`,
         // unless there is nothing to shift.
-        if base != 0 && failures >= base.leading_zeros() {
+        if base != 0 && failures > base.leading_zeros() {
             return self.max;
         }
         let nanos = base.checked_shl(failures).unwrap_or(0);
