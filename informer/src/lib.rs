@@ -1,1 +1,45 @@
-//! Informers for Kubernetes controllers.
+//! Informers for Kubernetes controllers: a local copy of a kind that misses no event, with indices, listers and
+//! handlers.
+//!
+//! ```text
+//!  API server ──list/watch──▶ Reflector ──deltas──▶ DeltaFifo ──▶ Store + indices ──events──▶ handlers
+//!                                                                      ▲
+//!                                                            Lister, Index read
+//! ```
+//!
+//! * [`SharedIndexInformer`] is the whole line; [`SharedInformerFactory`] keeps one for each kind.
+//! * [`Lister`] and [`Index`] read the copy, without asking the server and without waiting for anybody.
+//! * [`Event`] is what a handler is told. An object that does not fit its Rust type is told as
+//!   [`Opaque`](Event::Opaque), never as deleted.
+//! * [`ListWatch`] is the one seam to a server; [`KubeListWatch`] asks a real one, and [`testing`] lets a test be one.
+//!
+//! Time is tokio's and chance has a seed, so that a test with a paused clock runs the same way every time.
+
+mod backoff;
+mod delta;
+mod delta_fifo;
+mod dispatcher;
+mod event;
+mod factory;
+mod index;
+mod list_watch;
+mod lister;
+mod object;
+mod reflector;
+mod shared;
+mod store;
+pub mod testing;
+
+pub use backoff::BackoffConfig;
+pub use dispatcher::Subscription;
+pub use event::Event;
+pub use factory::{FactoryBuilder, SharedInformerFactory, Unsynced};
+pub use index::Index;
+pub use list_watch::{
+    BoxError, Decoded, KubeListWatch, ListError, ListRequest, ListWatch, Page, Refusal, WatchError,
+    WatchEvent, WatchRequest, WatchStream,
+};
+pub use lister::{Iter, Lister, Snapshot};
+pub use object::{KeyRef, Object, ObjectKey, ObjectMeta, ParseKeyError, ResourceVersion, Uid};
+pub use reflector::ReflectorError;
+pub use shared::{Builder, SharedIndexInformer};

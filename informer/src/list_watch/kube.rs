@@ -1,0 +1,247 @@
+//! [`KubeListWatch`]: lists and watches a kind of a Kubernetes API server.
+
+mod decode;
+mod framing;
+mod skip_managed_fields;
+mod stream;
+
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use http::{Request, Response, header};
+use http_body_util::BodyExt;
+use kube_client::client::Body;
+use serde::de::DeserializeOwned;
+
+use self::stream::Frames;
+use super::{
+    ListError, ListRequest, ListWatch, Page, Refusal, WatchError, WatchRequest, WatchStream,
+};
+use crate::object::Object;
+
+/// Lists and watches the objects of one kind, in one namespace or in all.
+///
+/// What the server sends is decoded once, straight into `Arc<K>`. `metadata.managedFields` is skipped while parsing:
+/// it is half of what an object takes in memory, and no controller reads it. An object that is valid JSON but does
+/// not fit `K` becomes [`Decoded::Opaque`](super::Decoded::Opaque); a frame that is not valid ends the watch, so that
+/// nothing is ever skipped.
+///
+/// Use a [`kube_client::Api`] instead for anything but keeping a whole collection in memory.
+pub struct KubeListWatch<K> {
+    client: kube_client::Client,
+    /// The path of the collection, without a query.
+    path: String,
+    target: Arc<str>,
+    /// Selectors, encoded for a query.
+    selectors: String,
+    max_frame: usize,
+    object: PhantomData<fn() -> K>,
+}
+
+/// The longest watch event: API servers store at most 1.5 MiB unless told otherwise, so this leaves room for ten.
+const MAX_FRAME: usize = 16 << 20;
+
+/// The longest explanation of a refusal that we read.
+const MAX_REFUSAL: usize = 64 << 10;
+
+/// The longest page of a list: 500 objects of 1.5 MiB fit.
+const MAX_PAGE: usize = 1 << 30;
+
+// === impl KubeListWatch ===
+
+impl<K> KubeListWatch<K>
+where
+    K: Object + DeserializeOwned,
+    K::Kind: kube_core::Resource<DynamicType = ()>,
+{
+    /// Lists and watches `K`'s kind in `namespace`, or everywhere.
+    pub fn new(client: kube_client::Client, namespace: Option<&str>) -> Self {
+        let group = <K::Kind as kube_core::Resource>::group(&());
+        let plural = <K::Kind as kube_core::Resource>::plural(&());
+        let mut target = plural.to_string();
+        if !group.is_empty() {
+            target.push('.');
+            target.push_str(&group);
+        }
+        if let Some(namespace) = namespace {
+            target.push_str(" in namespace ");
+            target.push_str(namespace);
+        }
+        Self {
+            client,
+            path: <K::Kind as kube_core::Resource>::url_path(&(), namespace),
+            target: target.into(),
+            selectors: String::new(),
+            max_frame: MAX_FRAME,
+            object: PhantomData,
+        }
+    }
+
+    /// Takes only objects whose labels match, in the API server's syntax: `app=web,tier!=cache`.
+    #[must_use]
+    pub fn label_selector(mut self, selector: &str) -> Self {
+        push_pair(&mut self.selectors, "labelSelector", selector);
+        self
+    }
+
+    /// Takes only objects whose fields match, in the API server's syntax: `status.phase!=Failed`.
+    #[must_use]
+    pub fn field_selector(mut self, selector: &str) -> Self {
+        push_pair(&mut self.selectors, "fieldSelector", selector);
+        self
+    }
+
+    /// Ends a watch whose next event takes more than this many bytes. The default is 16 MiB.
+    #[must_use]
+    pub fn max_frame(mut self, bytes: usize) -> Self {
+        self.max_frame = bytes;
+        self
+    }
+}
+
+impl<K> KubeListWatch<K> {
+    async fn send(
+        &self,
+        operation: &'static str,
+        query: &str,
+    ) -> Result<Response<Body>, kube_client::Error> {
+        let mut request = Request::get(format!("{}?{query}", self.path))
+            .header(header::ACCEPT, "application/json")
+            // A compressed watch is one compressed member per flush, which common decoders read wrong; and on the
+            // links between a controller and its server compression costs more than it saves.
+            .header(header::ACCEPT_ENCODING, "identity")
+            .body(Body::empty())
+            .map_err(kube_client::Error::HttpError)?;
+        // Where kube-client's own calls leave the name of the operation, for layers that measure.
+        request.extensions_mut().insert(operation);
+        self.client.send(request).await
+    }
+
+    fn list_query(&self, request: &ListRequest) -> String {
+        let mut query = self.selectors.clone();
+        if let Some(limit) = request.limit {
+            push_pair(&mut query, "limit", &limit.to_string());
+        }
+        if let Some(token) = &request.continue_token {
+            push_pair(&mut query, "continue", token);
+        } else if let Some(version) = &request.resource_version {
+            push_pair(&mut query, "resourceVersion", version.as_str());
+            push_pair(&mut query, "resourceVersionMatch", "NotOlderThan");
+        }
+        query
+    }
+
+    fn watch_query(&self, request: &WatchRequest) -> String {
+        let mut query = self.selectors.clone();
+        push_pair(&mut query, "watch", "true");
+        push_pair(&mut query, "allowWatchBookmarks", "true");
+        push_pair(&mut query, "timeoutSeconds", &request.timeout.as_secs().max(1).to_string());
+        if request.initial_events {
+            push_pair(&mut query, "sendInitialEvents", "true");
+            push_pair(&mut query, "resourceVersionMatch", "NotOlderThan");
+        }
+        if let Some(version) = &request.resource_version {
+            push_pair(&mut query, "resourceVersion", version.as_str());
+        }
+        query
+    }
+}
+
+#[async_trait]
+impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
+    fn target(&self) -> Arc<str> {
+        Arc::clone(&self.target)
+    }
+
+    async fn list(&self, request: &ListRequest) -> Result<Page<K>, ListError> {
+        let target = || self.target();
+        let unreachable =
+            |source| ListError::Unreachable { target: target(), source: Box::new(source) };
+        let response = self.send("list", &self.list_query(request)).await.map_err(unreachable)?;
+        if !response.status().is_success() {
+            return Err(ListError::Refused { target: target(), refusal: refusal(response).await });
+        }
+        let body = collect(response, MAX_PAGE).await.map_err(unreachable)?;
+        decode::page(&body).map_err(|error| ListError::Corrupt { target: target(), error })
+    }
+
+    async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
+        let response = self.send("watch", &self.watch_query(request)).await.map_err(|error| {
+            WatchError::Unreachable { target: self.target(), source: Box::new(error) }
+        })?;
+        if !response.status().is_success() {
+            let refusal = refusal(response).await;
+            return Err(WatchError::Refused { target: self.target(), refusal });
+        }
+        let frames = Frames::new(response.into_body(), self.target(), self.max_frame);
+        let batches = futures::stream::unfold(frames, |mut frames| async move {
+            frames.next_batch().await.map(|batch| (batch, frames))
+        });
+        Ok(batches.boxed())
+    }
+}
+
+impl<K> fmt::Debug for KubeListWatch<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KubeListWatch").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+// === parts ===
+
+/// Adds `name=value` to a query, encoded so that no value can become a part of the query's structure.
+fn push_pair(query: &mut String, name: &str, value: &str) {
+    use fmt::Write as _;
+    if !query.is_empty() {
+        query.push('&');
+    }
+    query.push_str(name);
+    query.push('=');
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            query.push(char::from(byte));
+        } else {
+            write!(query, "%{byte:02X}").expect("writing to a String cannot fail");
+        }
+    }
+}
+
+/// The whole body, up to `limit` bytes.
+async fn collect(response: Response<Body>, limit: usize) -> Result<Vec<u8>, kube_client::Error> {
+    let expected = response
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok())
+        .unwrap_or(0);
+    let mut body = response.into_body();
+    let mut bytes = Vec::with_capacity(expected.min(limit).min(64 << 20));
+    while let Some(frame) = body.frame().await {
+        let Ok(chunk) = frame?.into_data() else { continue };
+        if chunk.len() > limit - bytes.len() {
+            return Err(kube_client::Error::Service("the answer is too long".into()));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// What a failed answer says. An answer that is no Status (a proxy's page) is known by its HTTP status alone.
+async fn refusal(response: Response<Body>) -> Refusal {
+    let code = response.status().as_u16();
+    let retry_after = response
+        .headers()
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok())
+        .map(Duration::from_secs);
+    let mut refusal = match collect(response, MAX_REFUSAL).await {
+        Ok(body) => decode::status(&body).unwrap_or_else(|| Refusal::new(code, "", "")),
+        Err(_) => Refusal::new(code, "", ""),
+    };
+    refusal.code = code;
+    refusal.retry_after = retry_after.or(refusal.retry_after);
+    refusal
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! What to ask the server next, given what it answered.
+//!
+//! Pure: the shell asks, tells what came back, and waits as long as it is told. The rules, in short:
+//!
+//! * The first state is asked for as a watch that begins with it; a server that cannot do that is asked for a list.
+//! * What was good stays good: a watch that ends, tears, or cannot be opened is opened again after the last good
+//!   version. A whole new state is asked for only when that version is of no use: it expired, the server does not
+//!   understand it, or what follows it cannot be read three times in a row.
+//! * A whole new state may not be older than what was seen, unless the server says that it cannot do that; then it is
+//!   the newest.
+//! * Nothing is asked twice without a wait, unless the first answer brought us further or the second question is
+//!   another one.
+
+use std::{cmp::Ordering, time::Duration};
+
+use crate::{
+    backoff::{Backoff, BackoffConfig, Chance},
+    list_watch::{ListError, ListRequest, Refusal, WatchError, WatchRequest},
+    object::ResourceVersion,
+};
+
+/// How one reflector stands with its server.
+pub(crate) struct State {
+    config: StateConfig,
+    phase: Phase,
+    /// Up to here everything has been handed on.
+    last: Option<ResourceVersion>,
+    /// The server cannot go on from `last`, or from any version: ask for the newest state.
+    use_newest: bool,
+    /// This time, or from now on, a whole state is asked for by list.
+    by_list: ByList,
+    /// The place in a list expired: ask for the whole list in one piece.
+    unpaged: bool,
+    /// How often in a row what follows `last` could not be read.
+    unreadable: u32,
+    backoff: Backoff,
+    chance: Chance,
+}
+
+/// What an author can choose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StateConfig {
+    pub(crate) page_size: u32,
+    pub(crate) watch_list: bool,
+    pub(crate) backoff: BackoffConfig,
+}
+
+/// What is asked next.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Ask {
+    /// A whole state, page by page: the first page.
+    List(ListRequest),
+    /// A whole state, and then what follows.
+    WatchList(WatchRequest),
+    /// What follows.
+    Watch(WatchRequest),
+}
+
+/// Where we are.
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    /// A whole state is needed. → `Following` when it has arrived.
+    Gathering,
+    /// `last` is known. → `Gathering` when it is of no use any more.
+    Following,
+}
+
+/// Whether a whole state is asked for by list.
+#[derive(Clone, Copy, PartialEq)]
+enum ByList {
+    No,
+    /// For this attempt.
+    Once,
+    /// The server does not do it otherwise.
+    Always,
+}
+
+/// Objects per page of a list: client-go's. Small enough that no page is a burden, large enough that a list of 100k
+/// objects takes 200 requests.
+pub(crate) const PAGE_SIZE: u32 = 500;
+
+/// A watch is opened for a random time in this range, client-go's, so that the watches of many clients do not end all
+/// at once.
+const WATCH_TIMEOUT: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(600)];
+
+/// A watch that lived this long was a watch; a shorter one without an event is a failure.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// After this many failures to read what follows a version, another way round is tried.
+const UNREADABLE: u32 = 3;
+
+// === impl State ===
+
+impl State {
+    pub(crate) fn new(config: StateConfig, seed: u64) -> Self {
+        Self {
+            config,
+            phase: Phase::Gathering,
+            last: None,
+            use_newest: false,
+            by_list: if config.watch_list { ByList::No } else { ByList::Always },
+            unpaged: false,
+            unreadable: 0,
+            backoff: Backoff::new(config.backoff),
+            chance: Chance::new(seed),
+        }
+    }
+
+    /// What to ask now.
+    pub(crate) fn ask(&mut self) -> Ask {
+        let timeout = self.chance.between(WATCH_TIMEOUT[0], WATCH_TIMEOUT[1]);
+        match (self.phase, &self.last) {
+            (Phase::Following, Some(last)) => {
+                Ask::Watch(WatchRequest::after(last.clone(), timeout))
+            }
+            (_, last) => {
+                let version = last.clone().filter(|_| !self.use_newest);
+                if self.by_list == ByList::No {
+                    return Ask::WatchList(WatchRequest::with_initial_events(version, timeout));
+                }
+                let mut request = ListRequest::new();
+                request.resource_version = version;
+                request.limit = (!self.unpaged).then_some(self.config.page_size);
+                Ask::List(request)
+            }
+        }
+    }
+
+    /// A whole state has been handed on.
+    pub(crate) fn gathered(&mut self, version: ResourceVersion) {
+        self.last = Some(version);
+        self.phase = Phase::Following;
+        self.use_newest = false;
+        self.unpaged = false;
+        self.unreadable = 0;
+        if self.by_list == ByList::Once {
+            self.by_list = ByList::No;
+        }
+    }
+
+    /// All up to this version has been handed on. Returns whether that brought us further.
+    pub(crate) fn followed(&mut self, version: ResourceVersion) -> bool {
+        let back = self.last.as_ref().and_then(|last| version.compare(last));
+        let further = self.last.as_ref() != Some(&version) && back != Some(Ordering::Less);
+        if further {
+            self.last = Some(version);
+            self.unreadable = 0;
+        }
+        further
+    }
+
+    /// The list failed. `continued` says that it was not at its first page.
+    pub(crate) fn list_failed(&mut self, error: &ListError, continued: bool) -> Duration {
+        if error.is_expired() && continued && !self.unpaged {
+            self.unpaged = true;
+            return Duration::ZERO;
+        }
+        if self.asks_for_newest_now(error.is_expired() || error.is_too_large_resource_version()) {
+            return Duration::ZERO;
+        }
+        self.unpaged = false;
+        if self.by_list == ByList::Once {
+            self.by_list = ByList::No;
+        }
+        self.wait(error.retry_after())
+    }
+
+    /// The watch failed or ended before it had brought the whole state.
+    pub(crate) fn watch_list_failed(&mut self, error: &WatchError) -> Duration {
+        if self.asks_for_newest_now(error.is_expired() || error.is_too_large_resource_version()) {
+            return Duration::ZERO;
+        }
+        if error.is_too_many_requests() || matches!(error, WatchError::Unreachable { .. }) {
+            // A list would fare no better.
+            return self.wait(error.retry_after());
+        }
+        let misunderstood = error.refusal().is_some_and(Refusal::is_bad_request);
+        let never = misunderstood || matches!(error, WatchError::Incomplete { .. });
+        self.by_list = if never { ByList::Always } else { ByList::Once };
+        Duration::ZERO
+    }
+
+    /// A watch that followed, or could not be opened, failed. It brought us further, or not.
+    pub(crate) fn watch_failed(
+        &mut self,
+        error: &WatchError,
+        lived: Duration,
+        progress: bool,
+    ) -> Duration {
+        self.backoff.healthy(lived);
+        if error.is_too_many_requests() {
+            return self.wait(error.retry_after());
+        }
+        let refusal = error.refusal();
+        let useless = refusal.is_some_and(|refusal| {
+            refusal.is_expired()
+                || refusal.is_too_large_resource_version()
+                || refusal.is_bad_request()
+                // An object that the server itself cannot read was removed by force.
+                || refusal.reason == "StoreReadError"
+        });
+        if useless {
+            self.phase = Phase::Gathering;
+            return self.wait(error.retry_after());
+        }
+        match error {
+            WatchError::Torn { .. } | WatchError::Silent { .. } => {
+                self.watch_ended(lived, progress)
+            }
+            WatchError::Corrupt { .. } | WatchError::Ended { .. } => {
+                self.unreadable += 1;
+                if self.unreadable >= UNREADABLE {
+                    self.phase = Phase::Gathering;
+                }
+                self.wait(error.retry_after())
+            }
+            _ => self.wait(error.retry_after()),
+        }
+    }
+
+    /// The server closed a watch that followed. It brought us further, or not.
+    pub(crate) fn watch_ended(&mut self, lived: Duration, progress: bool) -> Duration {
+        self.backoff.healthy(lived);
+        if progress || lived >= SHORT { Duration::ZERO } else { self.wait(None) }
+    }
+
+    /// The author's code panicked.
+    pub(crate) fn panicked(&mut self) -> Duration {
+        self.wait(None)
+    }
+
+    /// Drops the version from the question, if that is why there was no answer and it has not been tried yet.
+    fn asks_for_newest_now(&mut self, version_is_useless: bool) -> bool {
+        let ask = version_is_useless && !self.use_newest && self.last.is_some();
+        self.use_newest |= ask;
+        ask
+    }
+
+    fn wait(&mut self, retry_after: Option<Duration>) -> Duration {
+        self.backoff.next(retry_after, &mut self.chance)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! What the store's lock protects: objects by key, index tables, and the version that was reached.
+
+use std::{
+    any::Any,
+    cmp::Ordering,
+    hash::{BuildHasher, Hash},
+};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+use super::{Entry, slab::Slab};
+use crate::{
+    delta::Delta,
+    event::Event,
+    index::{AnyTable, Stage, Table},
+    list_watch::Decoded,
+    object::{KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion, compare_versions},
+};
+
+/// Objects, indices and version, in step.
+pub(super) struct Inner<K: Object> {
+    /// Slot numbers, by the hash of their key.
+    table: HashTable<u32>,
+    /// The key of each slot; stale for empty slots. Apart from the objects so that copying a chunk of those on write
+    /// does not touch the keys.
+    keys: Vec<ObjectKey<K::Kind>>,
+    pub(super) slab: Slab<Entry<K>>,
+    /// A [`Table`] for each index, in the order of the writer's stages.
+    pub(super) tables: Vec<Box<dyn AnyTable>>,
+    /// How many entries are opaque.
+    pub(super) opaque: usize,
+    /// The state of the server that this is a copy of; goes back only with a whole new state.
+    pub(super) resource_version: Option<ResourceVersion>,
+    hasher: RandomState,
+}
+
+/// What a step leaves behind.
+pub(super) struct Changes<K: Object> {
+    pub(super) events: Vec<Event<K>>,
+    /// What was replaced and is in no event: dropped when the locks are released.
+    pub(super) garbage: Vec<Entry<K>>,
+    /// Whether what is added now was there before we looked.
+    pub(super) initial: bool,
+}
+
+/// How a whole state differs from the store's.
+pub(super) struct Difference {
+    /// For each object, whether the store has it in the same state.
+    pub(super) unchanged: Vec<bool>,
+    /// The slots of the objects that are no more, by number.
+    pub(super) gone: Vec<u32>,
+}
+
+// === impl Inner ===
+
+impl<K: Object> Inner<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            table: HashTable::new(),
+            keys: Vec::new(),
+            slab: Slab::new(),
+            tables: Vec::new(),
+            opaque: 0,
+            resource_version: None,
+            hasher: RandomState::default(),
+        }
+    }
+
+    pub(super) fn get(&self, key: KeyRef<'_, K::Kind>) -> Option<&Entry<K>> {
+        self.slab.get(self.find(key)?)
+    }
+
+    fn find(&self, key: KeyRef<'_, K::Kind>) -> Option<u32> {
+        let same = |slot: &u32| self.keys[*slot as usize].as_key_ref() == key;
+        self.table.find(self.hasher.hash_one(key), same).copied()
+    }
+
+    /// The table of an index.
+    ///
+    /// # Panics
+    /// If the index has other values: handles are typed by what made them.
+    pub(super) fn table<V: Eq + Hash + 'static>(&self, index: usize) -> &Table<V> {
+        let table: &dyn Any = &*self.tables[index];
+        table.downcast_ref().expect("an index handle has the type of its values")
+    }
+
+    pub(super) fn difference(&self, objects: &[Decoded<K>]) -> Difference {
+        let mut seen = vec![false; self.keys.len()];
+        let mut compare = |object: &Decoded<K>| {
+            let Some(slot) = self.find(KeyRef::from_metadata(object.metadata())) else {
+                return false;
+            };
+            seen[slot as usize] = true;
+            self.slab.get(slot).is_some_and(|entry| entry.is_unchanged(object))
+        };
+        let unchanged = objects.iter().map(&mut compare).collect();
+        let gone = (0..).zip(seen).filter(|(slot, seen)| !seen && self.slab.get(*slot).is_some());
+        Difference { unchanged, gone: gone.map(|(slot, _)| slot).collect() }
+    }
+
+    /// A state that arrived by watch: ignored if a newer one is known.
+    pub(super) fn applied(
+        &mut self,
+        object: Decoded<K>,
+        stages: &mut [Box<dyn Stage<K>>],
+        changes: &mut Changes<K>,
+    ) {
+        let current = self.get(KeyRef::from_metadata(object.metadata()));
+        let order = current.and_then(|entry| compare_metadata(object.metadata(), entry.metadata()));
+        if order.is_some_and(Ordering::is_le) {
+            for stage in stages {
+                stage.skip();
+            }
+            changes.garbage.push(object.into());
+        } else {
+            self.put(object, stages, changes);
+        }
+    }
+
+    /// A state that is known to be the newest.
+    pub(super) fn put(
+        &mut self,
+        object: Decoded<K>,
+        stages: &mut [Box<dyn Stage<K>>],
+        changes: &mut Changes<K>,
+    ) {
+        let mut slot = self.find(KeyRef::from_metadata(object.metadata()));
+        if let Some(old) = slot.filter(|slot| !self.is_same_object(*slot, &object)) {
+            self.gone(old, None, changes);
+            slot = None;
+        }
+        let old = slot.and_then(|slot| self.slab.get(slot));
+        let was_opaque = old.is_some_and(Entry::is_opaque);
+        let key = old.is_none().then(|| ObjectKey::from_metadata(object.metadata()));
+        let (entry, event) = Entry::next(old, object, changes.initial);
+        changes.events.push(event);
+        self.opaque -= usize::from(was_opaque);
+        self.opaque += usize::from(entry.is_opaque());
+        let slot = match (slot, key) {
+            (Some(slot), _) => {
+                changes.garbage.extend(self.slab.replace(slot, entry));
+                slot
+            }
+            (None, Some(key)) => self.insert(key, entry),
+            (None, None) => unreachable!("an object without a slot is new"),
+        };
+        for (stage, table) in stages.iter_mut().zip(&mut self.tables) {
+            stage.commit(&mut **table, slot);
+        }
+    }
+
+    /// A deletion that arrived by watch: ignored if it is one of an earlier object of the same name.
+    pub(super) fn deleted(&mut self, object: Decoded<K>, changes: &mut Changes<K>) {
+        let Some(slot) = self.find(KeyRef::from_metadata(object.metadata())) else {
+            changes.garbage.push(object.into());
+            return;
+        };
+        if self.is_same_object(slot, &object) {
+            self.gone(slot, Some(object), changes);
+            return;
+        }
+        let current = self.slab.get(slot).map(Entry::metadata);
+        let order = current.and_then(|current| compare_metadata(object.metadata(), current));
+        changes.garbage.push(object.into());
+        if order != Some(Ordering::Less) {
+            self.gone(slot, None, changes);
+        }
+    }
+
+    /// Takes an object out.
+    pub(super) fn gone(&mut self, slot: u32, last: Option<Decoded<K>>, changes: &mut Changes<K>) {
+        let Some(entry) = self.slab.remove(slot) else { return };
+        let hash = self.hasher.hash_one(&self.keys[slot as usize]);
+        if let Ok(found) = self.table.find_entry(hash, |other| *other == slot) {
+            found.remove();
+        }
+        for table in &mut self.tables {
+            table.forget(slot);
+        }
+        self.opaque -= usize::from(entry.is_opaque());
+        if let Some(object) = entry.object() {
+            // The event holds only one of the two states; neither may be freed under the lock.
+            changes.garbage.push(Entry::Fits(object.clone()));
+        }
+        changes.events.push(entry.gone(last));
+    }
+
+    /// The server has got this far.
+    pub(super) fn advance(&mut self, version: Option<ResourceVersion>) {
+        let Some(version) = version else { return };
+        let back = self.resource_version.as_ref().and_then(|own| version.compare(own));
+        if back != Some(Ordering::Less) {
+            self.resource_version = Some(version);
+        }
+    }
+
+    fn insert(&mut self, key: ObjectKey<K::Kind>, entry: Entry<K>) -> u32 {
+        let slot = self.slab.insert(entry);
+        let hash = self.hasher.hash_one(&key);
+        match self.keys.get_mut(slot as usize) {
+            Some(stale) => *stale = key,
+            None => self.keys.push(key),
+        }
+        let Self { table, keys, hasher, .. } = self;
+        table.insert_unique(hash, slot, |slot| hasher.hash_one(&keys[*slot as usize]));
+        slot
+    }
+
+    fn is_same_object(&self, slot: u32, object: &Decoded<K>) -> bool {
+        self.slab.get(slot).is_some_and(|entry| entry.is_same_object(object))
+    }
+}
+
+// === impl Changes ===
+
+impl<K: Object> Changes<K> {
+    pub(super) fn new() -> Self {
+        Self { events: Vec::new(), garbage: Vec::new(), initial: false }
+    }
+}
+
+// === versions ===
+
+/// The version that the server has reached when it has sent all of this.
+pub(crate) fn newest<K: Object>(batch: &[Delta<K>]) -> Option<ResourceVersion> {
+    let mut newest: Option<&str> = None;
+    for delta in batch {
+        let version = match delta {
+            Delta::Applied(object) | Delta::Deleted(object) => version_of(object.metadata()),
+            Delta::Bookmark(version) => Some(version.as_str()),
+            Delta::Replaced { resource_version, .. } => Some(resource_version.as_str()),
+        };
+        let Some(version) = version else { continue };
+        let back = newest.and_then(|newest| compare_versions(version, newest));
+        if back != Some(Ordering::Less) {
+            newest = Some(version);
+        }
+    }
+    newest.map(ResourceVersion::from)
+}
+
+fn version_of(metadata: &ObjectMeta) -> Option<&str> {
+    metadata.resource_version.as_deref().filter(|version| !version.is_empty())
+}
+
+fn compare_metadata(one: &ObjectMeta, other: &ObjectMeta) -> Option<Ordering> {
+    compare_versions(version_of(one)?, version_of(other)?)
+}
