@@ -3,3 +3,5 @@
 #[cfg(feature = "control-plane")]
 pub mod control_plane;
 pub mod faults;
+pub mod patch;
+pub mod selector;

@@ -1,0 +1,119 @@
+//! JSON patch: all operations, or none.
+
+use serde_json::Value;
+
+use super::PatchError;
+
+/// A real server's limit: operations may copy, so a short patch could otherwise grow an object without bound.
+const MAX_OPERATIONS: usize = 10_000;
+
+pub(super) fn apply(mut current: Value, body: &[u8]) -> Result<Value, PatchError> {
+    let operations = parse(body)?;
+    json_patch::patch(&mut current, &operations)
+        .map_err(|error| PatchError::Unprocessable { detail: error.to_string() })?;
+    Ok(current)
+}
+
+fn parse(body: &[u8]) -> Result<Vec<json_patch::PatchOperation>, PatchError> {
+    let invalid =
+        |error: serde_json::Error| PatchError::BadRequest(format!("invalid JSON patch: {error}"));
+    let operations: Vec<Value> = serde_json::from_slice(body).map_err(invalid)?;
+    if operations.len() > MAX_OPERATIONS {
+        return Err(PatchError::TooLarge(format!(
+            "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+            operations.len()
+        )));
+    }
+    operations
+        .into_iter()
+        .map(|operation| serde_json::from_value(operation).map_err(invalid))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn patched(current: Value, patch: &Value) -> Result<Value, PatchError> {
+        apply(current, patch.to_string().as_bytes())
+    }
+
+    #[test]
+    fn every_operation_does_its_work() {
+        let current = json!({"a": 1, "list": [1, 2], "gone": true, "from": "x"});
+        let patch = json!([
+            {"op": "test", "path": "/a", "value": 1},
+            {"op": "replace", "path": "/a", "value": 2},
+            {"op": "add", "path": "/list/-", "value": 3},
+            {"op": "add", "path": "/list/0", "value": 0},
+            {"op": "remove", "path": "/gone"},
+            {"op": "move", "from": "/from", "path": "/to"},
+            {"op": "copy", "from": "/a", "path": "/b"},
+            {"op": "add", "path": "/x~1y", "value": null},
+        ]);
+        assert_eq!(
+            patched(current, &patch).unwrap(),
+            json!({"a": 2, "b": 2, "list": [0, 1, 2, 3], "to": "x", "x/y": null})
+        );
+    }
+
+    #[test]
+    fn a_failing_test_is_unprocessable_in_the_servers_words() {
+        let error = patched(
+            json!({"spec": {"replicas": 5}}),
+            &json!([{"op": "test", "path": "/spec/replicas", "value": 77}]),
+        )
+        .unwrap_err();
+        assert_eq!((error.code(), error.reason()), (422, "Invalid"));
+        assert_eq!(
+            error.to_string(),
+            "the server rejected our request due to an error in our request"
+        );
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_unprocessable() {
+        for operation in [
+            json!({"op": "remove", "path": "/b"}),
+            json!({"op": "replace", "path": "/b", "value": 1}),
+            json!({"op": "add", "path": "/b/c", "value": 1}),
+            json!({"op": "copy", "from": "/b", "path": "/c"}),
+        ] {
+            let error = patched(json!({"a": 1}), &json!([operation])).unwrap_err();
+            assert_eq!(error.code(), 422, "{operation}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_patch_is_a_bad_request() {
+        for body in [
+            "{",
+            "{}",
+            "null",
+            r#"[{"op":"dance","path":"/a"}]"#,
+            r#"[{"path":"/a"}]"#,
+            r#"[{"op":"add","path":"/a"}]"#,
+            r#"[{"op":"remove","path":"a"}]"#,
+        ] {
+            let error = apply(json!({"a": 1}), body.as_bytes()).unwrap_err();
+            assert_eq!(error.code(), 400, "{body}");
+            assert!(error.to_string().starts_with("invalid JSON patch"), "{error}");
+        }
+    }
+
+    #[test]
+    fn ten_thousand_operations_pass_and_one_more_does_not() {
+        let operation = json!({"op": "test", "path": "/a", "value": 1});
+        let mut operations = vec![operation.clone(); MAX_OPERATIONS];
+        assert!(patched(json!({"a": 1}), &json!(operations)).is_ok());
+        operations.push(operation);
+        let error = patched(json!({"a": 1}), &json!(operations)).unwrap_err();
+        assert_eq!(error.code(), 413);
+        assert_eq!(
+            error.to_string(),
+            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
+        );
+    }
+}

@@ -1,0 +1,193 @@
+//! Lists whose elements are merged one by one.
+
+use serde_json::Value;
+
+use super::{
+    PatchError,
+    rules::{Rule, Rules},
+    strategic::{
+        Object, PATCH, SET_ELEMENT_ORDER, cleaned, go_text, merge_objects, unknown_directive,
+    },
+};
+
+/// What tells the elements of a list apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ListKey {
+    /// The value of this member.
+    Member(&'static str),
+    /// The element itself.
+    Itself,
+}
+
+/// Merges the objects in `patch` into those of `list` with the same value of `key`.
+///
+/// What the list lacks is added, in front of what only the list has unless `order` says otherwise: real servers do so.
+pub(super) fn merge_by_key(
+    key: &'static str,
+    rules: &Rules,
+    mut list: Vec<Value>,
+    patch: Vec<Value>,
+    order: Option<Vec<Value>>,
+) -> Result<Vec<Value>, PatchError> {
+    let by_key = ListKey::Member(key);
+    let before = by_key.ids(&list);
+    let order = order_of(by_key, &patch, order)?;
+    for change in obey_directives(key, &mut list, patch)? {
+        let Some(id) = change.get(key) else {
+            return Err(no_merge_key(key, change));
+        };
+        let same = list
+            .iter_mut()
+            .find_map(|element| element.as_object_mut().filter(|it| it.get(key) == Some(id)));
+        match same {
+            Some(element) => *element = merge_objects(rules, std::mem::take(element), change)?,
+            None => list.push(Value::Object(cleaned(change))),
+        }
+    }
+    Ok(reorder(by_key, list, &order, &before))
+}
+
+/// Adds to `list` the scalars of `patch` that it lacks.
+pub(super) fn merge_set(
+    list: Vec<Value>,
+    patch: Vec<Value>,
+    order: Option<Vec<Value>>,
+) -> Result<Vec<Value>, PatchError> {
+    if let Some(element) = patch.iter().find(|it| it.is_array() || it.is_object()) {
+        return Err(not_an_element(element));
+    }
+    let order = order_of(ListKey::Itself, &patch, order)?;
+    let before = list.clone();
+    let mut merged = Vec::with_capacity(list.len() + patch.len());
+    for element in list.into_iter().chain(patch) {
+        if !merged.contains(&element) {
+            merged.push(element);
+        }
+    }
+    Ok(reorder(ListKey::Itself, merged, &order, &before))
+}
+
+/// Sorts a merged list: the elements that `order` names are in that order; the others, which were there `before`, stay in
+/// front of those they preceded. All three lists are identities but for `list`.
+pub(super) fn reorder(
+    key: ListKey,
+    list: Vec<Value>,
+    order: &[Value],
+    before: &[Value],
+) -> Vec<Value> {
+    let position = |ids: &[Value], element: &Value| ids.iter().position(|id| id == key.id(element));
+    let (mut named, others): (Vec<_>, Vec<_>) =
+        list.into_iter().partition(|element| position(order, element).is_some());
+    named.sort_by_key(|element| position(order, element));
+
+    let mut sorted = Vec::with_capacity(named.len() + others.len());
+    let mut others = others.into_iter().peekable();
+    for element in named {
+        if let Some(place) = position(before, &element) {
+            while let Some(other) = others
+                .next_if(|other| position(before, other).is_some_and(|earlier| earlier < place))
+            {
+                sorted.push(other);
+            }
+        }
+        sorted.push(element);
+    }
+    sorted.extend(others);
+    sorted
+}
+
+/// The identities that the merged list is ordered by: those of `order`, or else those of the patch.
+fn order_of(
+    key: ListKey,
+    patch: &[Value],
+    order: Option<Vec<Value>>,
+) -> Result<Vec<Value>, PatchError> {
+    let Some(order) = order else {
+        return Ok(key.ids(patch));
+    };
+    let ids = key.ids(&order);
+    let mut rest = ids.iter();
+    let agrees = patch
+        .iter()
+        .filter(|element| element.get(PATCH).is_none())
+        .all(|element| rest.any(|id| id == key.id(element)));
+    if agrees {
+        return Ok(ids);
+    }
+    Err(PatchError::Internal(format!(
+        "the order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}",
+        go_text(&Value::Array(patch.to_vec())),
+        go_text(&Value::Array(order)),
+    )))
+}
+
+/// Carries out the `$patch` directives among the elements, and hands back the other elements.
+fn obey_directives(
+    key: &str,
+    list: &mut Vec<Value>,
+    patch: Vec<Value>,
+) -> Result<Vec<Object>, PatchError> {
+    let mut changes = Vec::with_capacity(patch.len());
+    for element in patch {
+        let Value::Object(element) = element else {
+            return Err(not_an_element(&element));
+        };
+        match element.get(PATCH).map(Value::as_str) {
+            None => changes.push(element),
+            Some(Some("delete")) => match element.get(key) {
+                Some(id) => list.retain(|element| element.get(key) != Some(id)),
+                None => return Err(no_merge_key(key, element)),
+            },
+            Some(Some("replace")) => list.clear(),
+            Some(Some("merge")) => {
+                return Err(PatchError::Internal(
+                    "merging lists cannot yet be specified in the patch".to_owned(),
+                ));
+            }
+            Some(_) => return Err(unknown_directive(&element)),
+        }
+    }
+    Ok(changes)
+}
+
+fn no_merge_key(key: &str, element: Object) -> PatchError {
+    PatchError::Internal(format!(
+        "map: {} does not contain declared merge key: {key}",
+        go_text(&Value::Object(element))
+    ))
+}
+
+fn not_an_element(element: &Value) -> PatchError {
+    if element.is_array() {
+        return PatchError::Unprocessable { detail: "lists of lists are not supported".to_owned() };
+    }
+    PatchError::Internal(format!("list element types are not identical: {}", go_text(element)))
+}
+
+// === impl ListKey ===
+
+impl ListKey {
+    fn id(self, element: &Value) -> &Value {
+        match self {
+            Self::Member(key) => element.get(key).unwrap_or(&Value::Null),
+            Self::Itself => element,
+        }
+    }
+
+    pub(super) fn ids(self, list: &[Value]) -> Vec<Value> {
+        list.iter().map(|element| self.id(element).clone()).collect()
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// How elements of a list at this place are told apart; none if the list is replaced.
+    pub(super) fn list_key(self) -> Option<ListKey> {
+        match self {
+            Self::ListByKey(key, _) => Some(ListKey::Member(key)),
+            Self::Set => Some(ListKey::Itself),
+            Self::Plain | Self::Object(_) => None,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! JSON merge patch: members are merged, null removes, everything else replaces.
+
+use serde_json::{Map, Value};
+
+use super::PatchError;
+
+pub(super) fn apply(mut current: Value, body: &[u8]) -> Result<Value, PatchError> {
+    // A patch that is not an object would replace the whole document: no API object is a list or a number.
+    let patch: Map<String, Value> = serde_json::from_slice(body)
+        .map_err(|_| PatchError::BadRequest("Invalid JSON Patch".to_owned()))?;
+    merge_into(&mut current, Value::Object(patch));
+    Ok(current)
+}
+
+fn merge_into(target: &mut Value, patch: Value) {
+    match (target, patch) {
+        (Value::Object(members), Value::Object(patch)) => {
+            for (name, value) in patch {
+                match (members.get_mut(&name), value) {
+                    (_, Value::Null) => {
+                        members.remove(&name);
+                    }
+                    (Some(member), value) => merge_into(member, value),
+                    (None, value) => {
+                        members.insert(name, without_nulls(value));
+                    }
+                }
+            }
+        }
+        (target, patch) => *target = without_nulls(patch),
+    }
+}
+
+/// Drops null members at every depth, in objects within lists too: a typed API has no null there.
+pub(super) fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(
+            members
+                .into_iter()
+                .filter(|(_, member)| !member.is_null())
+                .map(|(name, member)| (name, without_nulls(member)))
+                .collect(),
+        ),
+        Value::Array(elements) => Value::Array(elements.into_iter().map(without_nulls).collect()),
+        scalar => scalar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::patch::strategic::tests::any_object;
+
+    fn patched(current: Value, patch: &Value) -> Value {
+        apply(current, patch.to_string().as_bytes()).unwrap()
+    }
+
+    // The cases of RFC 7386, appendix A, whose documents are objects.
+    #[test]
+    fn the_examples_of_the_specification_hold() {
+        for (current, patch, expected) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b"}), json!({"a": null}), json!({})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
+            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        ] {
+            assert_eq!(patched(current.clone(), &patch), expected, "{current} {patch}");
+        }
+    }
+
+    #[test]
+    fn directives_of_strategic_merge_mean_nothing_here() {
+        assert_eq!(
+            patched(
+                json!({"l": [{"name": "a"}]}),
+                &json!({"l": [{"$patch": "delete", "name": "a"}]})
+            ),
+            json!({"l": [{"$patch": "delete", "name": "a"}]})
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_a_bad_request() {
+        for body in ["", "{", "[]", "3", "null"] {
+            let error = apply(json!({}), body.as_bytes()).unwrap_err();
+            assert_eq!(error, PatchError::BadRequest("Invalid JSON Patch".to_owned()), "{body}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_empty_patch_changes_nothing(object in any_object()) {
+            prop_assert_eq!(patched(object.clone(), &json!({})), object);
+        }
+
+        #[test]
+        fn merging_twice_is_merging_once(object in any_object(), patch in any_object()) {
+            let once = patched(object, &patch);
+            prop_assert_eq!(patched(once.clone(), &patch), once);
+        }
+    }
+}

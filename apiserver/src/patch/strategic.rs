@@ -1,0 +1,240 @@
+//! Strategic merge patch: one engine over the table in [`rules`](super::rules).
+//!
+//! Objects are merged and null removes a member. A list with a rule is merged by element, any other is replaced.
+//! Directives within the patch:
+//!
+//! | directive | where | meaning |
+//! |---|---|---|
+//! | `$patch: replace` | object, or any element of a keyed list | nothing of the current value stays |
+//! | `$patch: delete` | object | it becomes empty |
+//! | `$patch: delete` | element of a keyed list, with its key | the element goes |
+//! | `$deleteFromPrimitiveList/NAME: […]` | beside list `NAME` | these scalars go |
+//! | `$setElementOrder/NAME: […]` | beside list `NAME` | the order of the merged list |
+//! | `$retainKeys: […]` | object | other members go |
+//!
+//! `$patch: merge` is refused, as a real server refuses it.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use serde_json::{Map, Value};
+
+use super::{
+    PatchError, list,
+    merge::without_nulls,
+    rules::{Rule, Rules},
+};
+
+pub(super) type Object = Map<String, Value>;
+
+pub(super) const PATCH: &str = "$patch";
+pub(super) const SET_ELEMENT_ORDER: &str = "$setElementOrder";
+const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
+const RETAIN_KEYS: &str = "$retainKeys";
+
+pub(super) fn apply(rules: &Rules, current: Value, body: &[u8]) -> Result<Value, PatchError> {
+    let patch: Object = serde_json::from_slice(body)
+        .map_err(|error| PatchError::BadRequest(format!("error decoding patch: {error}")))?;
+    let Value::Object(current) = current else {
+        return Err(PatchError::BadRequest("invalid JSON document".to_owned()));
+    };
+    merge_objects(rules, current, patch).map(Value::Object)
+}
+
+pub(super) fn merge_objects(
+    rules: &Rules,
+    mut current: Object,
+    mut patch: Object,
+) -> Result<Object, PatchError> {
+    match patch.get(PATCH).map(Value::as_str) {
+        None => {}
+        Some(Some("replace")) => return Ok(cleaned(patch)),
+        Some(Some("delete")) => return Ok(Object::new()),
+        Some(_) => return Err(unknown_directive(&patch)),
+    }
+    retain_keys(&mut current, &mut patch)?;
+    delete_from_lists(&mut current, &mut patch)?;
+    let mut orders = take_orders(&mut patch)?;
+    for (name, value) in patch {
+        let order = orders.remove(&name);
+        if let Some(merged) = merge_member(rules.of(&name), current.remove(&name), value, order)? {
+            current.insert(name, merged);
+        }
+    }
+    // What is left is the order of lists that otherwise stay as they are.
+    for (name, order) in orders {
+        if let (Some(key), Some(Value::Array(list))) =
+            (rules.of(&name).list_key(), current.get_mut(&name))
+        {
+            let ids = key.ids(list);
+            *list = list::reorder(key, std::mem::take(list), &key.ids(&order), &ids);
+        }
+    }
+    Ok(current)
+}
+
+/// The merged value of one member; none if it goes.
+///
+/// A list that lost its last element goes too: typed objects do not tell an empty list from none.
+fn merge_member(
+    rule: Rule,
+    current: Option<Value>,
+    patch: Value,
+    order: Option<Vec<Value>>,
+) -> Result<Option<Value>, PatchError> {
+    let is_full = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty());
+    let may_vanish =
+        rule.list_key().is_some() && (current.as_ref().is_some_and(is_full) || is_full(&patch));
+    let merged = match (current, patch, rule) {
+        (_, Value::Null, _) => None,
+        (Some(Value::Object(current)), Value::Object(patch), _) => {
+            Some(Value::Object(merge_objects(rule.within(), current, patch)?))
+        }
+        (Some(Value::Array(current)), Value::Array(patch), Rule::ListByKey(key, rules)) => {
+            Some(Value::Array(list::merge_by_key(key, rules, current, patch, order)?))
+        }
+        (Some(Value::Array(current)), Value::Array(patch), Rule::Set) => {
+            Some(Value::Array(list::merge_set(current, patch, order)?))
+        }
+        (_, patch, _) => without_directives(without_nulls(patch)),
+    };
+    Ok(merged.filter(|merged| !may_vanish || is_full(merged)))
+}
+
+/// Drops the members that `$retainKeys` does not name. A patch that sets such a member contradicts itself.
+fn retain_keys(current: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
+    let Some(retained) = patch.remove(RETAIN_KEYS) else {
+        return Ok(());
+    };
+    let Value::Array(retained) = retained else {
+        return Err(PatchError::BadRequest("invalid patch format of retainKeys".to_owned()));
+    };
+    let is_retained = |name: &String| retained.iter().any(|retained| retained == name);
+    if patch
+        .iter()
+        .any(|(name, value)| !value.is_null() && !is_beside_a_list(name) && !is_retained(name))
+    {
+        return Err(PatchError::Unprocessable {
+            detail: "patch content does not match retainKeys list".to_owned(),
+        });
+    }
+    current.retain(|name, _| is_retained(name));
+    Ok(())
+}
+
+fn is_beside_a_list(name: &str) -> bool {
+    name.split_once('/').is_some_and(|(directive, _)| {
+        matches!(directive, SET_ELEMENT_ORDER | DELETE_FROM_PRIMITIVE_LIST)
+    })
+}
+
+fn delete_from_lists(current: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
+    for (name, gone) in take_beside_lists(patch, DELETE_FROM_PRIMITIVE_LIST) {
+        let Value::Array(gone) = gone else {
+            return Err(PatchError::BadRequest(
+                "invalid patch format of primitive list".to_owned(),
+            ));
+        };
+        if let Some(Value::Array(list)) = current.get_mut(&name) {
+            list.retain(|element| !gone.contains(element));
+            if list.is_empty() {
+                current.remove(&name);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn take_orders(patch: &mut Object) -> Result<BTreeMap<String, Vec<Value>>, PatchError> {
+    take_beside_lists(patch, SET_ELEMENT_ORDER)
+        .into_iter()
+        .map(|(name, order)| match order {
+            Value::Array(order) => Ok((name, order)),
+            _ => Err(PatchError::BadRequest(
+                "invalid patch format of setElementOrder list".to_owned(),
+            )),
+        })
+        .collect()
+}
+
+/// Takes the members `DIRECTIVE/NAME` out of the patch, by `NAME`.
+fn take_beside_lists(patch: &mut Object, directive: &str) -> Vec<(String, Value)> {
+    let list_of = |name: &str| Some(name.strip_prefix(directive)?.strip_prefix('/')?.to_owned());
+    let names: Vec<_> =
+        patch.keys().filter_map(|name| Some((name.clone(), list_of(name)?))).collect();
+    names.into_iter().filter_map(|(name, list)| Some((list, patch.remove(&name)?))).collect()
+}
+
+/// What a patch creates where there was nothing: its directives have nothing to act on.
+fn without_directives(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(members) if members.get(PATCH).is_some_and(|it| it == "delete") => None,
+        Value::Object(members) => Some(Value::Object(
+            members
+                .into_iter()
+                .filter(|(name, _)| name != PATCH && name != RETAIN_KEYS && !is_beside_a_list(name))
+                .filter_map(|(name, member)| Some((name, without_directives(member)?)))
+                .collect(),
+        )),
+        Value::Array(elements) => {
+            Some(Value::Array(elements.into_iter().filter_map(without_directives).collect()))
+        }
+        scalar => Some(scalar),
+    }
+}
+
+/// As [`without_directives`], of an object that is itself not to be deleted.
+pub(super) fn cleaned(mut object: Object) -> Object {
+    object.remove(PATCH);
+    match without_directives(without_nulls(Value::Object(object))) {
+        Some(Value::Object(cleaned)) => cleaned,
+        _ => Object::new(),
+    }
+}
+
+pub(super) fn unknown_directive(patch: &Object) -> PatchError {
+    let directive = patch.get(PATCH).map(go_text).unwrap_or_default();
+    let mut rest = patch.clone();
+    rest.remove(PATCH);
+    PatchError::Internal(format!(
+        "unknown patch type: {directive} in map: {}",
+        go_text(&Value::Object(rest))
+    ))
+}
+
+/// The value as the Go servers print it in their messages, `map[a:1 b:[x y]]`.
+pub(super) fn go_text(value: &Value) -> String {
+    let mut text = String::new();
+    write_go_text(&mut text, value);
+    text
+}
+
+fn write_go_text(text: &mut String, value: &Value) {
+    match value {
+        Value::Null => text.push_str("<nil>"),
+        Value::String(string) => text.push_str(string),
+        Value::Bool(_) | Value::Number(_) => {
+            write!(text, "{value}").expect("writing to a String does not fail");
+        }
+        Value::Array(elements) => {
+            text.push('[');
+            for (at, element) in elements.iter().enumerate() {
+                text.push_str(if at == 0 { "" } else { " " });
+                write_go_text(text, element);
+            }
+            text.push(']');
+        }
+        Value::Object(members) => {
+            text.push_str("map[");
+            for (at, (name, member)) in members.iter().enumerate() {
+                text.push_str(if at == 0 { "" } else { " " });
+                text.push_str(name);
+                text.push(':');
+                write_go_text(text, member);
+            }
+            text.push(']');
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;
