@@ -1,0 +1,270 @@
+//! Joins what happens in the caches to a reconciler.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat_expectations::UidTrackingExpectations;
+use homeostat_informer::{
+    Event, Lister, Object, ObjectKey, SharedIndexInformer, Subscription, Uid,
+};
+use homeostat_workqueue::{Queue, RateLimiter};
+use kube_client::Resource;
+use tokio_util::sync::CancellationToken;
+
+use crate::any_informer::AnyInformer;
+use crate::enqueue::{Enqueue, Inbox};
+use crate::owned::{Observer, owner_in};
+use crate::reconciler::{Change, Reconciler, Why};
+use crate::run::{Assembled, Run};
+use crate::worker::Worker;
+
+/// Long enough for 500 creates at 5 a second, five times over; short enough that a reconcile that hangs is noticed.
+const DEFAULT_RECONCILE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A reconciler with its queue and what fills it. A [`Manager`](crate::Manager) runs it.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use homeostat::{Action, Controller, Manager, Reconciler, Request, SharedInformerFactory, shutdown_signal};
+/// # use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+/// # struct MyReconciler;
+/// # impl Reconciler<ReplicaSet> for MyReconciler {
+/// #     type Error = std::convert::Infallible;
+/// #     async fn reconcile(&self, _: &Request<ReplicaSet>) -> Result<Action, Self::Error> { Ok(Action::AwaitChange) }
+/// # }
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = homeostat::client::builder().infer().await?.build();
+/// let informers = SharedInformerFactory::new(&client);
+/// let controller = Controller::builder("replicaset", &informers.informer::<ReplicaSet>())
+///     .owns(&informers.informer::<Pod>())
+///     .workers(4)
+///     .build(MyReconciler);
+/// Manager::new(informers).with(controller).run_until(shutdown_signal()).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a controller does nothing until a manager runs it"]
+pub struct Controller {
+    inner: Box<dyn Run>,
+}
+
+/// Makes a [`Controller`] for objects of type `K`.
+#[must_use = "a builder does nothing until `build`"]
+pub struct Builder<K: Object> {
+    name: Arc<str>,
+    primary: SharedIndexInformer<K>,
+    primary_mapper: Mapper<K, K>,
+    /// What subscribes to the other informers, once the queue is there and all options are known.
+    sources: Vec<Source<K>>,
+    expectations: Option<Expectations<K>>,
+    workers: usize,
+    limiter: Option<Box<dyn RateLimiter<ObjectKey<<K as Object>::Kind>>>>,
+    timeout: Duration,
+}
+
+type Expectations<K> = UidTrackingExpectations<ObjectKey<<K as Object>::Kind>, Uid>;
+type Mapper<P, K> = Box<dyn FnMut(&Event<P>, &Enqueue<K>) + Send>;
+type Source<K> = Box<dyn FnOnce(&Wiring<K>) -> (Box<dyn AnyInformer>, Subscription) + Send>;
+
+/// What a source is joined to.
+struct Wiring<K: Object> {
+    controller: Arc<str>,
+    inbox: Inbox<K>,
+    owners: Lister<K>,
+    expectations: Option<Expectations<K>>,
+}
+
+// === impl Controller ===
+
+impl Controller {
+    /// Starts a controller whose objects are those of `primary`: each of their events asks for its own key.
+    ///
+    /// The name appears in logs and spans; make it unique in the process.
+    pub fn builder<K: Object>(
+        name: impl Into<Arc<str>>,
+        primary: &SharedIndexInformer<K>,
+    ) -> Builder<K> {
+        Builder {
+            name: name.into(),
+            primary: primary.clone(),
+            primary_mapper: Box::new(|event, enqueue| enqueue.add(event.key())),
+            sources: Vec::new(),
+            expectations: None,
+            workers: 1,
+            limiter: None,
+            timeout: DEFAULT_RECONCILE_TIMEOUT,
+        }
+    }
+
+    pub(crate) fn into_inner(self) -> Box<dyn Run> {
+        self.inner
+    }
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller").field("name", &self.inner.name()).finish_non_exhaustive()
+    }
+}
+
+// === impl Builder ===
+
+impl<K: Object> Builder<K> {
+    /// Lets `mapper` decide what each event of the primary asks for, instead of its own key.
+    pub fn primary(mut self, mapper: impl FnMut(&Event<K>, &Enqueue<K>) + Send + 'static) -> Self {
+        self.primary_mapper = Box::new(mapper);
+        self
+    }
+
+    /// Asks for the owner of each object of `informer` that changes: the one that its controller reference names, by kind,
+    /// group, name and UID, if it is in the primary's cache. When a reference moves, both owners are asked for.
+    pub fn owns<P: Object>(mut self, informer: &SharedIndexInformer<P>) -> Self
+    where
+        K::Kind: Resource<DynamicType = ()>,
+    {
+        let informer = informer.clone();
+        self.sources.push(Box::new(move |wiring| wiring.own(&informer)));
+        self
+    }
+
+    /// Keeps `expectations` in step with the objects that this controller [`owns`](Self::owns): one that is new lowers its
+    /// owner's creations; one that is gone, or going, its deletions. That happens before the owner is asked for.
+    pub fn expecting(mut self, expectations: &Expectations<K>) -> Self {
+        self.expectations = Some(expectations.clone());
+        self
+    }
+
+    /// Lets `mapper` decide what each event of another `informer` asks for.
+    pub fn watches<P: Object>(
+        mut self,
+        informer: &SharedIndexInformer<P>,
+        mapper: impl FnMut(&Event<P>, &Enqueue<K>) + Send + 'static,
+    ) -> Self {
+        let informer = informer.clone();
+        self.sources.push(Box::new(move |wiring| {
+            let name = Arc::clone(informer.name());
+            let related = move |change| Why::Related { informer: Arc::clone(&name), change };
+            wiring.subscribe(&informer, mapper, related)
+        }));
+        self
+    }
+
+    /// Lets `n` keys be reconciled at the same time (at least one; 1 unless told).
+    pub fn workers(mut self, n: usize) -> Self {
+        self.workers = n.max(1);
+        self
+    }
+
+    /// Decides how long a key that failed waits. Unless told: 5 ms, doubled with each failure, up to 1,000 s.
+    pub fn rate_limiter(mut self, limiter: impl RateLimiter<ObjectKey<K::Kind>>) -> Self {
+        self.limiter = Some(Box::new(limiter));
+        self
+    }
+
+    /// Ends a reconcile that takes longer, as if it had failed. Unless told: ten minutes.
+    ///
+    /// It is dropped where it stands: a request that it sent may have been carried out.
+    pub fn reconcile_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The controller, subscribed to its informers. Nothing is reconciled before a [`Manager`](crate::Manager) runs it.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn build<R: Reconciler<K>>(self, reconciler: R) -> Controller {
+        let queue = Queue::builder().name(Arc::clone(&self.name));
+        let queue = match self.limiter {
+            Some(limiter) => queue.rate_limiter(limiter).build(),
+            None => queue.build(),
+        };
+        let wiring = Wiring {
+            controller: Arc::clone(&self.name),
+            inbox: Inbox::new(queue),
+            owners: self.primary.lister(),
+            expectations: self.expectations,
+        };
+        let mut informers: Vec<Box<dyn AnyInformer>> = Vec::new();
+        let mut subscriptions = Vec::new();
+        // The primary comes first: an owned object's event finds its owner only in the cache.
+        let primary = wiring.subscribe(&self.primary, self.primary_mapper, Why::Itself);
+        let sources = self.sources.into_iter().map(|source| source(&wiring));
+        for (informer, subscription) in std::iter::once(primary).chain(sources) {
+            informers.push(informer);
+            subscriptions.push(subscription);
+        }
+        let worker = Worker {
+            controller: self.name,
+            inbox: wiring.inbox,
+            reconciler: Arc::new(reconciler),
+            timeout: self.timeout,
+            cancellation: CancellationToken::new(),
+        };
+        Controller {
+            inner: Box::new(Assembled::new(worker, self.workers, informers, subscriptions)),
+        }
+    }
+}
+
+impl<K: Object> fmt::Debug for Builder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .field("workers", &self.workers)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Wiring ===
+
+impl<K: Object> Wiring<K> {
+    fn subscribe<P: Object>(
+        &self,
+        informer: &SharedIndexInformer<P>,
+        mut mapper: impl FnMut(&Event<P>, &Enqueue<K>) + Send + 'static,
+        why: impl Fn(Change) -> Why + Send + 'static,
+    ) -> (Box<dyn AnyInformer>, Subscription) {
+        let inbox = self.inbox.clone();
+        let handler = move |event: Event<P>| {
+            mapper(&event, &inbox.enqueue(why(Change::of(&event))));
+        };
+        let subscription = informer.add_handler(Arc::clone(&self.controller), handler);
+        (Box::new(informer.clone()), subscription)
+    }
+
+    fn own<P: Object>(
+        &self,
+        informer: &SharedIndexInformer<P>,
+    ) -> (Box<dyn AnyInformer>, Subscription)
+    where
+        K::Kind: Resource<DynamicType = ()>,
+    {
+        let owners = self.owners.clone();
+        let mut observer = self.expectations.clone().map(Observer::new);
+        let mapper = move |event: &Event<P>, enqueue: &Enqueue<K>| {
+            let owner = owner_in(&owners, event.metadata());
+            if let (Some(observer), Some(owner)) = (&mut observer, &owner) {
+                observer.observe(event, owner);
+            }
+            if let Event::Updated { old, .. } = event
+                && let Some((key, _)) = owner_in(&owners, old.metadata())
+                && owner.as_ref().map(|(now, _)| now) != Some(&key)
+            {
+                enqueue.add(key);
+            }
+            if let Some((key, _)) = owner {
+                enqueue.add(key);
+            }
+        };
+        let name = Arc::clone(informer.name());
+        self.subscribe(informer, mapper, move |change| Why::Related {
+            informer: Arc::clone(&name),
+            change,
+        })
+    }
+}

@@ -1,0 +1,312 @@
+//! Whole controllers under a paused clock, over scripted servers: what asks for which keys, in which order, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::future::{pending, ready};
+use std::time::Duration;
+
+use homeostat::expectations::UidTrackingExpectations;
+use homeostat::workqueue::RateLimiter;
+use homeostat::{Action, Controller, ControllerBuilder, Event, Manager, ObjectKey, RunError, Uid};
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::time::{Instant, sleep, timeout};
+
+use self::support::{
+    Cluster, Foo, Script, Zone, config_map, foo, no_factory, owned_by, recorder, zone,
+};
+
+/// Runs `controller` for `duration`, and then to the end.
+async fn run_for(duration: Duration, controller: Controller) -> Result<(), RunError> {
+    Manager::new(no_factory()).with(controller).run_until(sleep(duration)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_custom_resource_is_reconciled_when_listed_changed_and_gone() {
+    let foos = Script::new([foo("web", "1")]);
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = Controller::builder("foo", &foos.informer).build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        foos.apply(foo("db", "2"));
+        sleep(Duration::from_secs(1)).await;
+        foos.apply(foo("web", "1"));
+        sleep(Duration::from_secs(1)).await;
+        foos.delete("web");
+        sleep(Duration::from_secs(1)).await;
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+    assert_eq!(seen.lines(), ["ns/web listed", "ns/db added", "ns/web updated", "ns/web deleted"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_scoped_primary_has_keys_without_a_namespace_and_owns_what_has_one() {
+    let zones = Script::new([zone("north", "z1")]);
+    let maps = Script::new([]);
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller =
+        Controller::builder("zone", &zones.informer).owns(&maps.informer).build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        maps.apply(owned_by(&zone("north", "z1"), config_map("a")));
+        sleep(Duration::from_secs(1)).await;
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+    assert_eq!(seen.lines(), ["north listed", &format!("north {} added", maps.name())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_owner_by_kind_group_name_and_uid_is_asked_for() {
+    let cluster = Cluster::new([foo("web", "1"), foo("db", "2")]);
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = cluster.controller().build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        seen.clear();
+        cluster.maps.apply(config_map("nobody's"));
+        cluster.maps.apply(owned_by(&foo("web", "an older one"), config_map("a-dead-owners")));
+        cluster.maps.apply(owned_by(&zone("web", "1"), config_map("another-kinds")));
+        let mut other_group = owned_by(&foo("web", "1"), config_map("another-groups"));
+        let references = other_group.metadata.owner_references.as_mut().unwrap();
+        references[0].api_version = "another.group/v1alpha1".into();
+        cluster.maps.apply(other_group);
+        let mut not_controlled = owned_by(&foo("web", "1"), config_map("not-controlled"));
+        not_controlled.metadata.owner_references.as_mut().unwrap()[0].controller = Some(false);
+        cluster.maps.apply(not_controlled);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.lines(), [""; 0]);
+
+        let mut other_version = owned_by(&foo("web", "1"), config_map("another-version"));
+        let references = other_version.metadata.owner_references.as_mut().unwrap();
+        references[0].api_version = "samplecontroller.k8s.io/v1".into();
+        cluster.maps.apply(other_version);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.keys(), ["ns/web"]);
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_a_reference_moves_both_owners_are_asked_for() {
+    let (web, db) = (foo("web", "1"), foo("db", "2"));
+    let cluster = Cluster::new([web.clone(), db.clone()]);
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = cluster.controller().build(reconciler);
+    let story = async {
+        cluster.maps.apply(owned_by(&web, config_map("a")));
+        sleep(Duration::from_secs(1)).await;
+        seen.clear();
+        cluster.maps.apply(owned_by(&db, config_map("a")));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.keys(), ["ns/web", "ns/db"]);
+        seen.clear();
+        cluster.maps.apply(config_map("a"));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.keys(), ["ns/db"]);
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn expectations_are_lowered_before_the_owner_is_asked_for() {
+    let web = foo("web", "1");
+    let (key, uid) = (ObjectKey::<Foo>::namespaced("ns", "web"), Uid::from("1"));
+    let cluster = Cluster::new([web.clone()]);
+    let expectations = UidTrackingExpectations::default();
+    let expected = expectations.expect_creations(&key, &uid, 2);
+    let tokens = (expected.start(), expected.start());
+    tokens.0.sent();
+    tokens.1.sent();
+    drop(expected);
+    let (reconciler, seen) = recorder({
+        let (expectations, key, uid) = (expectations.clone(), key.clone(), uid.clone());
+        move |seen| {
+            seen.note(["awaiting", "satisfied"][usize::from(expectations.satisfied(&key, &uid))]);
+            ready(Ok(Action::AwaitChange))
+        }
+    });
+    let controller = cluster.controller().expecting(&expectations).build(reconciler);
+    let story = async {
+        for name in ["a", "b"] {
+            sleep(Duration::from_secs(1)).await;
+            cluster.maps.apply(owned_by(&web, config_map(name)));
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.notes(), ["awaiting", "awaiting", "satisfied"]);
+
+        // One that is going counts as gone; one that is gone at once too.
+        let uids = ["uid of a", "uid of b"].map(Uid::from);
+        let expected = expectations.expect_deletions(&key, &uid, uids.clone());
+        for uid in &uids {
+            expected.start(uid).sent();
+        }
+        drop(expected);
+        let mut going = owned_by(&web, config_map("a"));
+        going.metadata.deletion_timestamp = Some(support::long_ago());
+        cluster.maps.apply(going);
+        sleep(Duration::from_secs(1)).await;
+        cluster.maps.delete("b");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.notes()[3..], ["awaiting", "satisfied"]);
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mapper_asks_for_what_it_finds_now_or_later() {
+    let cluster = Cluster::new([foo("web", "1")]);
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let start = Instant::now();
+    let controller = Controller::builder("foo", &cluster.foos.informer)
+        .watches(&cluster.maps.informer, |event: &Event<ConfigMap>, enqueue| {
+            let key = ObjectKey::namespaced("ns", event.key().name());
+            enqueue.add(key.clone());
+            enqueue.add_after(key, Duration::from_secs(60));
+        })
+        .build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        seen.clear();
+        cluster.maps.apply(config_map("db"));
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(seen.keys(), ["ns/db"]);
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(seen.keys(), ["ns/db", "ns/db"]);
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(92));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_may_have_a_mapper_of_its_own() {
+    let foos = Script::new([foo("web", "1")]);
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = Controller::builder("foo", &foos.informer)
+        .primary(|_, enqueue| enqueue.add(ObjectKey::namespaced("ns", "all")))
+        .build(reconciler);
+    run_for(Duration::from_secs(1), controller).await.unwrap();
+    assert_eq!(seen.keys(), ["ns/all"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_key_is_reconciled_before_every_cache_is_complete() {
+    let cluster = Cluster::new([foo("web", "1")]);
+    cluster.maps.hold_lists();
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = cluster.controller().build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(seen.keys(), [""; 0]);
+        cluster.maps.release_lists();
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(seen.keys(), ["ns/web"]);
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_before_the_caches_are_complete_ends_at_once() {
+    let cluster = Cluster::new([foo("web", "1")]);
+    cluster.maps.hold_lists();
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = cluster.controller().build(reconciler);
+    let start = Instant::now();
+    run_for(Duration::from_secs(5), controller).await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(6));
+    assert_eq!(seen.keys(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_what_was_begun_is_finished_and_nothing_runs_on() {
+    let foos = Script::new(["a", "b", "c"].map(|name| foo(name, name)));
+    let (reconciler, seen) = recorder(|seen: support::Seen| async move {
+        sleep(Duration::from_secs(2)).await;
+        seen.note("finished");
+        Ok(Action::RequeueAfter(Duration::from_secs(60)))
+    });
+    let controller = Controller::builder("foo", &foos.informer).workers(2).build(reconciler);
+    let start = Instant::now();
+    run_for(Duration::from_secs(1), controller).await.unwrap();
+    assert_eq!(seen.notes(), ["finished"; 3]);
+    assert_eq!(start.elapsed().as_secs(), 4);
+    drop(foos);
+    tokio::task::yield_now().await;
+    let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    // The dummy client of the factory has one worker that ends with the client.
+    assert!(tasks <= 1, "{tasks} tasks are still there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_does_not_end_is_told_and_then_dropped() {
+    let foos = Script::new([foo("web", "1")]);
+    let (reconciler, seen) = recorder(|seen: support::Seen| async move {
+        seen.cancellation().cancelled().await;
+        seen.note("told");
+        pending().await
+    });
+    let controller = Controller::builder("foo", &foos.informer).build(reconciler);
+    let manager = Manager::new(no_factory()).with(controller);
+    let manager = manager.drain_timeout(Duration::from_secs(10));
+    let start = Instant::now();
+    let result = manager.run_until(sleep(Duration::from_secs(1))).await;
+    assert!(matches!(result, Err(RunError::Undrained { keys: 1, .. })), "{result:?}");
+    assert_eq!(seen.notes(), ["told"]);
+    assert_eq!(start.elapsed().as_secs(), 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_key_does_not_hold_up_the_end() {
+    let foos = Script::new([foo("web", "1")]);
+    let (reconciler, seen) = recorder(|_| ready(Err("never".into())));
+    let controller = Controller::builder("foo", &foos.informer).build(reconciler);
+    let start = Instant::now();
+    run_for(Duration::from_secs(60), controller).await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(61));
+    assert!(seen.keys().len() > 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_outside_of_the_reconciler_ends_the_manager_in_order() {
+    struct Broken;
+    impl RateLimiter<ObjectKey<Foo>> for Broken {
+        fn when(&mut self, _: &ObjectKey<Foo>, _: Instant) -> Duration {
+            panic!("no idea")
+        }
+        fn forget(&mut self, _: &ObjectKey<Foo>) {}
+        fn failures(&self, _: &ObjectKey<Foo>) -> u32 {
+            0
+        }
+    }
+    let foos = Script::new([foo("web", "1")]);
+    let (reconciler, _) = recorder(|_| ready(Err("failed".into())));
+    let controller = Controller::builder("foo", &foos.informer)
+        .workers(2)
+        .rate_limiter(Broken)
+        .build(reconciler);
+    let manager = Manager::new(no_factory()).with(controller);
+    let result = timeout(Duration::from_secs(3600), manager.run_until(pending())).await.unwrap();
+    assert!(
+        matches!(&result, Err(RunError::WorkerPanicked { message, .. }) if message == "no idea"),
+        "{result:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_controllers_share_informers_and_end_together() {
+    let cluster = Cluster::new([foo("web", "1")]);
+    let zones = Script::<Zone>::new([zone("north", "z")]);
+    let (first, seen_first) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let (second, seen_second) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let of_foos: ControllerBuilder<Foo> = cluster.controller();
+    let of_zones = Controller::builder("zone", &zones.informer).watches(
+        &cluster.foos.informer,
+        |_: &Event<Foo>, enqueue| {
+            enqueue.add(ObjectKey::cluster("all"));
+        },
+    );
+    let manager =
+        Manager::new(no_factory()).with(of_foos.build(first)).with(of_zones.build(second));
+    manager.run_until(sleep(Duration::from_secs(1))).await.unwrap();
+    assert_eq!(seen_first.keys(), ["ns/web"]);
+    assert_eq!(seen_second.sorted_keys(), ["all", "north"]);
+}
