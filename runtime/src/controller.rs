@@ -81,6 +81,8 @@ struct Wiring<K: Object> {
 impl Controller {
     /// Starts a controller whose objects are those of `primary`: each of their events asks for its own key.
     ///
+    /// An object that does not fit its Rust type is not reconciled: it is not gone, but its reconciler could not tell.
+    ///
     /// The name appears in logs and spans; make it unique in the process.
     pub fn builder<K: Object>(
         name: impl Into<Arc<str>>,
@@ -175,7 +177,7 @@ impl<K: Object> Builder<K> {
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Outside of a tokio runtime, if one of the informers runs already.
     pub fn build<R: Reconciler<K>>(self, reconciler: R) -> Controller {
         let queue = Queue::builder().name(Arc::clone(&self.name));
         let queue = match self.limiter {
@@ -200,6 +202,7 @@ impl<K: Object> Builder<K> {
         let worker = Worker {
             controller: self.name,
             inbox: wiring.inbox,
+            primary: wiring.owners,
             reconciler: Arc::new(reconciler),
             timeout: self.timeout,
             cancellation: CancellationToken::new(),

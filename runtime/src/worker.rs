@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use homeostat_informer::{Object, ObjectKey};
+use homeostat_informer::{Lister, Object, ObjectKey};
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use tracing::Instrument;
@@ -20,6 +20,7 @@ use crate::reconciler::{Action, Reconciler, Request, Why};
 pub(crate) struct Worker<K: Object, R> {
     pub(crate) controller: Arc<str>,
     pub(crate) inbox: Inbox<K>,
+    pub(crate) primary: Lister<K>,
     pub(crate) reconciler: Arc<R>,
     pub(crate) timeout: Duration,
     pub(crate) cancellation: CancellationToken,
@@ -68,8 +69,18 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             .with_cancellation(self.cancellation.child_token())
     }
 
-    /// Everything that the author wrote runs in here, dropping and printing included: a panic of any of it is caught.
+    /// An object that does not fit its type is not gone, but a look-up cannot tell: so its author is not asked. When it
+    /// fits again, or is gone, an event asks for it.
     async fn reconcile(&self, request: &Request<K>) -> Result<Action, ReconcileError> {
+        if self.primary.opaque(request.key()).is_some() {
+            tracing::warn!("the object does not fit its type: left as it is until it does");
+            return Ok(Action::AwaitChange);
+        }
+        self.ask_author(request).await
+    }
+
+    /// Everything that the author wrote runs in here, dropping and printing included: a panic of any of it is caught.
+    async fn ask_author(&self, request: &Request<K>) -> Result<Action, ReconcileError> {
         let authors = async {
             match tokio::time::timeout(self.timeout, self.reconciler.reconcile(request)).await {
                 Ok(Ok(action)) => {
@@ -114,6 +125,7 @@ impl<K: Object, R> Clone for Worker<K, R> {
         Self {
             controller: Arc::clone(&self.controller),
             inbox: self.inbox.clone(),
+            primary: self.primary.clone(),
             reconciler: Arc::clone(&self.reconciler),
             timeout: self.timeout,
             cancellation: self.cancellation.clone(),

@@ -1,5 +1,6 @@
 use std::future::pending;
 
+use homeostat_informer::testing::Store;
 use homeostat_workqueue::Queue;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
@@ -82,6 +83,7 @@ impl World {
         let worker = Worker {
             controller: Arc::from("test"),
             inbox: inbox.clone(),
+            primary: Store::new().lister(),
             reconciler: Arc::new(reconciler),
             timeout: Duration::from_secs(60),
             cancellation: CancellationToken::new(),

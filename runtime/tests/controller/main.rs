@@ -40,6 +40,32 @@ async fn a_custom_resource_is_reconciled_when_listed_changed_and_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_does_not_fit_is_left_alone_until_it_does_or_is_gone() {
+    let web = foo("web", "1");
+    let cluster = Cluster::new([web.clone()]);
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = cluster.controller().build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        seen.clear();
+        cluster.foos.spoil("web");
+        sleep(Duration::from_secs(1)).await;
+        cluster.maps.apply(owned_by(&web, config_map("a")));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.lines(), [""; 0]);
+        cluster.foos.apply(web.clone());
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.keys(), ["ns/web"]);
+        cluster.foos.spoil("web");
+        sleep(Duration::from_secs(1)).await;
+        cluster.foos.delete("web");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.keys(), ["ns/web", "ns/web"]);
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cluster_scoped_primary_has_keys_without_a_namespace_and_owns_what_has_one() {
     let zones = Script::new([zone("north", "z1")]);
     let maps = Script::new([]);

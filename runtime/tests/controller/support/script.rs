@@ -57,6 +57,16 @@ where
         }
     }
 
+    /// Changes an object so that it does not fit its type any more.
+    pub(crate) fn spoil(&self, name: &str) {
+        let mut state = self.state.lock();
+        let object = state.objects[name].clone();
+        let metadata = state.stamp(object).meta().clone();
+        if let Some(watch) = &state.watch {
+            watch.apply_opaque(metadata);
+        }
+    }
+
     pub(crate) fn delete(&self, name: &str) {
         let mut state = self.state.lock();
         let object = state.objects.remove(name).unwrap();
