@@ -1,7 +1,39 @@
-//! A Kubernetes API server in process.
+//! A Kubernetes API server in process: faithful on the wire, deterministic under a paused clock.
+//!
+//! [`ApiServer`] is the whole of it. [`ApiServer::client`] gives a [`kube_client::Client`] that calls it without a
+//! socket; [`ApiServer::listen`] serves everybody else.
+//!
+//! # Layout
+//!
+//! - `kinds`: the table, one row per kind. No other part knows a kind by name.
+//! - `storage`: objects as bytes, one revision counter, and the history that watches read.
+//! - `admission`: what a write may change, as pure functions.
+//! - `api`: the verbs. `http`: paths, queries, bodies, and answers.
+//! - `selector`, `patch`, `names`, `status`: what the names say.
 
+// Public API.
 #[cfg(feature = "control-plane")]
 pub mod control_plane;
 pub mod faults;
+mod kinds;
+mod listener;
 pub mod patch;
 pub mod selector;
+mod server;
+
+pub use http::Body;
+pub use kinds::Kind;
+pub use listener::Listener;
+pub use server::{ApiServer, ApiService, Builder, ClientName, ReplyFuture};
+
+// Necessary for the implementation.
+mod admission;
+mod api;
+mod clock;
+mod core;
+mod http;
+mod names;
+mod object;
+mod selection;
+mod status;
+mod storage;

@@ -1,0 +1,206 @@
+//! Lists: which state is listed, which page of it, and what else is said about it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::read::{parse_version, render_list};
+use super::token::Token;
+use crate::core::Core;
+use crate::http::params::Match;
+use crate::http::{Answer, Call};
+use crate::kinds::{Kind, ResourceId};
+use crate::object::Stored;
+use crate::selection::Selection;
+use crate::status::{Cause, Failure, Result};
+use crate::storage::Objects;
+
+/// What is asked for.
+struct Request {
+    selector: Selection,
+    /// The keys of the list's objects start with this.
+    prefix: String,
+    limit: usize,
+    state: State,
+    start: Option<Token>,
+}
+
+/// Which state to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Newest,
+    NotOlderThan(u64),
+    Exactly(u64),
+}
+
+/// One page.
+struct Page {
+    revision: u64,
+    items: Vec<Arc<Stored>>,
+    next: Option<Token>,
+    remaining: Option<usize>,
+}
+
+pub(super) async fn list(core: &Arc<Core>, call: &Call) -> Result<Answer> {
+    let request = Request::parse(call)?;
+    if let State::NotOlderThan(revision) | State::Exactly(revision) = request.state {
+        core.reach(revision).await?;
+    }
+    let served = &call.target.served;
+    let (revision, objects) = request.state(core, served.resource)?;
+    let page = request.page(revision, &objects);
+    if page.next.is_some() {
+        core.pin(served.resource, revision, &objects);
+    }
+    Ok(Answer::ok(render_list(served, &page.metadata(&served.kind), page.items.iter())))
+}
+
+/// Every object in the call's scope that its selectors take, and the revision of the list.
+pub(super) fn all(core: &Core, call: &Call) -> Result<(u64, Vec<Arc<Stored>>)> {
+    let mut request = Request::parse(call)?;
+    request.limit = 0;
+    let (revision, objects) = request.state(core, call.target.served.resource)?;
+    Ok((revision, request.page(revision, &objects).items))
+}
+
+// === impl Request ===
+
+impl Request {
+    fn parse(call: &Call) -> Result<Self> {
+        let params = &call.params;
+        let kind = &call.target.served.kind;
+        let selector =
+            Selection::parse(kind, params.get("labelSelector"), params.get("fieldSelector"))?;
+        check_options(call)?;
+        let version = params.get("resourceVersion");
+        let start = match params.get("continue") {
+            "" => None,
+            text => Some(Token::decode(text)?),
+        };
+        if start.is_some() && !matches!(version, "" | "0") {
+            return Err(Failure::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        let mut limit = usize::try_from(params.number("limit")?.unwrap_or(0)).unwrap_or(0);
+        let state = match (&start, parse_version(version)?, params.version_match()?) {
+            (Some(token), ..) => u64::try_from(token.rv).map_or(State::Newest, State::Exactly),
+            (None, None, _) => State::Newest,
+            (None, Some(0), Match::Unset) => {
+                // Any state will do, the cache's whole one is at hand.
+                limit = 0;
+                State::Newest
+            }
+            (None, Some(revision), Match::Exact) => State::Exactly(revision),
+            (None, Some(revision), Match::Unset) if limit > 0 => State::Exactly(revision),
+            (None, Some(revision), _) => State::NotOlderThan(revision),
+        };
+        Ok(Self { selector, prefix: prefix(kind, call.namespace()), limit, state, start })
+    }
+
+    fn state(&self, core: &Core, resource: ResourceId) -> Result<(u64, Objects)> {
+        core.read(|storage| match self.state {
+            State::Exactly(revision) => match storage.objects_at(resource, revision) {
+                Ok(objects) => Ok((revision, objects)),
+                Err(_) => Err(self.expired()),
+            },
+            _ => Ok((storage.revision(), storage.objects(resource).clone())),
+        })
+    }
+
+    fn expired(&self) -> Failure {
+        let Some(token) = &self.start else {
+            return Failure::new(
+                410,
+                "Expired",
+                "The resourceVersion for the provided list is too old.",
+            );
+        };
+        let message = "The provided continue parameter is too old to display a consistent list result. You can start a \
+                       new list without the continue parameter, or use the continue token in this response to retrieve \
+                       the remainder of the results. Continuing with the provided token results in an inconsistent \
+                       list - objects that were created, modified, or deleted between the time the first chunk was \
+                       returned and now may show up in the list.";
+        let mut failure = Failure::new(410, "Expired", message);
+        failure.token = Some(token.of_the_present().encode());
+        failure
+    }
+
+    fn page(&self, revision: u64, objects: &Objects) -> Page {
+        let start = match &self.start {
+            Some(token) => format!("{}{}", self.prefix, token.start_key()),
+            None => self.prefix.clone(),
+        };
+        let mut left = objects
+            .range(Arc::<str>::from(start)..)
+            .take_while(|(key, _)| key.starts_with(&self.prefix));
+        let mut items: Vec<Arc<Stored>> = Vec::new();
+        let mut last = None;
+        for (key, object) in left.by_ref() {
+            if self.selector.matches(&object.selectable) {
+                items.push(Arc::clone(object));
+            }
+            last = Some(key);
+            if items.len() == self.limit && self.limit > 0 {
+                break;
+            }
+        }
+        let remaining = left.count();
+        let next = last
+            .filter(|_| remaining > 0)
+            .map(|key| Token::after(revision, &key[self.prefix.len()..]));
+        let remaining = (next.is_some() && self.selector.is_everything()).then_some(remaining);
+        Page { revision, items, next, remaining }
+    }
+}
+
+/// What all keys of a list start with.
+pub(super) fn prefix(kind: &Kind, namespace: &str) -> String {
+    if kind.namespaced && !namespace.is_empty() { format!("{namespace}/") } else { String::new() }
+}
+
+/// Options that make no sense together.
+fn check_options(call: &Call) -> Result<()> {
+    let params = &call.params;
+    let refuse = |field: &str, why: &str| {
+        Err(Failure::invalid_options("ListOptions", Cause::forbidden(field, why)))
+    };
+    let (version, matched) = (params.get("resourceVersion"), params.version_match()?);
+    let resumed = !params.get("continue").is_empty();
+    if matched != Match::Unset && resumed {
+        return refuse(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden when continue is provided",
+        );
+    }
+    if matched != Match::Unset && version.is_empty() {
+        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+        return refuse("resourceVersionMatch", why);
+    }
+    if matched == Match::Exact && version == "0" {
+        let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+        return refuse("resourceVersionMatch", why);
+    }
+    if !params.get("sendInitialEvents").is_empty() {
+        return refuse("sendInitialEvents", "sendInitialEvents is forbidden for list");
+    }
+    Ok(())
+}
+
+// === impl Page ===
+
+impl Page {
+    fn metadata(&self, kind: &Kind) -> Value {
+        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        match &self.next {
+            Some(token) => metadata["continue"] = json!(token.encode()),
+            // Lists of custom resources say that there is no more; lists of built-in kinds leave it out.
+            None if kind.custom => metadata["continue"] = json!(""),
+            None => {}
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
+        metadata
+    }
+}

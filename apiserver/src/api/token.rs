@@ -1,0 +1,100 @@
+//! Continue tokens: which state is being listed, and how far the client has come.
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use serde::{Deserialize, Serialize};
+
+use crate::status::{Failure, Result};
+
+/// The content of a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Token {
+    v: String,
+    /// The revision of the first page; -1 continues with whatever is there now.
+    pub(super) rv: i64,
+    /// The first key that may come next, below the path of the list.
+    start: String,
+}
+
+/// As Go decodes: bits that are left over are ignored.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
+// === impl Token ===
+
+impl Token {
+    /// Goes on after `key`, which is relative to the list's path.
+    pub(super) fn after(revision: u64, key: &str) -> Self {
+        let rv = i64::try_from(revision).unwrap_or(i64::MAX);
+        Self { v: "meta.k8s.io/v1".to_owned(), rv, start: format!("/{key}\0") }
+    }
+
+    /// The token that a client may use when this one has expired: the rest, of the present.
+    pub(super) fn of_the_present(&self) -> Self {
+        Self { rv: -1, start: self.start_key().to_owned(), v: self.v.clone() }
+    }
+
+    /// The first key that may come next.
+    pub(super) fn start_key(&self) -> &str {
+        self.start.strip_prefix('/').unwrap_or(&self.start)
+    }
+
+    pub(super) fn encode(&self) -> String {
+        BASE64.encode(serde_json::to_vec(self).expect("strings and a number are always JSON"))
+    }
+
+    pub(super) fn decode(text: &str) -> Result<Self> {
+        let refusal = |why: String| {
+            Failure::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
+        };
+        let bytes = BASE64.decode(text).map_err(|error| refusal(error.to_string()))?;
+        let token: Self = serde_json::from_slice(&bytes).map_err(|_| refusal(not_json(&bytes)))?;
+        let known = token.v == "meta.k8s.io/v1";
+        let climbs = token.start_key().split('/').any(|part| part == "..");
+        if !known {
+            return Err(refusal(format!(
+                "server does not recognize this encoded version \"{}\"",
+                token.v
+            )));
+        }
+        if token.start.is_empty() || climbs || token.rv == 0 {
+            return Err(refusal(token.start));
+        }
+        Ok(token)
+    }
+}
+
+/// What Go's decoder says about bytes that do not even start as JSON does.
+fn not_json(bytes: &[u8]) -> String {
+    match bytes.first() {
+        None => "unexpected end of JSON input".to_owned(),
+        Some(byte) if byte.is_ascii_graphic() => {
+            format!("invalid character '{}' looking for beginning of value", char::from(*byte))
+        }
+        Some(byte) => format!("invalid character '\\x{byte:02x}' looking for beginning of value"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_written_as_upstream_writes_it() {
+        let token = Token::after(24, "gen-qdkk5");
+        let text = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MjQsInN0YXJ0IjoiL2dlbi1xZGtrNVx1MDAwMCJ9";
+        assert_eq!(token.encode(), text);
+        assert_eq!(Token::decode(text).unwrap(), token);
+        assert_eq!(token.start_key(), "gen-qdkk5\0");
+    }
+
+    #[test]
+    fn a_bad_token_is_refused_in_upstreams_words() {
+        let refusal = Token::decode("garbage").unwrap_err();
+        let expected = "invalid continue token: continue key is not valid: invalid character '\\x81' looking for beginning of value";
+        assert_eq!(refusal.message, expected);
+    }
+}

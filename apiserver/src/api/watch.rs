@@ -1,0 +1,294 @@
+//! A watch is a cursor over the history of a resource. It holds no events: one that falls behind the history ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::list::prefix;
+use super::read::{not_a_version, render};
+use crate::core::Core;
+use crate::http::params::Match;
+use crate::http::{Answer, Body, Call};
+use crate::kinds::Served;
+use crate::object::Stored;
+use crate::selection::Selection;
+use crate::status::{Cause, Failure, Result};
+use crate::storage::{Change, Storage};
+
+/// One watch, between two polls.
+struct Watch {
+    core: Arc<Core>,
+    served: Served,
+    prefix: String,
+    selector: Selection,
+    /// All changes up to here have been sent, or need not be.
+    revision: u64,
+    /// Objects to send before any change, last one first.
+    initial: Vec<Arc<Stored>>,
+    /// What follows them.
+    after_initial: Option<Bytes>,
+    /// When the next bookmark is due, for a client that takes them.
+    bookmark: Option<Instant>,
+    deadline: Instant,
+    ended: CancellationToken,
+}
+
+/// What a watch waited for.
+enum Woken {
+    Changed,
+    Bookmark,
+    Ended,
+}
+
+/// A chunk is sent when it is this large; more events wait for the next one.
+const CHUNK: usize = 64 * 1024;
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// The last bookmark comes this long before the end.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// How long a watch lasts at least, and at most, when the client does not say.
+const USUAL_SECONDS: std::ops::Range<u64> = 1800..3600;
+
+pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
+    let params = &call.params;
+    let served = &call.target.served;
+    let selector =
+        Selection::parse(&served.kind, params.get("labelSelector"), params.get("fieldSelector"))?;
+    check_options(call)?;
+    let version = parse_version(params.get("resourceVersion"))?;
+    let listing = params.flag("sendInitialEvents");
+    let bookmarks = params.flag("allowWatchBookmarks");
+    let mut watch = Watch::new(core, call, selector, bookmarks)?;
+    if listing {
+        core.reach(version.unwrap_or(0)).await?;
+        watch.list();
+        watch.after_initial = bookmarks.then(|| bookmark(&watch.served, watch.revision, true));
+    } else {
+        match version {
+            None | Some(0) => watch.list(),
+            Some(revision) => {
+                watch.revision = revision;
+                if let Err(gone) =
+                    core.read(|storage| storage.check_watchable(served.resource, revision))
+                {
+                    return Ok(Answer::Watch(Body::full(expired(revision, gone.oldest))));
+                }
+            }
+        }
+    }
+    let events = futures::stream::unfold(watch, |mut watch| async move {
+        let chunk = watch.next().await?;
+        Some((chunk, watch))
+    });
+    Ok(Answer::Watch(Body::stream(events)))
+}
+
+fn parse_version(text: &str) -> Result<Option<u64>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    // A list refuses this with 400; a watch really says 500.
+    text.parse().map(Some).map_err(|_| Failure::internal(not_a_version(text)))
+}
+
+fn check_options(call: &Call) -> Result<()> {
+    let params = &call.params;
+    let refuse = |why: &str| {
+        let cause = Cause::forbidden("resourceVersionMatch", why);
+        Err(Failure::invalid_options("ListOptions", cause))
+    };
+    let matched = params.version_match()?;
+    let listing = !params.get("sendInitialEvents").is_empty();
+    if listing && matched != Match::NotOlderThan {
+        return refuse("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    }
+    if !listing && matched != Match::Unset {
+        return refuse(
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        );
+    }
+    Ok(())
+}
+
+// === impl Watch ===
+
+impl Watch {
+    fn new(core: &Arc<Core>, call: &Call, selector: Selection, bookmarks: bool) -> Result<Self> {
+        let now = Instant::now();
+        let seconds = match call
+            .params
+            .number("timeoutSeconds")?
+            .and_then(|seconds| u64::try_from(seconds).ok())
+        {
+            Some(seconds) if seconds > 0 => seconds,
+            _ => {
+                USUAL_SECONDS.start + core.chance.next() % (USUAL_SECONDS.end - USUAL_SECONDS.start)
+            }
+        };
+        // Far in the future is as good as never; an overflow is not.
+        let deadline = now
+            .checked_add(Duration::from_secs(seconds))
+            .unwrap_or_else(|| now + Duration::from_secs(u32::MAX.into()));
+        let served = call.target.served.clone();
+        let mut watch = Self {
+            core: Arc::clone(core),
+            prefix: prefix(&served.kind, call.namespace()),
+            served,
+            selector,
+            revision: 0,
+            initial: Vec::new(),
+            after_initial: None,
+            bookmark: None,
+            deadline,
+            ended: core.stream_end(),
+        };
+        if bookmarks {
+            watch.bookmark = watch.next_bookmark(now);
+        }
+        Ok(watch)
+    }
+
+    /// Starts with what is there now.
+    fn list(&mut self) {
+        let (revision, objects) = self
+            .core
+            .read(|storage| (storage.revision(), storage.objects(self.served.resource).clone()));
+        self.revision = revision;
+        let scope = objects
+            .range(Arc::<str>::from(self.prefix.as_str())..)
+            .take_while(|(key, _)| key.starts_with(&self.prefix));
+        let selected = scope.filter(|(_, object)| self.selector.matches(&object.selectable));
+        self.initial = selected.map(|(_, object)| Arc::clone(object)).collect();
+        self.initial.reverse();
+    }
+
+    /// The next bytes; none when the watch is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(chunk) = self.next_initial() {
+            return Some(chunk);
+        }
+        let core = Arc::clone(&self.core);
+        loop {
+            let changed = core.changed().notified();
+            tokio::pin!(changed);
+            // Listens before it looks, so that no change falls in between.
+            changed.as_mut().enable();
+            let chunk = self.next_changes()?;
+            if !chunk.is_empty() {
+                return Some(chunk);
+            }
+            let bookmark = self.bookmark.unwrap_or(self.deadline);
+            let woken = tokio::select! {
+                biased;
+                () = self.ended.cancelled() => Woken::Ended,
+                () = changed => Woken::Changed,
+                () = tokio::time::sleep_until(bookmark), if self.bookmark.is_some() => Woken::Bookmark,
+                () = tokio::time::sleep_until(self.deadline) => Woken::Ended,
+            };
+            match woken {
+                Woken::Changed => {}
+                Woken::Ended => return None,
+                Woken::Bookmark => {
+                    self.bookmark = self.next_bookmark(Instant::now());
+                    return Some(bookmark_of(self));
+                }
+            }
+        }
+    }
+
+    fn next_initial(&mut self) -> Option<Bytes> {
+        let mut chunk = Vec::new();
+        while chunk.len() < CHUNK {
+            let Some(object) = self.initial.pop() else { break };
+            append(&mut chunk, "ADDED", &render(&self.served, &object));
+        }
+        if self.initial.is_empty() {
+            chunk.extend(self.after_initial.take().into_iter().flatten());
+        }
+        (!chunk.is_empty()).then(|| chunk.into())
+    }
+
+    /// The events of the changes since the last look; none when some of them are no longer known.
+    fn next_changes(&mut self) -> Option<Bytes> {
+        if self.ended.is_cancelled() || Instant::now() >= self.deadline {
+            return None;
+        }
+        let core = Arc::clone(&self.core);
+        core.read(|storage| self.take_changes(storage))
+    }
+
+    fn take_changes(&mut self, storage: &Storage) -> Option<Bytes> {
+        let mut chunk = Vec::new();
+        for change in storage.changes_after(self.served.resource, self.revision)? {
+            self.revision = change.revision;
+            self.append_change(&mut chunk, change);
+            if chunk.len() >= CHUNK {
+                return Some(chunk.into());
+            }
+        }
+        // Nothing is missing up to now, whatever resource now was written: that is what a bookmark says.
+        self.revision = self.revision.max(storage.revision());
+        Some(chunk.into())
+    }
+
+    /// An object that starts to match is added, one that ceases to is deleted.
+    fn append_change(&self, chunk: &mut Vec<u8>, change: &Change) {
+        if !change.key.starts_with(&self.prefix) {
+            return;
+        }
+        let matching = |object: &&Arc<Stored>| self.selector.matches(&object.selectable);
+        let old = change.old.as_ref().filter(matching);
+        let new = change.new.as_ref().filter(matching);
+        match (old, new) {
+            (None, None) => {}
+            (None, Some(new)) => append(chunk, "ADDED", &render(&self.served, new)),
+            (Some(_), Some(new)) => append(chunk, "MODIFIED", &render(&self.served, new)),
+            (Some(old), None) => {
+                append(chunk, "DELETED", &render(&self.served, &old.at(change.revision)));
+            }
+        }
+    }
+
+    fn next_bookmark(&self, now: Instant) -> Option<Instant> {
+        let last = self.deadline.checked_sub(BOOKMARK_BEFORE_END)?;
+        (now < last).then(|| last.min(now + BOOKMARK_EVERY))
+    }
+}
+
+fn bookmark_of(watch: &Watch) -> Bytes {
+    bookmark(&watch.served, watch.revision, false)
+}
+
+fn bookmark(served: &Served, revision: u64, initial_events_end: bool) -> Bytes {
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
+    if initial_events_end {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    let kind = &served.kind;
+    let object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
+    event("BOOKMARK", &object)
+}
+
+/// The event that ends a watch from a revision that is no longer known.
+fn expired(revision: u64, oldest: u64) -> Bytes {
+    let message = format!("too old resource version: {revision} ({oldest})");
+    event("ERROR", &Failure::new(410, "Expired", message).to_json())
+}
+
+fn event(kind: &str, object: &Value) -> Bytes {
+    let mut line = Vec::new();
+    append(&mut line, kind, object.to_string().as_bytes());
+    line.into()
+}
+
+fn append(chunk: &mut Vec<u8>, kind: &str, object: &[u8]) {
+    chunk.reserve(object.len() + 40);
+    chunk.extend_from_slice(b"{\"type\":\"");
+    chunk.extend_from_slice(kind.as_bytes());
+    chunk.extend_from_slice(b"\",\"object\":");
+    chunk.extend_from_slice(object);
+    chunk.extend_from_slice(b"}\n");
+}

@@ -1,0 +1,327 @@
+//! Writes: read what is stored, decide purely, commit if nobody was faster, else again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::read::{render, render_list};
+use super::{list, patched};
+use crate::admission::create::{self, Birth};
+use crate::admission::delete::{self, DeleteOptions};
+use crate::admission::update::{self, Target};
+use crate::admission::{meta_text, metadata_mut};
+use crate::clock::rfc3339;
+use crate::core::Core;
+use crate::http::{Answer, Call};
+use crate::kinds::Served;
+use crate::object::{Encoded, Fields, Stored};
+use crate::status::{self, Failure, Result};
+
+/// So many generated names are tried before the client is told to come back.
+const NAME_ATTEMPTS: usize = 8;
+
+// === create ===
+
+pub(super) fn create(core: &Core, call: &Call) -> Result<Answer> {
+    let dry_run = call.params.is_dry_run("CreateOptions")?;
+    let object = call.object()?;
+    check_namespace(core, call, &object)?;
+    create_object(core, call, &object, dry_run)
+}
+
+fn create_object(core: &Core, call: &Call, object: &Fields, dry_run: bool) -> Result<Answer> {
+    let served = &call.target.served;
+    let home = &served.home;
+    let generated = meta_text(object, "name").is_empty();
+    let mut name = String::new();
+    for _ in 0..NAME_ATTEMPTS {
+        let birth = Birth {
+            now: core.clock.now(),
+            uid: core.chance.uid(),
+            suffix: core.chance.name_suffix(),
+        };
+        let new = create::prepare(home, call.namespace(), object.clone(), &birth)?;
+        meta_text(&new, "name").clone_into(&mut name);
+        let key = home.key(call.namespace(), &name);
+        let encoded = Encoded::new(home, new);
+        if dry_run {
+            if core.get(served.resource, &key).is_none() {
+                return Ok(Answer::Json { code: 201, body: encoded.without_revision() });
+            }
+        } else if let Ok(stored) = core.put(served.resource, &key, None, encoded) {
+            return Ok(Answer::Json { code: 201, body: render(served, &stored) });
+        }
+        if !generated {
+            let terminating =
+                core.get(served.resource, &key).is_some_and(|known| known.selectable.terminating);
+            return Err(Failure::already_exists(&served.kind, &name, terminating));
+        }
+    }
+    Err(Failure::generated_name_taken(&served.kind, &name))
+}
+
+/// Nothing is created in a namespace that is not there, or on its way out.
+fn check_namespace(core: &Core, call: &Call, object: &Fields) -> Result<()> {
+    let kind = &call.target.served.kind;
+    if !kind.namespaced {
+        return Ok(());
+    }
+    let namespaces = core.kinds.namespaces();
+    let namespace = call.namespace();
+    match core.get(namespaces.resource, namespace) {
+        None => Err(Failure::not_found(&namespaces.kind, namespace)),
+        Some(stored) if stored.selectable.terminating => {
+            let why = format!(
+                "unable to create new content in namespace {namespace} because it is being terminated"
+            );
+            let mut failure = Failure::forbidden(kind, meta_text(object, "name"), &why);
+            if let Some(details) = &mut failure.details {
+                let message = format!("namespace {namespace} is being terminated");
+                details["causes"] = json!([{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]);
+            }
+            Err(failure)
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+// === update ===
+
+pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
+    let dry_run = call.params.is_dry_run("UpdateOptions")?;
+    let served = &call.target.served;
+    let body = call.object()?;
+    let target = target_of(call);
+    let key = served.kind.key(call.namespace(), name);
+    loop {
+        let Some(stored) = core.get(served.resource, &key) else {
+            if served.kind.create_on_update && target == Target::Object {
+                check_namespace(core, call, &body)?;
+                return create_object(core, call, &body, dry_run);
+            }
+            return Err(Failure::not_found(&served.kind, name));
+        };
+        let old = stored.fields();
+        update::check_version(&served.kind, &old, &body, true)?;
+        let change = Replacement { old: &old, new: body.clone(), target, dry_run };
+        if let Some(answer) = commit(core, served, &key, &stored, change)? {
+            return Ok(Answer::ok(answer));
+        }
+    }
+}
+
+pub(super) fn patch(core: &Core, call: &Call, name: &str) -> Result<Answer> {
+    let dry_run = call.params.is_dry_run("PatchOptions")?;
+    let served = &call.target.served;
+    let format = patched::format(call)?;
+    let target = target_of(call);
+    let key = served.kind.key(call.namespace(), name);
+    loop {
+        let Some(stored) = core.get(served.resource, &key) else {
+            return Err(Failure::not_found(&served.kind, name));
+        };
+        let old = stored.fields();
+        let mut seen = old.clone();
+        served.kind.rename_from_storage(&mut seen);
+        let mut new = patched::apply(format, &served.kind, seen, &call.body)?;
+        served.kind.rename_for_storage(&mut new);
+        check_identity(&old, &new, name)?;
+        update::check_version(&served.kind, &old, &new, false)?;
+        let change = Replacement { old: &old, new, target, dry_run };
+        if let Some(answer) = commit(core, served, &key, &stored, change)? {
+            return Ok(Answer::ok(answer));
+        }
+    }
+}
+
+/// POST on a subresource: the server changes the object on the client's behalf.
+pub(super) fn act(core: &Core, call: &Call, name: &str, action: &str) -> Result<Answer> {
+    let dry_run = call.params.is_dry_run("CreateOptions")?;
+    let served = &call.target.served;
+    let body = call.any_object(action)?;
+    let Some(action) = served.kind.action(action) else {
+        return Err(Failure::method_not_allowed(&served.kind, "create"));
+    };
+    let key = served.kind.key(call.namespace(), name);
+    loop {
+        let Some(stored) = core.get(served.resource, &key) else {
+            return Err(Failure::not_found(&served.kind, name));
+        };
+        let old = stored.fields();
+        let mut new = old.clone();
+        served.kind.act(action, &mut new, &body, &rfc3339(core.clock.now()))?;
+        let change = Replacement { old: &old, new, target: Target::Whole, dry_run };
+        if commit(core, served, &key, &stored, change)?.is_some() {
+            let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+            return Ok(Answer::Json { code: 201, body: done.to_string().into() });
+        }
+    }
+}
+
+/// A new state for what is stored.
+struct Replacement<'a> {
+    old: &'a Fields,
+    new: Fields,
+    target: Target,
+    dry_run: bool,
+}
+
+/// Commits a new state, unless somebody was faster (then there is no answer).
+fn commit(
+    core: &Core,
+    served: &Served,
+    key: &str,
+    stored: &Arc<Stored>,
+    change: Replacement<'_>,
+) -> Result<Option<Bytes>> {
+    let (home, resource) = (&served.home, served.resource);
+    let outcome = update::prepare(home, change.old, change.new, change.target)?;
+    Ok(match outcome {
+        update::Outcome::Unchanged => Some(render(served, stored)),
+        update::Outcome::Store(new) | update::Outcome::Delete(new) if change.dry_run => {
+            Some(render(served, &Encoded::new(home, new).at(stored.revision)))
+        }
+        update::Outcome::Store(new) => {
+            let committed = core.put(resource, key, Some(stored.revision), Encoded::new(home, new));
+            committed.ok().map(|stored| render(served, &stored))
+        }
+        // The answer is the last state, at the revision before the deletion's.
+        update::Outcome::Delete(new) => {
+            let committed = core.delete(resource, key, stored.revision);
+            committed.ok().map(|_| render(served, &Encoded::new(home, new).at(stored.revision)))
+        }
+    })
+}
+
+fn target_of(call: &Call) -> Target {
+    match call.target.subresource.as_deref() {
+        Some("status") => Target::Status,
+        Some("finalize") => Target::Finalize,
+        _ => Target::Object,
+    }
+}
+
+/// A patch may not make another object of it.
+fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<()> {
+    let own = meta_text(new, "name");
+    if !own.is_empty() && own != name {
+        let message =
+            format!("the name of the object ({own}) does not match the name on the URL ({name})");
+        return Err(Failure::bad_request(message));
+    }
+    let namespace = meta_text(new, "namespace");
+    if !namespace.is_empty() && namespace != meta_text(old, "namespace") {
+        let message =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Failure::bad_request(message));
+    }
+    Ok(())
+}
+
+// === delete ===
+
+pub(super) fn delete(core: &Core, call: &Call, name: &str) -> Result<Answer> {
+    let options = call.delete_options()?;
+    let served = &call.target.served;
+    if served.kind.protected.contains(&name) {
+        let resource = served.kind.singular();
+        let why = format!("this {resource} may not be deleted");
+        return Err(Failure::forbidden(&served.kind, name, &why));
+    }
+    let key = served.kind.key(call.namespace(), name);
+    let deleted = delete_object(core, served, &key, name, &options)?;
+    Ok(deleted.answer(served, name, &options))
+}
+
+/// What a delete did.
+enum Deleted {
+    Gone(Arc<Stored>),
+    Waiting(Arc<Stored>),
+}
+
+impl Deleted {
+    fn answer(&self, served: &Served, name: &str, options: &DeleteOptions) -> Answer {
+        match self {
+            Self::Gone(last) if served.kind.returns_deleted => Answer::ok(render(served, last)),
+            Self::Gone(last) => {
+                Answer::value(&status::deleted(&served.kind, name, &last.selectable.uid))
+            }
+            Self::Waiting(stored) => {
+                let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
+                Answer::Json { code, body: render(served, stored) }
+            }
+        }
+    }
+}
+
+fn delete_object(
+    core: &Core,
+    served: &Served,
+    key: &str,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Deleted> {
+    let dry_run = options.is_dry_run()?;
+    let resource = served.resource;
+    loop {
+        let Some(stored) = core.get(resource, key) else {
+            return Err(Failure::not_found(&served.kind, name));
+        };
+        let old = stored.fields();
+        delete::check_preconditions(&served.kind, &old, options)?;
+        let revision = stored.revision;
+        match delete::prepare(&served.home, &old, options, core.clock.now()) {
+            delete::Outcome::Pending => return Ok(Deleted::Waiting(stored)),
+            delete::Outcome::Delete if dry_run => return Ok(Deleted::Gone(stored)),
+            delete::Outcome::Delete => {
+                if let Ok(last) = core.delete(resource, key, revision) {
+                    return Ok(Deleted::Gone(last));
+                }
+            }
+            delete::Outcome::Store(new) => {
+                let encoded = Encoded::new(&served.home, new);
+                if dry_run {
+                    return Ok(Deleted::Waiting(Arc::new(encoded.at(revision))));
+                }
+                if let Ok(stored) = core.put(resource, key, Some(revision), encoded) {
+                    return Ok(Deleted::Waiting(stored));
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn delete_collection(core: &Core, call: &Call) -> Result<Answer> {
+    let options = call.delete_options()?;
+    let served = &call.target.served;
+    let (revision, items) = list::all(core, call)?;
+    for item in &items {
+        let selectable = &item.selectable;
+        let key = served.kind.key(&selectable.namespace, &selectable.name);
+        match delete_object(core, served, &key, &selectable.name, &options) {
+            Ok(_) => {}
+            // Somebody else deleted it: that is what was asked for.
+            Err(failure) if failure.code == 404 => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
+    if served.kind.custom {
+        metadata["continue"] = json!("");
+    }
+    Ok(Answer::ok(render_list(served, &metadata, items.iter())))
+}
+
+// === at the start ===
+
+/// Stores a namespace that is always there.
+pub(crate) fn create_namespace(core: &Core, name: &str) {
+    let served = core.kinds.namespaces();
+    let mut namespace = Fields::new();
+    metadata_mut(&mut namespace).insert("name".to_owned(), Value::from(name));
+    let birth = Birth { now: core.clock.now(), uid: core.chance.uid(), suffix: String::new() };
+    let new = create::prepare(&served.home, "", namespace, &birth).expect("the name is valid");
+    let encoded = Encoded::new(&served.home, new);
+    core.put(served.resource, name, None, encoded).expect("nobody else has the server yet");
+}

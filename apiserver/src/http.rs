@@ -1,0 +1,110 @@
+//! HTTP in, HTTP out: finds out what is asked, and writes down the answer.
+
+pub(crate) mod body;
+pub(crate) mod decode;
+mod discovery;
+mod negotiate;
+pub(crate) mod params;
+mod response;
+pub(crate) mod route;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tower::BoxError;
+
+pub use body::Body;
+
+use crate::api;
+use crate::core::Core;
+use crate::status::{Failure, Result};
+use params::Params;
+use response::Reply;
+use route::{Route, Target};
+
+/// The largest body that is read.
+const LARGEST_BODY: usize = 3 * 1024 * 1024;
+
+/// One request for a resource, with its body.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    pub(crate) target: Target,
+    pub(crate) params: Params,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Answers one request. Every failure is an answer.
+pub(crate) async fn serve<B>(core: Arc<Core>, request: Request<B>) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let (parts, body) = request.into_parts();
+    let route = Route::find(&core.kinds, parts.uri.path());
+    let reply = match route {
+        Route::NotFound => Reply::NotFound,
+        Route::Health => Reply::Text("ok"),
+        Route::Document(document) => discovery::answer(&core.kinds, &document, &parts.headers),
+        Route::Resource(target) => match answer(&core, parts, target, body).await {
+            Ok(reply) => reply,
+            Err(failure) => Reply::Failure(failure),
+        },
+    };
+    reply.into_response()
+}
+
+async fn answer<B>(core: &Arc<Core>, parts: Parts, target: Target, body: B) -> Result<Reply>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    negotiate::check_accept(&parts.headers)?;
+    let params = Params::parse(parts.uri.query().unwrap_or(""))?;
+    let body = collect(body).await?;
+    let call = Call { method: parts.method, target, params, headers: parts.headers, body };
+    api::dispatch(core, &call).await
+}
+
+async fn collect<B>(body: B) -> Result<Bytes>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let limited = std::pin::pin!(Limited::new(body, LARGEST_BODY));
+    match limited.collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            let message = format!("Request entity too large: limit is {LARGEST_BODY}");
+            Err(Failure::new(413, "RequestEntityTooLarge", message))
+        }
+        Err(error) => {
+            Err(Failure::bad_request(format!("the body of the request could not be read: {error}")))
+        }
+    }
+}
+
+// === impl Call ===
+
+impl Call {
+    /// The media type of the body, without its parameters.
+    pub(crate) fn content_type(&self) -> &str {
+        let value = self
+            .headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("");
+        value.split(';').next().unwrap_or("").trim()
+    }
+
+    /// The namespace in the path; empty for all of them, and for a kind without namespaces.
+    pub(crate) fn namespace(&self) -> &str {
+        self.target.namespace.as_deref().unwrap_or("")
+    }
+}
+
+pub(crate) use response::Reply as Answer;

@@ -1,0 +1,156 @@
+//! What the server serves, told in the ways in which clients ask.
+
+use http::{HeaderMap, header};
+use serde_json::{Value, json};
+
+use super::response::Reply;
+use super::route::Document;
+use crate::kinds::{Kind, Kinds};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// The Kubernetes version whose behaviour is the model.
+const VERSION: (&str, &str, &str) = ("1", "37", "v1.37.1+homeostat");
+
+pub(super) fn answer(kinds: &Kinds, document: &Document, headers: &HeaderMap) -> Reply {
+    match document {
+        Document::Version => Reply::value(&version()),
+        Document::CoreVersions if wants_aggregated(headers) => aggregated(kinds, str::is_empty),
+        Document::Groups if wants_aggregated(headers) => {
+            aggregated(kinds, |group| !group.is_empty())
+        }
+        Document::CoreVersions => Reply::value(
+            &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        ),
+        Document::Groups => {
+            let groups: Vec<Value> = groups(kinds)
+                .into_iter()
+                .filter(|group| !group.is_empty())
+                .map(|group| self::group(kinds, group))
+                .collect();
+            Reply::value(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+        }
+        Document::Group(name) => {
+            let mut group = group(kinds, name);
+            group["kind"] = json!("APIGroup");
+            group["apiVersion"] = json!("v1");
+            Reply::value(&group)
+        }
+        Document::Resources { group, version } => Reply::value(&resources(kinds, group, version)),
+    }
+}
+
+fn wants_aggregated(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    accept
+        .split(',')
+        .any(|range| range.contains("as=APIGroupDiscoveryList") && range.contains("v=v2;"))
+}
+
+fn version() -> Value {
+    let (major, minor, git) = VERSION;
+    json!({
+        "major": major, "minor": minor, "gitVersion": git, "gitCommit": "", "gitTreeState": "", "buildDate": "",
+        "goVersion": "", "compiler": "rustc", "platform": "",
+    })
+}
+
+/// The groups, in the order of the table.
+fn groups(kinds: &Kinds) -> Vec<&str> {
+    let mut groups: Vec<&str> = Vec::new();
+    for kind in kinds.rows() {
+        if !groups.contains(&&*kind.group) {
+            groups.push(&kind.group);
+        }
+    }
+    groups
+}
+
+fn versions<'a>(kinds: &'a Kinds, group: &str) -> Vec<&'a str> {
+    let mut versions: Vec<&str> = Vec::new();
+    for kind in kinds.rows().iter().filter(|kind| kind.group == group) {
+        if !versions.contains(&&*kind.version) {
+            versions.push(&kind.version);
+        }
+    }
+    versions
+}
+
+fn group(kinds: &Kinds, group: &str) -> Value {
+    let versions: Vec<Value> = versions(kinds, group)
+        .into_iter()
+        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .collect();
+    json!({"name": group, "preferredVersion": versions.first(), "versions": versions})
+}
+
+fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
+    let mut resources = Vec::new();
+    for kind in kinds.rows().iter().filter(|kind| kind.group == group && kind.version == version) {
+        resources.push(json!({
+            "name": kind.plural, "singularName": kind.singular(), "namespaced": kind.namespaced, "kind": kind.kind,
+            "verbs": VERBS, "shortNames": kind.short_names,
+        }));
+        for (name, verbs) in subresources(kind) {
+            resources.push(json!({
+                "name": format!("{}/{name}", kind.plural), "singularName": "", "namespaced": kind.namespaced,
+                "kind": kind.kind, "verbs": verbs,
+            }));
+        }
+    }
+    let group_version =
+        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+}
+
+const VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+fn subresources(kind: &Kind) -> Vec<(&'static str, &'static [&'static str])> {
+    let mut found: Vec<(&str, &[&str])> = Vec::new();
+    if kind.has_status() {
+        found.push(("status", &["get", "patch", "update"]));
+    }
+    if kind.finalize.is_some() {
+        found.push(("finalize", &["update"]));
+    }
+    found.extend(kind.actions.iter().map(|action| (action.name, &["create"][..])));
+    found
+}
+
+fn aggregated(kinds: &Kinds, wanted: impl Fn(&str) -> bool) -> Reply {
+    let items: Vec<Value> = groups(kinds)
+        .into_iter()
+        .filter(|group| wanted(group))
+        .map(|group| {
+            let versions: Vec<Value> = versions(kinds, group)
+                .into_iter()
+                .map(|version| aggregated_version(kinds, group, version))
+                .collect();
+            let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    let list = json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
+    });
+    Reply::Typed { media_type: AGGREGATED, body: list.to_string().into() }
+}
+
+fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
+    let rows = kinds.rows().iter().filter(|kind| kind.group == group && kind.version == version);
+    let resources: Vec<Value> = rows
+        .map(|kind| {
+            let response_kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+            let subresources: Vec<Value> = subresources(kind)
+                .into_iter()
+                .map(|(name, verbs)| json!({"subresource": name, "responseKind": response_kind, "verbs": verbs}))
+                .collect();
+            json!({
+                "resource": kind.plural, "responseKind": response_kind, "singularResource": kind.singular(),
+                "scope": if kind.namespaced { "Namespaced" } else { "Cluster" }, "verbs": VERBS,
+                "shortNames": kind.short_names, "subresources": subresources,
+            })
+        })
+        .collect();
+    json!({"version": version, "freshness": "Current", "resources": resources})
+}

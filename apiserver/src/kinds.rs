@@ -1,0 +1,412 @@
+//! The table of kinds: what differs between two kinds is a column, never a branch in a handler.
+
+mod defaults;
+mod label_selector;
+mod pod;
+mod rules;
+mod table;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::object::Fields;
+use crate::status::{Cause, Result};
+
+pub(crate) use table::built_in;
+
+/// One kind that the server serves: a row of its table.
+///
+/// The built-in kinds are always there. A row for a custom resource is made with [`Kind::custom`] and given to
+/// [`Builder::kind`](crate::Builder::kind); such a kind has no schema, so nothing is validated, pruned or defaulted.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are columns of a table, not states of a machine"
+)]
+#[expect(clippy::struct_field_names, reason = "`kind` is what the API calls it")]
+pub struct Kind {
+    pub(crate) group: Cow<'static, str>,
+    pub(crate) version: Cow<'static, str>,
+    pub(crate) kind: Cow<'static, str>,
+    pub(crate) plural: Cow<'static, str>,
+    pub(crate) short_names: &'static [&'static str],
+    pub(crate) namespaced: bool,
+    pub(crate) custom: bool,
+    /// Whether `/status` exists, and who may write the status through the object itself.
+    pub(crate) status: Status,
+    pub(crate) generation: Generation,
+    /// Whether a PUT may leave out the resourceVersion.
+    pub(crate) unconditional_update: bool,
+    /// Whether a PUT may create.
+    pub(crate) create_on_update: bool,
+    /// Whether a finished DELETE answers with the object, and not with a Status.
+    pub(crate) returns_deleted: bool,
+    /// The field labels beside `metadata.name` and `metadata.namespace`.
+    pub(crate) fields: &'static [FieldLabel],
+    pub(crate) defaults: &'static [Defaults],
+    /// What only a create fills in.
+    pub(crate) prepare: fn(&mut Fields),
+    pub(crate) validate: fn(&Fields, Option<&Fields>, &mut Vec<Cause>),
+    /// Paths that an update may not change.
+    pub(crate) immutable: &'static [&'static str],
+    /// The grace that a delete gives, in seconds, unless it asks for another.
+    pub(crate) grace: Option<fn(&Fields, Option<i64>) -> i64>,
+    /// What a delete that cannot finish at once leaves in the object, beside its mark.
+    pub(crate) on_mark: fn(&mut Fields),
+    /// A list of names that, as finalizers do, keeps a deleted object until `/finalize` has emptied it.
+    pub(crate) finalize: Option<&'static str>,
+    /// What POST on a subresource does to the object.
+    pub(crate) actions: &'static [Action],
+    /// Objects that may not be deleted.
+    pub(crate) protected: &'static [&'static str],
+    /// The kind whose objects these are under other names.
+    pub(crate) stored_as: Option<&'static StoredAs>,
+}
+
+/// How a kind treats its status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// The kind has none.
+    None,
+    /// A subresource of its own; a write to the object leaves it alone. What a write to it leaves alone is listed.
+    Subresource { kept: &'static [&'static str], on_create: OnCreate },
+}
+
+/// What becomes of a status that a create brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnCreate {
+    Drop,
+    Keep,
+}
+
+/// What counts as a change of what is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// The kind has no generation.
+    None,
+    /// A change of the spec.
+    Spec,
+    /// A change of anything but metadata and status.
+    Content,
+}
+
+/// A field that selectors may name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FieldLabel {
+    pub(crate) label: &'static str,
+    /// The first of these that is there gives the value.
+    pub(crate) paths: &'static [&'static str],
+    pub(crate) missing: &'static str,
+}
+
+/// Rules for the members under one path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Defaults {
+    pub(crate) under: &'static str,
+    pub(crate) rules: &'static [(&'static str, DefaultValue)],
+}
+
+/// What a member is when nobody says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DefaultValue {
+    /// This JSON text.
+    Json(&'static str),
+    /// Computed from the members beside it.
+    From(fn(&Fields) -> Value),
+}
+
+/// What a POST on a subresource does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Action {
+    pub(crate) name: &'static str,
+    pub(crate) apply: fn(&mut Fields, &Fields, &str) -> std::result::Result<(), String>,
+}
+
+/// A kind that shares the objects of another.
+#[derive(Debug)]
+pub(crate) struct StoredAs {
+    pub(crate) group: &'static str,
+    pub(crate) plural: &'static str,
+    /// (name here, name there)
+    pub(crate) renames: &'static [(&'static str, &'static str)],
+}
+
+/// All the kinds of one server.
+#[derive(Debug)]
+pub(crate) struct Kinds {
+    rows: Vec<Arc<Kind>>,
+    /// For each row, the row whose objects it serves.
+    homes: Vec<usize>,
+}
+
+/// Where a kind's objects are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ResourceId(pub(crate) usize);
+
+// === impl Kind ===
+
+impl Kind {
+    /// A namespaced custom resource with a `/status` subresource and a generation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::{ApiServer, Kind};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let server = ApiServer::builder().kind(Kind::custom("example.com", "v1", "Widget", "widgets")).build();
+    /// # drop(server);
+    /// # });
+    /// ```
+    pub fn custom(
+        group: impl Into<Cow<'static, str>>,
+        version: impl Into<Cow<'static, str>>,
+        kind: impl Into<Cow<'static, str>>,
+        plural: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            custom: true,
+            status: Status::Subresource { kept: &["*"], on_create: OnCreate::Drop },
+            generation: Generation::Content,
+            unconditional_update: false,
+            ..table::PLAIN
+        }
+    }
+
+    /// The same kind without namespaces.
+    #[must_use]
+    pub fn cluster_scoped(mut self) -> Self {
+        self.namespaced = false;
+        self
+    }
+
+    /// The same kind without a `/status` subresource: its status is a member like any other.
+    #[must_use]
+    pub fn without_status(mut self) -> Self {
+        self.status = Status::None;
+        self
+    }
+
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// `replicasets.apps`, as messages call it.
+    pub(crate) fn group_resource(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.to_string()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// `ReplicaSet.apps`, as messages call it.
+    pub(crate) fn group_kind(&self) -> String {
+        if self.group.is_empty() {
+            self.kind.to_string()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
+    }
+
+    /// The members that say what an object is, as they start its bytes.
+    pub(crate) fn type_members(&self) -> String {
+        format!("\"kind\":\"{}\",\"apiVersion\":\"{}\",", self.kind, self.api_version())
+    }
+
+    pub(crate) fn singular(&self) -> String {
+        self.kind.to_lowercase()
+    }
+
+    pub(crate) fn has_status(&self) -> bool {
+        self.status != Status::None
+    }
+
+    pub(crate) fn action(&self, name: &str) -> Option<&Action> {
+        self.actions.iter().find(|action| action.name == name)
+    }
+
+    /// Whether `name` is a subresource of this kind.
+    pub(crate) fn has_subresource(&self, name: &str) -> bool {
+        match name {
+            "status" => self.has_status(),
+            "finalize" => self.finalize.is_some(),
+            other => self.action(other).is_some(),
+        }
+    }
+
+    /// The key of an object in storage, and its place in the order of lists.
+    pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
+        if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
+    }
+
+    /// The key as the real server's storage calls it; some messages show it.
+    pub(crate) fn storage_key(&self, namespace: &str, name: &str) -> String {
+        let key = self.key(namespace, name);
+        if self.custom {
+            format!("/registry/{}/{}/{key}", self.group, self.plural)
+        } else {
+            format!("/registry/{}/{key}", self.plural)
+        }
+    }
+
+    pub(crate) fn fill_defaults(&self, object: &mut Fields) {
+        for defaults in self.defaults {
+            defaults.apply(object);
+        }
+    }
+
+    /// Names this kind's members as the kind that stores them does.
+    pub(crate) fn rename_for_storage(&self, object: &mut Fields) {
+        let renames = self.stored_as.map_or(&[][..], |home| home.renames);
+        for (here, there) in renames {
+            if let Some(value) = object.remove(*here) {
+                object.insert((*there).to_owned(), value);
+            }
+        }
+    }
+
+    /// The way back.
+    pub(crate) fn rename_from_storage(&self, object: &mut Fields) {
+        let renames = self.stored_as.map_or(&[][..], |home| home.renames);
+        for (here, there) in renames {
+            if let Some(value) = object.remove(*there) {
+                object.insert((*here).to_owned(), value);
+            }
+        }
+    }
+
+    /// What is wrong with `object` beyond its metadata.
+    pub(crate) fn check(&self, object: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
+        (self.validate)(object, old, causes);
+        let Some(old) = old else { return };
+        for path in self.immutable {
+            let (new, old) = (read_path(object, path), read_path(old, path));
+            if new != old {
+                causes.push(Cause::invalid(
+                    *path,
+                    new.unwrap_or(&Value::Null),
+                    "field is immutable",
+                ));
+            }
+        }
+    }
+}
+
+// === impl FieldLabel ===
+
+impl FieldLabel {
+    pub(crate) fn read(&self, object: &Fields) -> String {
+        let found = self.paths.iter().find_map(|path| read_path(object, path));
+        match found {
+            None => self.missing.to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        }
+    }
+}
+
+/// The value at a path like `spec.nodeName`.
+pub(crate) fn read_path<'a>(object: &'a Fields, path: &str) -> Option<&'a Value> {
+    let mut parts = path.split('.');
+    let first = object.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| value.get(part))
+}
+
+// === impl Kinds ===
+
+impl Kinds {
+    /// All rows; a later row for the same resource takes the place of an earlier one.
+    pub(crate) fn new(custom: Vec<Kind>) -> Self {
+        let mut rows = built_in();
+        for kind in custom {
+            rows.retain(|row| !row.is(&kind.group, &kind.version, &kind.plural));
+            rows.push(kind);
+        }
+        let home = |(at, row): (usize, &Kind)| {
+            let home = row.stored_as?;
+            rows.iter()
+                .position(|other| other.group == home.group && other.plural == home.plural)
+                .or(Some(at))
+        };
+        let homes =
+            rows.iter().enumerate().map(|(at, row)| home((at, row)).unwrap_or(at)).collect();
+        Self { rows: rows.into_iter().map(Arc::new).collect(), homes }
+    }
+
+    pub(crate) fn rows(&self) -> &[Arc<Kind>] {
+        &self.rows
+    }
+
+    /// The kind, the kind that its objects are stored as, and where.
+    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
+        let at = self.rows.iter().position(|row| row.is(group, version, plural))?;
+        let home = self.homes[at];
+        Some(Served {
+            kind: Arc::clone(&self.rows[at]),
+            home: Arc::clone(&self.rows[home]),
+            resource: ResourceId(home),
+        })
+    }
+
+    /// The kind whose objects are the namespaces.
+    pub(crate) fn namespaces(&self) -> Served {
+        self.find("", "v1", "namespaces").expect("the table has namespaces")
+    }
+}
+
+/// A kind, as a request found it.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) kind: Arc<Kind>,
+    /// The kind whose form the stored bytes have.
+    pub(crate) home: Arc<Kind>,
+    pub(crate) resource: ResourceId,
+}
+
+impl Served {
+    /// Whether stored bytes can be sent as they are.
+    pub(crate) fn is_home(&self) -> bool {
+        Arc::ptr_eq(&self.kind, &self.home)
+    }
+}
+
+impl Kind {
+    fn is(&self, group: &str, version: &str, plural: &str) -> bool {
+        self.group == group && self.version == version && self.plural == plural
+    }
+
+    /// Runs the action called `name`, or says why it cannot.
+    pub(crate) fn act(
+        &self,
+        action: &Action,
+        object: &mut Fields,
+        body: &Fields,
+        now: &str,
+    ) -> Result<()> {
+        let name = object
+            .get("metadata")
+            .and_then(|m| m.get("name"))
+            .and_then(Value::as_str)
+            .unwrap_or("")
+            .to_owned();
+        (action.apply)(object, body, now).map_err(|why| {
+            let resource = format!("{}/{}", self.plural, action.name);
+            crate::status::Failure::conflict(
+                &Self { plural: resource.into(), ..self.clone() },
+                &name,
+                &why,
+            )
+        })
+    }
+}

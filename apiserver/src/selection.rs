@@ -1,0 +1,100 @@
+//! The objects that a list or a watch is about: selectors, resolved against a kind once per request.
+
+use crate::kinds::Kind;
+use crate::object::Selectable;
+use crate::selector::{FieldOperator, Fields, Labels};
+use crate::status::{Failure, Result};
+
+/// What a list or a watch is restricted to.
+#[derive(Debug, Default)]
+pub(crate) struct Selection {
+    labels: Labels,
+    fields: Vec<Requirement>,
+}
+
+#[derive(Debug)]
+struct Requirement {
+    field: Field,
+    operator: FieldOperator,
+    value: String,
+}
+
+#[derive(Debug)]
+enum Field {
+    Name,
+    Namespace,
+    /// The position in the kind's row.
+    Of(usize),
+}
+
+// === impl Selection ===
+
+impl Selection {
+    pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self> {
+        let bad_request =
+            |error: crate::selector::SelectorError| Failure::bad_request(error.to_string());
+        let labels = Labels::parse(labels).map_err(bad_request)?;
+        let fields = Fields::parse(fields).map_err(bad_request)?;
+        let fields = fields.requirements().map(|(path, operator, value)| {
+            Ok(Requirement { field: Field::find(kind, path)?, operator, value: value.to_owned() })
+        });
+        Ok(Self { labels, fields: fields.collect::<Result<_>>()? })
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub(crate) fn matches(&self, object: &Selectable) -> bool {
+        self.fields.iter().all(|requirement| requirement.holds(object))
+            && self.labels.matches(|key| object.labels.get(key).map(String::as_str))
+    }
+}
+
+// === impl Requirement ===
+
+impl Requirement {
+    fn holds(&self, object: &Selectable) -> bool {
+        let value = match self.field {
+            Field::Name => &object.name,
+            Field::Namespace => &object.namespace,
+            Field::Of(at) => &object.fields[at],
+        };
+        (*value == self.value) == (self.operator == FieldOperator::Equals)
+    }
+}
+
+// === impl Field ===
+
+impl Field {
+    fn find(kind: &Kind, path: &str) -> Result<Self> {
+        match path {
+            "metadata.name" => Ok(Self::Name),
+            "metadata.namespace" if kind.namespaced => Ok(Self::Namespace),
+            other => match kind.fields.iter().position(|field| field.label == other) {
+                Some(at) => Ok(Self::Of(at)),
+                None => Err(Failure::bad_request(format!("field label not supported: {other}"))),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_must_be_one_of_the_kinds() {
+        let kinds = crate::kinds::built_in();
+        let kind = kinds.iter().find(|kind| kind.kind == "Pod").unwrap();
+        let selection = Selection::parse(kind, "app=a", "spec.nodeName!=,metadata.name=p").unwrap();
+        let mut pod = Selectable { name: "p".into(), ..Selectable::default() };
+        pod.fields = vec![String::new(); kind.fields.len()];
+        pod.labels.insert("app".into(), "a".into());
+        assert!(!selection.matches(&pod), "not on a node");
+        pod.fields[0] = "n1".into();
+        assert!(selection.matches(&pod));
+        let refusal = Selection::parse(kind, "", "spec.replicas=1").unwrap_err();
+        assert_eq!(refusal.message, "field label not supported: spec.replicas");
+    }
+}

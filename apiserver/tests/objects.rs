@@ -1,0 +1,308 @@
+//! Objects through `kube_client::Api`: what a controller does with them.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is meant to panic")]
+
+use futures::{AsyncBufReadExt, TryStreamExt};
+use homeostat_apiserver::ApiServer;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use kube_client::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube_client::{Api, Client, Error, ResourceExt};
+use serde_json::{Value, json};
+
+fn server() -> ApiServer {
+    ApiServer::builder().seed(1).epoch("2026-01-01T00:00:00Z".parse().unwrap()).build()
+}
+
+fn pod(name: &str) -> Pod {
+    let spec = json!({"containers": [{"name": "c", "image": "nginx"}]});
+    serde_json::from_value(
+        json!({"metadata": {"name": name, "labels": {"app": "a"}}, "spec": spec}),
+    )
+    .unwrap()
+}
+
+fn replica_set(name: &str) -> ReplicaSet {
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec = json!({"selector": {"matchLabels": {"app": "a"}}, "template": template});
+    serde_json::from_value(
+        json!({"metadata": {"name": name}, "spec": spec, "status": {"replicas": 9}}),
+    )
+    .unwrap()
+}
+
+fn pods(client: &Client) -> Api<Pod> {
+    Api::default_namespaced(client.clone())
+}
+
+async fn bind(client: &Client, name: &str) {
+    let body = json!({"target": {"kind": "Node", "name": "n1"}}).to_string().into_bytes();
+    let request = http::Request::post(format!("/api/v1/namespaces/default/pods/{name}/binding"))
+        .body(body)
+        .unwrap();
+    let status: Value = client.request(request).await.unwrap();
+    assert_eq!(status["status"], "Success");
+}
+
+#[track_caller]
+fn status_of<T: std::fmt::Debug>(result: Result<T, Error>) -> (u16, String, String) {
+    match result.unwrap_err() {
+        Error::Api(status) => (status.code, status.reason.clone(), status.message.clone()),
+        other => panic!("not a status: {other}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_created_with_its_defaults_and_system_fields() {
+    let server = server();
+    let created = pods(&server.client()).create(&PostParams::default(), &pod("a")).await.unwrap();
+    assert_eq!(created.metadata.generation, Some(1));
+    assert_eq!(created.creation_timestamp().unwrap().0.to_string(), "2026-01-01T00:00:00Z");
+    assert!(created.uid().is_some() && created.resource_version().is_some());
+    let spec = created.spec.unwrap();
+    assert_eq!(spec.restart_policy.as_deref(), Some("Always"));
+    assert_eq!(spec.termination_grace_period_seconds, Some(30));
+    assert_eq!(spec.containers[0].image_pull_policy.as_deref(), Some("Always"));
+    assert_eq!(created.status.unwrap().phase.as_deref(), Some("Pending"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_taken_name_and_a_missing_namespace_are_refused() {
+    let server = server();
+    let api = pods(&server.client());
+    api.create(&PostParams::default(), &pod("a")).await.unwrap();
+    let again = status_of(api.create(&PostParams::default(), &pod("a")).await);
+    assert_eq!(again, (409, "AlreadyExists".into(), "pods \"a\" already exists".into()));
+    let elsewhere: Api<Pod> = Api::namespaced(server.client(), "nowhere");
+    let refused = status_of(elsewhere.create(&PostParams::default(), &pod("a")).await);
+    assert_eq!(refused, (404, "NotFound".into(), "namespaces \"nowhere\" not found".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_generates_the_same_names() {
+    let mut names = Vec::new();
+    for _ in 0..2 {
+        let mut unnamed = pod("");
+        unnamed.metadata.name = None;
+        unnamed.metadata.generate_name = Some("web-".into());
+        let created =
+            pods(&server().client()).create(&PostParams::default(), &unnamed).await.unwrap();
+        names.push((created.name_any(), created.uid()));
+    }
+    assert_eq!(names[0], names[1]);
+    assert!(names[0].0.starts_with("web-") && names[0].0.len() == 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_counts_generations_and_keeps_its_status_apart() {
+    let client = server().client();
+    let api: Api<ReplicaSet> = Api::default_namespaced(client);
+    let created = api.create(&PostParams::default(), &replica_set("r")).await.unwrap();
+    assert_eq!(created.spec.replicas, Some(1));
+    assert_eq!(created.status.as_ref().unwrap().replicas, 0);
+    let scale = Patch::Merge(json!({"spec": {"replicas": 3}, "status": {"replicas": 8}}));
+    let scaled = api.patch("r", &PatchParams::default(), &scale).await.unwrap();
+    assert_eq!(scaled.metadata.generation, Some(2));
+    assert_eq!(scaled.status.as_ref().unwrap().replicas, 0);
+    let status = Patch::Merge(json!({"spec": {"replicas": 7}, "status": {"replicas": 3}}));
+    let counted = api.patch_status("r", &PatchParams::default(), &status).await.unwrap();
+    assert_eq!(counted.metadata.generation, Some(2));
+    assert_eq!(counted.spec.replicas, Some(3));
+    assert_eq!(counted.status.as_ref().unwrap().replicas, 3);
+    let same = api.patch_status("r", &PatchParams::default(), &status).await.unwrap();
+    assert_eq!(
+        same.resource_version(),
+        counted.resource_version(),
+        "a write that changes nothing is none"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_whose_selector_misses_its_template_is_invalid() {
+    let mut wrong = replica_set("r");
+    wrong.spec.selector.match_labels = Some([("app".into(), "b".into())].into());
+    let api: Api<ReplicaSet> = Api::default_namespaced(server().client());
+    let (code, _, message) = status_of(api.create(&PostParams::default(), &wrong).await);
+    assert_eq!(code, 422);
+    let expected = "ReplicaSet.apps \"r\" is invalid: spec.template.metadata.labels: Invalid value: {\"app\":\"a\"}: \
+                    `selector` does not match template `labels`";
+    assert_eq!(message, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stale_update_conflicts_and_one_without_a_version_does_not() {
+    let api: Api<ConfigMap> = Api::default_namespaced(server().client());
+    let map = ConfigMap { metadata: pod("m").metadata, ..ConfigMap::default() };
+    let stale = api.create(&PostParams::default(), &map).await.unwrap();
+    let mut fresh = stale.clone();
+    fresh.data = Some([("a".into(), "1".into())].into());
+    api.replace("m", &PostParams::default(), &fresh).await.unwrap();
+    let (code, reason, message) = status_of(api.replace("m", &PostParams::default(), &stale).await);
+    assert_eq!((code, reason.as_str()), (409, "Conflict"));
+    assert!(message.starts_with(
+        "Operation cannot be fulfilled on configmaps \"m\": the object has been modified"
+    ));
+    let mut unconditional = stale;
+    unconditional.metadata.resource_version = None;
+    api.replace("m", &PostParams::default(), &unconditional).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_is_released_only_from_the_pod_that_is_meant() {
+    let api = pods(&server().client());
+    let mut owned = pod("a");
+    owned.metadata.owner_references = serde_json::from_value(json!([
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": true}]))
+    .unwrap();
+    let created = api.create(&PostParams::default(), &owned).await.unwrap();
+    let release = |uid: &str| {
+        Patch::Strategic(
+            json!({"metadata": {"uid": uid, "ownerReferences": [{"$patch": "delete", "uid": "u"}]}}),
+        )
+    };
+    let (code, reason, message) =
+        status_of(api.patch("a", &PatchParams::default(), &release("other")).await);
+    assert_eq!((code, reason.as_str()), (422, "Invalid"));
+    assert_eq!(
+        message,
+        "Pod \"a\" is invalid: metadata.uid: Invalid value: \"other\": field is immutable"
+    );
+    let released =
+        api.patch("a", &PatchParams::default(), &release(&created.uid().unwrap())).await.unwrap();
+    assert!(released.owner_references().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scheduled_pod_is_deleted_in_two_steps() {
+    let client = server().client();
+    let api = pods(&client);
+    api.create(&PostParams::default(), &pod("a")).await.unwrap();
+    bind(&client, "a").await;
+    let marked = api.delete("a", &DeleteParams::default()).await.unwrap().left().unwrap();
+    assert_eq!(marked.metadata.deletion_grace_period_seconds, Some(30));
+    assert_eq!(marked.metadata.deletion_timestamp.unwrap().0.to_string(), "2026-01-01T00:00:30Z");
+    assert_eq!(marked.metadata.generation, Some(2), "a deletion counts, a binding does not");
+    assert!(api.get_opt("a").await.unwrap().is_some());
+    api.delete("a", &DeleteParams::default().grace_period(0)).await.unwrap();
+    assert!(api.get_opt("a").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unscheduled_pod_is_deleted_at_once_if_it_is_the_one() {
+    let api = pods(&server().client());
+    let created = api.create(&PostParams::default(), &pod("a")).await.unwrap();
+    let only = |uid: Option<String>| DeleteParams {
+        preconditions: Some(Preconditions { uid, resource_version: None }),
+        ..DeleteParams::default()
+    };
+    let (code, reason, message) = status_of(api.delete("a", &only(Some("other".into()))).await);
+    assert_eq!((code, reason.as_str()), (409, "Conflict"));
+    assert!(message.starts_with(
+        "Operation cannot be fulfilled on Pod \"a\": the UID in the precondition (other)"
+    ));
+    api.delete("a", &only(created.uid())).await.unwrap();
+    assert!(api.get_opt("a").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn finalizers_hold_an_object_until_the_last_is_gone() {
+    let api: Api<ReplicaSet> = Api::default_namespaced(server().client());
+    api.create(&PostParams::default(), &replica_set("r")).await.unwrap();
+    let marked = api.delete("r", &DeleteParams::foreground()).await.unwrap().left().unwrap();
+    assert_eq!(marked.finalizers(), ["foregroundDeletion"]);
+    assert_eq!(marked.metadata.deletion_grace_period_seconds, Some(0));
+    let add = Patch::Merge(json!({"metadata": {"finalizers": ["x.io/new"]}}));
+    assert_eq!(status_of(api.patch("r", &PatchParams::default(), &add).await).0, 422);
+    let remove = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    api.patch("r", &PatchParams::default(), &remove).await.unwrap();
+    assert!(api.get_opt("r").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_waits_for_its_finalizers_and_takes_nothing_new() {
+    let client = server().client();
+    let api: Api<Namespace> = Api::all(client.clone());
+    let namespace = Namespace { metadata: pod("n").metadata, ..Namespace::default() };
+    api.create(&PostParams::default(), &namespace).await.unwrap();
+    let going = api.delete("n", &DeleteParams::default()).await.unwrap().left().unwrap();
+    assert_eq!(going.status.as_ref().unwrap().phase.as_deref(), Some("Terminating"));
+    let inside: Api<Pod> = Api::namespaced(client.clone(), "n");
+    assert_eq!(status_of(inside.create(&PostParams::default(), &pod("a")).await).0, 403);
+    let mut done = going;
+    done.spec.as_mut().unwrap().finalizers = None;
+    let body = serde_json::to_vec(&done).unwrap();
+    let request = http::Request::put("/api/v1/namespaces/n/finalize").body(body).unwrap();
+    let _last: Value = client.request(request).await.unwrap();
+    assert!(api.get_opt("n").await.unwrap().is_none());
+    assert_eq!(status_of(api.delete("default", &DeleteParams::default()).await).0, 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_changes_nothing() {
+    let api = pods(&server().client());
+    let try_it = PostParams { dry_run: true, ..PostParams::default() };
+    let tried = api.create(&try_it, &pod("a")).await.unwrap();
+    assert_eq!(tried.resource_version(), None);
+    assert!(api.list(&ListParams::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_the_same_object_in_both_groups() {
+    let client = server().client();
+    let body = json!({
+        "metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+        "reason": "Why", "message": "words", "type": "Normal",
+    });
+    let request = http::Request::post("/api/v1/namespaces/default/events")
+        .body(body.to_string().into_bytes())
+        .unwrap();
+    let _created: Value = client.request(request).await.unwrap();
+    let path = "/apis/events.k8s.io/v1/namespaces/default/events/e";
+    let other: Value =
+        client.request(http::Request::get(path).body(Vec::new()).unwrap()).await.unwrap();
+    assert_eq!(other["apiVersion"], "events.k8s.io/v1");
+    assert_eq!((&other["note"], &other["regarding"]["name"]), (&json!("words"), &json!("p")));
+    let path = "/api/v1/events?fieldSelector=involvedObject.name%3Dp";
+    let list: Value =
+        client.request(http::Request::get(path).body(Vec::new()).unwrap()).await.unwrap();
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_for_is_done_though_nobody_waits() {
+    let server = server();
+    let api = pods(&server.client());
+    let params = PostParams::default();
+    let template = pod("a");
+    // Polled once: the request is on its way, the reply is not.
+    let mut create = std::pin::pin!(api.create(&params, &template));
+    assert!(futures::poll!(create.as_mut()).is_pending());
+    let other = server.client();
+    let mut seen = false;
+    for _ in 0..10 {
+        seen = seen || pods(&other).get_opt("a").await.unwrap().is_some();
+    }
+    assert!(seen);
+}
+
+#[tokio::test]
+async fn the_listener_serves_both_versions_of_http_and_stops() {
+    let server = server();
+    let listener = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    assert!(listener.kubeconfig().contains(&listener.url()));
+    let client =
+        Client::try_from(kube_client::Config::new(listener.url().parse().unwrap())).unwrap();
+    pods(&client).create(&PostParams::default(), &pod("a")).await.unwrap();
+    let watch =
+        http::Request::get("/api/v1/pods?watch&resourceVersion=0").body(Vec::new()).unwrap();
+    let lines = client.request_stream(watch).await.unwrap().lines();
+    let mut lines = std::pin::pin!(lines);
+    assert!(lines.try_next().await.unwrap().unwrap().starts_with("{\"type\":\"ADDED\""));
+    let address = listener.addr();
+    drop(listener);
+    assert!(
+        lines.try_next().await.ok().flatten().is_none(),
+        "an open watch ends with its listener"
+    );
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
