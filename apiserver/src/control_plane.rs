@@ -2,7 +2,7 @@
 //!
 //! [`ControlPlane::start`] runs both programs with certificates and storage in a temporary folder of
 //! their own, and returns once the server is ready. What runs is the bare API: no controller manager,
-//! no scheduler, no kubelet. The actors in `cluster` stand in for those.
+//! no scheduler, no kubelet. The actors in [`cluster`](crate::cluster) stand in for those.
 //!
 //! ```text
 //! ControlPlane ── folder (certificates, kubeconfigs, logs, etcd's data)

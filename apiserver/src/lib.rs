@@ -12,6 +12,7 @@
 //! - `selector`, `patch`, `names`, `status`: what the names say.
 
 // Public API.
+pub mod cluster;
 #[cfg(feature = "control-plane")]
 pub mod control_plane;
 pub mod faults;

@@ -1,0 +1,306 @@
+//! Dependents go when their owners are gone.
+
+mod graph;
+mod object;
+mod plan;
+
+use std::{fmt, sync::Arc};
+
+use futures::{
+    FutureExt as _, StreamExt as _, TryStreamExt as _,
+    future::BoxFuture,
+    stream::{self, FuturesUnordered, SelectAll},
+};
+use k8s_openapi::{
+    api::{apps::v1::ReplicaSet, core::v1::Pod},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube_client::{Api, Client, Result};
+use kube_core::{
+    ApiResource,
+    params::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use self::{
+    graph::{Graph, Kind, Owner, Uid},
+    object::Object,
+    plan::{Plan, Target},
+};
+use super::{
+    MAX_IN_FLIGHT, OwnedTask,
+    feed::{Change, feed},
+    in_time,
+    work::Work,
+};
+
+/// Stands in for the garbage collector of kube-controller-manager; dropping it stops it.
+///
+/// * An object whose owners are all gone is deleted. Gone means: deleted before its eyes, or not there
+///   under that name and UID when the server is asked.
+/// * An owner deleted in the foreground goes after the dependents that block it.
+/// * An owner deleted with `orphan` goes after its dependents have been told to forget it.
+/// * Of several owners, those that are gone are struck off as long as one is left.
+///
+/// Every write carries the object's UID and resource version: an object that changed since it was
+/// looked at is looked at again. It follows pods and `ReplicaSets` unless told otherwise; an owner
+/// of another kind counts as there.
+#[derive(Debug)]
+#[must_use = "dropping it stops it"]
+pub struct GarbageCollector {
+    task: OwnedTask,
+}
+
+/// Starts a [`GarbageCollector`] that follows other kinds.
+#[must_use = "nothing runs until `start` is called"]
+pub struct GarbageCollectorBuilder {
+    client: Client,
+    kinds: Vec<Kind>,
+}
+
+struct Actor {
+    client: Client,
+    graph: Graph,
+    work: Work<Uid>,
+    /// Kinds whose first list has not come yet. Until there are none nothing is judged.
+    unlisted: Vec<usize>,
+    in_flight: FuturesUnordered<BoxFuture<'static, (Uid, Result<Seen>)>>,
+}
+
+/// What was learnt by a request.
+enum Seen {
+    Nothing,
+    /// These owners are not there.
+    Absent(Vec<Owner>),
+}
+
+// === impl GarbageCollector ===
+
+impl GarbageCollector {
+    /// Starts one that follows pods and `ReplicaSets`.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn start(client: Client) -> Self {
+        let pods = ApiResource::erase::<Pod>(&());
+        let replica_sets = ApiResource::erase::<ReplicaSet>(&());
+        Self::builder(client).kind(pods).kind(replica_sets).start()
+    }
+
+    /// A builder that follows no kind yet.
+    pub fn builder(client: Client) -> GarbageCollectorBuilder {
+        GarbageCollectorBuilder { client, kinds: Vec::new() }
+    }
+
+    /// Stops it and waits until it is gone. Requests it has in flight are given up.
+    ///
+    /// # Panics
+    ///
+    /// If its task has panicked.
+    ///
+    /// # Cancel safety
+    ///
+    /// When cancelled it stops all the same.
+    pub async fn stop(self) {
+        self.task.stop().await;
+    }
+}
+
+// === impl GarbageCollectorBuilder ===
+
+impl GarbageCollectorBuilder {
+    /// Follows this namespaced kind, as owner and as dependent.
+    pub fn kind(mut self, resource: ApiResource) -> Self {
+        self.kinds.push(Kind { resource, is_namespaced: true });
+        self
+    }
+
+    /// Follows this kind of the whole cluster, as owner and as dependent.
+    pub fn cluster_kind(mut self, resource: ApiResource) -> Self {
+        self.kinds.push(Kind { resource, is_namespaced: false });
+        self
+    }
+
+    /// Starts it.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn start(self) -> GarbageCollector {
+        let actor = Actor {
+            client: self.client,
+            unlisted: (0..self.kinds.len()).collect(),
+            graph: Graph::new(self.kinds),
+            work: Work::new(),
+            in_flight: FuturesUnordered::new(),
+        };
+        GarbageCollector { task: OwnedTask::spawn(actor.run()) }
+    }
+}
+
+impl fmt::Debug for GarbageCollectorBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GarbageCollectorBuilder")
+            .field("kinds", &self.kinds)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Actor ===
+
+impl Actor {
+    async fn run(mut self) {
+        let mut changes = SelectAll::new();
+        for (index, kind) in self.graph.kinds().iter().enumerate() {
+            let api = Api::<Object>::all_with(self.client.clone(), &kind.resource);
+            changes.push(feed(api).map(move |change| (index, change)).boxed());
+        }
+        loop {
+            if self.unlisted.is_empty() {
+                self.begin_steps();
+            }
+            let deadline = self.work.deadline().filter(|_| self.in_flight.len() < MAX_IN_FLIGHT);
+            tokio::select! {
+                biased;
+                Some((uid, result)) = self.in_flight.next() => self.end_step(uid, result),
+                Some((kind, change)) = changes.next() => self.observe(kind, change),
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
+                // Neither kinds nor work: there is nothing to follow.
+                else => return,
+            }
+        }
+    }
+
+    fn observe(&mut self, kind: usize, change: Change<Object>) {
+        let touched = match change {
+            Change::Listed(objects) => {
+                self.unlisted.retain(|unlisted| *unlisted != kind);
+                self.graph.replace(kind, objects)
+            }
+            Change::Applied(object) => self.graph.apply(kind, object),
+            Change::Deleted(object) => self.graph.remove(object.metadata.uid.as_deref()),
+        };
+        for uid in touched {
+            self.work.add(uid);
+        }
+    }
+
+    fn begin_steps(&mut self) {
+        let now = Instant::now();
+        while self.in_flight.len() < MAX_IN_FLIGHT
+            && let Some(uid) = self.work.next(now)
+        {
+            match self.graph.plan(&uid) {
+                Plan::Nothing => self.work.finish(uid, false, now),
+                plan => {
+                    let requests =
+                        Requests { client: self.client.clone(), kinds: self.graph.kinds() };
+                    let step = requests.carry_out(plan).map(|result| (uid, result));
+                    self.in_flight.push(step.boxed());
+                }
+            }
+        }
+    }
+
+    fn end_step(&mut self, uid: Uid, result: Result<Seen>) {
+        let failed = match result {
+            Ok(Seen::Nothing) => false,
+            Ok(Seen::Absent(owners)) => {
+                // One that is there and not in the graph yet will come; look again in a while.
+                let failed = owners.is_empty();
+                for owner in owners {
+                    self.graph.mark_absent(owner);
+                }
+                if !failed {
+                    self.work.add(Arc::clone(&uid));
+                }
+                failed
+            }
+            Err(error) => {
+                tracing::debug!(%uid, %error, "garbage collection failed");
+                true
+            }
+        };
+        self.work.finish(uid, failed, Instant::now());
+    }
+}
+
+/// The requests of one step.
+#[derive(Clone)]
+struct Requests {
+    client: Client,
+    kinds: Arc<[Kind]>,
+}
+
+// === impl Requests ===
+
+impl Requests {
+    async fn carry_out(self, plan: Plan) -> Result<Seen> {
+        match plan {
+            Plan::Nothing => {}
+            Plan::Look(owners) => return self.look(owners).await.map(Seen::Absent),
+            Plan::Delete { target, policy } => self.delete(&target, policy).await?,
+            Plan::SetOwners { target, owners } => self.set_owners(&target, &owners).await?,
+            Plan::Release { target, finalizers, dependents } => {
+                // The finalizer goes last: until then the owner remembers what is to be done.
+                let (requests, dependents) = (&self, stream::iter(dependents).map(Ok));
+                let forget = |(dependent, owners): (Target, Vec<OwnerReference>)| async move {
+                    requests.set_owners(&dependent, &owners).await
+                };
+                dependents.try_for_each_concurrent(MAX_IN_FLIGHT, forget).await?;
+                self.patch(&target, json!({ "finalizers": finalizers })).await?;
+            }
+        }
+        Ok(Seen::Nothing)
+    }
+
+    async fn delete(&self, target: &Target, policy: PropagationPolicy) -> Result<()> {
+        let params = DeleteParams {
+            propagation_policy: Some(policy),
+            preconditions: Some(Preconditions {
+                uid: Some(target.uid.to_string()),
+                resource_version: target.resource_version.clone(),
+            }),
+            ..DeleteParams::default()
+        };
+        let api = self.api(target.kind, target.namespace.as_deref());
+        in_time(api.delete(&target.name, &params)).await.map(drop)
+    }
+
+    fn api(&self, kind: usize, namespace: Option<&str>) -> Api<Object> {
+        let resource = &self.kinds[kind].resource;
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
+    }
+
+    /// Which of these owners are not there.
+    async fn look(&self, owners: Vec<Owner>) -> Result<Vec<Owner>> {
+        let mut absent = Vec::new();
+        for owner in owners {
+            let api = self.api(owner.kind, owner.namespace.as_deref());
+            let found = in_time(api.get_opt(&owner.name)).await?;
+            let uid = found.and_then(|object| object.metadata.uid);
+            if uid.as_deref() != Some(&*owner.uid) {
+                absent.push(owner);
+            }
+        }
+        Ok(absent)
+    }
+
+    async fn set_owners(&self, target: &Target, owners: &[OwnerReference]) -> Result<()> {
+        self.patch(target, json!({ "ownerReferences": owners })).await
+    }
+
+    /// Changes metadata, provided that the object is still what was looked at.
+    async fn patch(&self, target: &Target, mut metadata: Value) -> Result<()> {
+        metadata["uid"] = json!(&*target.uid);
+        metadata["resourceVersion"] = json!(target.resource_version);
+        let patch = Patch::Merge(json!({ "metadata": metadata }));
+        let api = self.api(target.kind, target.namespace.as_deref());
+        in_time(api.patch(&target.name, &PatchParams::default(), &patch)).await.map(drop)
+    }
+}

@@ -1,0 +1,325 @@
+//! What kubelet and garbage collector promise, on every server there is.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+#[path = "support/targets.rs"]
+mod targets;
+
+use std::{collections::BTreeSet, slice, time::Duration};
+
+use futures::FutureExt as _;
+use homeostat_apiserver::{
+    cluster::{GarbageCollector, Kubelet},
+    faults::{Calls, Faults, Refusal, Verb},
+};
+use k8s_openapi::{
+    api::{apps::v1::ReplicaSet, core::v1::Pod},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube_client::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use self::targets::{World, eventually};
+
+fn main() {
+    targets::run(&[
+        ("pods_get_a_node_and_run_and_go", |world| pods_come_and_go(world).boxed_local()),
+        ("a_slow_pod_runs_before_it_is_ready", |world| slow_pods(world).boxed_local()),
+        ("a_finalizer_keeps_a_pod_that_has_stopped", |world| held_pod(world).boxed_local()),
+        ("kubelet_outlives_faults", |world| kubelet_under_faults(world).boxed_local()),
+        ("dependents_follow_their_owner", |world| background(world).boxed_local()),
+        ("in_the_foreground_the_owner_goes_last", |world| foreground(world).boxed_local()),
+        ("orphans_stay", |world| orphan(world).boxed_local()),
+        ("an_owner_that_never_was_is_gone", |world| absent_owner(world).boxed_local()),
+        ("one_owner_is_enough", |world| two_owners(world).boxed_local()),
+        ("collector_outlives_faults", |world| collector_under_faults(world).boxed_local()),
+    ]);
+}
+
+async fn pods_come_and_go(world: World) {
+    let kubelet = Kubelet::builder(world.client.clone()).nodes(2).start();
+    world.create_pods(4, &[]).await;
+    let pods = world.until_ready(4).await;
+    let nodes: BTreeSet<_> =
+        pods.iter().map(|p| p.spec.as_ref().unwrap().node_name.clone()).collect();
+    assert_eq!(nodes.len(), 2, "{nodes:?}");
+    let started = pods[0].status.as_ref().unwrap().start_time.as_ref().unwrap();
+    let created = pods[0].metadata.creation_timestamp.as_ref().unwrap();
+    assert!(started.0.duration_since(created.0).abs().as_secs() <= 5, "{started:?} {created:?}");
+
+    // With the default grace period of 30 seconds, which nobody has to wait for.
+    let before = Instant::now();
+    world.pods().delete("pod-0", &DeleteParams::default()).await.unwrap();
+    world.until_pods(3).await;
+    assert!(before.elapsed() < Duration::from_secs(20));
+    kubelet.stop().await;
+
+    // Nobody is left who could bind it.
+    world.create_pod("late", &[], &[]).await;
+    let late = world.pods().get("late").await.unwrap();
+    assert_eq!(late.spec.unwrap().node_name, None);
+}
+
+async fn slow_pods(world: World) {
+    let delay = Duration::from_secs(2);
+    let kubelet = Kubelet::builder(world.client.clone()).ready_delay(delay).start();
+    world.create_pods(1, &[]).await;
+    let running = eventually(async || {
+        let pod = world.pods().get("pod-0").await.unwrap();
+        let phase = pod.status.as_ref().and_then(|status| status.phase.clone());
+        if phase.as_deref() == Some("Running") { Ok(pod) } else { Err(format!("{phase:?}")) }
+    })
+    .await;
+    assert!(!is_ready(&running));
+    let since = Instant::now();
+    let ready = world.until_ready(1).await.remove(0);
+    assert!(since.elapsed() > delay / 2, "{:?}", since.elapsed());
+    // What is known of the start is kept.
+    assert_eq!(running.status.unwrap().start_time, ready.status.unwrap().start_time);
+    kubelet.stop().await;
+}
+
+async fn held_pod(world: World) {
+    let kubelet = Kubelet::start(world.client.clone());
+    world.create_pod("held", &[], &["example.com/hold"]).await;
+    world.until_ready(1).await;
+    world.pods().delete("held", &DeleteParams::default()).await.unwrap();
+    let grace = async || {
+        let metadata = world.pods().get("held").await.unwrap().metadata;
+        let grace = metadata.deletion_grace_period_seconds;
+        if grace == Some(0) { Ok(()) } else { Err(format!("{grace:?}")) }
+    };
+    eventually(grace).await;
+    world.release_pod("held").await;
+    world.until_pods(0).await;
+    kubelet.stop().await;
+}
+
+async fn kubelet_under_faults(world: World) {
+    let faults = Faults::new();
+    let kubelet = Kubelet::start(faults.client(world.client.clone()));
+    faults.refuse(Calls::watch("pods"), Refusal::internal_error());
+    faults.lose_reply(Calls::create("pods").subresource("binding").nth(2));
+    faults.refuse(Calls::patch("pods").subresource("status"), Refusal::conflict());
+    faults.drop_request(Calls::delete("pods"));
+    world.create_pods(3, &[]).await;
+    world.until_ready(3).await;
+
+    for (break_watch, name) in [
+        (Faults::tear_watches as fn(&Faults, &str) -> usize, "torn"),
+        (Faults::expire_watches, "old"),
+    ] {
+        eventually(async || match break_watch(&faults, "pods") {
+            0 => Err("no watch is open"),
+            _ => Ok(()),
+        })
+        .await;
+        world.create_pod(name, &[], &[]).await;
+    }
+    world.until_ready(5).await;
+    let lists = faults.count(Verb::List, "pods");
+    assert!(lists >= 2, "an expired watch lists again: {lists}");
+    for name in ["torn", "old"] {
+        world.pods().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    world.until_pods(3).await;
+    assert!(faults.trace().iter().any(|line| line.contains("reply lost")), "{:?}", faults.trace());
+    kubelet.stop().await;
+}
+
+async fn background(world: World) {
+    let kubelet = Kubelet::start(world.client.clone());
+    let collector = GarbageCollector::start(world.client.clone());
+    let owner = world.create_set("set").await;
+    world.create_pods(20, &[owner]).await;
+    world.create_pod("stranger", &[], &[]).await;
+    world.until_ready(21).await;
+    world.sets().delete("set", &DeleteParams::background()).await.unwrap();
+    let left = world.until_pods(1).await;
+    assert_eq!(left[0].metadata.name.as_deref(), Some("stranger"));
+    collector.stop().await;
+    kubelet.stop().await;
+}
+
+async fn foreground(world: World) {
+    let kubelet = Kubelet::start(world.client.clone());
+    let collector = GarbageCollector::start(world.client.clone());
+    let owner = world.create_set("set").await;
+    world.create_pods(3, slice::from_ref(&owner)).await;
+    world.create_pod("held", &[owner], &["example.com/hold"]).await;
+    world.until_ready(4).await;
+    world.sets().delete("set", &DeleteParams::foreground()).await.unwrap();
+    let left = world.until_pods(1).await;
+    assert_eq!(left[0].metadata.name.as_deref(), Some("held"));
+    assert!(world.sets().get_opt("set").await.unwrap().is_some(), "the owner waits");
+    world.release_pod("held").await;
+    world.until_sets(0).await;
+    world.until_pods(0).await;
+    collector.stop().await;
+    kubelet.stop().await;
+}
+
+async fn orphan(world: World) {
+    let owner = world.create_set("set").await;
+    let other = world.create_set("other").await;
+    world.create_pods(3, slice::from_ref(&owner)).await;
+    world.create_pod("shared", &[owner, other], &[]).await;
+    let collector = GarbageCollector::start(world.client.clone());
+    world.sets().delete("set", &DeleteParams::orphan()).await.unwrap();
+    world.until_sets(1).await;
+    for pod in world.until_pods(4).await {
+        let owners = pod.metadata.owner_references.unwrap_or_default();
+        assert!(owners.iter().all(|owner| owner.name == "other"), "{owners:?}");
+        assert!(pod.metadata.deletion_timestamp.is_none());
+    }
+    collector.stop().await;
+}
+
+async fn absent_owner(world: World) {
+    let real = world.create_set("set").await;
+    let never =
+        OwnerReference { name: "never".to_owned(), uid: "no-uid".to_owned(), ..real.clone() };
+    let former = OwnerReference { uid: "another-uid".to_owned(), ..real.clone() };
+    let unknown = OwnerReference { kind: "Unheard".to_owned(), ..never.clone() };
+    world.create_pod("of-never", &[never], &[]).await;
+    world.create_pod("of-former", &[former], &[]).await;
+    world.create_pod("of-unknown", &[unknown], &[]).await;
+    world.create_pod("of-real", &[real], &[]).await;
+    let collector = GarbageCollector::start(world.client.clone());
+    let left = world.until_pods(2).await;
+    let names: Vec<_> = left.iter().filter_map(|pod| pod.metadata.name.as_deref()).collect();
+    assert_eq!(names, ["of-real", "of-unknown"]);
+    collector.stop().await;
+}
+
+async fn two_owners(world: World) {
+    let (one, two) = (world.create_set("one").await, world.create_set("two").await);
+    world.create_pod("pod", &[one, two], &[]).await;
+    let collector = GarbageCollector::start(world.client.clone());
+    world.sets().delete("one", &DeleteParams::background()).await.unwrap();
+    let owners = async || {
+        let pod = world.pods().get("pod").await.unwrap();
+        let owners = pod.metadata.owner_references.unwrap_or_default();
+        if owners.len() == 1 { Ok(owners) } else { Err(format!("{owners:?}")) }
+    };
+    assert_eq!(eventually(owners).await[0].name, "two");
+    world.sets().delete("two", &DeleteParams::background()).await.unwrap();
+    world.until_pods(0).await;
+    collector.stop().await;
+}
+
+async fn collector_under_faults(world: World) {
+    let faults = Faults::new();
+    let collector = GarbageCollector::start(faults.client(world.client.clone()));
+    faults.refuse(Calls::list("pods"), Refusal::unavailable());
+    faults.refuse(Calls::watch("replicasets"), Refusal::too_many_requests(Duration::from_secs(1)));
+    faults.lose_reply(Calls::delete("pods").nth(2));
+    faults.refuse(Calls::delete("pods").nth(4), Refusal::conflict());
+    let owner = world.create_set("set").await;
+    world.create_pods(6, &[owner]).await;
+    eventually(async || match faults.open_watches("*") {
+        2 => Ok(()),
+        open => Err(format!("{open} watches are open")),
+    })
+    .await;
+    // The owner goes while nobody watches.
+    let held = faults.hold_watches("replicasets");
+    world.sets().delete("set", &DeleteParams::background()).await.unwrap();
+    faults.expire_watches("replicasets");
+    drop(held);
+    world.until_pods(0).await;
+    collector.stop().await;
+}
+
+// === impl World ===
+
+impl World {
+    fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    fn sets(&self) -> Api<ReplicaSet> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    async fn create_pods(&self, count: usize, owners: &[OwnerReference]) {
+        for index in 0..count {
+            self.create_pod(&format!("pod-{index}"), owners, &[]).await;
+        }
+    }
+
+    async fn create_pod(&self, name: &str, owners: &[OwnerReference], finalizers: &[&str]) {
+        let pod: Pod = serde_json::from_value(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": { "name": name, "ownerReferences": owners, "finalizers": finalizers },
+            "spec": { "containers": [{ "name": "c", "image": "i" }] },
+        }))
+        .unwrap();
+        self.pods().create(&PostParams::default(), &pod).await.unwrap();
+    }
+
+    /// Creates a `ReplicaSet` and returns the reference its dependents carry.
+    async fn create_set(&self, name: &str) -> OwnerReference {
+        let labels = json!({ "app": name });
+        let set: ReplicaSet = serde_json::from_value(json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": { "name": name },
+            "spec": {
+                "replicas": 0,
+                "selector": { "matchLabels": labels },
+                "template": {
+                    "metadata": { "labels": labels },
+                    "spec": { "containers": [{ "name": "c", "image": "i" }] },
+                },
+            },
+        }))
+        .unwrap();
+        let made = self.sets().create(&PostParams::default(), &set).await.unwrap();
+        OwnerReference {
+            api_version: "apps/v1".to_owned(),
+            kind: "ReplicaSet".to_owned(),
+            name: name.to_owned(),
+            uid: made.metadata.uid.unwrap(),
+            block_owner_deletion: Some(true),
+            controller: None,
+        }
+    }
+
+    async fn release_pod(&self, name: &str) {
+        let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        self.pods().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    async fn until_pods(&self, count: usize) -> Vec<Pod> {
+        eventually(async || {
+            let pods = self.pods().list(&ListParams::default()).await.unwrap().items;
+            if pods.len() == count { Ok(pods) } else { Err(format!("{} pods", pods.len())) }
+        })
+        .await
+    }
+
+    async fn until_sets(&self, count: usize) {
+        eventually(async || {
+            let sets = self.sets().list(&ListParams::default()).await.unwrap().items.len();
+            if sets == count { Ok(()) } else { Err(format!("{sets} sets")) }
+        })
+        .await;
+    }
+
+    async fn until_ready(&self, count: usize) -> Vec<Pod> {
+        eventually(async || {
+            let pods = self.pods().list(&ListParams::default()).await.unwrap().items;
+            let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+            if ready == count { Ok(pods) } else { Err(format!("{ready} ready pods")) }
+        })
+        .await
+    }
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
+}
