@@ -152,6 +152,14 @@ fn remaining(since: Timestamp, seconds: i32, now: Timestamp) -> i128 {
     since.as_nanosecond() + i128::from(seconds) * 1_000_000_000 - now.as_nanosecond()
 }
 
+impl homeostat::Object for Pod {
+    type Kind = k8s_openapi::api::core::v1::Pod;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
 // === impl Phase ===
 
 impl<'de> Deserialize<'de> for Phase {

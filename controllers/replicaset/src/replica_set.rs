@@ -91,7 +91,7 @@ impl ReplicaSet {
     }
 
     /// Its uid, empty when the server left it out.
-    pub(crate) fn uid(&self) -> &str {
+    pub(crate) fn uid_str(&self) -> &str {
         self.metadata.uid.as_deref().unwrap_or_default()
     }
 
@@ -101,13 +101,21 @@ impl ReplicaSet {
     }
 }
 
+impl homeostat::Object for ReplicaSet {
+    type Kind = k8s_openapi::api::apps::v1::ReplicaSet;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
 /// Names the object and what was decided on, never the template: it may hold secrets.
 impl fmt::Debug for ReplicaSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReplicaSet")
             .field("namespace", &self.namespace())
             .field("name", &self.name())
-            .field("uid", &self.uid())
+            .field("uid", &self.uid_str())
             .field("replicas", &self.spec.replicas)
             .finish_non_exhaustive()
     }

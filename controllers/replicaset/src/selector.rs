@@ -3,7 +3,8 @@
 //! A selector that is missing or empty selects **nothing** here (elsewhere in Kubernetes the empty one selects everything):
 //! a `ReplicaSet` that took every pod of its namespace for its own would be a disaster.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
@@ -59,8 +60,8 @@ struct Requirement {
 #[derive(Clone, Debug)]
 enum Test {
     Is(Box<str>),
-    In(HashSet<Box<str>>),
-    NotIn(HashSet<Box<str>>),
+    In(BTreeSet<Box<str>>),
+    NotIn(BTreeSet<Box<str>>),
     Exists,
     DoesNotExist,
 }
@@ -87,6 +88,27 @@ impl Selector {
         let value_of = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
         !self.requirements.is_empty()
             && self.requirements.iter().all(|it| it.test.holds(value_of(&it.key)))
+    }
+}
+
+/// As the API server's `labelSelector` takes it.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, requirement) in self.requirements.iter().enumerate() {
+            f.write_str(if n == 0 { "" } else { "," })?;
+            let key = &requirement.key;
+            let among = |values: &BTreeSet<Box<str>>| {
+                values.iter().map(|value| &**value).collect::<Vec<_>>().join(",")
+            };
+            match &requirement.test {
+                Test::Is(value) => write!(f, "{key}={value}")?,
+                Test::In(values) => write!(f, "{key} in ({})", among(values))?,
+                Test::NotIn(values) => write!(f, "{key} notin ({})", among(values))?,
+                Test::Exists => write!(f, "{key}")?,
+                Test::DoesNotExist => write!(f, "!{key}")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -212,6 +234,23 @@ mod tests {
             assert!(!selector.matches(Some(&bad)), "{key}={value}");
         }
         assert!(!selector.matches(None));
+    }
+
+    #[test]
+    fn it_is_written_as_the_server_reads_it() {
+        let selector = compile(&json!({
+            "matchLabels": {"app": "web"},
+            "matchExpressions": [
+                {"key": "tier", "operator": "In", "values": ["b", "a"]},
+                {"key": "zone", "operator": "NotIn", "values": ["x"]},
+                {"key": "owned", "operator": "Exists"},
+                {"key": "retired", "operator": "DoesNotExist"},
+            ],
+        }));
+        assert_eq!(
+            selector.unwrap().to_string(),
+            "app=web,tier in (a,b),zone notin (x),owned,!retired"
+        );
     }
 
     #[test]
