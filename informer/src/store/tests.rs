@@ -1,1 +1,419 @@
+//! What follows from each step, and a model that must agree with the store after any sequence of steps.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex as TestMutex;
+use proptest::prelude::*;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::{dispatcher, event::Event, index::Index, object::ObjectKey};
+
+fn metadata(name: &str, uid: &str, version: &str) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.into()),
+        namespace: Some("n".into()),
+        uid: Some(uid.into()),
+        resource_version: Some(version.into()),
+        ..ObjectMeta::default()
+    }
+}
+
+fn pod(name: &str, uid: &str, version: &str) -> Decoded<Pod> {
+    let metadata = metadata(name, uid, version);
+    Decoded::Fits(Arc::new(Pod { metadata, ..Pod::default() }))
+}
+
+fn opaque(name: &str, uid: &str, version: &str) -> Decoded<Pod> {
+    Decoded::Opaque { metadata: Arc::new(metadata(name, uid, version)), error: "no".into() }
+}
+
+fn replaced(objects: Vec<Decoded<Pod>>, version: &str) -> Delta<Pod> {
+    Delta::Replaced { objects, resource_version: version.into() }
+}
+
+fn words(event: &Event<Pod>) -> String {
+    let version = |metadata: &ObjectMeta| metadata.resource_version.clone().unwrap_or_default();
+    let name = event.metadata().name.clone().unwrap_or_default();
+    match event {
+        Event::Added { object, initial } => {
+            let kind = if *initial { "initial" } else { "added" };
+            format!("{kind} {name}{}", version(&object.metadata))
+        }
+        Event::Updated { old, new } => {
+            format!("{name}{} to {}", version(&old.metadata), version(&new.metadata))
+        }
+        Event::Deleted { last_known, certain } => {
+            let kind = if *certain { "deleted" } else { "lost" };
+            format!("{kind} {name}{}", version(&last_known.metadata))
+        }
+        Event::Opaque { last_known, metadata } => {
+            let last = last_known.as_ref().map(|last| version(&last.metadata)).unwrap_or_default();
+            format!("opaque {name}{last} to {}", version(metadata))
+        }
+        Event::OpaqueDeleted { metadata } => format!("opaque deleted {name}{}", version(metadata)),
+    }
+}
+
+/// A store with one handler, whose events are run by hand.
+struct Fixture {
+    store: Arc<Store<Pod>>,
+    heard: Arc<TestMutex<Vec<Event<Pod>>>>,
+    task: tokio_test::task::Spawn<futures::future::BoxFuture<'static, ()>>,
+    /// Dropping it would remove the handler.
+    subscription: crate::Subscription,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self::on(Arc::new(Store::new()))
+    }
+
+    fn on(store: Arc<Store<Pod>>) -> Self {
+        let heard = Arc::<TestMutex<Vec<_>>>::default();
+        let log = Arc::clone(&heard);
+        let hear = Box::new(move |event| log.lock().push(event));
+        let (outlet, task, subscription) =
+            dispatcher::handler("test".into(), &CancellationToken::new(), hear);
+        store.add_outlet(outlet);
+        let task: futures::future::BoxFuture<'static, ()> = Box::pin(task.run());
+        Self { store, heard, task: tokio_test::task::spawn(task), subscription }
+    }
+
+    fn apply(&mut self, batch: Vec<Delta<Pod>>) -> Vec<String> {
+        self.store.apply(batch);
+        self.heard().iter().map(words).collect()
+    }
+
+    fn heard(&mut self) -> Vec<Event<Pod>> {
+        tokio_test::assert_pending!(self.task.poll());
+        assert_eq!(self.subscription.queued(), 0);
+        std::mem::take(&mut *self.heard.lock())
+    }
+
+    fn version(&self) -> String {
+        self.store.resource_version().map(|version| version.to_string()).unwrap_or_default()
+    }
+}
+
+#[test]
+fn object_lives_from_added_to_deleted() {
+    let mut store = Fixture::new();
+    let batch = vec![
+        Delta::Applied(pod("a", "u", "1")),
+        Delta::Applied(pod("a", "u", "2")),
+        Delta::Deleted(pod("a", "u", "3")),
+        Delta::Deleted(pod("b", "u", "4")),
+    ];
+    assert_eq!(store.apply(batch), ["added a1", "a1 to 2", "deleted a3"]);
+    assert_eq!((store.store.count(), store.version()), ((0, 0), "4".to_owned()));
+}
+
+#[test]
+fn whole_state_is_one_step_whose_losses_come_first() {
+    let mut store = Fixture::new();
+    let first = vec![replaced(vec![pod("a", "u", "1"), pod("b", "v", "2")], "5")];
+    assert_eq!(store.apply(first), ["initial a1", "initial b2"]);
+    let second = vec![replaced(vec![pod("c", "w", "6"), pod("b", "v", "7")], "8")];
+    assert_eq!(store.apply(second), ["lost a1", "added c6", "b2 to 7"]);
+    assert_eq!(store.version(), "8");
+}
+
+#[test]
+fn unchanged_object_is_kept_as_it_is() {
+    let mut store = Fixture::new();
+    store.apply(vec![replaced(vec![pod("a", "u", "1")], "5")]);
+    let before = store.store.get(("n", "a").into()).unwrap();
+    assert_eq!(store.apply(vec![replaced(vec![pod("a", "u", "1")], "9")]), [""; 0]);
+    assert!(Arc::ptr_eq(&before, &store.store.get(("n", "a").into()).unwrap()));
+    let mut again = pod("a", "u", "1");
+    store.store.reuse(&mut again);
+    assert!(matches!(again, Decoded::Fits(object) if Arc::ptr_eq(&object, &before)));
+}
+
+#[test]
+fn object_made_again_under_its_name_is_deleted_then_added() {
+    let mut store = Fixture::new();
+    store.apply(vec![Delta::Applied(pod("a", "u", "1"))]);
+    assert_eq!(store.apply(vec![Delta::Applied(pod("a", "v", "3"))]), ["lost a1", "added a3"]);
+    let relist = vec![replaced(vec![pod("a", "w", "5")], "5")];
+    assert_eq!(store.apply(relist), ["lost a3", "initial a5"]);
+}
+
+#[test]
+fn what_is_older_than_what_is_known_is_ignored() {
+    let mut store = Fixture::new();
+    store.apply(vec![Delta::Applied(pod("a", "v", "10"))]);
+    let old = vec![
+        Delta::Applied(pod("a", "v", "10")),
+        Delta::Applied(pod("a", "v", "9")),
+        Delta::Applied(pod("a", "u", "8")),
+        Delta::Deleted(pod("a", "u", "9")),
+        Delta::Bookmark("9".into()),
+    ];
+    assert_eq!(store.apply(old), [""; 0]);
+    assert_eq!(store.version(), "10");
+    let odd = vec![Delta::Applied(pod("a", "v", "odd")), Delta::Bookmark("12".into())];
+    assert_eq!(store.apply(odd), ["a10 to odd"]);
+    assert_eq!(store.version(), "12");
+}
+
+#[test]
+fn restored_server_may_go_back() {
+    let mut store = Fixture::new();
+    store.apply(vec![replaced(vec![pod("a", "u", "90")], "100")]);
+    assert_eq!(store.apply(vec![replaced(vec![pod("a", "u", "3")], "5")]), ["a90 to 3"]);
+    assert_eq!(store.version(), "5");
+}
+
+#[test]
+fn object_that_stops_fitting_is_opaque_and_never_deleted() {
+    let mut store = Fixture::new();
+    let batch = vec![
+        Delta::Applied(pod("a", "u", "1")),
+        Delta::Applied(opaque("a", "u", "2")),
+        Delta::Applied(opaque("a", "u", "3")),
+    ];
+    assert_eq!(store.apply(batch), ["added a1", "opaque a1 to 2", "opaque a1 to 3"]);
+    assert!(store.store.get(("n", "a").into()).is_none());
+    let metadata = store.store.opaque(("n", "a").into()).unwrap();
+    assert_eq!((metadata.resource_version.as_deref(), store.store.count()), (Some("3"), (0, 1)));
+    let late = Fixture::on(Arc::clone(&store.store)).heard();
+    assert_eq!(late.iter().map(words).collect::<Vec<_>>(), ["initial a1", "opaque a1 to 3"]);
+    assert_eq!(store.apply(vec![Delta::Applied(pod("a", "u", "4"))]), ["a1 to 4"]);
+    assert_eq!(store.store.count(), (1, 0));
+}
+
+#[test]
+fn object_that_never_fitted_has_a_deletion_of_its_own() {
+    let mut store = Fixture::new();
+    let batch = vec![
+        Delta::Applied(opaque("a", "u", "1")),
+        Delta::Deleted(pod("a", "u", "2")),
+        Delta::Applied(opaque("b", "v", "3")),
+        Delta::Applied(pod("b", "v", "4")),
+        Delta::Deleted(opaque("b", "v", "5")),
+    ];
+    let expected = ["opaque a to 1", "opaque deleted a2", "opaque b to 3", "added b4", "lost b4"];
+    assert_eq!(store.apply(batch), expected);
+}
+
+#[test]
+fn index_over_objects_fails_closed_and_one_over_metadata_knows() {
+    let store = Arc::new(Store::<Pod>::new());
+    let by_name = Index::<Pod, String>::new(&store, |pod| pod.metadata.name.clone());
+    let by_uid = Index::<Pod, String>::by_metadata(&store, |metadata| metadata.uid.clone());
+    store.apply(vec![Delta::Applied(pod("a", "u", "1")), Delta::Applied(opaque("b", "v", "2"))]);
+    assert_eq!((by_name.get("a").len(), by_name.get("b").len(), by_uid.get("v").len()), (1, 0, 0));
+    assert!(by_name.has_opaque("a") && by_name.has_opaque("anything"));
+    assert!(!by_uid.has_opaque("u") && by_uid.has_opaque("v"));
+    store.apply(vec![Delta::Applied(pod("b", "v", "3"))]);
+    assert!(!by_name.has_opaque("a") && !by_uid.has_opaque("v"));
+    assert_eq!(by_name.get("b").len(), 1);
+}
+
+#[test]
+fn index_function_that_panics_costs_one_entry_and_is_counted() {
+    let store = Arc::new(Store::<Pod>::new());
+    let by_name = Index::<Pod, String>::new(&store, |pod| {
+        assert_ne!(pod.metadata.name.as_deref(), Some("bomb"));
+        pod.metadata.name.clone()
+    });
+    let batch = [pod("a", "u", "1"), pod("bomb", "v", "2"), pod("c", "w", "3")];
+    store.apply(batch.into_iter().map(Delta::Applied).collect());
+    assert_eq!(
+        (by_name.get("a").len(), by_name.get("bomb").len(), by_name.get("c").len()),
+        (1, 0, 1)
+    );
+    assert!(store.get(("n", "bomb").into()).is_some() && by_name.has_opaque("a"));
+    assert_eq!(store.index_panics(), 1);
+    store.apply(vec![Delta::Deleted(pod("bomb", "v", "4"))]);
+    assert!(!by_name.has_opaque("a"));
+}
+
+#[test]
+fn index_function_may_read_the_store() {
+    let store = Arc::new(Store::<Pod>::new());
+    let reader = Arc::downgrade(&store);
+    let index = Index::<Pod, usize>::new(&store, move |_| Some(reader.upgrade()?.count().0));
+    store.apply(vec![Delta::Applied(pod("a", "u", "1"))]);
+    assert_eq!(index.get(&0).len(), 1);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Apply { name: u8, uid: u8, fits: bool, group: u8 },
+    Delete { name: u8, fits: bool },
+    Replace { keep: u8, name: u8, uid: u8, group: u8 },
+    Replay { name: u8 },
+    Index,
+    Listen,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => (0..6_u8, 0..2_u8, prop::bool::weighted(0.8), 0..3_u8)
+            .prop_map(|(name, uid, fits, group)| Op::Apply { name, uid, fits, group }),
+        4 => (0..6_u8, any::<bool>()).prop_map(|(name, fits)| Op::Delete { name, fits }),
+        2 => (any::<u8>(), 0..6_u8, 0..2_u8, 0..3_u8)
+            .prop_map(|(keep, name, uid, group)| Op::Replace { keep, name, uid, group }),
+        2 => (0..6_u8).prop_map(|name| Op::Replay { name }),
+        1 => Just(Op::Index),
+        1 => Just(Op::Listen),
+    ]
+}
+
+/// An object of the model: its metadata, and whether it fits.
+type Model = BTreeMap<String, (ObjectMeta, bool)>;
+
+fn decoded(metadata: &ObjectMeta, fits: bool) -> Decoded<Pod> {
+    let metadata = metadata.clone();
+    if fits {
+        Decoded::Fits(Arc::new(Pod { metadata, ..Pod::default() }))
+    } else {
+        Decoded::Opaque { metadata: Arc::new(metadata), error: "no".into() }
+    }
+}
+
+fn group_of(metadata: &ObjectMeta) -> Option<String> {
+    metadata.labels.as_ref()?.get("group").cloned()
+}
+
+/// Does to the model what the step does to the server, and returns the step.
+fn step(model: &mut Model, op: &Op, clock: &mut u64) -> Option<Delta<Pod>> {
+    *clock += 1;
+    let version = clock.to_string();
+    let make = |name: u8, uid: u8, group: u8| {
+        let mut made = metadata(&format!("p{name}"), &format!("u{uid}"), &version);
+        made.labels = Some(BTreeMap::from([("group".to_owned(), format!("g{group}"))]));
+        made
+    };
+    match *op {
+        Op::Apply { name, uid, fits, group } => {
+            let applied = make(name, uid, group);
+            model.insert(format!("p{name}"), (applied.clone(), fits));
+            Some(Delta::Applied(decoded(&applied, fits)))
+        }
+        Op::Delete { name, fits } => {
+            let (mut last, _) = model.remove(&format!("p{name}"))?;
+            last.resource_version = Some(version);
+            Some(Delta::Deleted(decoded(&last, fits)))
+        }
+        Op::Replace { keep, name, uid, group } => {
+            let mut place = 0;
+            model.retain(|_, _| {
+                place += 1;
+                keep >> (place - 1) & 1 == 1
+            });
+            model.insert(format!("p{name}"), (make(name, uid, group), true));
+            let objects = model.values().map(|(metadata, fits)| decoded(metadata, *fits)).collect();
+            Some(Delta::Replaced { objects, resource_version: version.as_str().into() })
+        }
+        Op::Replay { name } => {
+            let (metadata, fits) = model.get(&format!("p{name}"))?;
+            Some(Delta::Applied(decoded(metadata, *fits)))
+        }
+        Op::Index | Op::Listen => None,
+    }
+}
+
+/// Follows what a handler hears; panics on a word that is not in the language.
+fn follow(shadow: &mut BTreeMap<String, Known>, event: &Event<Pod>) {
+    let key = event.key().to_string();
+    let uid = event.metadata().uid.clone().unwrap_or_default();
+    let before = shadow.remove(&key);
+    let after = match (event, before) {
+        (Event::Added { .. }, None) => Some(Known { uid, fitted: true, opaque: false }),
+        (Event::Added { .. }, Some(known)) if !known.fitted && known.uid == uid => {
+            Some(Known { uid, fitted: true, opaque: false })
+        }
+        (Event::Updated { .. }, Some(known)) if known.fitted && known.uid == uid => {
+            Some(Known { opaque: false, ..known })
+        }
+        (Event::Opaque { last_known: None, .. }, None) => {
+            Some(Known { uid, fitted: false, opaque: true })
+        }
+        (Event::Opaque { last_known, .. }, Some(known))
+            if known.fitted == last_known.is_some() && known.uid == uid =>
+        {
+            Some(Known { opaque: true, ..known })
+        }
+        (Event::Deleted { .. }, Some(known)) if known.fitted && known.uid == uid => None,
+        (Event::OpaqueDeleted { .. }, Some(known)) if !known.fitted && known.uid == uid => None,
+        (event, before) => panic!("{event:?} after {before:?}"),
+    };
+    shadow.extend(after.map(|known| (key, known)));
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Known {
+    uid: String,
+    fitted: bool,
+    opaque: bool,
+}
+
+fn check(store: &Store<Pod>, model: &Model, indices: &[Index<Pod, String>]) {
+    let fitting = model.values().filter(|(_, fits)| *fits).count();
+    assert_eq!(store.count(), (fitting, model.len() - fitting));
+    for (name, (metadata, fits)) in model {
+        let key = ObjectKey::<Pod>::namespaced("n", name);
+        let object = store.get((&key).into());
+        let found = object.as_ref().map(|object| &object.metadata);
+        assert_eq!(found, Some(metadata).filter(|_| *fits));
+        assert_eq!(store.opaque((&key).into()).as_deref(), Some(metadata).filter(|_| !fits));
+    }
+    for (index, group) in indices.iter().flat_map(|index| ["g0", "g1", "g2"].map(|g| (index, g))) {
+        let mut found: Vec<_> =
+            index.get(group).iter().map(|pod| pod.metadata.name.clone()).collect();
+        found.sort();
+        assert_eq!(found, names(model, group, true));
+        assert_eq!(index.has_opaque(group), !names(model, group, false).is_empty());
+    }
+}
+
+/// The names of the objects of a group that fit, or that do not.
+fn names(model: &Model, group: &str, fitting: bool) -> Vec<Option<String>> {
+    let wanted = |(metadata, fits): &&(ObjectMeta, bool)| {
+        *fits == fitting && group_of(metadata).as_deref() == Some(group)
+    };
+    model.values().filter(wanted).map(|(metadata, _)| metadata.name.clone()).collect()
+}
+
+fn cases() -> ProptestConfig {
+    let cases = std::env::var("HOMEOSTAT_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig { cases: cases.unwrap_or(64), failure_persistence: None, ..Default::default() }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn store_indices_and_handlers_agree_with_a_model(ops in prop::collection::vec(op(), 1..80)) {
+        let store = Arc::new(Store::<Pod>::new());
+        let (mut model, mut clock) = (Model::new(), 0);
+        let mut indices = Vec::new();
+        let mut listeners: Vec<(Fixture, BTreeMap<String, Known>)> = Vec::new();
+        for op in &ops {
+            match op {
+                Op::Index => indices.push(Index::by_metadata(&store, group_of)),
+                Op::Listen => listeners.push((Fixture::on(Arc::clone(&store)), BTreeMap::new())),
+                op => {
+                    let delta = step(&mut model, op, &mut clock);
+                    store.apply(delta.into_iter().collect());
+                }
+            }
+            check(&store, &model, &indices);
+        }
+        for (listener, shadow) in &mut listeners {
+            for event in listener.heard() {
+                follow(shadow, &event);
+            }
+            let known = |(metadata, fits): &(ObjectMeta, bool)| {
+                (metadata.uid.clone().unwrap_or_default(), !fits)
+            };
+            let told: Vec<_> = shadow.values().map(|known| (known.uid.clone(), known.opaque)).collect();
+            prop_assert_eq!(told, model.values().map(known).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,1 +1,207 @@
+use super::*;
+use crate::list_watch::BoxError;
 
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn state(watch_list: bool) -> State {
+    let config = StateConfig { page_size: 500, watch_list, backoff: BackoffConfig::default() };
+    State::new(config, 1)
+}
+
+fn following(version: &str) -> State {
+    let mut state = state(true);
+    state.gathered(version.into());
+    state
+}
+
+fn list_refused(code: u16) -> ListError {
+    ListError::Refused { target: "pods".into(), refusal: Refusal::new(code, "", "") }
+}
+
+fn refused(code: u16) -> WatchError {
+    WatchError::Refused { target: "pods".into(), refusal: Refusal::new(code, "", "") }
+}
+
+fn ended(code: u16) -> WatchError {
+    WatchError::Ended { target: "pods".into(), refusal: Refusal::new(code, "", "") }
+}
+
+fn torn() -> WatchError {
+    WatchError::Torn { target: "pods".into(), source: BoxError::from("reset") }
+}
+
+fn corrupt() -> WatchError {
+    WatchError::Corrupt { target: "pods".into(), error: "no JSON".into() }
+}
+
+/// What is asked, in short: verb and version.
+fn asked(state: &mut State) -> String {
+    let version = |version: Option<ResourceVersion>| {
+        version.map_or_else(|| "newest".to_owned(), |version| version.to_string())
+    };
+    match state.ask() {
+        Ask::List(request) => match request.limit {
+            Some(limit) => format!("list {} by {limit}", version(request.resource_version)),
+            None => format!("list {}", version(request.resource_version)),
+        },
+        Ask::WatchList(request) => format!("watch-list {}", version(request.resource_version)),
+        Ask::Watch(request) => format!("watch {}", version(request.resource_version)),
+    }
+}
+
+#[test]
+fn first_state_is_the_newest_and_what_follows_is_watched() {
+    let mut state = state(true);
+    assert_eq!(asked(&mut state), "watch-list newest");
+    state.gathered("7".into());
+    assert_eq!(asked(&mut state), "watch 7");
+    assert!(
+        state.followed("9".into()) && !state.followed("9".into()) && !state.followed("8".into())
+    );
+    assert_eq!(asked(&mut state), "watch 9");
+}
+
+#[test]
+fn watch_lasts_five_to_ten_minutes() {
+    let mut state = following("1");
+    for _ in 0..100 {
+        let Ask::Watch(request) = state.ask() else { panic!() };
+        assert!((5 * MINUTE..10 * MINUTE).contains(&request.timeout));
+    }
+}
+
+#[test]
+fn watch_that_was_one_is_opened_again_at_once_and_a_short_empty_one_later() {
+    for failed in [false, true] {
+        let mut state = following("7");
+        let mut end = |lived, progress| {
+            if failed {
+                state.watch_failed(&torn(), lived, progress)
+            } else {
+                state.watch_ended(lived, progress)
+            }
+        };
+        assert_eq!(end(Duration::from_secs(1), false), Duration::ZERO);
+        assert_eq!(end(Duration::ZERO, true), Duration::ZERO);
+        assert!(end(Duration::from_millis(999), false) >= Duration::from_millis(800));
+        assert_eq!(asked(&mut state), "watch 7", "no new list");
+    }
+}
+
+#[test]
+fn expired_version_means_a_new_state_not_older_and_then_the_newest() {
+    for error in [refused(410), ended(410)] {
+        let mut state = following("7");
+        assert!(!state.watch_failed(&error, MINUTE, true).is_zero());
+        assert_eq!(asked(&mut state), "watch-list 7");
+        assert_eq!(state.watch_list_failed(&refused(410)), Duration::ZERO);
+        assert_eq!(asked(&mut state), "watch-list newest");
+        state.gathered("20".into());
+        assert_eq!(asked(&mut state), "watch 20");
+    }
+}
+
+#[test]
+fn server_that_lags_behind_is_asked_for_its_newest() {
+    let mut state = following("7");
+    state.watch_failed(&ended(410), MINUTE, true);
+    let mut refusal = Refusal::new(504, "Timeout", "");
+    refusal.causes.push("ResourceVersionTooLarge".into());
+    let error = WatchError::Refused { target: "pods".into(), refusal };
+    assert_eq!(state.watch_list_failed(&error), Duration::ZERO);
+    assert_eq!(asked(&mut state), "watch-list newest");
+}
+
+#[test]
+fn place_in_a_list_that_expired_means_one_list_in_one_piece() {
+    let mut state = state(false);
+    assert_eq!(asked(&mut state), "list newest by 500");
+    assert_eq!(state.list_failed(&list_refused(410), true), Duration::ZERO);
+    assert_eq!(asked(&mut state), "list newest");
+    assert!(!state.list_failed(&list_refused(410), false).is_zero(), "no endless loop");
+    assert_eq!(asked(&mut state), "list newest by 500");
+}
+
+#[test]
+fn server_that_does_not_know_the_question_is_listed_from_now_on() {
+    for error in [refused(400), refused(422), WatchError::Incomplete { target: "pods".into() }] {
+        let mut state = state(true);
+        assert_eq!(state.watch_list_failed(&error), Duration::ZERO);
+        assert_eq!(asked(&mut state), "list newest by 500");
+        state.gathered("7".into());
+        state.watch_failed(&ended(410), MINUTE, true);
+        assert_eq!(asked(&mut state), "list 7 by 500");
+    }
+}
+
+#[test]
+fn other_failures_are_listed_around_once() {
+    for error in [refused(403), refused(500), torn(), corrupt()] {
+        let mut state = state(true);
+        assert_eq!(state.watch_list_failed(&error), Duration::ZERO);
+        assert_eq!(asked(&mut state), "list newest by 500");
+        assert!(!state.list_failed(&list_refused(403), false).is_zero());
+        assert_eq!(asked(&mut state), "watch-list newest");
+    }
+}
+
+#[test]
+fn server_that_is_busy_or_away_is_not_listed() {
+    let unreachable =
+        WatchError::Unreachable { target: "pods".into(), source: BoxError::from("refused") };
+    for error in [refused(429), unreachable] {
+        let mut state = state(true);
+        assert!(!state.watch_list_failed(&error).is_zero());
+        assert_eq!(asked(&mut state), "watch-list newest");
+    }
+}
+
+#[test]
+fn refused_watch_keeps_its_place_and_backs_off() {
+    for code in [401, 403, 404, 429, 500, 503] {
+        let mut state = following("7");
+        let mut least = Duration::from_millis(800);
+        for _ in 0..8 {
+            let pause = state.watch_failed(&refused(code), Duration::ZERO, false);
+            assert!((least..2 * least).contains(&pause), "{pause:?} for {least:?}");
+            least = (2 * least).min(Duration::from_secs(30));
+            assert_eq!(asked(&mut state), "watch 7", "{code}");
+        }
+    }
+}
+
+#[test]
+fn server_that_asks_for_time_gets_it() {
+    let refusal = Refusal::new(429, "", "").with_retry_after(Duration::from_secs(9));
+    let error = WatchError::Refused { target: "pods".into(), refusal };
+    let pause = following("7").watch_failed(&error, Duration::ZERO, false);
+    assert!(pause >= Duration::from_secs(9), "{pause:?}");
+}
+
+#[test]
+fn what_cannot_be_read_three_times_is_gone_around() {
+    for error in [corrupt(), ended(500)] {
+        let mut state = following("7");
+        for _ in 0..2 {
+            state.watch_failed(&error, Duration::ZERO, false);
+            assert_eq!(asked(&mut state), "watch 7");
+        }
+        state.followed("8".into());
+        for _ in 0..2 {
+            state.watch_failed(&error, Duration::ZERO, false);
+            assert_eq!(asked(&mut state), "watch 8");
+        }
+        assert!(!state.watch_failed(&error, Duration::ZERO, false).is_zero());
+        assert_eq!(asked(&mut state), "watch-list 8");
+    }
+}
+
+#[test]
+fn only_a_long_healthy_watch_starts_the_back_off_over() {
+    let mut state = following("7");
+    for _ in 0..9 {
+        state.watch_failed(&refused(500), Duration::ZERO, false);
+    }
+    assert!(state.watch_failed(&ended(500), MINUTE, true) >= Duration::from_secs(30));
+    assert!(state.watch_failed(&ended(500), 2 * MINUTE, true) < Duration::from_secs(2));
+}

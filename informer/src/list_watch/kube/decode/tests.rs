@@ -1,1 +1,195 @@
+use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
+use serde::Deserialize;
+
+use super::*;
+
+const FITS: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u",
+    "resourceVersion":"5","managedFields":[{"manager":"m"}]},"spec":{"containers":[]}}"#;
+/// `restartPolicy` is no text.
+const MISFIT: &str = r#"{"metadata":{"name":"b","namespace":"n","resourceVersion":"6","labels":{"l":"1"},
+    "managedFields":[{"manager":"m"}]},"spec":{"containers":[],"restartPolicy":{"secret":"hunter2"}}}"#;
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', "")
+}
+
+fn event(line: &str) -> WatchEvent<Pod> {
+    match frame(one_line(line).as_bytes()) {
+        Ok(Frame::Event(event)) => event,
+        Ok(Frame::Error(refusal)) => panic!("{refusal}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn corrupt(line: &[u8]) -> String {
+    match frame::<Pod>(line) {
+        Ok(_) => panic!("{} was taken", String::from_utf8_lossy(line)),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn frame_is_decoded_whatever_the_order_of_its_fields() {
+    for kind in ["ADDED", "MODIFIED"] {
+        for line in [
+            format!(r#"{{"type":"{kind}","object":{FITS}}}"#),
+            format!(r#"{{"object":{FITS},"type":"{kind}","more":[1]}}"#),
+        ] {
+            let WatchEvent::Applied(Decoded::Fits(pod)) = event(&line) else { panic!("{line}") };
+            assert_eq!(pod.metadata.name.as_deref(), Some("a"));
+            assert_eq!(pod.metadata.managed_fields, None);
+        }
+    }
+    let line = format!(r#"{{"type":"DELETED","object":{FITS}}}"#);
+    assert!(matches!(event(&line), WatchEvent::Deleted(Decoded::Fits(_))));
+}
+
+#[test]
+fn object_that_does_not_fit_keeps_its_metadata_and_its_secrets() {
+    let line = format!(r#"{{"type":"ADDED","object":{MISFIT}}}"#);
+    let WatchEvent::Applied(Decoded::Opaque { metadata, error }) = event(&line) else { panic!() };
+    assert_eq!(metadata.name.as_deref(), Some("b"));
+    assert_eq!(metadata.labels.as_ref().unwrap()["l"], "1");
+    assert_eq!(metadata.managed_fields, None);
+    assert!(error.contains("does not fit") && !error.contains("hunter2"), "{error}");
+
+    let secret = r#"{"type":"ADDED","object":{"metadata":{"name":"b"},"spec":"hunter2"}}"#;
+    let WatchEvent::Applied(Decoded::Opaque { error, .. }) = event(secret) else { panic!() };
+    assert!(!error.contains("hunter2"), "{error}");
+}
+
+#[test]
+fn metadata_that_does_not_fit_keeps_the_fields_that_do() {
+    let line = r#"{"type":"ADDED","object":{"metadata":{"name":"b","labels":{"l":1},"uid":"u","generation":"x"}}}"#;
+    let WatchEvent::Applied(Decoded::Opaque { metadata, .. }) = event(line) else { panic!() };
+    assert_eq!((metadata.name.as_deref(), metadata.uid.as_deref()), (Some("b"), Some("u")));
+    assert_eq!((&metadata.labels, metadata.generation), (&None, None));
+}
+
+#[test]
+fn other_kind_of_object_is_opaque_and_nesting_cannot_stop_the_watch() {
+    let line =
+        r#"{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v9","metadata":{"name":"b"}}}"#;
+    assert!(matches!(event(line), WatchEvent::Applied(Decoded::Opaque { .. })));
+    let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+    let line =
+        format!(r#"{{"type":"ADDED","object":{{"metadata":{{"name":"b"}},"spec":{deep}}}}}"#);
+    assert!(matches!(event(&line), WatchEvent::Applied(Decoded::Opaque { .. })));
+}
+
+#[test]
+fn bookmark_tells_its_version_and_whether_it_ends_the_initial_state() {
+    for (annotations, end) in [
+        ("", false),
+        (r#","annotations":null"#, false),
+        (r#","annotations":{"k8s.io/initial-events-end":"true"}"#, true),
+    ] {
+        let line = format!(
+            r#"{{"type":"BOOKMARK","object":{{"kind":"Pod","metadata":{{"resourceVersion":"7"{annotations}}}}}}}"#
+        );
+        let WatchEvent::Bookmark { resource_version, initial_events_end } = event(&line) else {
+            panic!("{line}")
+        };
+        assert_eq!((resource_version.as_str(), initial_events_end), ("7", end));
+    }
+}
+
+#[test]
+fn error_event_is_a_refusal() {
+    let line = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too \"old\"",
+        "details":{"retryAfterSeconds":3,"causes":[{"reason":"ResourceVersionTooLarge"},{}]}}}"#;
+    let Ok(Frame::<Pod>::Error(refusal)) = frame(line) else { panic!() };
+    assert!(refusal.is_expired() && refusal.is_too_large_resource_version());
+    assert_eq!(refusal.retry_after, Some(Duration::from_secs(3)));
+    assert_eq!(refusal.message, "too \"old\"");
+}
+
+#[test]
+fn what_is_no_event_is_corrupt() {
+    let whole = one_line(&format!(r#"{{"type":"ADDED","object":{FITS}}}"#));
+    for end in 0..whole.len() {
+        corrupt(&whole.as_bytes()[..end]);
+    }
+    for line in [
+        &b"\xff\xfe"[..],
+        b"<html>",
+        b"[]",
+        b"{}",
+        b"null",
+        br#"{"type":"INVENTED","object":{"metadata":{"name":"a"}}}"#,
+        br#"{"type":"ADDED"}"#,
+        br#"{"type":"ADDED","object":{"metadata":{},"spec":7}}"#,
+        br#"{"type":"ADDED","object":7}"#,
+        br#"{"type":"BOOKMARK","object":{"metadata":{}}}"#,
+    ] {
+        corrupt(line);
+    }
+    corrupt(format!("{whole}{whole}").as_bytes());
+    corrupt(format!("{whole}x").as_bytes());
+}
+
+#[test]
+fn panic_in_a_decoder_makes_one_object_opaque() {
+    struct Bomb;
+    impl<'de> Deserialize<'de> for Bomb {
+        fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+            panic!("decoder")
+        }
+    }
+    let line = one_line(&format!(r#"{{"type":"ADDED","object":{FITS}}}"#));
+    let Ok(Frame::<Bomb>::Event(WatchEvent::Applied(Decoded::Opaque { .. }))) =
+        frame(line.as_bytes())
+    else {
+        panic!()
+    };
+}
+
+#[test]
+fn page_has_its_items_its_version_and_where_to_go_on() {
+    let body = format!(
+        r#"{{"kind":"PodList","metadata":{{"resourceVersion":"9","continue":"next"}},"items":[{FITS},{FITS}]}}"#
+    );
+    let page = page::<Pod>(body.as_bytes()).unwrap();
+    assert_eq!(
+        (page.resource_version.as_str(), page.continue_token.as_deref()),
+        ("9", Some("next"))
+    );
+    assert_eq!(page.items.len(), 2);
+    for item in &page.items {
+        let Decoded::Fits(pod) = item else { panic!() };
+        assert_eq!(pod.metadata.managed_fields, None);
+    }
+}
+
+#[test]
+fn item_that_does_not_fit_leaves_the_others_alone() {
+    let body =
+        format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{FITS},{MISFIT},{FITS}]}}"#);
+    let page = page::<Pod>(body.as_bytes()).unwrap();
+    let opaque: Vec<_> =
+        page.items.iter().map(|item| matches!(item, Decoded::Opaque { .. })).collect();
+    assert_eq!(opaque, [false, true, false]);
+}
+
+#[test]
+fn list_of_nothing_is_a_list_and_anything_else_is_none() {
+    for items in ["[]", "null"] {
+        let body =
+            format!(r#"{{"items":{items},"metadata":{{"resourceVersion":"9","continue":""}}}}"#);
+        let page = page::<Pod>(body.as_bytes()).unwrap();
+        assert!(page.items.is_empty() && page.continue_token.is_none());
+    }
+    for body in [
+        "",
+        "<html>",
+        "{}",
+        r#"{"items":[]}"#,
+        r#"{"metadata":{"resourceVersion":"9"}}"#,
+        r#"{"metadata":{"resourceVersion":"9"},"items":[7]}"#,
+        r#"{"metadata":{"resourceVersion":"9"},"items":[]"#,
+    ] {
+        assert!(page::<Pod>(body.as_bytes()).is_err(), "{body}");
+    }
+}

@@ -1,0 +1,142 @@
+//! One line of a watch.
+
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize,
+    de::{
+        DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor,
+    },
+};
+use serde_json::value::RawValue;
+
+use super::{Frame, describe, isolated, object, status::Status};
+use crate::list_watch::{Decoded, WatchEvent};
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "UPPERCASE")]
+enum FrameType {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum FrameField {
+    Type,
+    Object,
+    #[serde(other)]
+    Other,
+}
+
+pub(super) struct FrameSeed<K>(pub(super) PhantomData<fn() -> K>);
+
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for FrameSeed<K> {
+    type Value = Frame<K>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Frame<K>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, K: DeserializeOwned> Visitor<'de> for FrameSeed<K> {
+    type Value = Frame<K>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a watch event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Frame<K>, A::Error> {
+        let mut kind = None;
+        let mut frame = None;
+        while let Some(field) = map.next_key()? {
+            match field {
+                FrameField::Type => kind = Some(map.next_value()?),
+                FrameField::Object => {
+                    // Servers send the type first. Whatever does not is read the long way.
+                    let kind = kind.ok_or_else(|| A::Error::missing_field("type"))?;
+                    frame = Some(map.next_value_seed(PayloadSeed(kind, PhantomData))?);
+                }
+                FrameField::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        frame.ok_or_else(|| A::Error::missing_field("object"))
+    }
+}
+
+struct PayloadSeed<K>(FrameType, PhantomData<fn() -> K>);
+
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PayloadSeed<K> {
+    type Value = Frame<K>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Frame<K>, D::Error> {
+        Ok(match self.0 {
+            FrameType::Added | FrameType::Modified => {
+                Frame::Event(WatchEvent::Applied(Decoded::Fits(object(deserializer)?)))
+            }
+            FrameType::Deleted => {
+                Frame::Event(WatchEvent::Deleted(Decoded::Fits(object(deserializer)?)))
+            }
+            FrameType::Bookmark => Bookmark::deserialize(deserializer)?.into_frame(),
+            FrameType::Error => Frame::Error(Status::deserialize(deserializer)?.into()),
+        })
+    }
+}
+
+/// A frame that the one-pass decoder did not take: the type comes last, or the object does not fit.
+pub(super) fn unusual_frame<K: DeserializeOwned>(
+    text: &str,
+    first: &str,
+) -> Result<Frame<K>, String> {
+    #[derive(Deserialize)]
+    struct RawFrame<'a> {
+        #[serde(rename = "type")]
+        kind: FrameType,
+        #[serde(borrow)]
+        object: &'a RawValue,
+    }
+    let raw: RawFrame<'_> = serde_json::from_str(text).map_err(|_| first.to_owned())?;
+    let object = raw.object.get();
+    let first = |_| first.to_owned();
+    Ok(match raw.kind {
+        FrameType::Added | FrameType::Modified => {
+            Frame::Event(WatchEvent::Applied(isolated(object).map_err(first)?))
+        }
+        FrameType::Deleted => Frame::Event(WatchEvent::Deleted(isolated(object).map_err(first)?)),
+        FrameType::Bookmark => {
+            serde_json::from_str::<Bookmark>(object).map_err(describe).map_err(first)?.into_frame()
+        }
+        FrameType::Error => Frame::Error(
+            serde_json::from_str::<Status<'_>>(object).map_err(describe).map_err(first)?.into(),
+        ),
+    })
+}
+
+#[derive(Deserialize)]
+struct Bookmark {
+    metadata: BookmarkMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMetadata {
+    resource_version: String,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+impl Bookmark {
+    fn into_frame<K>(self) -> Frame<K> {
+        let annotations = self.metadata.annotations.unwrap_or_default();
+        let end = annotations.get("k8s.io/initial-events-end").is_some_and(|value| value == "true");
+        Frame::Event(WatchEvent::Bookmark {
+            resource_version: self.metadata.resource_version.into(),
+            initial_events_end: end,
+        })
+    }
+}

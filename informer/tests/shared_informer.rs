@@ -1,0 +1,283 @@
+//! What handlers and handles are promised, under a paused clock.
+
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use homeostat_informer::{
+    Event, ObjectMeta, SharedIndexInformer, Subscription,
+    testing::{ScriptedListWatch, ScriptedWatch},
+};
+use k8s_openapi::api::core::v1::Pod;
+
+type Informer = SharedIndexInformer<Pod>;
+
+fn pod(name: &str, uid: &str, version: &str) -> Pod {
+    Pod {
+        metadata: ObjectMeta {
+            name: Some(name.into()),
+            namespace: Some("n".into()),
+            uid: Some(uid.into()),
+            resource_version: Some(version.into()),
+            ..ObjectMeta::default()
+        },
+        ..Pod::default()
+    }
+}
+
+async fn following(objects: Vec<Pod>) -> (Informer, ScriptedWatch<Pod>) {
+    let server = ScriptedListWatch::new();
+    let informer = SharedIndexInformer::builder(server.clone()).build();
+    informer.start();
+    let watch = server.expect_watch().await.serve(objects, "100");
+    assert!(informer.synced().await);
+    (informer, watch)
+}
+
+fn listen(informer: &Informer) -> (Subscription, mpsc::Receiver<String>) {
+    let (sender, events) = mpsc::channel();
+    let subscription = informer.add_handler("listen", move |event: Event<Pod>| {
+        let extra = match &event {
+            Event::Added { initial: true, .. } => " initially",
+            Event::Deleted { certain: false, .. } => " unseen",
+            _ => "",
+        };
+        let name = event.metadata().name.as_deref().unwrap_or_default();
+        let kind = format!("{event:?}");
+        let kind = kind.split('(').next().unwrap_or_default();
+        // The test may be over.
+        let _unheard = sender.send(format!("{kind} {name}{extra}")).is_err();
+    });
+    (subscription, events)
+}
+
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+fn all(events: &mpsc::Receiver<String>) -> Vec<String> {
+    events.try_iter().collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_handler_gets_what_is_there_and_then_every_change_once() {
+    let (informer, watch) = following(vec![pod("a", "u", "1"), pod("b", "v", "2")]).await;
+    watch.apply(pod("c", "w", "101"));
+    let (subscription, events) = listen(&informer);
+    watch.apply(pod("a", "u", "102"));
+    assert!(subscription.synced().await);
+    settle().await;
+    let heard = all(&events);
+    assert_eq!(heard.len(), 4, "{heard:?}");
+    assert_eq!(heard.iter().filter(|event| event.contains("initially")).count(), 2);
+    assert_eq!(heard[2..], ["Added c", "Updated a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_added_before_the_start_hears_the_first_state_as_initial() {
+    let server = ScriptedListWatch::new();
+    let informer = SharedIndexInformer::builder(server.clone()).build();
+    let (subscription, events) = listen(&informer);
+    informer.start();
+    let pending = server.expect_watch().await;
+    settle().await;
+    assert!(!subscription.has_synced());
+    let _watch = pending.serve([pod("a", "u", "1")], "5");
+    assert!(subscription.synced().await);
+    assert_eq!(all(&events), ["Added a initially"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_of_an_empty_kind_syncs_too() {
+    let (informer, _watch) = following(vec![]).await;
+    let (subscription, events) = listen(&informer);
+    assert!(subscription.synced().await);
+    assert_eq!(all(&events), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn removed_handler_is_called_no_more_and_the_others_are() {
+    let (informer, watch) = following(vec![]).await;
+    let (removed, gone) = listen(&informer);
+    let (_kept, kept) = listen(&informer);
+    watch.apply(pod("a", "u", "101"));
+    settle().await;
+    removed.remove().await;
+    watch.apply(pod("b", "v", "102"));
+    settle().await;
+    assert_eq!(all(&gone), ["Added a"]);
+    assert!(matches!(gone.try_recv(), Err(mpsc::TryRecvError::Disconnected)), "nothing is kept");
+    assert_eq!(all(&kept), ["Added a", "Added b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_subscription_removes_its_handler() {
+    let (informer, watch) = following(vec![]).await;
+    let (subscription, events) = listen(&informer);
+    drop(subscription);
+    watch.apply(pod("a", "u", "101"));
+    settle().await;
+    assert_eq!(all(&events), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn remove_waits_for_the_call_that_runs() {
+    let (informer, watch) = following(vec![]).await;
+    let (entered_sender, entered) = tokio::sync::oneshot::channel();
+    let (release, wait) = mpsc::channel::<()>();
+    let mut entered_sender = Some(entered_sender);
+    let subscription = informer.add_handler("slow", move |_| {
+        entered_sender.take().unwrap().send(()).unwrap();
+        wait.recv().unwrap();
+    });
+    watch.apply(pod("a", "u", "101"));
+    entered.await.unwrap();
+    let mut removal = Box::pin(subscription.remove());
+    assert!(futures::poll!(&mut removal).is_pending());
+    release.send(()).unwrap();
+    removal.await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn panicking_handler_loses_one_event_and_the_others_none() {
+    let (informer, watch) = following(vec![]).await;
+    let (sender, calls) = mpsc::channel();
+    let subscription = informer.add_handler("bomb", move |event: Event<Pod>| {
+        let name = event.metadata().name.clone().unwrap();
+        assert_ne!(name, "a");
+        sender.send(name).unwrap();
+    });
+    let (_kept, events) = listen(&informer);
+    watch.apply(pod("a", "u", "101"));
+    watch.apply(pod("b", "v", "102"));
+    settle().await;
+    assert_eq!((all(&calls), subscription.panics()), (vec!["b".to_owned()], 1));
+    assert_eq!((all(&events).len(), subscription.queued()), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_made_again_is_deleted_then_added() {
+    let (informer, watch) = following(vec![pod("a", "u", "1")]).await;
+    let (_subscription, events) = listen(&informer);
+    watch.apply(pod("a", "v", "101"));
+    settle().await;
+    assert_eq!(all(&events), ["Added a initially", "Deleted a unseen", "Added a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_does_not_fit_is_opaque_and_not_gone() {
+    let (informer, watch) = following(vec![pod("a", "u", "1")]).await;
+    let (_subscription, events) = listen(&informer);
+    watch.apply_opaque(pod("a", "u", "101").metadata);
+    settle().await;
+    let lister = informer.lister();
+    assert!(lister.get(("n", "a")).is_none() && lister.opaque(("n", "a")).is_some());
+    watch.apply(pod("a", "u", "102"));
+    watch.delete(pod("a", "u", "103"));
+    settle().await;
+    assert_eq!(all(&events), ["Added a initially", "Opaque a", "Updated a", "Deleted a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_finds_in_the_cache_what_it_is_told() {
+    let server = ScriptedListWatch::new();
+    let informer = SharedIndexInformer::builder(server.clone()).build();
+    let (lister, by_uid) =
+        (informer.lister(), informer.index(|pod: &Pod| pod.metadata.uid.clone()));
+    let subscription = informer.add_handler("look", move |event: Event<Pod>| {
+        let object = event.object().unwrap();
+        assert!(lister.get(&event.key()).is_some());
+        assert_eq!(by_uid.get(object.metadata.uid.as_ref().unwrap()).len(), 1);
+    });
+    informer.start();
+    let watch = server.expect_watch().await.serve([pod("a", "u", "1")], "5");
+    watch.apply(pod("b", "v", "6"));
+    assert!(subscription.synced().await);
+    settle().await;
+    assert_eq!((subscription.panics(), subscription.queued()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_who_wait_for_the_first_state_are_woken() {
+    let server = ScriptedListWatch::<Pod>::new();
+    let informer = SharedIndexInformer::builder(server.clone()).build();
+    informer.start();
+    let waiting = futures::future::join_all((0..5).map(|_| informer.synced()));
+    let serve = async { server.expect_watch().await.serve([], "1") };
+    let (woken, _watch) = tokio::join!(waiting, serve);
+    assert_eq!(woken, [true; 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_ends_every_task_and_every_wait() {
+    let server = ScriptedListWatch::<Pod>::new();
+    let informer = SharedIndexInformer::builder(server.clone()).build();
+    let (subscription, events) = listen(&informer);
+    informer.start();
+    let waiting = informer.clone();
+    let (synced, heard, ()) =
+        tokio::join!(async move { waiting.synced().await }, subscription.synced(), async {
+            settle().await;
+            informer.stop().await;
+        });
+    assert!(!synced && !heard);
+    assert!(matches!(events.try_recv(), Err(mpsc::TryRecvError::Disconnected)));
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
+    informer.stop().await;
+    informer.start();
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_last_handle_ends_every_task_and_the_cache_stays() {
+    let (informer, watch) = following(vec![pod("a", "u", "1")]).await;
+    let (_subscription, _events) = listen(&informer);
+    let (second, lister) = (informer.clone(), informer.lister());
+    drop(informer);
+    settle().await;
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 3);
+    drop(second);
+    settle().await;
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
+    drop(watch);
+    assert_eq!(lister.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn informer_that_never_started_stops_too() {
+    let informer = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
+    let (early, _events) = listen(&informer);
+    let (removed, _events) = listen(&informer);
+    removed.remove().await;
+    informer.stop().await;
+    assert!(!early.synced().await && !informer.synced().await);
+    let (late, _events) = listen(&informer);
+    assert!(!late.synced().await);
+    late.remove().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_shared_and_never_copied() {
+    let (informer, watch) = following(vec![]).await;
+    let (sender, objects) = mpsc::channel();
+    let _subscription = informer.add_handler("keep", move |event: Event<Pod>| {
+        sender.send(Arc::clone(event.object().unwrap())).unwrap();
+    });
+    let object = Arc::new(pod("a", "u", "101"));
+    watch.apply(Arc::clone(&object));
+    settle().await;
+    assert!(Arc::ptr_eq(&objects.recv().unwrap(), &object));
+    assert!(Arc::ptr_eq(&informer.lister().get(("n", "a")).unwrap(), &object));
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_in_a_namespace_follows_the_cache() {
+    let (informer, watch) = following(vec![pod("a", "u", "1")]).await;
+    let lister = informer.lister();
+    assert_eq!((lister.list_in("n").len(), lister.list_in("m").len()), (1, 0));
+    let snapshot = lister.list();
+    watch.delete(pod("a", "u", "101"));
+    settle().await;
+    assert_eq!((lister.list_in("n").len(), lister.len(), snapshot.len()), (0, 0, 1));
+}
