@@ -68,3 +68,6 @@ impl OwnedTask {
 async fn in_time<T>(request: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(REQUEST_TIMEOUT, request).await.map_err(|late| Error::Service(late.into()))?
 }
+
+#[cfg(test)]
+mod tests;

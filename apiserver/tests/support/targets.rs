@@ -1,14 +1,18 @@
 //! The servers a scenario runs on.
 
-use std::{env, fmt::Display, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{env, fmt::Display, net::Ipv4Addr, pin::Pin, sync::Arc, time::Duration};
 
-use homeostat_apiserver::control_plane::{Binaries, ControlPlane};
+use homeostat_apiserver::{
+    ApiServer,
+    control_plane::{Binaries, ControlPlane},
+};
 use k8s_openapi::api::core::v1::Namespace;
-use kube_client::{Api, Client, api::PostParams};
+use kube_client::{Api, Client, Config, api::PostParams};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::{
-    runtime::Runtime,
+    runtime::{self, Runtime},
     time::{Instant, sleep},
 };
 
@@ -22,8 +26,11 @@ pub(crate) struct World {
     pub(crate) namespace: String,
 }
 
-/// What a scenario is: a name, and what happens.
-pub(crate) type Scenario = (&'static str, fn(World) -> Pin<Box<dyn Future<Output = ()>>>);
+/// What happens in a scenario.
+pub(crate) type Play = fn(World) -> Pin<Box<dyn Future<Output = ()>>>;
+
+/// A scenario: a name, and what happens.
+pub(crate) type Scenario = (&'static str, Play);
 
 /// Runs each scenario on every server that there is on this machine, and exits.
 pub(crate) fn run(scenarios: &[Scenario]) -> ! {
@@ -31,25 +38,63 @@ pub(crate) fn run(scenarios: &[Scenario]) -> ! {
     // The actors of a scenario act on the whole server.
     arguments.test_threads = Some(1);
     let shared = Arc::new(Mutex::new(None));
-    let trials = scenarios.iter().map(|(name, scenario)| {
+    let mut trials = Vec::new();
+    for (name, scenario) in scenarios {
         let (shared, scenario) = (Arc::clone(&shared), *scenario);
         let namespace = name.replace('_', "-").chars().take(63).collect::<String>();
         let namespace = namespace.trim_end_matches('-').to_owned();
-        Trial::ignorable_test(format!("control_plane::{name}"), move || {
-            on_control_plane(&shared, namespace, scenario)
-        })
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+        let namespaces = [namespace.clone(), namespace.clone(), namespace];
+        let [embedded, socket, real] = namespaces;
+        trials.push(Trial::test(format!("embedded::{name}"), move || {
+            in_virtual_time(embedded, scenario)
+        }));
+        trials.push(Trial::test(format!("socket::{name}"), move || over_socket(socket, scenario)));
+        trials.push(Trial::ignorable_test(format!("control_plane::{name}"), move || {
+            on_control_plane(&shared, real, scenario)
+        }));
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
     // `exit` runs no destructors.
     drop(shared.lock().take());
     conclusion.exit()
+}
+
+/// On the server in this process, called without a socket, under a clock that waits for nobody.
+fn in_virtual_time(namespace: String, scenario: Play) -> Result<(), Failed> {
+    let mut runtime = runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().start_paused(true).build()?;
+    runtime.block_on(async {
+        let server = ApiServer::new();
+        play(server.client(), namespace, scenario).await;
+    });
+    Ok(())
+}
+
+/// On the server in this process, behind a socket and a kubeconfig, in real time.
+fn over_socket(namespace: String, scenario: Play) -> Result<(), Failed> {
+    Runtime::new()?.block_on(async {
+        let server = ApiServer::new();
+        let listener = server.listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
+        let mut config = Config::new(listener.url().parse()?);
+        config.default_retry = false;
+        play(Client::try_from(config)?, namespace, scenario).await;
+        Ok(())
+    })
+}
+
+async fn play(client: Client, namespace: String, scenario: Play) {
+    let object = json!({ "metadata": { "name": namespace } });
+    let object: Namespace = serde_json::from_value(object).unwrap();
+    let namespaces = Api::<Namespace>::all(client.clone());
+    namespaces.create(&PostParams::default(), &object).await.unwrap();
+    scenario(World { client, namespace }).await;
 }
 
 /// On a real kube-apiserver, started by the first scenario that needs it.
 fn on_control_plane(
     shared: &Mutex<Option<ControlPlane>>,
     namespace: String,
-    scenario: fn(World) -> Pin<Box<dyn Future<Output = ()>>>,
+    scenario: Play,
 ) -> Result<Completion, Failed> {
     if let Err(missing) = Binaries::find() {
         if env::var("HOMEOSTAT_REQUIRE_CONTROL_PLANE").is_ok_and(|value| value == "1") {
@@ -65,13 +110,7 @@ fn on_control_plane(
     let config = shared.lock().as_ref().map(ControlPlane::config).unwrap();
     runtime.block_on(async {
         let client = Client::try_from(config).unwrap();
-        let object: Namespace = serde_json::from_value(serde_json::json!({
-            "metadata": { "name": namespace },
-        }))
-        .unwrap();
-        let namespaces = Api::<Namespace>::all(client.clone());
-        namespaces.create(&PostParams::default(), &object).await.unwrap();
-        scenario(World { client, namespace }).await;
+        play(client, namespace, scenario).await;
     });
     Ok(Completion::Completed)
 }
