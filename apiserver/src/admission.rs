@@ -3,6 +3,7 @@
 pub(crate) mod create;
 pub(crate) mod delete;
 mod metadata;
+pub(crate) mod types;
 pub(crate) mod update;
 
 use serde_json::{Value, json};

@@ -26,7 +26,9 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &Call) -> Result<Answer> {
         (&Method::GET, None, None) if call.params.flag("watch") => watch::start(core, call).await,
         (&Method::GET, None, None) => list::list(core, call).await,
         (&Method::GET, Some(name), None | Some("status")) => read::get(core, call, name).await,
-        (&Method::POST, _, None) => write::create(core, call),
+        (&Method::POST, None, None) => write::create(core, call),
+        // For custom resources the real server takes it for a create.
+        (&Method::POST, Some(_), None) if target.served.kind.custom => write::create(core, call),
         (&Method::PUT, Some(name), None | Some("status" | "finalize")) => {
             write::update(core, call, name)
         }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::Call;
+use crate::http::decode::check_metadata;
 use crate::kinds::Kind;
 use crate::object::Fields;
 use crate::patch::{self, PatchError, PatchKind};
@@ -29,7 +30,10 @@ pub(super) fn apply(format: PatchKind, kind: &Kind, object: Fields, body: &[u8])
     let patched =
         patch::apply(format, Value::Object(object), body, &kind.api_version(), &kind.kind);
     match patched.map_err(refusal)? {
-        Value::Object(object) => Ok(object),
+        Value::Object(object) => {
+            check_metadata(kind, &object)?;
+            Ok(object)
+        }
         other => {
             Err(refusal(PatchError::Unprocessable { detail: format!("{other} is no object") }))
         }

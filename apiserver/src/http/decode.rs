@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::admission::delete::DeleteOptions;
 use crate::admission::metadata_mut;
+use crate::admission::types::wrong_metadata;
 use crate::kinds::Kind;
 use crate::object::Fields;
 use crate::status::{Cause, Failure, Result};
@@ -22,6 +23,7 @@ impl Call {
         let kind = &self.target.served.kind;
         let mut object = self.any_object(&kind.kind)?;
         check_type(kind, &object)?;
+        check_metadata(kind, &object)?;
         self.check_place(kind, &mut object)?;
         kind.rename_for_storage(&mut object);
         Ok(object)
@@ -99,6 +101,17 @@ fn unreadable(kind: &str, why: &str, body: &[u8]) -> Failure {
         "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: \
          {why} ({start})"
     ))
+}
+
+/// Checks that the metadata can be read as such.
+pub(crate) fn check_metadata(kind: &Kind, object: &Fields) -> Result<()> {
+    match wrong_metadata(object) {
+        None => Ok(()),
+        Some(why) => Err(Failure::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {why}",
+            kind.kind, kind.version, kind.kind
+        ))),
+    }
 }
 
 /// Checks what the body says that it is; it need not say anything.

@@ -1,0 +1,330 @@
+//! Lists and watches: the sequences that an informer relies on.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails is meant to panic")]
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use homeostat_apiserver::{ApiServer, Body};
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn server() -> ApiServer {
+    ApiServer::builder().seed(3).epoch("2026-01-01T00:00:00Z".parse().unwrap()).build()
+}
+
+async fn send(server: &ApiServer, method: &str, path: &str, body: Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let mut request = Request::builder().method(method).uri(path);
+    if method == "PATCH" {
+        request = request.header("content-type", "application/merge-patch+json");
+    }
+    let request = request.body(Full::new(Bytes::from(body))).unwrap();
+    let response = server.service().oneshot(request).await.unwrap();
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&body).unwrap_or(Value::Null))
+}
+
+async fn create(server: &ApiServer, name: &str, labels: Value) -> String {
+    let (code, map) =
+        send(server, "POST", MAPS, json!({"metadata": {"name": name, "labels": labels}})).await;
+    assert_eq!(code, 201, "{map}");
+    map["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
+}
+
+async fn label(server: &ApiServer, name: &str, value: &str) {
+    let patch = json!({"metadata": {"labels": {"l": value}}});
+    assert_eq!(send(server, "PATCH", &format!("{MAPS}/{name}"), patch).await.0, 200);
+}
+
+async fn list(server: &ApiServer, query: &str) -> (u16, Value) {
+    send(server, "GET", &format!("{MAPS}?{query}"), Value::Null).await
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["metadata"]["name"].as_str().unwrap())
+        .collect()
+}
+
+/// A watch, read event by event.
+struct Watch {
+    body: Body,
+    lines: Vec<Value>,
+}
+
+impl Watch {
+    async fn start(server: &ApiServer, query: &str) -> Self {
+        let request = Request::get(format!("{MAPS}?watch=true&{query}"))
+            .body(Full::<Bytes>::default())
+            .unwrap();
+        let response = server.service().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        Self { body: response.into_body(), lines: Vec::new() }
+    }
+
+    /// The next event; none at the end.
+    async fn next(&mut self) -> Option<Value> {
+        while self.lines.is_empty() {
+            let chunk = self.body.frame().await?.unwrap().into_data().unwrap();
+            let lines = chunk.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+            self.lines.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+        }
+        Some(self.lines.remove(0))
+    }
+
+    /// The next event as `TYPE name`.
+    async fn brief(&mut self) -> String {
+        let event = self.next().await.unwrap();
+        let name = event["object"]["metadata"]["name"].as_str().unwrap_or("-");
+        format!("{} {name}", event["type"].as_str().unwrap())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_show_one_state_whatever_is_written_meanwhile() {
+    let server = server();
+    for name in ["a", "b", "c", "d"] {
+        create(&server, name, json!({})).await;
+    }
+    let (_, first) = list(&server, "limit=2").await;
+    assert_eq!(names(&first), ["a", "b"]);
+    assert_eq!(first["metadata"]["remainingItemCount"], 2);
+    assert!(
+        first["items"][0].get("kind").is_none(),
+        "items of a built-in list do not say what they are"
+    );
+    create(&server, "bb", json!({})).await;
+    send(&server, "DELETE", &format!("{MAPS}/d"), Value::Null).await;
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    let (_, second) = list(&server, &format!("limit=2&continue={token}")).await;
+    assert_eq!(names(&second), ["c", "d"]);
+    assert_eq!(second["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
+    assert!(second["metadata"].get("continue").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compacted_token_expires_with_one_that_goes_on() {
+    let server = server();
+    for name in ["a", "b", "c"] {
+        create(&server, name, json!({})).await;
+    }
+    let (_, first) = list(&server, "limit=1").await;
+    create(&server, "bb", json!({})).await;
+    server.compact();
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    let (code, expired) = list(&server, &format!("limit=2&continue={token}")).await;
+    assert_eq!((code, expired["reason"].as_str().unwrap()), (410, "Expired"));
+    let fresh = expired["metadata"]["continue"].as_str().unwrap();
+    let (_, rest) = list(&server, &format!("limit=9&continue={fresh}")).await;
+    assert_eq!(names(&rest), ["b", "bb", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_way_to_ask_for_a_version_gets_its_state() {
+    let server = server();
+    let one = create(&server, "a", json!({})).await;
+    create(&server, "b", json!({})).await;
+    for (query, expected) in [
+        (String::new(), vec!["a", "b"]),
+        ("resourceVersion=0&limit=1".to_owned(), vec!["a", "b"]),
+        ("resourceVersion=0&limit=1&resourceVersionMatch=NotOlderThan".to_owned(), vec!["a"]),
+        (format!("resourceVersion={one}"), vec!["a", "b"]),
+        (format!("resourceVersion={one}&limit=5"), vec!["a"]),
+        (
+            format!("resourceVersion={one}&limit=5&resourceVersionMatch=NotOlderThan"),
+            vec!["a", "b"],
+        ),
+        (format!("resourceVersion={one}&resourceVersionMatch=Exact"), vec!["a"]),
+    ] {
+        assert_eq!(names(&list(&server, &query).await.1), expected, "{query}");
+    }
+    server.compact();
+    let (code, _) =
+        list(&server, &format!("resourceVersion={one}&resourceVersionMatch=Exact")).await;
+    assert_eq!(code, 410);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_page_of_selected_objects_is_filled() {
+    let server = server();
+    for (name, value) in [("a", "1"), ("b", "2"), ("c", "1"), ("d", "1")] {
+        create(&server, name, json!({"l": value})).await;
+    }
+    let (_, first) = list(&server, "limit=2&labelSelector=l%3D1").await;
+    assert_eq!(names(&first), ["a", "c"]);
+    assert!(first["metadata"].get("remainingItemCount").is_none());
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    let (_, rest) = list(&server, &format!("limit=2&labelSelector=l%3D1&continue={token}")).await;
+    assert_eq!(names(&rest), ["d"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_tells_what_happened_after_its_version() {
+    let server = server();
+    let version = create(&server, "a", json!({})).await;
+    label(&server, "a", "1").await;
+    send(&server, "DELETE", &format!("{MAPS}/a"), Value::Null).await;
+    let mut watch = Watch::start(&server, &format!("resourceVersion={version}")).await;
+    assert_eq!(watch.brief().await, "MODIFIED a");
+    let deleted = watch.next().await.unwrap();
+    assert_eq!(deleted["type"], "DELETED");
+    let version: u64 = version.parse().unwrap();
+    assert_eq!(deleted["object"]["metadata"]["resourceVersion"], (version + 2).to_string());
+    assert_eq!(deleted["object"]["metadata"]["labels"]["l"], "1", "the last state");
+    create(&server, "b", json!({})).await;
+    assert_eq!(watch.brief().await, "ADDED b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_with_a_selector_adds_what_enters_and_deletes_what_leaves() {
+    let server = server();
+    let version = create(&server, "a", json!({"l": "1"})).await;
+    let mut watch =
+        Watch::start(&server, &format!("resourceVersion={version}&labelSelector=l%3D1")).await;
+    label(&server, "a", "2").await;
+    label(&server, "a", "3").await;
+    label(&server, "a", "1").await;
+    let left = watch.next().await.unwrap();
+    assert_eq!(
+        (left["type"].as_str().unwrap(), &left["object"]["metadata"]["labels"]["l"]),
+        ("DELETED", &json!("1"))
+    );
+    assert_eq!(watch.brief().await, "ADDED a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_list_ends_with_its_bookmark_also_when_empty() {
+    let server = server();
+    let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    for expected in [&[][..], &["ADDED a"][..]] {
+        let mut watch = Watch::start(&server, query).await;
+        for event in expected {
+            assert_eq!(watch.brief().await, *event);
+        }
+        let bookmark = watch.next().await.unwrap();
+        assert_eq!(bookmark["type"], "BOOKMARK");
+        assert_eq!(
+            bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"],
+            "true"
+        );
+        create(&server, if expected.is_empty() { "a" } else { "b" }, json!({})).await;
+        assert!(watch.brief().await.starts_with("ADDED"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_each_minute_and_before_the_end() {
+    let server = server();
+    let version = create(&server, "a", json!({})).await;
+    let started = Instant::now();
+    let query = format!("resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=90");
+    let mut watch = Watch::start(&server, &query).await;
+    // Another resource's write moves the bookmark: it says how far the server has come.
+    let (_, namespace) =
+        send(&server, "POST", "/api/v1/namespaces", json!({"metadata": {"name": "n"}})).await;
+    let mut seen = Vec::new();
+    while let Some(event) = watch.next().await {
+        assert_eq!(event["type"], "BOOKMARK");
+        assert_eq!(
+            event["object"]["metadata"]["resourceVersion"],
+            namespace["metadata"]["resourceVersion"]
+        );
+        seen.push(started.elapsed().as_secs());
+    }
+    assert_eq!(seen, [60, 88]);
+    assert_eq!(started.elapsed().as_secs(), 90, "the end is on time, and no event");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_too_old_is_told_in_the_stream() {
+    let server = server();
+    let version = create(&server, "a", json!({})).await;
+    create(&server, "b", json!({})).await;
+    let mut open = Watch::start(&server, &format!("resourceVersion={version}")).await;
+    assert_eq!(open.brief().await, "ADDED b");
+    server.restart();
+    assert_eq!(open.next().await, None, "a restart ends open watches");
+    let mut old = Watch::start(&server, &format!("resourceVersion={version}")).await;
+    let error = old.next().await.unwrap();
+    assert_eq!((error["type"].as_str().unwrap(), &error["object"]["code"]), ("ERROR", &json!(410)));
+    let newest = version.parse::<u64>().unwrap() + 1;
+    assert_eq!(
+        error["object"]["message"],
+        format!("too old resource version: {version} ({newest})")
+    );
+    assert_eq!(old.next().await, None);
+    assert_eq!(names(&list(&server, "").await.1), ["a", "b"], "what is stored stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_falls_behind_is_ended_without_a_word() {
+    let server = server();
+    let version = create(&server, "a", json!({})).await;
+    let mut watch =
+        Watch::start(&server, &format!("resourceVersion={version}&timeoutSeconds=100000")).await;
+    for n in 0..150 {
+        tokio::time::advance(Duration::from_secs(60)).await;
+        label(&server, "a", &n.to_string()).await;
+    }
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_waits_three_seconds_for_a_version_to_come() {
+    let server = server();
+    let now: u64 = create(&server, "a", json!({})).await.parse().unwrap();
+    let started = Instant::now();
+    let (code, refused) = list(&server, &format!("resourceVersion={}", now + 1)).await;
+    assert_eq!((code, started.elapsed()), (504, Duration::from_secs(3)));
+    let expected = format!("Timeout: Too large resource version: {}, current: {now}", now + 1);
+    assert_eq!(refused["message"], expected);
+    let query = format!("resourceVersion={}", now + 1);
+    let (answer, _) = tokio::join!(list(&server, &query), create(&server, "b", json!({})));
+    assert_eq!(names(&answer.1), ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletecollection_deletes_what_is_selected_and_lists_it() {
+    let server = server();
+    for (name, value) in [("a", "1"), ("b", "2"), ("c", "1")] {
+        create(&server, name, json!({"l": value})).await;
+    }
+    let (code, deleted) =
+        send(&server, "DELETE", &format!("{MAPS}?labelSelector=l%3D1"), Value::Null).await;
+    assert_eq!((code, names(&deleted)), (200, vec!["a", "c"]));
+    assert_eq!(names(&list(&server, "").await.1), ["b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hostile_requests_get_an_answer() {
+    let server = server();
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let large = format!("{{\"metadata\":{{\"name\":\"{}\"}}}}", "x".repeat(4 << 20));
+    let wrong = json!({"metadata": {"name": "w", "labels": {"a": 1}}}).to_string();
+    for (body, expected) in
+        [("{bad json", 400), ("[]", 400), ("", 400), (&deep, 400), (&large, 413), (&wrong, 400)]
+    {
+        let request = Request::post(MAPS).body(Full::new(Bytes::from(body.to_owned()))).unwrap();
+        let response = server.service().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), expected, "{}", &body[..body.len().min(30)]);
+    }
+    for (method, path, expected) in [
+        ("PUT", MAPS, 405),
+        ("POST", "/api/v1/namespaces/default/configmaps/a", 405),
+        ("GET", "/api/v1/namespaces/default/configmaps/%zz", 404),
+        ("GET", "/api/v1/configmaps?limit=x", 400),
+        ("GET", "/api/v1/configmaps?labelSelector=(", 400),
+    ] {
+        assert_eq!(send(&server, method, path, Value::Null).await.0, expected, "{method} {path}");
+    }
+}
