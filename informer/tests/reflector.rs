@@ -365,3 +365,20 @@ async fn same_seed_waits_the_same_and_another_one_differently() {
     assert_eq!(waits(3).await, waits(3).await);
     assert_ne!(waits(3).await, waits(4).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn unchanged_object_is_not_held_twice_while_a_list_goes_on() {
+    let server = Server::new();
+    let informer = SharedIndexInformer::builder(server.clone()).watch_list(false).build();
+    informer.start();
+    server.expect_list().await.serve([pod("a", "4")], "5");
+    server.expect_watch().await.open().end_with(Refusal::new(410, "Expired", ""));
+    let again = Arc::new(pod("a", "4"));
+    server.expect_list().await.reply(Page {
+        items: vec![Decoded::Fits(Arc::clone(&again))],
+        resource_version: "9".into(),
+        continue_token: Some("more".into()),
+    });
+    let _unanswered = server.expect_list().await;
+    assert_eq!(Arc::strong_count(&again), 1, "the cached one took its place at once");
+}
