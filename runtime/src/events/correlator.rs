@@ -112,7 +112,7 @@ impl Correlator {
         // After the count, as upstream: what the filter swallows still shows in the count of the next that passes.
         let bucket = self.spam.get_or_insert_with(involved, || Bucket { full_at: now });
         if !bucket.take(now) {
-            tracing::debug!(
+            tracing::trace!(
                 reason = occurrence.reason,
                 "too many events about one object: not sent"
             );
