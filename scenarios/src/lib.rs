@@ -1,1 +1,17 @@
-//! What whole clusters are put through.
+//! What whole clusters are put through: the same scenario on the embedded API server in virtual
+//! time, on the embedded server over a socket, and on a real kube-apiserver.
+//!
+//! A [`World`] is a small cluster: an API server, a kubelet, a garbage collector and, between the
+//! controller and the server, a layer of faults. A scenario is an async function of a world; it asks
+//! as a user would, and waits, with a deadline, for what it asked.
+
+mod census;
+mod replica_sets;
+mod scenarios;
+pub mod scene;
+mod world;
+
+pub use census::Census;
+pub use replica_sets::ReplicaSets;
+pub use scenarios::{ALL, Scenario};
+pub use world::{Running, Target, World};

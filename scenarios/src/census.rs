@@ -1,0 +1,134 @@
+//! Counts the pods of a cluster from outside, so that an excess is seen however short it lasts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt as _;
+use homeostat::kube_client::Client;
+use homeostat::kube_client::api::{Api, ListParams, WatchEvent, WatchParams};
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+/// Sees every state of every pod of a namespace in the server's order, and remembers the maximum
+/// of those that were alive at once.
+///
+/// It watches with kube's own client, not with the informer that it judges.
+#[derive(Debug)]
+pub struct Census {
+    counts: Arc<Mutex<Counts>>,
+    /// Held for its `Drop`, which ends the watch.
+    _tasks: JoinSet<()>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Name of each pod → whether it is alive: neither finished nor on its way out.
+    alive: BTreeMap<String, bool>,
+    most_alive: usize,
+    /// Pods ever seen, by uid.
+    ever: BTreeSet<String>,
+}
+
+// === impl Census ===
+
+impl Census {
+    /// Starts to count in `namespace`; what exists already is counted.
+    ///
+    /// # Errors
+    ///
+    /// When the first list fails.
+    pub async fn start(client: Client, namespace: &str) -> anyhow::Result<Self> {
+        let pods = Api::<Pod>::namespaced(client, namespace);
+        let counts = Arc::new(Mutex::new(Counts::default()));
+        let list = pods.list(&ListParams::default()).await?;
+        for pod in &list.items {
+            counts.lock().see(pod);
+        }
+        let version = list.metadata.resource_version.unwrap_or_default();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(follow(pods, version, Arc::clone(&counts)));
+        Ok(Self { counts, _tasks: tasks })
+    }
+
+    /// How many pods are alive.
+    pub fn alive(&self) -> usize {
+        self.counts.lock().alive()
+    }
+
+    /// The most that were ever alive at once.
+    pub fn most_alive(&self) -> usize {
+        self.counts.lock().most_alive
+    }
+
+    /// How many pods were ever seen.
+    pub fn ever(&self) -> usize {
+        self.counts.lock().ever.len()
+    }
+}
+
+/// Watches from `version` on, and again from where it was when the stream ends.
+async fn follow(pods: Api<Pod>, mut version: String, counts: Arc<Mutex<Counts>>) {
+    loop {
+        // A watch that cannot be opened or breaks is one that ended.
+        if let Err(error) = follow_one(&pods, &mut version, &counts).await {
+            tracing::debug!(%error, "the census watches again");
+        }
+        // The server is gone for a moment: not a busy loop until it is back.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn follow_one(
+    pods: &Api<Pod>,
+    version: &mut String,
+    counts: &Mutex<Counts>,
+) -> homeostat::kube_client::Result<()> {
+    let stream = pods.watch(&WatchParams::default(), version).await?;
+    let mut stream = std::pin::pin!(stream);
+    while let Some(event) = stream.try_next().await? {
+        match counts.lock().take(&event) {
+            Some(reached) => *version = reached,
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// Returns the version that the event brings; `None` ends the watch.
+    fn take(&mut self, event: &WatchEvent<Pod>) -> Option<String> {
+        match event {
+            WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
+                self.see(pod);
+                pod.metadata.resource_version.clone()
+            }
+            WatchEvent::Deleted(pod) => {
+                self.forget(pod);
+                pod.metadata.resource_version.clone()
+            }
+            WatchEvent::Bookmark(bookmark) => Some(bookmark.metadata.resource_version.clone()),
+            WatchEvent::Error(_) => None,
+        }
+    }
+
+    fn see(&mut self, pod: &Pod) {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        let finished = matches!(phase, Some("Succeeded" | "Failed"));
+        let alive = !finished && pod.metadata.deletion_timestamp.is_none();
+        self.ever.extend(pod.metadata.uid.clone());
+        self.alive.insert(pod.metadata.name.clone().unwrap_or_default(), alive);
+        self.most_alive = self.most_alive.max(self.alive());
+    }
+
+    fn forget(&mut self, pod: &Pod) {
+        self.alive.remove(pod.metadata.name.as_deref().unwrap_or_default());
+    }
+
+    fn alive(&self) -> usize {
+        self.alive.values().filter(|alive| **alive).count()
+    }
+}
