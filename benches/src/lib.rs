@@ -1,1 +1,5 @@
-//! Benchmarks of homeostat; see `benches/peers/` for the same work done by others.
+//! Benchmarks of homeostat, and what they have in common: see `peers/` for the same work done by
+//! others.
+
+pub mod audit;
+pub mod process;
