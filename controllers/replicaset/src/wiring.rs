@@ -211,9 +211,7 @@ impl Sources {
             pods: self.pods.lister(),
             owned: self.pods.index_by_metadata(owner_of),
             orphans: self.pods.index_by_metadata(orphan_in),
-            siblings: self.sets.index_by_metadata(|set| {
-                controller_of(set).map(|owner| Box::<str>::from(owner.uid.as_str()))
-            }),
+            siblings: self.sets.index_by_metadata(controller_uid),
         }
     }
 
@@ -246,14 +244,19 @@ impl Sources {
     }
 }
 
+/// The uid of what manages a `ReplicaSet`.
+pub(crate) fn controller_uid(set: &ObjectMeta) -> Option<Box<str>> {
+    controller_of(set).map(|owner| owner.uid.as_str().into())
+}
+
 /// The `ReplicaSet` that a pod names as its controller.
-fn owner_of(pod: &ObjectMeta) -> Option<OwnerName> {
+pub(crate) fn owner_of(pod: &ObjectMeta) -> Option<OwnerName> {
     let owner = controller_of(pod).filter(|owner| owner.kind == "ReplicaSet")?;
     Some(owner_name(pod.namespace.as_deref(), &owner.name, &owner.uid))
 }
 
 /// The namespace of a pod that nobody controls.
-fn orphan_in(pod: &ObjectMeta) -> Option<Box<str>> {
+pub(crate) fn orphan_in(pod: &ObjectMeta) -> Option<Box<str>> {
     let namespace = || pod.namespace.as_deref().unwrap_or_default().into();
     controller_of(pod).is_none().then(namespace)
 }

@@ -3,6 +3,7 @@
 #[path = "controller/world.rs"]
 mod world;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use homeostat::kube_client::api::{DeleteParams, PropagationPolicy};
@@ -240,6 +241,44 @@ async fn a_delete_whose_reply_was_lost_takes_no_other_pod_along() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whatever_befalls_requests_the_number_is_reached_and_exceeded_only_by_what_was_lost() {
+    for seed in 1..=20 {
+        let (world, mut lost) = (World::new().await, 0);
+        world.create(&web(0)).await;
+        for (step, replicas) in (1..).zip([6, 9, 2, 5]) {
+            lost += usize::from(break_something(&world, seed * 31 + step));
+            let asked = usize::try_from(replicas).unwrap();
+            let most = world.owned().await.len().max(asked) + lost;
+            world.scale(replicas).await;
+            world.reaches(asked, most).await;
+            world.settles_at(asked).await;
+            world.faults.heal();
+        }
+        world.stop().await;
+    }
+}
+
+/// A seed says what befalls which request: the same in every run, another mixture for each. Says whether the reply to a
+/// create may get lost.
+fn break_something(world: &World, seed: u64) -> bool {
+    let mixed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let (nth, kind) = (1 + (mixed >> 8) % 4, (mixed >> 32) % 5);
+    for calls in [Calls::create("pods").nth(nth), Calls::delete("pods").nth(nth)] {
+        match kind {
+            0 => world.faults.lose_reply(calls),
+            1 => world.faults.drop_request(calls),
+            2 => world.faults.refuse(calls, Refusal::internal_error()),
+            3 => world.faults.refuse(calls, Refusal::timeout()),
+            _ => world.faults.refuse(calls, Refusal::forbidden()),
+        }
+    }
+    if mixed.is_multiple_of(3) {
+        world.faults.tear_watches("pods");
+    }
+    kind == 0
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_conflict_is_settled_with_one_read_and_one_more_write() {
     let world = World::new().await;
     world.create(&web(0)).await;
@@ -340,5 +379,49 @@ async fn a_replica_set_made_anew_under_its_name_starts_anew() {
     world.pass(seconds(30)).await;
     let new: Vec<_> = world.owned().await.into_iter().filter(|pod| !old.contains(pod)).collect();
     assert_eq!(new.len(), 3);
+    world.stop().await;
+}
+
+/// Resources and verbs of the rules in `rbac.yaml`.
+fn granted() -> BTreeSet<(String, String)> {
+    let list = |line: &str, name: &str| -> Option<Vec<String>> {
+        let list = line.trim().strip_prefix(name)?.trim().strip_prefix('[')?.strip_suffix(']')?;
+        Some(list.split(',').map(|item| item.trim().trim_matches('"').to_owned()).collect())
+    };
+    let (mut granted, mut resources) = (BTreeSet::new(), Vec::new());
+    for line in include_str!("../rbac.yaml").lines() {
+        resources = list(line, "resources:").unwrap_or(resources);
+        for verb in list(line, "verbs:").unwrap_or_default() {
+            granted.extend(resources.iter().map(|resource| (resource.clone(), verb.clone())));
+        }
+    }
+    granted
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_manifest_grants_what_is_used_and_little_else() {
+    let world = World::new().await;
+    world.faults.lose_reply(Calls::create("pods").nth(2));
+    world.faults.drop_request(Calls::create("pods").nth(3));
+    world.create(&web(5)).await;
+    let pods = world.settles_at(5).await;
+    world.patch_pod(&pods[0].name, &json!({"metadata": {"labels": {"app": "debug"}}})).await;
+    world.settles_at(5).await;
+    world.patch_pod(&pods[0].name, &json!({"metadata": {"labels": {"app": "web"}}})).await;
+    world.settles_at(5).await;
+    world
+        .faults
+        .refuse(Calls::update("replicasets").subresource("status").nth(1), Refusal::conflict());
+    world.scale(0).await;
+    world.settles_at(0).await;
+    let used = world.faults.requests().into_keys();
+    let used: BTreeSet<_> = used.map(|(verb, resource)| (resource, verb.to_string())).collect();
+    let granted = granted();
+    let beyond: Vec<_> = used.difference(&granted).collect();
+    assert!(beyond.is_empty(), "not granted: {beyond:?}");
+    let unused: Vec<_> = granted.difference(&used).map(|(r, v)| format!("{v} {r}")).collect();
+    // For a server that has no streaming lists, for admission, and for events that are replaced instead of patched.
+    let spare = ["update events", "list replicasets", "update replicasets/finalizers"];
+    assert_eq!(unused, spare);
     world.stop().await;
 }

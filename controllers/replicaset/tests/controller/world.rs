@@ -176,6 +176,17 @@ impl World {
         }
     }
 
+    /// Waits until `count` pods are owned and active, and sees to it that there are never more than `most`.
+    #[track_caller]
+    pub(crate) fn reaches(&self, count: usize, most: usize) -> impl Future<Output = ()> {
+        let caller = std::panic::Location::caller();
+        self.until(async move || {
+            let now = self.owned().await.len();
+            assert!(now <= most, "{caller}: {now} pods instead of {count}");
+            now == count
+        })
+    }
+
     /// Waits until `check` holds.
     #[track_caller]
     pub(crate) fn until(&self, check: impl AsyncFn() -> bool) -> impl Future<Output = ()> {
