@@ -31,7 +31,7 @@ mod transport;
 use std::path::Path;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use kube_client::client::Body;
 use kube_client::{Client, Config};
 use tower::{BoxError, Layer, Service};
@@ -48,6 +48,9 @@ const DEFAULT_BURST: u32 = 30;
 /// Over HTTP/1.1 each request in flight is a connection of its own; an API server admits a few hundred at a time in all.
 const DEFAULT_IN_FLIGHT: usize = 128;
 
+/// Who asks, as audit logs and API priority rules see it.
+const DEFAULT_USER_AGENT: &str = concat!("homeostat/", env!("CARGO_PKG_VERSION"));
+
 /// Starts a client with the usual limits: 20 requests a second after a burst of 30, 128 in flight.
 pub fn builder() -> Builder<NoServer> {
     Builder {
@@ -55,6 +58,7 @@ pub fn builder() -> Builder<NoServer> {
         qps: DEFAULT_QPS,
         burst: DEFAULT_BURST,
         in_flight: DEFAULT_IN_FLIGHT,
+        user_agent: HeaderValue::from_static(DEFAULT_USER_AGENT),
     }
 }
 
@@ -67,6 +71,7 @@ pub struct Builder<S> {
     qps: f32,
     burst: u32,
     in_flight: usize,
+    user_agent: HeaderValue,
 }
 
 /// The builder does not know its server yet.
@@ -102,12 +107,23 @@ impl<S> Builder<S> {
         self
     }
 
+    /// Says who asks, as the server's audit log shows it: the program's name and version.
+    ///
+    /// # Panics
+    ///
+    /// When `name` holds anything but visible ASCII.
+    pub fn user_agent(mut self, name: &'static str) -> Self {
+        self.user_agent = HeaderValue::from_static(name);
+        self
+    }
+
     fn with_server(self, transport: Transport, default_namespace: String) -> Builder<Server> {
         Builder {
             server: Server { transport, default_namespace },
             qps: self.qps,
             burst: self.burst,
             in_flight: self.in_flight,
+            user_agent: self.user_agent,
         }
     }
 }
@@ -179,7 +195,8 @@ impl Builder<Server> {
     /// Outside of a tokio runtime.
     pub fn build(self) -> Client {
         let limiter = Limiter::new(self.qps, self.burst);
-        let service = Courteous::new(self.server.transport, limiter, self.in_flight);
+        let service =
+            Courteous::new(self.server.transport, limiter, self.in_flight, self.user_agent);
         Client::new(service, self.server.default_namespace)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response, Uri};
+use http::{HeaderValue, Request, Response, Uri, header};
 use kube_client::client::Body;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -32,6 +32,7 @@ struct Limits {
     rate: Option<Limiter>,
     /// One permit for each request that may await its answer. Watches take none: they would keep it.
     in_flight: Semaphore,
+    user_agent: HeaderValue,
 }
 
 type Answer = Result<Response<TransportBody>, BoxError>;
@@ -39,12 +40,19 @@ type Answer = Result<Response<TransportBody>, BoxError>;
 // === impl Courteous ===
 
 impl Courteous {
-    pub(super) fn new(transport: Transport, rate: Option<Limiter>, in_flight: usize) -> Self {
+    pub(super) fn new(
+        transport: Transport,
+        rate: Option<Limiter>,
+        in_flight: usize,
+        user_agent: HeaderValue,
+    ) -> Self {
         let in_flight = Semaphore::new(in_flight.clamp(1, Semaphore::MAX_PERMITS));
-        Self { transport, limits: Arc::new(Limits { rate, in_flight }) }
+        Self { transport, limits: Arc::new(Limits { rate, in_flight, user_agent }) }
     }
 
     async fn send(self, mut request: Request<Body>) -> Answer {
+        let agent = &self.limits.user_agent;
+        request.headers_mut().entry(header::USER_AGENT).or_insert_with(|| agent.clone());
         let is_watch = is_watch(request.uri());
         let mut attempts = Attempts::new(request.method(), is_watch);
         loop {

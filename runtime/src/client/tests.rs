@@ -46,6 +46,22 @@ async fn status(client: &Client, method: Method, path: &str) -> u16 {
     response.unwrap().status().as_u16()
 }
 
+#[tokio::test]
+async fn the_server_is_told_who_asks() {
+    let told = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&told);
+    let service = service_fn(move |request: Request<Body>| {
+        seen.lock().push(request.headers()[http::header::USER_AGENT].clone());
+        async { Ok::<_, Infallible>(Response::new(Full::new(Bytes::new()))) }
+    });
+    let named = builder().user_agent("shop/7").service(service.clone()).build();
+    let unnamed = builder().service(service).build();
+    for client in [named, unnamed] {
+        status(&client, Method::GET, "/version").await;
+    }
+    assert_eq!(*told.lock(), ["shop/7", DEFAULT_USER_AGENT]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_create_that_was_answered_504_is_sent_once() {
     for code in [500, 502, 503, 504] {
