@@ -92,8 +92,10 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 async fn connect(arguments: &Arguments) -> anyhow::Result<Client> {
-    let builder =
-        homeostat::client::builder().qps(arguments.kube_api_qps).burst(arguments.kube_api_burst);
+    let builder = homeostat::client::builder()
+        .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
+        .qps(arguments.kube_api_qps)
+        .burst(arguments.kube_api_burst);
     let builder = match &arguments.kubeconfig {
         Some(path) => builder.kubeconfig(path).await?,
         None => builder.infer().await?,
