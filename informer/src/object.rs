@@ -371,6 +371,14 @@ impl ResourceVersion {
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         compare_versions(&self.0, &other.0)
     }
+
+    /// Whether a server that was at `other` can have gone on to this: not back, and not from numbers to something else.
+    pub(crate) fn may_follow(&self, other: &Self) -> bool {
+        match self.compare(other) {
+            Some(order) => order == Ordering::Greater,
+            None => self != other && other.compare(other).is_none(),
+        }
+    }
 }
 
 impl From<&str> for ResourceVersion {

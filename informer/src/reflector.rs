@@ -248,13 +248,9 @@ impl<K: Object> Reflector<K> {
     /// Returns whether this brought us further.
     async fn hand_on(&mut self, events: Vec<WatchEvent<K>>) -> bool {
         let deltas: Vec<_> = events.into_iter().map(Delta::from).collect();
-        let Some(version) = crate::store::newest(&deltas) else {
-            let any = !deltas.is_empty();
-            self.fifo.push(deltas);
-            return any;
-        };
         // Nothing may be lost between the two: no wait here.
-        let progress = self.state.followed(version);
+        let version = crate::store::newest(&deltas);
+        let progress = version.is_some_and(|version| self.state.followed(version));
         self.fifo.push(deltas);
         self.fifo.room().await;
         progress

@@ -16,7 +16,8 @@ use serde::de::DeserializeOwned;
 
 use self::stream::Frames;
 use super::{
-    ListError, ListRequest, ListWatch, Page, Refusal, WatchError, WatchRequest, WatchStream,
+    BoxError, ListError, ListRequest, ListWatch, Page, Refusal, WatchError, WatchRequest,
+    WatchStream,
 };
 use crate::object::Object;
 
@@ -156,8 +157,7 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
 
     async fn list(&self, request: &ListRequest) -> Result<Page<K>, ListError> {
         let target = || self.target();
-        let unreachable =
-            |source| ListError::Unreachable { target: target(), source: Box::new(source) };
+        let unreachable = |error| ListError::Unreachable { target: target(), source: cause(error) };
         let response = self.send("list", &self.list_query(request)).await.map_err(unreachable)?;
         if !response.status().is_success() {
             return Err(ListError::Refused { target: target(), refusal: refusal(response).await });
@@ -168,7 +168,7 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
 
     async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
         let response = self.send("watch", &self.watch_query(request)).await.map_err(|error| {
-            WatchError::Unreachable { target: self.target(), source: Box::new(error) }
+            WatchError::Unreachable { target: self.target(), source: cause(error) }
         })?;
         if !response.status().is_success() {
             let refusal = refusal(response).await;
@@ -189,6 +189,15 @@ impl<K> fmt::Debug for KubeListWatch<K> {
 }
 
 // === parts ===
+
+/// What went wrong, without the client's name for the layer that noticed.
+fn cause(error: kube_client::Error) -> BoxError {
+    match error {
+        kube_client::Error::Service(source) => source,
+        kube_client::Error::HyperError(source) => Box::new(source),
+        other => Box::new(other),
+    }
+}
 
 /// Adds `name=value` to a query, encoded so that no value can become a part of the query's structure.
 fn push_pair(query: &mut String, name: &str, value: &str) {

@@ -11,7 +11,7 @@
 //! * Nothing is asked twice without a wait, unless the first answer brought us further or the second question is
 //!   another one.
 
-use std::{cmp::Ordering, time::Duration};
+use std::time::Duration;
 
 use crate::{
     backoff::{Backoff, BackoffConfig, Chance},
@@ -140,8 +140,7 @@ impl State {
 
     /// All up to this version has been handed on. Returns whether that brought us further.
     pub(crate) fn followed(&mut self, version: ResourceVersion) -> bool {
-        let back = self.last.as_ref().and_then(|last| version.compare(last));
-        let further = self.last.as_ref() != Some(&version) && back != Some(Ordering::Less);
+        let further = self.last.as_ref().is_none_or(|last| version.may_follow(last));
         if further {
             self.last = Some(version);
             self.unreadable = 0;
@@ -155,7 +154,10 @@ impl State {
             self.unpaged = true;
             return Duration::ZERO;
         }
-        if self.asks_for_newest_now(error.is_expired() || error.is_too_large_resource_version()) {
+        // Or the server cannot even read the version.
+        let misunderstood = error.refusal().is_some_and(Refusal::is_bad_request);
+        let useless = error.is_expired() || error.is_too_large_resource_version() || misunderstood;
+        if self.asks_for_newest_now(useless) {
             return Duration::ZERO;
         }
         self.unpaged = false;

@@ -56,10 +56,11 @@ impl<K: Object> Entry<K> {
             && own.uid == new.uid
     }
 
-    /// Whether this and the other are the same object, whatever their states. An object without a uid (a test's) is
-    /// known by its key alone.
+    /// Whether this and the other are the same object, whatever their states. An object without a uid (a test's, or one
+    /// whose uid cannot be read) is known by its key alone.
     pub(crate) fn is_same_object(&self, other: &Decoded<K>) -> bool {
-        self.metadata().uid == other.metadata().uid
+        let (own, new) = (&self.metadata().uid, &other.metadata().uid);
+        own == new || own.is_none() || new.is_none()
     }
 
     /// The entry and the event that follow when a new state arrives.

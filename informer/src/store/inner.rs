@@ -189,8 +189,7 @@ impl<K: Object> Inner<K> {
     /// The server has got this far.
     pub(super) fn advance(&mut self, version: Option<ResourceVersion>) {
         let Some(version) = version else { return };
-        let back = self.resource_version.as_ref().and_then(|own| version.compare(own));
-        if back != Some(Ordering::Less) {
+        if self.resource_version.as_ref().is_none_or(|own| version.may_follow(own)) {
             self.resource_version = Some(version);
         }
     }

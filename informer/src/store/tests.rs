@@ -98,6 +98,24 @@ impl Fixture {
 }
 
 #[test]
+fn object_whose_uid_cannot_be_read_is_not_told_as_deleted() {
+    let mut store = Fixture::new();
+    store.apply(vec![Delta::Applied(pod("a", "u", "1"))]);
+    let unreadable = ObjectMeta { uid: None, ..metadata("a", "", "2") };
+    let unreadable = Decoded::Opaque { metadata: Arc::new(unreadable), error: "no".into() };
+    assert_eq!(store.apply(vec![Delta::Applied(unreadable)]), ["opaque a1 to 2"]);
+    assert_eq!(store.apply(vec![Delta::Applied(pod("a", "u", "3"))]), ["a1 to 3"]);
+}
+
+#[test]
+fn version_that_is_no_number_does_not_take_the_place_of_one() {
+    let mut store = Fixture::new();
+    store.apply(vec![replaced(vec![], "7")]);
+    store.apply(vec![Delta::Applied(pod("a", "u", "abc"))]);
+    assert_eq!(store.version(), "7");
+}
+
+#[test]
 fn object_lives_from_added_to_deleted() {
     let mut store = Fixture::new();
     let batch = vec![

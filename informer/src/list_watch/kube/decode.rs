@@ -39,7 +39,8 @@ pub(super) fn frame<K: DeserializeOwned>(line: &[u8]) -> Result<Frame<K>, String
     }
 }
 
-/// Decodes a page of a list. An error means that it is no list; an item that does not fit is opaque.
+/// Decodes a page of a list. An error means that it is no list; an item that does not fit is opaque, and left out if it
+/// has not even a name.
 pub(super) fn page<K: DeserializeOwned>(body: &[u8]) -> Result<Page<K>, String> {
     let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
     let list = match guarded(|| whole(text, PageSeed(Typed(PhantomData)))) {
@@ -47,12 +48,17 @@ pub(super) fn page<K: DeserializeOwned>(body: &[u8]) -> Result<Page<K>, String> 
         // Some item does not fit, or nothing does: cut first, then look at each item by itself.
         Err(_) => guarded(|| whole(text, PageSeed(OneByOne(PhantomData))))?,
     };
-    let version = list.metadata.resource_version.filter(|version| !version.is_empty());
+    let version = list.metadata.resource_version.filter(|version| is_point(version));
     Ok(Page {
         items: list.items.ok_or("there are no items")?,
         resource_version: version.ok_or("there is no resourceVersion")?.into(),
         continue_token: list.metadata.continue_token.filter(|token| !token.is_empty()),
     })
+}
+
+/// Whether a version names a point in history. In a question, an empty one and "0" mean any point.
+fn is_point(version: &str) -> bool {
+    !matches!(version, "" | "0")
 }
 
 /// Decodes a Status, if it is one.

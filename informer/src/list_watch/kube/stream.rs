@@ -92,7 +92,7 @@ impl<K: Object + DeserializeOwned> Frames<K> {
         let chunk = match chunk {
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             Some(Err(error)) => {
-                self.ended = Ended::WithError(self.torn(Box::new(error)));
+                self.ended = Ended::WithError(self.torn(super::cause(error)));
                 return;
             }
             None if self.framing.is_mid_line() => {

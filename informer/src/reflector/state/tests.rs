@@ -62,6 +62,28 @@ fn first_state_is_the_newest_and_what_follows_is_watched() {
 }
 
 #[test]
+fn version_that_is_no_number_does_not_take_the_place_of_one() {
+    let mut state = following("7");
+    for garbage in ["", "0", "abc"] {
+        assert!(!state.followed(garbage.into()));
+        assert_eq!(asked(&mut state), "watch 7");
+    }
+    let mut opaque = following("abc");
+    assert!(opaque.followed("abd".into()) && !opaque.followed("abd".into()));
+}
+
+#[test]
+fn list_that_the_server_does_not_understand_is_asked_for_without_a_version() {
+    let mut state = state(false);
+    state.gathered("abc".into());
+    state.watch_failed(&refused(400), Duration::ZERO, false);
+    assert_eq!(asked(&mut state), "list abc by 500");
+    assert_eq!(state.list_failed(&list_refused(400), false), Duration::ZERO);
+    assert_eq!(asked(&mut state), "list newest by 500");
+    assert!(!state.list_failed(&list_refused(400), false).is_zero(), "no endless loop");
+}
+
+#[test]
 fn watch_lasts_five_to_ten_minutes() {
     let mut state = following("1");
     for _ in 0..100 {

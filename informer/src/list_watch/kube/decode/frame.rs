@@ -10,7 +10,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{Frame, describe, isolated, object, status::Status};
+use super::{Frame, describe, is_point, isolated, object, status::Status};
 use crate::list_watch::{Decoded, WatchEvent};
 
 #[derive(Deserialize, Clone, Copy)]
@@ -82,7 +82,10 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PayloadSeed<K> {
             FrameType::Deleted => {
                 Frame::Event(WatchEvent::Deleted(Decoded::Fits(object(deserializer)?)))
             }
-            FrameType::Bookmark => Bookmark::deserialize(deserializer)?.into_frame(),
+            FrameType::Bookmark => {
+                let frame = Bookmark::deserialize(deserializer)?.into_frame();
+                frame.ok_or_else(|| D::Error::missing_field("resourceVersion"))?
+            }
             FrameType::Error => Frame::Error(Status::deserialize(deserializer)?.into()),
         })
     }
@@ -109,7 +112,8 @@ pub(super) fn unusual_frame<K: DeserializeOwned>(
         }
         FrameType::Deleted => Frame::Event(WatchEvent::Deleted(isolated(object).map_err(first)?)),
         FrameType::Bookmark => {
-            serde_json::from_str::<Bookmark>(object).map_err(describe).map_err(first)?.into_frame()
+            let bookmark = serde_json::from_str::<Bookmark>(object).map_err(describe);
+            bookmark.map_err(first)?.into_frame().ok_or("a bookmark without a version")?
         }
         FrameType::Error => Frame::Error(
             serde_json::from_str::<Status<'_>>(object).map_err(describe).map_err(first)?.into(),
@@ -131,12 +135,16 @@ struct BookmarkMetadata {
 }
 
 impl Bookmark {
-    fn into_frame<K>(self) -> Frame<K> {
+    /// Nothing, if it marks nothing.
+    fn into_frame<K>(self) -> Option<Frame<K>> {
+        if !is_point(&self.metadata.resource_version) {
+            return None;
+        }
         let annotations = self.metadata.annotations.unwrap_or_default();
         let end = annotations.get("k8s.io/initial-events-end").is_some_and(|value| value == "true");
-        Frame::Event(WatchEvent::Bookmark {
+        Some(Frame::Event(WatchEvent::Bookmark {
             resource_version: self.metadata.resource_version.into(),
             initial_events_end: end,
-        })
+        }))
     }
 }

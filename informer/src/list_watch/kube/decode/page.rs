@@ -5,8 +5,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use serde::{
     Deserialize,
     de::{
-        DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess,
-        SeqAccess, Visitor,
+        DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
     },
 };
 use serde_json::value::RawValue;
@@ -23,7 +22,7 @@ pub(super) trait ReadItem<'de> {
 /// Straight into their type; the first that does not fit spoils the pass.
 pub(super) struct Typed<K>(pub(super) PhantomData<fn() -> K>);
 
-/// Cut out first, so that each stands for itself.
+/// Cut out first, so that each stands for itself; one that has not even a name is left out.
 pub(super) struct OneByOne<K>(pub(super) PhantomData<fn() -> K>);
 
 pub(super) struct PageSeed<R>(pub(super) R);
@@ -72,8 +71,16 @@ impl<'de, K: DeserializeOwned> ReadItem<'de> for OneByOne<K> {
     type Item = Decoded<K>;
 
     fn next<A: SeqAccess<'de>>(&self, access: &mut A) -> Result<Option<Decoded<K>>, A::Error> {
-        let Some(raw) = access.next_element::<&'de RawValue>()? else { return Ok(None) };
-        isolated(raw.get()).map(Some).map_err(A::Error::custom)
+        while let Some(raw) = access.next_element::<&'de RawValue>()? {
+            match isolated(raw.get()) {
+                Ok(item) => return Ok(Some(item)),
+                // Nobody can refer to it, and it must not hide all others.
+                Err(error) => {
+                    tracing::warn!(%error, "left out an item of a list that has no name");
+                }
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -123,6 +123,8 @@ fn what_is_no_event_is_corrupt() {
         br#"{"type":"ADDED","object":{"metadata":{},"spec":7}}"#,
         br#"{"type":"ADDED","object":7}"#,
         br#"{"type":"BOOKMARK","object":{"metadata":{}}}"#,
+        br#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":""}}}"#,
+        br#"{"object":{"metadata":{"resourceVersion":"0"}},"type":"BOOKMARK"}"#,
     ] {
         corrupt(line);
     }
@@ -174,6 +176,16 @@ fn item_that_does_not_fit_leaves_the_others_alone() {
 }
 
 #[test]
+fn item_without_a_name_is_left_out_and_hides_no_other() {
+    let body = format!(
+        r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{{"metadata":{{}},"spec":7}},{FITS},7,{MISFIT},null]}}"#
+    );
+    let page = page::<Pod>(body.as_bytes()).unwrap();
+    let names: Vec<_> = page.items.iter().map(|item| item.metadata().name.as_deref()).collect();
+    assert_eq!(names, [Some("a"), Some("b")]);
+}
+
+#[test]
 fn list_of_nothing_is_a_list_and_anything_else_is_none() {
     for items in ["[]", "null"] {
         let body =
@@ -187,7 +199,8 @@ fn list_of_nothing_is_a_list_and_anything_else_is_none() {
         "{}",
         r#"{"items":[]}"#,
         r#"{"metadata":{"resourceVersion":"9"}}"#,
-        r#"{"metadata":{"resourceVersion":"9"},"items":[7]}"#,
+        r#"{"metadata":{"resourceVersion":"0"},"items":[]}"#,
+        r#"{"metadata":{"resourceVersion":"9"},"items":7}"#,
         r#"{"metadata":{"resourceVersion":"9"},"items":[]"#,
     ] {
         assert!(page::<Pod>(body.as_bytes()).is_err(), "{body}");
