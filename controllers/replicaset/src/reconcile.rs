@@ -130,7 +130,11 @@ impl ReplicaSetController {
         let now = self.clock.now();
         let failure = scaled.as_ref().err().map(ToString::to_string);
         let observed = Observed { active: &active, terminating, failure: failure.as_deref(), now };
-        let status = next_status(set, observed);
+        let mut status = next_status(set, observed);
+        if let Gate::Closed(_) = gate {
+            // Nothing was tried: what failed last has neither gone away nor come back.
+            status.conditions.clone_from(&set.status.conditions);
+        }
         self.write_status(key, set, &status).await.map_err(ReconcileError::Status)?;
         scaled?;
 

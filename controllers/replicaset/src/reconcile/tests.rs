@@ -237,6 +237,29 @@ async fn a_failed_create_is_reported_in_the_status_and_then_returned() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_stays_reported_while_nothing_can_be_tried_and_goes_with_the_next_success() {
+    let world = World::new(|n, asked| match asked.line.split(' ').next() {
+        Some("POST") if n == 0 => refusal(500, "the webhook did not answer"),
+        Some("GET") => Answer::Said(200, json!({"items": []})),
+        _ => Answer::Said(200, json!({})),
+    });
+    world.sets.apply(set("web", 1, plain));
+    world.reconcile("web").await.unwrap_err();
+    let reported = world.asked.all()[1].body["status"].clone();
+    assert_eq!(reported["conditions"][0]["reason"], json!("FailedCreate"));
+    world.sets.apply(set("web", 1, |set| {
+        set["metadata"]["resourceVersion"] = json!("11");
+        set["status"] = reported;
+    }));
+    world.pass("web").await;
+    assert_eq!(world.asked.lines(), [CREATE, STATUS], "the pod may be there: nothing is said");
+    tokio::time::sleep(FIRST_LOOK).await;
+    world.pass("web").await;
+    assert_eq!(world.asked.lines()[2..], ["GET /api/v1/namespaces/shop/pods", CREATE, STATUS]);
+    assert_eq!(world.asked.all()[4].body["status"].get("conditions"), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_is_tried_twice_on_what_is_there_and_then_returned() {
     let live = serde_json::to_value(json!({
         "metadata": {"namespace": "shop", "name": "web", "uid": "uid-web", "resourceVersion": "11"},
