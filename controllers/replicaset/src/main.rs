@@ -1,13 +1,13 @@
 //! The command line of the `ReplicaSet` controller.
 
+use std::io::{IsTerminal as _, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::Parser;
 use homeostat::kube_client::Client;
 use homeostat::shutdown_signal;
-use homeostat_replicaset::{FeatureGates, Options, RunError};
+use homeostat_replicaset::{FeatureGates, GateError, Options, RunError};
 use tracing_subscriber::EnvFilter;
 
 // The system's allocator: mimalloc kept 12 MB more (of 20) at 1,000 pods, and saved no time.
@@ -38,7 +38,7 @@ struct Arguments {
     burst_replicas: usize,
 
     /// How many requests a second are sent on average.
-    #[arg(long, value_name = "X", default_value_t = 20.0)]
+    #[arg(long, value_name = "X", default_value_t = 20.0, allow_negative_numbers = true)]
     kube_api_qps: f32,
 
     /// How many requests are sent at once after a quiet time.
@@ -46,36 +46,40 @@ struct Arguments {
     kube_api_burst: u32,
 
     /// Name=true or Name=false, separated by commas; PodDeletionCost and DeploymentReplicaSetTerminatingReplicas act.
-    #[arg(long, value_name = "LIST", default_value = "")]
-    feature_gates: FeatureGates,
+    /// Given several times, all lists count.
+    #[arg(long, value_name = "LIST", value_parser = list_of_gates)]
+    feature_gates: Vec<String>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match start(arguments) {
+    let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(colours).init();
+    match start(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error:#}");
+            // Its text has its causes in it.
+            tracing::error!("{error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn start(arguments: Arguments) -> anyhow::Result<()> {
+fn start(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(THREADS)
         .enable_all()
         .build()
-        .context("failed to start threads")?;
+        .map_err(|error| anyhow::anyhow!("failed to start threads: {error}"))?;
+    let gates: FeatureGates = arguments.feature_gates.join(",").parse()?;
     runtime.block_on(async {
-        let client = connect(&arguments).await?;
+        let client = connect(arguments).await?;
         tracing::info!(workers = arguments.workers, "Starting controller");
         let options = Options {
             workers: arguments.workers,
             burst_replicas: arguments.burst_replicas,
-            gates: arguments.feature_gates,
+            gates,
             ..Options::default()
         };
         let ended = homeostat_replicaset::run(client, options, shutdown_signal()).await;
@@ -101,6 +105,10 @@ async fn connect(arguments: &Arguments) -> anyhow::Result<Client> {
         None => builder.infer().await?,
     };
     Ok(builder.build())
+}
+
+fn list_of_gates(list: &str) -> Result<String, GateError> {
+    list.parse::<FeatureGates>().map(|_| list.to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

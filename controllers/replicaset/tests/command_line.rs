@@ -99,6 +99,17 @@ fn a_missing_kubeconfig_is_answered_in_words() {
 }
 
 #[test]
+fn what_upstreams_flags_take_is_taken_and_what_is_wrong_is_said_once_without_colours() {
+    let lists = ["--feature-gates=PodDeletionCost=false", "--feature-gates", "Unknown=true"];
+    let others = ["--kube-api-qps", "-1", "--kubeconfig", "/"];
+    let output = program().args(lists).args(others).env_remove("NO_COLOR").output().unwrap();
+    fails_with(&output, &["failed to use kubeconfig /", "directory"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(said.matches("directory").count(), 1, "{said}");
+    assert!(!said.contains('\x1b'), "{said:?}");
+}
+
+#[test]
 fn a_server_that_is_not_there_is_named_and_tried_again() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{nobody}");
