@@ -5,6 +5,7 @@
 use futures::{AsyncBufReadExt, TryStreamExt};
 use homeostat_apiserver::ApiServer;
 use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube_client::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube_client::{Api, Client, Error, ResourceExt};
@@ -305,4 +306,16 @@ async fn the_listener_serves_both_versions_of_http_and_stops() {
         "an open watch ends with its listener"
     );
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_of_a_lease_that_is_gone_makes_no_other_one() {
+    let api: Api<Lease> = Api::default_namespaced(server().client());
+    let lease = Lease { metadata: pod("l").metadata, ..Lease::default() };
+    let made = api.replace("l", &PostParams::default(), &lease).await.unwrap();
+    api.delete("l", &DeleteParams::default()).await.unwrap();
+    let (code, reason, message) = status_of(api.replace("l", &PostParams::default(), &made).await);
+    assert_eq!((code, reason.as_str()), (409, "Conflict"));
+    assert!(message.contains("Precondition failed: UID in precondition"), "{message}");
+    assert!(api.get_opt("l").await.unwrap().is_none());
 }

@@ -30,17 +30,33 @@ pub(crate) enum Outcome {
     Delete(Fields),
 }
 
+/// Checks that a PUT which names the object by its uid does not make another: it must not, though the kind allows it
+/// to make one.
+pub(crate) fn check_may_create(
+    kind: &Kind,
+    namespace: &str,
+    name: &str,
+    new: &Fields,
+) -> Result<()> {
+    let uid = meta_text(new, "uid");
+    if uid.is_empty() { Ok(()) } else { Err(another_uid(kind, namespace, name, uid, "")) }
+}
+
+fn another_uid(kind: &Kind, namespace: &str, name: &str, uid: &str, stored: &str) -> Failure {
+    let key = kind.storage_key(namespace, name);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+         failed: UID in precondition: {uid}, UID in object meta: {stored}"
+    );
+    Failure::conflict(kind, name, &why)
+}
+
 /// Checks the versions that a PUT or a PATCH carries: a client that read something older must not win.
 pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: bool) -> Result<()> {
     let name = meta_text(old, "name");
     let (uid, stored) = (meta_text(new, "uid"), meta_text(old, "uid"));
     if is_put && !uid.is_empty() && uid != stored {
-        let key = kind.storage_key(meta_text(old, "namespace"), name);
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
-             failed: UID in precondition: {uid}, UID in object meta: {stored}"
-        );
-        return Err(Failure::conflict(kind, name, &why));
+        return Err(another_uid(kind, meta_text(old, "namespace"), name, uid, stored));
     }
     let version = meta_text(new, "resourceVersion");
     if version.is_empty() {

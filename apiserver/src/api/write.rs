@@ -98,6 +98,7 @@ pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
         let Some(stored) = core.get(served.resource, &key) else {
             if served.kind.create_on_update && target == Target::Object {
                 check_namespace(core, call, &body)?;
+                update::check_may_create(&served.kind, call.namespace(), name, &body)?;
                 return create_object(core, call, &body, dry_run);
             }
             return Err(Failure::not_found(&served.kind, name));

@@ -1,20 +1,61 @@
 //! JSON patch: all operations, or none.
 
+use json_patch::PatchOperation;
 use serde_json::Value;
 
 use super::PatchError;
 
-/// A real server's limit: operations may copy, so a short patch could otherwise grow an object without bound.
+/// A real server's limit.
 const MAX_OPERATIONS: usize = 10_000;
 
+/// A real server's limit, too: each copy may double the object, so a short patch could otherwise grow it without bound.
+const MAX_COPIED: usize = 3 << 20;
+
+/// What a body may nest is bounded by its parser; operations that put one value into another must not get around that.
+const MAX_DEPTH: usize = 120;
+
 pub(super) fn apply(mut current: Value, body: &[u8]) -> Result<Value, PatchError> {
-    let operations = parse(body)?;
-    json_patch::patch(&mut current, &operations)
-        .map_err(|error| PatchError::Unprocessable { detail: error.to_string() })?;
+    let unprocessable = |detail: String| PatchError::Unprocessable { detail };
+    let mut copied = 0;
+    for operation in &parse(body)? {
+        if let Some(value) = placed(&current, operation)
+            && operation.path().count() + depth(value) > MAX_DEPTH
+        {
+            return Err(unprocessable(format!("the object nests deeper than {MAX_DEPTH}")));
+        }
+        if let (PatchOperation::Copy(_), Some(value)) = (operation, placed(&current, operation)) {
+            copied += value.to_string().len();
+        }
+        if copied > MAX_COPIED {
+            return Err(unprocessable(format!("copies add more than {MAX_COPIED} bytes")));
+        }
+        // What an operation that fails leaves behind is dropped.
+        json_patch::patch_unsafe(&mut current, std::slice::from_ref(operation))
+            .map_err(|error| unprocessable(error.to_string()))?;
+    }
     Ok(current)
 }
 
-fn parse(body: &[u8]) -> Result<Vec<json_patch::PatchOperation>, PatchError> {
+/// The value that an operation puts somewhere, if there is one.
+fn placed<'a>(current: &'a Value, operation: &'a PatchOperation) -> Option<&'a Value> {
+    match operation {
+        PatchOperation::Add(add) => Some(&add.value),
+        PatchOperation::Replace(replace) => Some(&replace.value),
+        PatchOperation::Move(from) => current.pointer(from.from.as_str()),
+        PatchOperation::Copy(from) => current.pointer(from.from.as_str()),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, PatchError> {
     let invalid =
         |error: serde_json::Error| PatchError::BadRequest(format!("invalid JSON patch: {error}"));
     let operations: Vec<Value> = serde_json::from_slice(body).map_err(invalid)?;
@@ -101,6 +142,35 @@ mod tests {
             assert_eq!(error.code(), 400, "{body}");
             assert!(error.to_string().starts_with("invalid JSON patch"), "{error}");
         }
+    }
+
+    #[test]
+    fn copies_cannot_grow_an_object_without_bound() {
+        let double = json!([
+            {"op": "copy", "from": "/a", "path": "/b"},
+            {"op": "copy", "from": "", "path": "/a"},
+        ]);
+        let operations: Vec<_> = double.as_array().unwrap().iter().cycle().take(100).collect();
+        let error = patched(json!({"a": "x"}), &json!(operations)).unwrap_err();
+        assert_eq!(error.code(), 422);
+    }
+
+    #[test]
+    fn operations_cannot_nest_deeper_than_a_body_can() {
+        let into_itself = |levels: usize| {
+            let path = |level: usize| "/a".repeat(level);
+            let add = |level| json!({"op": "add", "path": path(level), "value": {}});
+            json!((1..=levels).map(add).collect::<Vec<_>>())
+        };
+        let deep = patched(json!({}), &into_itself(119)).unwrap();
+        assert!(serde_json::from_str::<Value>(&deep.to_string()).is_ok());
+        assert_eq!(patched(json!({}), &into_itself(500)).unwrap_err().code(), 422);
+        let moves = json!([
+            {"op": "add", "path": "/b", "value": deep},
+            {"op": "move", "from": "/b", "path": "/a/a"},
+        ]);
+        let error = patched(json!({"a": {}}), &moves).unwrap_err();
+        assert_eq!(error.code(), 422);
     }
 
     #[test]
