@@ -60,9 +60,10 @@ impl Backoff {
         let step = self.step;
         self.step = step.saturating_mul(2).min(self.config.max);
         let jitter = self.config.jitter.clamp(0.0, 100.0) * chance.fraction();
-        let spread = step.mul_f64(jitter);
+        // Numbers that make no sense, or no duration, must not end the informer.
+        let spread = Duration::try_from_secs_f64(step.as_secs_f64() * jitter).unwrap_or(step);
         match retry_after.map(|after| after.min(MAX_RETRY_AFTER)) {
-            Some(after) if after > step => after + spread.min(self.config.initial),
+            Some(after) if after > step => after.saturating_add(spread.min(self.config.initial)),
             _ => step.saturating_add(spread),
         }
     }
@@ -138,6 +139,23 @@ mod tests {
         assert!((10.0..10.8).contains(&wait.as_secs_f64()), "{wait:?}");
         let wait = backoff.next(Some(Duration::MAX), &mut chance);
         assert!((300.0..300.8).contains(&wait.as_secs_f64()), "{wait:?}");
+    }
+
+    #[test]
+    fn no_setting_makes_it_panic() {
+        for jitter in [f64::NAN, f64::INFINITY, -1.0] {
+            for longest in [Duration::ZERO, Duration::MAX] {
+                let config = BackoffConfig {
+                    initial: longest,
+                    max: longest,
+                    jitter,
+                    ..BackoffConfig::default()
+                };
+                let (mut backoff, mut chance) = (Backoff::new(config), Chance::new(7));
+                assert!(backoff.next(None, &mut chance) >= longest);
+                backoff.next(Some(Duration::MAX), &mut chance);
+            }
+        }
     }
 
     #[test]

@@ -283,8 +283,11 @@ impl<K: Object> HandlerTask<K> {
 /// However the task ends, also if it never began: the handler gets no further event.
 impl<K: Object> Drop for HandlerTask<K> {
     fn drop(&mut self) {
-        // What the callback holds goes first, so that it is gone when `remove` returns.
-        self.callback = Box::new(|_| {});
+        // What the callback holds goes first, so that it is gone when `remove` returns, even if its drop panics.
+        let callback = std::mem::replace(&mut self.callback, Box::new(|_| {}));
+        if catch_unwind(AssertUnwindSafe(|| drop(callback))).is_err() {
+            self.handler.panics.fetch_add(1, Ordering::Relaxed);
+        }
         *self.handler.phase.lock() = Phase::Finished;
         self.handler.queued.store(0, Ordering::Relaxed);
         self.handler.finished.cancel();

@@ -154,7 +154,8 @@ impl<K: Object> SharedIndexInformer<K> {
     /// Finds objects by values that `function` computes from each; before or after there are objects.
     ///
     /// The function should be quick and must be pure. If it panics, that object has no known value: see
-    /// [`Index::has_opaque`]. It may read this informer's cache, but not add indices or handlers to it.
+    /// [`Index::has_opaque`]. It may read this informer's cache, but not add indices or handlers to it
+    /// (the first [`Lister::list_in`] adds an index).
     pub fn index<V, I>(&self, function: impl Fn(&K) -> I + Send + 'static) -> Index<K, V>
     where
         V: Eq + Hash + Send + Sync + 'static,

@@ -281,3 +281,22 @@ async fn list_in_a_namespace_follows_the_cache() {
     settle().await;
     assert_eq!((lister.list_in("n").len(), lister.len(), snapshot.len()), (0, 0, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn handler_whose_drop_panics_can_be_removed() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+    let (informer, _watch) = following(vec![pod("a", "u", "1")]).await;
+    let bomb = Bomb;
+    let subscription = informer.add_handler("bomb", move |_: Event<Pod>| {
+        let _held = &bomb;
+    });
+    assert!(subscription.synced().await);
+    let removed = tokio::time::timeout(Duration::from_secs(1), subscription.remove()).await;
+    assert!(removed.is_ok(), "its removal hangs");
+    informer.stop().await;
+}
