@@ -132,7 +132,7 @@ fn copy(request: &Request<Body>) -> Option<Request<Body>> {
     Some(copy)
 }
 
-fn is_watch(uri: &Uri) -> bool {
+pub(super) fn is_watch(uri: &Uri) -> bool {
     let query = uri.query().unwrap_or_default();
     query.split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"))
 }

@@ -18,6 +18,7 @@ use kube_client::client::{Body, ConfigExt};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
+use super::courteous::is_watch;
 use super::error::{ClientError, TransportError};
 
 #[cfg(feature = "rustls-tls")]
@@ -55,6 +56,16 @@ struct Deadline<C> {
     timeout: Duration,
 }
 
+/// Sends watches over connections of their own.
+///
+/// A server closes the watch of a client that takes its events too slowly. On a connection that hundreds of writes share,
+/// a watch is slow however fast its reader is: the server writes its frames in between theirs.
+#[derive(Debug, Clone)]
+struct Apart<S> {
+    calls: S,
+    watches: S,
+}
+
 /// A server that takes connections and then says nothing for this long is as good as none.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection within {0:?}")]
@@ -74,7 +85,8 @@ pub(super) fn connect(config: &Config) -> Result<Transport, ClientError> {
         inner: connector::connector(config, tcp())?,
         timeout: config.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
     };
-    let client = http_client(connector);
+    // Two pools: what a watch brings does not queue behind the answers to a burst of writes.
+    let client = Apart { calls: http_client(connector.clone()), watches: http_client(connector) };
     let name = server.trim_end_matches('/').to_owned();
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
@@ -153,6 +165,28 @@ impl Service<Request<Body>> for Transport {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transport").finish_non_exhaustive()
+    }
+}
+
+// === impl Apart ===
+
+impl<S> Service<Request<Body>> for Apart<S>
+where
+    S: Service<Request<Body>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        // A pool of connections is always ready: it connects when it is called.
+        std::task::ready!(self.watches.poll_ready(cx))?;
+        self.calls.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> S::Future {
+        let pool = if is_watch(request.uri()) { &mut self.watches } else { &mut self.calls };
+        pool.call(request)
     }
 }
 
