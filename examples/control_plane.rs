@@ -4,24 +4,33 @@
 //! cargo run --example control_plane
 //! ```
 
-use std::time::Duration;
-
+use clap::Parser;
 use homeostat_apiserver::cluster::{GarbageCollector, Kubelet};
 use homeostat_apiserver::control_plane::ControlPlane;
+
+/// Starts a real etcd and kube-apiserver, and prints the kubeconfig.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Start a kubelet and a garbage collector beside them: pods run, and dependents go with their owners.
+    #[arg(long)]
+    nodes: bool,
+}
 
 #[expect(clippy::print_stdout, reason = "what the example shows is its output")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
     let plane = ControlPlane::start().await?;
-    // `--nodes` starts the helpers of a cluster beside it: then pods run, and dependents go with their owners.
-    let with_nodes = std::env::args().any(|argument| argument == "--nodes");
     let client = plane.client()?;
-    let helpers = with_nodes
+    let helpers = arguments
+        .nodes
         .then(|| (Kubelet::start(client.clone()), GarbageCollector::start(client.clone())));
     println!("export KUBECONFIG={}", plane.kubeconfig().display());
     tokio::signal::ctrl_c().await?;
-    // Requests that are under way end before their server does.
-    drop(helpers);
-    tokio::time::sleep(Duration::ZERO).await;
+    // Before their server.
+    if let Some((kubelet, garbage_collector)) = helpers {
+        kubelet.stop().await;
+        garbage_collector.stop().await;
+    }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use homeostat::kube_client::Client;
 use homeostat::kube_client::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use k8s_openapi::api::apps::v1::ReplicaSet;
@@ -153,17 +153,8 @@ impl ReplicaSets {
     ///
     /// When it has not happened by `deadline`: with what there is instead.
     pub async fn converged(&self, replicas: usize, deadline: Duration) -> anyhow::Result<()> {
-        let started = Instant::now();
-        loop {
-            let found = self.found().await?;
-            if found.is(replicas) {
-                return Ok(());
-            }
-            if started.elapsed() > deadline {
-                bail!("asked for {replicas} replicas; after {deadline:?} there are {found:?}");
-            }
-            tokio::time::sleep(GLANCE).await;
-        }
+        let late = |found: &Found| format!("asked for {replicas} replicas; there are {found:?}");
+        within(deadline, async || self.found().await, |found| found.is(replicas), late).await
     }
 
     /// Waits until neither the set nor a pod of it is left.
@@ -172,18 +163,13 @@ impl ReplicaSets {
     ///
     /// When it has not happened by `deadline`.
     pub async fn gone(&self, deadline: Duration) -> anyhow::Result<()> {
-        let started = Instant::now();
         let matching = ListParams::default().labels(&format!("app={}", self.name));
-        loop {
+        let look = async || {
             let sets = usize::from(self.sets.get_opt(&self.name).await?.is_some());
-            let pods = self.pods.list(&matching).await?.items.len();
-            if sets + pods == 0 {
-                return Ok(());
-            }
-            let late = started.elapsed() > deadline;
-            ensure!(!late, "after {deadline:?} there are still {sets} sets and {pods} pods");
-            tokio::time::sleep(GLANCE).await;
-        }
+            Ok((sets, self.pods.list(&matching).await?.items.len()))
+        };
+        let late = |(sets, pods): &_| format!("there are still {sets} sets and {pods} pods");
+        within(deadline, look, |left| *left == (0, 0), late).await
     }
 
     async fn pod_becomes(
@@ -193,12 +179,8 @@ impl ReplicaSets {
         is: impl Fn(&Pod) -> bool,
         deadline: Duration,
     ) -> anyhow::Result<()> {
-        let started = Instant::now();
-        while !is(&self.pods.get(name).await?) {
-            ensure!(started.elapsed() <= deadline, "{name} is not {what} after {deadline:?}");
-            tokio::time::sleep(GLANCE).await;
-        }
-        Ok(())
+        let look = async || Ok(self.pods.get(name).await?);
+        within(deadline, look, is, |_| format!("{name} is not {what}")).await
     }
 
     async fn found(&self) -> anyhow::Result<Found> {
@@ -217,6 +199,24 @@ impl ReplicaSets {
             status_replicas: count(Some(status.replicas)),
             status_ready: count(status.ready_replicas),
         })
+    }
+}
+
+/// Looks again and again until it is as it should be, but not after `deadline`: then `late` says what there is instead.
+async fn within<T>(
+    deadline: Duration,
+    look: impl AsyncFn() -> anyhow::Result<T>,
+    is: impl Fn(&T) -> bool,
+    late: impl Fn(&T) -> String,
+) -> anyhow::Result<()> {
+    let started = Instant::now();
+    loop {
+        let seen = look().await?;
+        if is(&seen) {
+            return Ok(());
+        }
+        ensure!(started.elapsed() <= deadline, "after {deadline:?}: {}", late(&seen));
+        tokio::time::sleep(GLANCE).await;
     }
 }
 

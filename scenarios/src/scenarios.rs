@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use futures::future::BoxFuture;
+use futures::future::LocalBoxFuture;
 use homeostat_apiserver::faults::Calls;
 
 use crate::{Census, ReplicaSets, World, scene};
@@ -18,7 +18,7 @@ pub struct Scenario {
     /// A sentence: the name of the test.
     pub name: &'static str,
     /// Plays it in a fresh world.
-    pub play: for<'a> fn(&'a mut World) -> BoxFuture<'a, anyhow::Result<()>>,
+    pub play: for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>>,
 }
 
 /// All of them.

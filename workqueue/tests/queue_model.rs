@@ -14,9 +14,12 @@ use std::time::Duration;
 use homeostat_workqueue::{Processing, Queue};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_oneof};
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use tokio::time::{Instant, sleep};
 use tokio_test::task::{Spawn, spawn};
+
+/// The unit tests' own: what runs a model is the same inside the crate and outside of it.
+#[path = "../src/testing.rs"]
+mod testing;
 
 type Get = Spawn<Pin<Box<dyn Future<Output = Option<Processing<u8>>>>>>;
 
@@ -275,22 +278,11 @@ async fn run(steps: Vec<Step>, exercised: &Exercised) {
 #[expect(clippy::print_stdout, reason = "a model test says what it has exercised")]
 fn any_schedule_is_that_of_the_model() {
     let exercised = Exercised::default();
-    let cases = std::env::var("HOMEOSTAT_CASES").ok().and_then(|cases| cases.parse::<u32>().ok());
-    let config = Config {
-        cases: cases.unwrap_or(0).max(256),
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let result = TestRunner::new_with_rng(config, rng).run(&steps(), |steps| {
+    testing::check(&steps(), |steps| {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build()?;
+        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
         runtime.block_on(run(steps, &exercised));
-        Ok::<_, TestCaseError>(())
     });
-    if let Err(failure) = result {
-        panic!("{failure}");
-    }
     for (what, number, least) in [
         ("handed out", &exercised.handed_out, 2_000),
         ("added while held", &exercised.added_while_held, 500),

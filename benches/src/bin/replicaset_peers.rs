@@ -155,7 +155,7 @@ impl Bench {
     }
 
     fn requests(&self) -> anyhow::Result<BTreeMap<String, u64>> {
-        audit::requests(&self.log, self.peer.user_agent())
+        audit::requests(&self.log, self.peer.name())
     }
 
     async fn create(&self, name: &str, replicas: usize) -> anyhow::Result<()> {
@@ -222,15 +222,12 @@ impl Bench {
 // === impl Peer ===
 
 impl Peer {
+    /// The program's name, with which its user agent begins, too.
     fn name(self) -> &'static str {
         match self {
             Self::ControllerManager => "kube-controller-manager",
             Self::Homeostat => "homeostat-replicaset",
         }
-    }
-
-    fn user_agent(self) -> &'static str {
-        self.name()
     }
 
     /// Both get the budget of requests that lets the machinery show.

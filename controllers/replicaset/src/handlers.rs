@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat::expectations::UidTrackingExpectations;
+use homeostat::owner::controller_of;
 use homeostat::{Event, Lister, Object, ObjectKey, ObjectMeta, Uid};
 use k8s_openapi::api::apps::v1::ReplicaSet as Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use crate::pod::{Pod, controller_of};
+use crate::pod::Pod;
 use crate::replica_set::ReplicaSet;
 
 /// Turns events about pods into keys of `ReplicaSet`s, and lowers what those expected before it names them.

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use homeostat::owner::controller_of;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use serde::de::{SeqAccess, Visitor};
@@ -139,12 +140,6 @@ impl Pod {
         let restarts = self.status.init_restarts.iter();
         restarts.filter(|(name, _)| is_sidecar(name)).map(|(_, n)| *n).max().unwrap_or(0).max(0)
     }
-}
-
-/// The owner reference with `controller: true`; at most one is read, however many there are.
-pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
-    let owners = metadata.owner_references.as_deref().unwrap_or_default();
-    owners.iter().find(|owner| owner.controller == Some(true))
 }
 
 /// Nanoseconds until `since + seconds`; an `i128` holds the difference of any two timestamps.

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use homeostat::owner::controller_of;
 use k8s_openapi::api::apps::v1::ReplicaSetStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::pod::controller_of;
 use crate::selector::{Selector, SelectorError};
 
 /// What this controller knows of a `ReplicaSet`.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use homeostat::expectations::UidTrackingExpectations;
 use homeostat::kube_client::Client;
+use homeostat::owner::controller_of;
 use homeostat::{
     Controller, EventRecorder, Manager, ObjectMeta, SharedIndexInformer, SharedInformerFactory,
 };
@@ -17,7 +18,7 @@ use crate::gates::FeatureGates;
 use crate::handlers::PodEvents;
 use crate::own_writes::OwnWrites;
 use crate::plan::Rules;
-use crate::pod::{Pod, controller_of};
+use crate::pod::Pod;
 use crate::reconcile::{Caches, OwnerName, ReplicaSetController, owner_name};
 use crate::replica_set::ReplicaSet;
 use crate::requests::Requests;
