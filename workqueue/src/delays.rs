@@ -42,6 +42,9 @@ pub(crate) struct Delays<T> {
     arrivals: u64,
 }
 
+/// So many slots are kept when the last item goes: their memory is not worth the trouble.
+const SLOTS_KEPT: usize = 1024;
+
 struct Slot<T> {
     item: T,
     hash: u64,
@@ -112,6 +115,13 @@ impl<T> Delays<T> {
             entry.remove();
         }
         self.vacant.push(removed.slot);
+        if self.heap.is_empty() && self.slots.len() > SLOTS_KEPT {
+            // A burst is over. All slots are vacant: no item is dropped here.
+            self.slots = Vec::new();
+            self.vacant = Vec::new();
+            self.heap = Vec::new();
+            self.index = HashTable::new();
+        }
         (slot.hash, slot.item)
     }
 

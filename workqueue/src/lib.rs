@@ -60,8 +60,8 @@ mod testing;
 
 pub use crate::queue::{Builder, Processing, Queue, Undone};
 pub use crate::rate_limiter::{
-    BucketRateLimiter, ExponentialFailureRateLimiter, MaxOfRateLimiter, RateLimiter,
-    default_controller_rate_limiter,
+    BucketRateLimiter, ExponentialFailureRateLimiter, FastSlowRateLimiter, MaxOfRateLimiter,
+    MaxWaitRateLimiter, RateLimiter, default_controller_rate_limiter, default_item_rate_limiter,
 };
 
 /// Compiles the README's example.

@@ -95,6 +95,23 @@ where
         self.shared.add(item);
     }
 
+    /// Adds all of these, in order, as [`add`](Self::add) does each, at less cost.
+    ///
+    /// The queue is locked once for many items; the iterator runs while it is not. As many workers are
+    /// woken as items were queued. Items that come before one that the iterator waits for may be handed
+    /// out already.
+    pub fn add_batch(&self, items: impl IntoIterator<Item = T>) {
+        self.shared.add_batch(items);
+    }
+
+    /// Takes back the delay of an item; returns whether it was delayed.
+    ///
+    /// What is queued already is handed out all the same, and a failure that was counted stays so until
+    /// [`forget`](Self::forget).
+    pub fn cancel(&self, item: &T) -> bool {
+        self.shared.cancel(item)
+    }
+
     /// Asks for the item to be handed out once, when `delay` has passed.
     ///
     /// Of several delays of one item the one that ends first counts, and an [`add`](Self::add) in the

@@ -6,11 +6,16 @@ use tokio::time::Instant;
 
 mod bucket;
 mod exponential;
+mod failures;
+mod fast_slow;
 mod max_of;
+mod max_wait;
 
 pub use self::bucket::BucketRateLimiter;
 pub use self::exponential::ExponentialFailureRateLimiter;
+pub use self::fast_slow::FastSlowRateLimiter;
 pub use self::max_of::MaxOfRateLimiter;
+pub use self::max_wait::MaxWaitRateLimiter;
 
 /// Decides how long an item waits before it is tried again.
 ///
@@ -47,6 +52,12 @@ where
         Box::new(ExponentialFailureRateLimiter::default()) as Box<dyn RateLimiter<T>>,
         Box::new(BucketRateLimiter::new(10.0, 100)),
     ])
+}
+
+/// A back-off per item, from 1 ms, doubled up to 1,000 s, and no bucket: for queues whose items do not
+/// compete.
+pub fn default_item_rate_limiter<T>() -> ExponentialFailureRateLimiter<T> {
+    ExponentialFailureRateLimiter::new(Duration::from_millis(1), Duration::from_secs(1000))
 }
 
 // === impl RateLimiter ===

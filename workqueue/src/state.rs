@@ -43,7 +43,15 @@ pub(crate) struct State<T> {
     ring: VecDeque<u32>,
     /// How many slots are held: `Processing`, `Dirty` or `HandedBack`.
     held: usize,
+    /// The most slots that were in use at once since the last `trim`.
+    peak: usize,
 }
+
+/// So many slots are kept however few are used: their memory is not worth the trouble.
+const SLOTS_KEPT: usize = 1024;
+
+/// A burst's memory goes when fewer than one in so many slots were used since.
+const SLOTS_PER_USED: usize = 8;
 
 struct Slot<T> {
     hash: u64,
@@ -89,6 +97,7 @@ impl<T> State<T> {
             vacant: Vec::new(),
             ring: VecDeque::new(),
             held: 0,
+            peak: 0,
         }
     }
 
@@ -105,6 +114,19 @@ impl<T> State<T> {
     /// Whether nothing waits and nothing is held.
     pub(crate) fn is_idle(&self) -> bool {
         self.ring.is_empty() && self.held == 0
+    }
+
+    /// Gives up the memory of a burst, if this is idle: to be called whenever it is.
+    ///
+    /// What is returned is to be dropped outside of a lock: that takes a while. The first idle moment
+    /// after a burst keeps its memory, so that bursts which follow each other need no new one.
+    pub(crate) fn trim(&mut self) -> Option<Self> {
+        if !self.is_idle() {
+            return None;
+        }
+        let peak = mem::take(&mut self.peak);
+        let kept = SLOTS_KEPT.max(peak.saturating_mul(SLOTS_PER_USED));
+        (self.slots.len() > kept).then(|| mem::replace(self, Self::new()))
     }
 
     /// The worker has finished: the item goes, or is queued again if it was added meanwhile.
@@ -227,6 +249,7 @@ impl<T: Eq> State<T> {
         };
         let slots = &self.slots;
         self.index.insert_unique(hash, number, |&other| slots[other as usize].hash);
+        self.peak = self.peak.max(self.index.len());
         self.ring.push_back(number);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use homeostat_workqueue::{Processing, Queue, RateLimiter, Undone};
+use homeostat_workqueue::{BucketRateLimiter, Processing, Queue, RateLimiter, Undone};
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready, task};
 
@@ -567,6 +567,94 @@ async fn timer_ends_when_the_queue_is_shut_down() {
     assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn cancelled_delay_never_ends() {
+    let queue = queue_of([]);
+    queue.add_after("a", MINUTE);
+    queue.add_after("b", MINUTE * 2);
+    assert!(queue.cancel(&"a"));
+    assert!(!queue.cancel(&"a"), "once");
+    let start = Instant::now();
+    assert_eq!((next(&queue).await, start.elapsed()), ("b", MINUTE * 2));
+    assert!(queue.drain(MINUTE).await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancel_leaves_what_is_queued_or_held() {
+    let queue = queue_of(["a"]);
+    assert!(!queue.cancel(&"a"));
+    queue.add_after("a", MINUTE);
+    assert!(queue.cancel(&"a"), "a delay of a queued item is one of its own");
+    let item = take(&queue);
+    queue.add_after("a", MINUTE);
+    assert!(queue.cancel(&"a"));
+    item.done();
+    sleep(MINUTE * 2).await;
+    assert!(queue.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_retry_stays_counted() {
+    let queue = queue_of([]);
+    queue.add_rate_limited("a");
+    assert!(queue.cancel(&"a"));
+    assert_eq!(queue.failures(&"a"), 1);
+}
+
+// === batches ===
+
+#[test]
+fn batch_is_queued_in_order_and_each_item_once() {
+    let queue = Queue::new();
+    queue.add(2);
+    let held = queue.try_get().expect("just added");
+    queue.add_batch((0..1000).chain(0..10));
+    assert_eq!(queue.len(), 999);
+    held.done();
+    let mut items = Vec::new();
+    while let Some(item) = queue.try_get() {
+        items.push(*item);
+        item.done();
+    }
+    assert_eq!(items, (0..2).chain(3..1000).chain([2]).collect::<Vec<_>>());
+}
+
+#[test]
+fn batch_wakes_a_worker_for_each_item_and_no_more() {
+    let queue = queue_of(["known"]);
+    let known = take(&queue);
+    let mut workers: Vec<_> = (0..4).map(|_| task::spawn(queue.get())).collect();
+    for worker in &mut workers {
+        assert_pending!(worker.poll());
+    }
+    queue.add_batch(["a", "b", "a", "known", "b"]);
+    let woken: Vec<bool> = workers.iter().map(task::Spawn::is_woken).collect();
+    assert_eq!(woken, [true, true, false, false]);
+    drop(known);
+    assert!(workers[2].is_woken());
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_ends_delays_as_an_add_does() {
+    let queue = queue_of([]);
+    queue.add_after("a", MINUTE);
+    queue.add_batch(["a"]);
+    take(&queue).done();
+    sleep(MINUTE * 2).await;
+    assert!(queue.try_get().is_none());
+}
+
+#[test]
+fn batch_iterator_may_use_the_queue() {
+    let queue = Queue::new();
+    let own = queue.clone();
+    queue.add_batch((0..300).inspect(|&item| own.add(item + 1000)));
+    assert_eq!(queue.len(), 600);
+    queue.shut_down();
+    own.add_batch(0..3000);
+    assert_eq!(queue.len(), 600);
+}
+
 // === the rate limiter ===
 
 #[tokio::test(start_paused = true)]
@@ -585,6 +673,21 @@ async fn failing_item_backs_off_and_starts_anew_when_it_is_forgotten() {
     }
     assert_eq!(waited, [5, 10, 20, 40, 5, 10]);
     assert_eq!(queue.failures(&"a"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_that_fail_together_come_back_one_by_one() {
+    let queue = Queue::builder().rate_limiter(BucketRateLimiter::new(10.0, 2)).build();
+    let start = Instant::now();
+    // The paused clock stands still: a limiter that only admits or refuses would refuse four alike.
+    for item in ["a", "b", "c", "d", "e", "f"] {
+        queue.add_rate_limited(item);
+    }
+    let mut came = Vec::new();
+    for _ in 0..6 {
+        came.push((next(&queue).await, start.elapsed().as_millis()));
+    }
+    assert_eq!(came, [("a", 0), ("b", 0), ("c", 100), ("d", 200), ("e", 300), ("f", 400)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -663,8 +766,15 @@ async fn items_are_not_dropped_under_the_lock() {
     queue.add_after(Nosy(3), MINUTE);
     sleep(MINUTE * 2).await;
     queue.add_after(Nosy(4), MINUTE);
+    queue.add_after(Nosy(6), MINUTE);
+    queue.add_batch([Nosy(6), Nosy(6)]); // overtaken, merged
+    queue.try_get().expect("queued").done();
+    queue.try_get().expect("queued").done();
+    queue.add_after(Nosy(6), MINUTE);
+    queue.cancel(&Nosy(6));
     queue.shut_down();
     queue.add(Nosy(5)); // refused
+    queue.add_batch([Nosy(5)]); // refused
     queue.add_after(Nosy(5), MINUTE); // refused
-    assert_eq!(queue.drain(Duration::ZERO).await.into_iter().count(), 3);
+    assert_eq!(queue.drain(Duration::ZERO).await.into_iter().count(), 2);
 }

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_oneof};
 use tokio::time::Instant;
 
-use super::{Delayed, Delays, deadline_after};
+use super::{Delayed, Delays, SLOTS_KEPT, deadline_after};
 use crate::testing::check;
 
 /// All keys collide: what tells them apart must be `Eq`.
@@ -63,6 +63,21 @@ fn item_moved_to_an_earlier_time_again_and_again_takes_one_place() {
         delays.insert(HASH, 'a', now + seconds(second));
     }
     assert_eq!((delays.heap.len(), delays.slots.len()), (1, 1));
+}
+
+#[test]
+fn memory_of_a_burst_is_given_back_when_the_last_item_goes() {
+    let now = Instant::now();
+    let mut delays = Delays::new();
+    let mut run = |items: usize| {
+        for item in 0..items {
+            delays.insert(item as u64, item, now);
+        }
+        while delays.take_due(now).is_some() {}
+        (delays.slots.len(), delays.heap.capacity(), delays.index.capacity())
+    };
+    assert_eq!(run(SLOTS_KEPT + 1), (0, 0, 0));
+    assert_eq!(run(SLOTS_KEPT).0, SLOTS_KEPT, "little is kept");
 }
 
 #[test]

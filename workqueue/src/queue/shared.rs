@@ -57,8 +57,8 @@ pub(super) enum Next {
     End,
 }
 
-/// How many delayed items are queued under one lock, so that workers get in between.
-const DUE_AT_ONCE: usize = 128;
+/// How many items are queued under one lock, so that workers get in between.
+const AT_ONCE: usize = 128;
 
 // === impl Shared ===
 
@@ -89,9 +89,14 @@ impl<T> Shared<T> {
             Released::Requeued => core.workers.next(),
             Released::Gone(_) => None,
         };
-        let drains = if core.state.is_idle() { core.drains.all() } else { Vec::new() };
+        let (drains, burst) = if core.state.is_idle() {
+            (core.drains.all(), core.state.trim())
+        } else {
+            (Vec::new(), None)
+        };
         drop(core);
         wake(worker.into_iter().chain(drains));
+        drop(burst);
     }
 
     pub(super) fn shut_down(&self) {
@@ -135,6 +140,47 @@ impl<T: Eq + Hash> Shared<T> {
         drop((delayed, merged));
     }
 
+    pub(super) fn add_batch(&self, items: impl IntoIterator<Item = T>) {
+        let mut items = items.into_iter();
+        let mut chunk = Vec::new();
+        loop {
+            // The iterator is the caller's code, and a hash takes a while: both outside of the lock.
+            let hashed = items.by_ref().take(AT_ONCE);
+            chunk.extend(hashed.map(|item| (self.hasher.hash_one(&item), item)));
+            if chunk.is_empty() {
+                return;
+            }
+            self.add_chunk(&mut chunk);
+            chunk.clear();
+        }
+    }
+
+    /// Queues these, in order, under one lock. Leaves in the chunk what is to be dropped.
+    fn add_chunk(&self, chunk: &mut Vec<(u64, T)>) {
+        let mut workers = Vec::new();
+        let mut known = Vec::new();
+        chunk.reverse(); // so that taking the first leaves the others where they are
+        let mut core = self.core.lock();
+        if core.shutting_down {
+            return;
+        }
+        while let Some((hash, item)) = chunk.pop() {
+            known.extend(core.delays.remove(hash, &item));
+            let (worker, merged) = core.enqueue(hash, item);
+            workers.extend(worker);
+            known.extend(merged);
+        }
+        drop(core);
+        wake(workers);
+    }
+
+    /// Takes back what was delayed; returns whether it was.
+    pub(super) fn cancel(&self, item: &T) -> bool {
+        let hash = self.hasher.hash_one(item);
+        let delayed = self.core.lock().delays.remove(hash, item);
+        delayed.is_some()
+    }
+
     /// Queues what is due, up to a bound, and tells when to look again.
     pub(super) fn release_due(&self, now: Instant) -> Next {
         let mut core = self.core.lock();
@@ -143,7 +189,7 @@ impl<T: Eq + Hash> Shared<T> {
         }
         let mut workers = Vec::new();
         let mut merged = Vec::new();
-        for _ in 0..DUE_AT_ONCE {
+        for _ in 0..AT_ONCE {
             let Some((hash, item)) = core.delays.take_due(now) else { break };
             let (worker, known) = core.enqueue(hash, item);
             workers.extend(worker);

@@ -44,6 +44,9 @@ pub struct BucketRateLimiter {
 impl BucketRateLimiter {
     /// Lets `burst` attempts through at once and `per_second` on average.
     ///
+    /// Without a burst nothing comes through, ever, unless the rate is infinite: an attempt has to fit
+    /// into the bucket.
+    ///
     /// # Panics
     ///
     /// If `per_second` is not a number above zero.
@@ -57,6 +60,9 @@ impl BucketRateLimiter {
 
 impl<T> RateLimiter<T> for BucketRateLimiter {
     fn when(&mut self, _item: &T, now: Instant) -> Duration {
+        if self.burst.is_zero() && !self.interval.is_zero() {
+            return Duration::MAX;
+        }
         let start = *self.start.get_or_insert(now);
         let now = now.saturating_duration_since(start);
         self.paid = self.paid.max(now).saturating_add(self.interval);

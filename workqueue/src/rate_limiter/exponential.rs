@@ -3,10 +3,10 @@
 use std::hash::Hash;
 use std::time::Duration;
 
-use hashbrown::HashMap;
 use tokio::time::Instant;
 
 use super::RateLimiter;
+use super::failures::Failures;
 
 /// Doubles an item's delay with each of its failures, up to a maximum: `base`, `2·base`, `4·base`, …
 ///
@@ -32,8 +32,7 @@ use super::RateLimiter;
 pub struct ExponentialFailureRateLimiter<T> {
     base: Duration,
     max: Duration,
-    /// Items that failed since they were forgotten; never zero.
-    failures: HashMap<T, u32, foldhash::fast::RandomState>,
+    failures: Failures<T>,
 }
 
 // === impl ExponentialFailureRateLimiter ===
@@ -42,7 +41,7 @@ impl<T> ExponentialFailureRateLimiter<T> {
     /// Waits `base` after the first failure and twice as long after each further one, never longer
     /// than `max`.
     pub fn new(base: Duration, max: Duration) -> Self {
-        Self { base, max, failures: HashMap::default() }
+        Self { base, max, failures: Failures::new() }
     }
 
     /// `base · 2^failures`, at most `max`.
@@ -70,23 +69,16 @@ where
     T: Eq + Hash + Clone + Send + 'static,
 {
     fn when(&mut self, item: &T, _now: Instant) -> Duration {
-        let before = if let Some(failures) = self.failures.get_mut(item) {
-            let before = *failures;
-            *failures = before.saturating_add(1);
-            before
-        } else {
-            self.failures.insert(item.clone(), 1);
-            0
-        };
+        let before = self.failures.count(item);
         self.delay(before)
     }
 
     fn forget(&mut self, item: &T) {
-        self.failures.remove(item);
+        self.failures.forget(item);
     }
 
     fn failures(&self, item: &T) -> u32 {
-        self.failures.get(item).copied().unwrap_or(0)
+        self.failures.get(item)
     }
 }
 

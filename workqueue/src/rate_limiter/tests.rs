@@ -3,8 +3,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    BucketRateLimiter, ExponentialFailureRateLimiter, MaxOfRateLimiter, RateLimiter,
-    default_controller_rate_limiter,
+    BucketRateLimiter, ExponentialFailureRateLimiter, FastSlowRateLimiter, MaxOfRateLimiter,
+    MaxWaitRateLimiter, RateLimiter, default_controller_rate_limiter, default_item_rate_limiter,
 };
 
 const fn millis(millis: u64) -> Duration {
@@ -110,9 +110,64 @@ fn bucket_survives_a_rate_that_nobody_can_wait_for() {
 }
 
 #[test]
+fn bucket_without_a_burst_lets_nothing_through() {
+    let mut limiter = BucketRateLimiter::new(10.0, 0);
+    assert_eq!(delays(&mut limiter, 2), [Duration::MAX; 2]);
+}
+
+#[test]
+fn bucket_gives_slots_in_the_order_of_its_calls_even_if_their_clocks_disagree() {
+    let now = Instant::now();
+    let mut limiter = BucketRateLimiter::new(10.0, 1);
+    // The clock is read before the limiter's lock is taken: a later call may bring an earlier time.
+    let slots = [0, 3, 1, 2].map(|at| {
+        let at = now + millis(at);
+        at + limiter.when(&'a', at)
+    });
+    assert_eq!(slots, [0, 100, 200, 300].map(|after| now + millis(after)));
+}
+
+#[test]
 #[should_panic(expected = "a rate above zero")]
 fn bucket_refuses_a_rate_that_is_no_number() {
     BucketRateLimiter::new(f64::NAN, 1);
+}
+
+#[test]
+fn fast_slow_is_fast_a_few_times_for_each_item() {
+    let mut limiter = FastSlowRateLimiter::new(millis(5), millis(1000), 3);
+    assert_eq!(delays(&mut limiter, 5), [5, 5, 5, 1000, 1000].map(millis));
+    assert_eq!(limiter.when(&'b', Instant::now()), millis(5));
+    assert_eq!((limiter.failures(&'a'), limiter.failures(&'b')), (5, 1));
+    limiter.forget(&'a');
+    assert_eq!(limiter.failures(&'a'), 0);
+    assert_eq!(delays(&mut limiter, 4), [5, 5, 5, 1000].map(millis));
+    assert_eq!(limiter.failures(&'b'), 1);
+}
+
+#[test]
+fn fast_slow_without_fast_attempts_is_slow() {
+    let mut limiter = FastSlowRateLimiter::new(millis(5), millis(1000), 0);
+    assert_eq!(delays(&mut limiter, 2), [millis(1000); 2]);
+}
+
+#[test]
+fn max_wait_bounds_what_another_limiter_asks_for() {
+    let inner = ExponentialFailureRateLimiter::new(millis(1), millis(50));
+    let mut limiter = MaxWaitRateLimiter::new(inner, millis(5));
+    assert_eq!(delays(&mut limiter, 5), [1, 2, 4, 5, 5].map(millis));
+    assert_eq!(limiter.failures(&'a'), 5);
+    limiter.forget(&'a');
+    assert_eq!(limiter.failures(&'a'), 0);
+    assert_eq!(limiter.when(&'a', Instant::now()), millis(1));
+}
+
+#[test]
+fn item_default_is_1_ms_to_1000_s() {
+    let delays = delays(&mut default_item_rate_limiter(), 22);
+    let doubled = (0..20).map(|failures| millis(1 << failures));
+    let expected = doubled.chain([Duration::from_secs(1000); 2]);
+    assert_eq!(delays, expected.collect::<Vec<_>>());
 }
 
 #[test]

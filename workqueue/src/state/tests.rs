@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_oneof};
 
-use super::{Added, Held, Released, State};
+use super::{Added, Held, Released, SLOTS_KEPT, SLOTS_PER_USED, State};
 use crate::testing::check;
 
 /// All keys collide: what tells them apart must be `Eq`.
@@ -84,6 +84,29 @@ fn slots_are_used_again() {
     }
     assert_eq!(state.slots.len(), 1);
     assert_eq!(state.index.len(), 0);
+}
+
+#[test]
+fn memory_of_a_burst_is_given_back_when_less_is_used() {
+    let burst = SLOTS_KEPT + 1;
+    let mut state = State::new();
+    let mut run = |items: usize| {
+        for item in 0..items {
+            state.add(item as u64, item);
+        }
+        while let Some((held, _)) = state.take() {
+            assert!(state.trim().is_none(), "not idle");
+            state.done(held);
+        }
+        let trimmed = state.trim().map(|old| old.slots.len());
+        (trimmed, state.slots.len())
+    };
+    assert_eq!(run(burst), (None, burst), "another one may follow");
+    assert_eq!(run(burst), (None, burst), "and did");
+    assert_eq!(run(burst / SLOTS_PER_USED + 1), (None, burst), "an eighth is much");
+    assert_eq!(run(burst / SLOTS_PER_USED), (Some(burst), 0));
+    assert_eq!(run(SLOTS_KEPT), (None, SLOTS_KEPT));
+    assert_eq!(run(1), (None, SLOTS_KEPT), "little is kept");
 }
 
 #[derive(Debug, Clone)]
