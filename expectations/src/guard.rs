@@ -11,8 +11,7 @@ use std::hash::Hash;
 use std::mem;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
+use crate::sync::Mutex;
 use crate::uid_tracking::{Generation, Shared};
 
 /// Creations that were noted; dropping it lowers those that were never started.

@@ -50,6 +50,7 @@
 
 mod guard;
 mod pending;
+mod sync;
 mod uid_tracking;
 
 pub use crate::guard::{CreationToken, DeletionToken, ExpectedCreations, ExpectedDeletions};

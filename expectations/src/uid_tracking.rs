@@ -5,11 +5,11 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::guard::{ExpectedCreations, ExpectedDeletions};
 use crate::pending::{Outstanding, Pending};
+use crate::sync::Mutex;
 
 /// Says for each key whether the cache has shown all that its controller has written.
 ///

@@ -64,3 +64,13 @@ async fn run<T: Eq + Hash>(queue: Weak<Shared<T>>, wake: Arc<Notify>) {
 fn release_due<T: Eq + Hash>(queue: &Weak<Shared<T>>) -> Option<Next> {
     queue.upgrade().map(|shared| shared.release_due(Instant::now()))
 }
+
+/// What the models of tests/loom.rs have instead of the task, whose tokio parts loom does not know.
+#[cfg(homeostat_loom)]
+impl<T: Eq + Hash> super::Queue<T> {
+    /// Does what the task does when it wakes at `now`, with the same step.
+    #[doc(hidden)]
+    pub fn end_delays(&self, now: Instant) {
+        while let Next::Now = self.shared.release_due(now) {}
+    }
+}

@@ -1,0 +1,144 @@
+//! The expectations' own files under every interleaving of their locks, up to a bound of preemptions.
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg homeostat_loom" cargo test -p homeostat-expectations --test loom --target-dir target/loom
+//! ```
+#![cfg(homeostat_loom)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use homeostat_expectations::UidTrackingExpectations;
+use loom::thread::{self, JoinHandle};
+
+const OWNER: u8 = 1;
+
+/// Runs the model under every interleaving with at most `bound` preemptions, beyond those at which a
+/// thread waits anyway; there must be at least that many. `LOOM_MAX_PREEMPTIONS` overrides the bound.
+#[expect(clippy::print_stdout, reason = "a model says what it has explored")]
+fn explore(name: &str, bound: usize, least: usize, model: impl Fn() + Send + Sync + 'static) {
+    let executions = Arc::new(AtomicUsize::new(0));
+    let mut builder = loom::model::Builder::new();
+    let explored = *builder.preemption_bound.get_or_insert(bound);
+    let counter = Arc::clone(&executions);
+    builder.check(move || {
+        counter.fetch_add(1, SeqCst);
+        model();
+    });
+    let executions = executions.load(SeqCst);
+    println!("loom: {name}: {executions} executions, at most {explored} preemptions");
+    assert!(executions >= least || explored < bound, "{name}: only {executions} executions");
+}
+
+type Expectations = UidTrackingExpectations<char, u8>;
+
+fn go(body: impl FnOnce() + 'static) -> JoinHandle<()> {
+    thread::spawn(body)
+}
+
+fn join_all<const N: usize>(threads: [JoinHandle<()>; N]) {
+    threads.into_iter().for_each(|thread| thread.join().expect("it does not panic"));
+}
+
+#[test]
+fn key_is_satisfied_when_the_last_of_several_was_observed_and_not_before() {
+    explore("observed, refused and asked", 3, 50, || {
+        let expectations = Expectations::new();
+        let guard = expectations.expect_creations(&'a', &OWNER, 3);
+        let tokens = [guard.start(), guard.start()];
+        let still = guard.start();
+        let observed = {
+            let expectations = expectations.clone();
+            go(move || expectations.creation_observed(&'a', &OWNER))
+        };
+        let refused = {
+            let [first, second] = tokens;
+            go(move || {
+                first.sent();
+                second.refused();
+            })
+        };
+        assert!(!expectations.satisfied(&'a', &OWNER), "the third request is not answered");
+        join_all([observed, refused]);
+        let outstanding = expectations.outstanding(&'a', &OWNER).expect("it was noted");
+        assert_eq!(outstanding.creations, 1, "each lowers once");
+        still.refused();
+        assert!(expectations.satisfied(&'a', &OWNER));
+    });
+}
+
+#[test]
+fn tokens_taken_while_the_guard_goes_lower_each_request_once() {
+    explore("concurrent tokens, then the guard", 3, 14, || {
+        let expectations = Expectations::new();
+        let guard = Arc::new(expectations.expect_creations(&'a', &OWNER, 3));
+        let starters = [(), ()].map(|()| {
+            let guard = Arc::clone(&guard);
+            // Unknown: a token that is dropped stays expected.
+            go(move || drop(guard.start()))
+        });
+        drop(guard);
+        join_all(starters);
+        let outstanding = expectations.outstanding(&'a', &OWNER).expect("it was noted");
+        assert_eq!(outstanding.creations, 2, "only what was never started is lowered");
+    });
+}
+
+#[test]
+fn deletion_seen_while_its_token_is_refused_and_its_guard_goes_counts_once() {
+    explore("one deletion, lowered by three", 3, 150, || {
+        let expectations = Expectations::new();
+        let guard = expectations.expect_deletions(&'a', &OWNER, [7, 8, 9]);
+        let (token, unknown) = (guard.start(&7), guard.start(&9));
+        let observed = {
+            let expectations = expectations.clone();
+            go(move || {
+                expectations.deletion_observed(&'a', &OWNER, &7);
+                expectations.deletion_observed(&'a', &OWNER, &8);
+            })
+        };
+        let refused = go(move || token.refused());
+        drop(guard);
+        drop(unknown);
+        assert!(!expectations.satisfied(&'a', &OWNER), "nobody knows what became of the third");
+        join_all([observed, refused]);
+        let outstanding = expectations.outstanding(&'a', &OWNER).expect("it was noted");
+        assert_eq!(outstanding.deletions, 1);
+    });
+}
+
+#[test]
+fn guard_that_goes_while_its_entry_is_replaced_lowers_only_its_own() {
+    explore("guard and its successor", 3, 50, || {
+        let expectations = Expectations::new();
+        let old = expectations.expect_creations(&'a', &OWNER, 2);
+        let token = old.start();
+        let threads = [go(move || drop(old)), go(move || token.refused())];
+        let new = expectations.expect_creations(&'a', &OWNER, 2);
+        let (one, two) = (new.start(), new.start());
+        one.sent();
+        two.sent();
+        drop(new);
+        join_all(threads);
+        let outstanding = expectations.outstanding(&'a', &OWNER).expect("it was noted");
+        assert_eq!(outstanding.creations, 2, "the predecessor has lowered its successor");
+    });
+}
+
+#[test]
+fn nobody_sees_half_of_a_change() {
+    explore("replaced while it is read", 3, 4, || {
+        let expectations = Expectations::new();
+        drop(expectations.expect_creations(&'a', &OWNER, 1).start());
+        let replaced = {
+            let expectations = expectations.clone();
+            go(move || {
+                let guard = expectations.expect_deletions(&'a', &OWNER, [7, 8]);
+                drop((guard.start(&7), guard.start(&8)));
+            })
+        };
+        let read = expectations.outstanding(&'a', &OWNER).expect("it was noted");
+        assert!(matches!((read.creations, read.deletions), (1, 0) | (0, 2)), "{read}");
+        join_all([replaced]);
+    });
+}
