@@ -1,0 +1,133 @@
+//! What the values that a server chooses are called in the files.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+/// Names for uids, versions and generated names: the same value has the same name throughout a script.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    /// A uid or a generated name → what it is called.
+    values: HashMap<String, String>,
+    /// The version of an object → what it is called.
+    versions: HashMap<String, String>,
+}
+
+// === impl Names ===
+
+impl Names {
+    pub(crate) fn version(&self, raw: &str) -> Option<&str> {
+        self.versions.get(raw).map(String::as_str)
+    }
+
+    /// The text with each known uid and generated name called by its name.
+    pub(crate) fn translate(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (raw, name) in &self.values {
+            if text.contains(raw) {
+                text = text.replace(raw, name);
+            }
+        }
+        text
+    }
+
+    /// Gives names to what is new in an answer.
+    pub(crate) fn collect(&mut self, value: &Value) {
+        match value {
+            Value::Object(members) => {
+                if let Some(metadata) = members.get("metadata") {
+                    self.collect_metadata(metadata);
+                }
+                members.values().for_each(|member| self.collect(member));
+                if let Some(uid) = text(&members.get("details").unwrap_or(&Value::Null)["uid"]) {
+                    let name = text(&members["details"]["name"]).unwrap_or_default();
+                    self.name_uid(uid, name);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
+            _ => {}
+        }
+    }
+
+    fn collect_metadata(&mut self, metadata: &Value) {
+        let Some(name) = text(&metadata["name"]) else { return };
+        let mut called = name.to_owned();
+        let generated = text(&metadata["generateName"]).and_then(|base| name.strip_prefix(base));
+        if let Some(suffix) = generated.filter(|suffix| suffix.len() == 5) {
+            let base = name.strip_suffix(suffix).unwrap_or_default();
+            called = self.name_once(name, |n| format!("{base}<suffix-{n}>"));
+        }
+        if let Some(uid) = text(&metadata["uid"]) {
+            called = self.name_uid(uid, &called);
+        }
+        let Some(version) = text(&metadata["resourceVersion"]) else { return };
+        if !self.versions.contains_key(version) {
+            let free = |n: &usize| {
+                let name = format!("<version {n} of {called}>");
+                !self.versions.values().any(|used| *used == name)
+            };
+            let n = (1..usize::MAX).find(free).unwrap_or_default();
+            self.versions.insert(version.to_owned(), format!("<version {n} of {called}>"));
+        }
+    }
+
+    /// The object's name; a second object of that name is told apart.
+    fn name_uid(&mut self, uid: &str, name: &str) -> String {
+        let called = self.name_once(uid, |n| match n {
+            1 => format!("<uid of {name}>"),
+            n => format!("<uid of {name} ({n})>"),
+        });
+        called.trim_start_matches("<uid of ").trim_end_matches('>').to_owned()
+    }
+
+    fn name_once(&mut self, raw: &str, name: impl Fn(usize) -> String) -> String {
+        if let Some(called) = self.values.get(raw) {
+            return called.clone();
+        }
+        let free = |n: &usize| !self.values.values().any(|used| *used == name(*n));
+        let called = name((1..usize::MAX).find(free).unwrap_or_default());
+        self.values.insert(raw.to_owned(), called.clone());
+        called
+    }
+
+    /// Learns from a recorded answer what the values of this one are called. A value or a name that is taken stays as it
+    /// is, unless by `force`: then one wrong answer does not make the next ones wrong.
+    pub(crate) fn learn(&mut self, recorded: &Value, raw: &Value, force: bool) {
+        match (recorded, raw) {
+            (Value::Object(recorded), Value::Object(raw)) => {
+                let raw = |key| raw.get(key).unwrap_or(&Value::Null);
+                recorded.iter().for_each(|(key, member)| self.learn(member, raw(key), force));
+            }
+            (Value::Array(recorded), Value::Array(raw)) => {
+                for (recorded, raw) in recorded.iter().zip(raw) {
+                    self.learn(recorded, raw, force);
+                }
+            }
+            (Value::String(name), Value::String(raw)) => self.learn_text(name, raw, force),
+            _ => {}
+        }
+    }
+
+    fn learn_text(&mut self, name: &str, raw: &str, force: bool) {
+        let whole = |start: &str| {
+            name.starts_with(start) && name.ends_with('>') && name.matches('<').count() == 1
+        };
+        let known = if whole("<version ") && name.contains(" of ") {
+            &mut self.versions
+        } else if whole("<uid of ") || (name.contains("<suffix-") && !name.contains(' ')) {
+            &mut self.values
+        } else {
+            return;
+        };
+        if force {
+            known.retain(|_, used| used != name);
+        } else if known.contains_key(raw) || known.values().any(|used| used == name) {
+            return;
+        }
+        known.insert(raw.to_owned(), name.to_owned());
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}

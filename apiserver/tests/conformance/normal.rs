@@ -1,0 +1,176 @@
+//! Takes out of an answer what differs from run to run, and nothing else.
+//!
+//! The closed list: uids, times, resourceVersions, continue tokens, generated suffixes, addresses that the server allots,
+//! and `managedFields`, which the embedded server does not write. A `message`, a `reason` and the `causes` keep every
+//! letter; where they quote one of the values above, its name stands there instead.
+
+use std::ops::Range;
+
+use base64::{
+    Engine, engine::general_purpose::STANDARD_NO_PAD, engine::general_purpose::URL_SAFE_NO_PAD,
+};
+use serde_json::{Deserializer, Map, Value};
+
+use crate::{
+    names::Names,
+    script::{Answer, Content},
+};
+
+/// Members whose value is a time that the server read from its clock.
+const TIMES: &[&str] = &[
+    "creationTimestamp",
+    "deletionTimestamp",
+    "firstTimestamp",
+    "lastHeartbeatTime",
+    "lastProbeTime",
+    "lastTimestamp",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "startTime",
+];
+
+/// What stands in a message before a version that the server knows.
+const BEFORE_VERSIONS: &[&str] =
+    &["current: ", "resource version: ", "ResourceVersion in object meta: ", " ("];
+
+/// The normaliser of one script: what it has seen decides what a value is called.
+#[derive(Debug, Default)]
+pub(crate) struct Normaliser {
+    names: Names,
+    /// Everything that the client has sent: a value in there was not chosen by the server.
+    sent: String,
+}
+
+// === impl Normaliser ===
+
+impl Normaliser {
+    /// Takes note of what the client sends.
+    pub(crate) fn sends(&mut self, text: &str) {
+        self.sent.push_str(text);
+        self.sent.push('\n');
+    }
+
+    /// The answer as it is compared and recorded. What was recorded before tells the names.
+    pub(crate) fn normal(&mut self, raw: &Answer, recorded: Option<&Answer>) -> Answer {
+        let Content::Json(values) = &raw.body else { return raw.clone() };
+        let none = Vec::new();
+        let recorded = match recorded.map(|answer| &answer.body) {
+            Some(Content::Json(values)) => values,
+            _ => &none,
+        };
+        let learn = |names: &mut Names, force| {
+            for (recorded, raw) in recorded.iter().zip(values) {
+                names.learn(recorded, raw, force);
+            }
+        };
+        learn(&mut self.names, false);
+        for value in values {
+            self.names.collect(value);
+        }
+        let body = values.iter().map(|value| self.value("", value)).collect();
+        learn(&mut self.names, true);
+        Answer { status: raw.status, headers: raw.headers.clone(), body: Content::Json(body) }
+    }
+
+    fn value(&self, key: &str, value: &Value) -> Value {
+        match value {
+            Value::Object(members) => Value::Object(self.members(members)),
+            Value::Array(items) => items.iter().map(|item| self.value(key, item)).collect(),
+            Value::String(text) => self.text(key, text).into(),
+            other => other.clone(),
+        }
+    }
+
+    fn members(&self, members: &Map<String, Value>) -> Map<String, Value> {
+        let named = members.contains_key("name");
+        let mut normal = Map::new();
+        for (key, member) in members.iter().filter(|(key, _)| *key != "managedFields") {
+            let value = match (key.as_str(), member) {
+                ("resourceVersion", Value::String(raw)) => self.version(named, raw).into(),
+                ("nodePort", Value::Number(port)) if !self.sent.contains(&port.to_string()) => {
+                    "<port>".into()
+                }
+                _ => self.value(key, member),
+            };
+            normal.insert(key.clone(), value);
+        }
+        normal
+    }
+
+    /// The version of an object has a name. That of a list or a bookmark has none: it moves with every write to the server.
+    fn version(&self, of_an_object: bool, raw: &str) -> String {
+        match self.names.version(raw) {
+            Some(name) if of_an_object => name.to_owned(),
+            _ if of_an_object || matches!(raw, "" | "0") => raw.to_owned(),
+            _ => "<version>".to_owned(),
+        }
+    }
+
+    fn text(&self, key: &str, text: &str) -> String {
+        let chosen = || !self.sent.contains(text);
+        match key {
+            "message" => versions_in(&sort_json_in(&self.names.translate(text)), &self.sent),
+            "continue" if !text.is_empty() => self.token(text),
+            "serverAddress" => "<address>".to_owned(),
+            "clusterIP" | "clusterIPs" if text.starts_with("10.0.0.") && chosen() => {
+                "<address>".to_owned()
+            }
+            _ if TIMES.contains(&key) && chosen() => "<time>".to_owned(),
+            _ => self.names.translate(text),
+        }
+    }
+
+    /// What a continue token says, but for its version.
+    fn token(&self, token: &str) -> String {
+        let bytes = URL_SAFE_NO_PAD.decode(token).or_else(|_| STANDARD_NO_PAD.decode(token));
+        let decoded = bytes.ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let Some(Value::Object(mut members)) = decoded else { return token.to_owned() };
+        if members.get("rv").and_then(Value::as_i64).is_some_and(|version| version > 0) {
+            members.insert("rv".to_owned(), "<version>".into());
+        }
+        format!("<token {}>", self.names.translate(&Value::Object(members).to_string()))
+    }
+}
+
+/// The text with the members of each JSON value in it in the order of their names: Go writes them as its struct has them.
+fn sort_json_in(text: &str) -> String {
+    let mut sorted = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(['{', '[']) {
+        let (before, from) = rest.split_at(start);
+        sorted.push_str(before);
+        let mut values = Deserializer::from_str(from).into_iter::<Value>();
+        let end = if let Some(Ok(value)) = values.next() {
+            sorted.push_str(&value.to_string());
+            values.byte_offset()
+        } else {
+            sorted.push_str(&from[..1]);
+            1
+        };
+        rest = &from[end..];
+    }
+    sorted + rest
+}
+
+/// The message with the versions in it that the client has not named called `<version>`.
+fn versions_in(message: &str, sent: &str) -> String {
+    let mut text = message.to_owned();
+    for before in BEFORE_VERSIONS {
+        let mut from = 0;
+        while let Some(Range { start, end }) = digits_after(&text, before, from) {
+            let digits = &text[start..end];
+            from = end;
+            if start < end && !sent.contains(digits) {
+                text.replace_range(start..end, "<version>");
+                from = start;
+            }
+        }
+    }
+    text
+}
+
+fn digits_after(text: &str, before: &str, from: usize) -> Option<Range<usize>> {
+    let start = from + text.get(from..)?.find(before)? + before.len();
+    let digits = text[start..].chars().take_while(char::is_ascii_digit).count();
+    Some(start..start + digits)
+}

@@ -1,0 +1,175 @@
+//! Plays a script on a server.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures::{StreamExt, TryStreamExt};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kube_client::client::Body;
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    normal::Normaliser,
+    script::{Answer, Content, Exchange, Meanwhile, Script},
+    server::Server,
+};
+
+/// The headers that are compared.
+const HEADERS: &[&str] = &["Content-Type", "Retry-After", "Warning"];
+
+/// No answer takes longer, not even on a machine that compiles at the same time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One played exchange: the answer, or why there is none.
+pub(crate) type Outcome = Result<Answer, String>;
+
+/// What the script has saved so far.
+type Variables = BTreeMap<String, String>;
+
+/// Plays all exchanges of a script. Those that are not for this server have no outcome.
+pub(crate) async fn play(script: &Script, server: &mut Server) -> Vec<Option<Outcome>> {
+    let (mut variables, mut normaliser) = (Variables::new(), Normaliser::default());
+    let mut outcomes = Vec::new();
+    for exchange in &script.exchanges {
+        if !exchange.is_for(server.is_real()) {
+            outcomes.push(None);
+            continue;
+        }
+        let played = play_one(exchange, server, &mut variables, &mut normaliser);
+        let outcome = timeout(PATIENCE, played)
+            .await
+            .unwrap_or_else(|_| Err("no answer within a minute".to_owned()));
+        outcomes.push(Some(outcome));
+    }
+    outcomes
+}
+
+async fn play_one(
+    exchange: &Exchange,
+    server: &mut Server,
+    variables: &mut Variables,
+    normaliser: &mut Normaliser,
+) -> Outcome {
+    if let Some(upheaval) = exchange.upheaval {
+        server.suffer(upheaval).await?;
+    }
+    let asked = Asked::fill(exchange, variables)?;
+    // What is filled in was the server's choice, not the client's.
+    normaliser.sends(&format!("{} {:?}", exchange.path, exchange.body));
+    let mut raw = exchange_once(exchange, &asked, server, variables).await?;
+    while exchange.until.is_some_and(|status| raw.status != status) {
+        sleep(Duration::from_millis(100)).await;
+        raw = exchange_once(exchange, &asked, server, variables).await?;
+    }
+    if let Content::Json(values) = &raw.body {
+        for (name, pointer) in &exchange.saves {
+            let saved = values.first().and_then(|value| value.pointer(pointer)?.as_str());
+            let saved =
+                saved.ok_or_else(|| format!("nothing to save at {pointer} of {:?}", raw.body))?;
+            variables.insert(name.clone(), saved.to_owned());
+        }
+    }
+    Ok(normaliser.normal(&raw, exchange.answer.as_ref()))
+}
+
+/// A request whose variables are filled in.
+#[derive(Debug)]
+struct Asked<'a> {
+    method: &'a str,
+    path: String,
+    headers: &'a [(String, String)],
+    body: String,
+}
+
+async fn exchange_once(
+    exchange: &Exchange,
+    asked: &Asked<'_>,
+    server: &Server,
+    variables: &Variables,
+) -> Outcome {
+    let response = server.send(asked.request()?).await?;
+    for meanwhile in &exchange.meanwhile {
+        let asked = Asked::meanwhile(meanwhile, variables)?;
+        let response = server.send(asked.request()?).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| error.to_string())?;
+        if !status.is_success() {
+            return Err(format!("meanwhile, {} {}: {status} {body:?}", asked.method, asked.path));
+        }
+    }
+    read(response, exchange.events).await
+}
+
+async fn read(response: Response<Body>, events: Option<usize>) -> Outcome {
+    let status = response.status().as_u16();
+    let mut headers = Vec::new();
+    for name in HEADERS {
+        for value in response.headers().get_all(*name) {
+            let value = value.to_str().map_err(|error| error.to_string())?;
+            headers.push(((*name).to_owned(), value.to_owned()));
+        }
+    }
+    let mut frames = response.into_body().into_data_stream().boxed();
+    let mut bytes = Vec::new();
+    let enough = |bytes: &[u8]| {
+        events.is_some_and(|events| bytes.split(|byte| *byte == b'\n').count() > events)
+    };
+    while !enough(&bytes) {
+        let Some(frame) = frames.try_next().await.map_err(|error| error.to_string())? else {
+            break;
+        };
+        bytes.extend_from_slice(&frame);
+    }
+    let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+    Ok(Answer { status, headers, body: Content::parse(&text) })
+}
+
+// === impl Asked ===
+
+impl<'a> Asked<'a> {
+    fn fill(exchange: &'a Exchange, variables: &Variables) -> Result<Self, String> {
+        let body = exchange.body.as_deref().unwrap_or_default();
+        Ok(Self {
+            method: &exchange.method,
+            path: fill(&exchange.path, variables)?,
+            headers: &exchange.headers,
+            body: fill(body, variables)?,
+        })
+    }
+
+    fn meanwhile(meanwhile: &'a Meanwhile, variables: &Variables) -> Result<Self, String> {
+        Ok(Self {
+            method: &meanwhile.method,
+            path: fill(&meanwhile.path, variables)?,
+            headers: &[],
+            body: fill(&meanwhile.body, variables)?,
+        })
+    }
+
+    /// The media type of a body is said only where it is not the usual one.
+    fn request(&self) -> Result<Request<Body>, String> {
+        let mut request = Request::builder().method(self.method).uri(&self.path);
+        for (name, value) in self.headers {
+            request = request.header(name, value);
+        }
+        let typed = self.headers.iter().any(|(name, _)| name == "Content-Type");
+        if !typed && !self.body.is_empty() {
+            let usual = if self.method == "PATCH" { "merge-patch+json" } else { "json" };
+            request = request.header("Content-Type", format!("application/{usual}"));
+        }
+        request.body(Body::from(self.body.clone().into_bytes())).map_err(|error| error.to_string())
+    }
+}
+
+/// Puts what was saved where `{{its name}}` stands.
+fn fill(text: &str, variables: &Variables) -> Result<String, String> {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, from)) = rest.split_once("{{") {
+        let (name, after) = from.split_once("}}").ok_or("a variable does not end")?;
+        filled.push_str(before);
+        filled.push_str(variables.get(name).ok_or_else(|| format!("nothing is saved as {name}"))?);
+        rest = after;
+    }
+    Ok(filled + rest)
+}

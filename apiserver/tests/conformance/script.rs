@@ -1,0 +1,240 @@
+//! A script: exchanges as they stand in a file, each with a title, what is asked, and what was answered.
+//!
+//! ```text
+//! # What the file is about.
+//! @own server
+//!
+//! ### the title
+//! PUT /api/v1/namespaces/writes/configmaps/{{name}}?dryRun=All
+//! Accept: application/json
+//! @save a = /metadata/resourceVersion
+//! > {"metadata": {"name": "a"}}
+//! < 200
+//! < {"kind": "ConfigMap"}
+//! ```
+//!
+//! `apiserver/conformance/README.md` says what each line means.
+
+use serde_json::{Deserializer, Value};
+
+/// The exchanges of one file, played one after another.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) name: String,
+    /// What stands before the first exchange, to the letter.
+    pub(crate) preface: String,
+    /// Whether the exchanges need a server that nobody else uses.
+    pub(crate) own_server: bool,
+    pub(crate) exchanges: Vec<Exchange>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    pub(crate) title: String,
+    /// Everything but the answer, to the letter.
+    pub(crate) asked: String,
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Option<String>,
+    pub(crate) stage: Stage,
+    /// What is done to the server before.
+    pub(crate) upheaval: Option<Upheaval>,
+    /// (variable, JSON pointer into the answer)
+    pub(crate) saves: Vec<(String, String)>,
+    /// The status to wait for: until it comes, the request is repeated.
+    pub(crate) until: Option<u16>,
+    /// After so many events a watch is closed by the client.
+    pub(crate) events: Option<usize>,
+    /// What others write while the watch is open.
+    pub(crate) meanwhile: Vec<Meanwhile>,
+    pub(crate) answer: Option<Answer>,
+}
+
+/// Whether an exchange is compared, or only sets the stage.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    #[default]
+    Compared,
+    Everywhere,
+    Embedded,
+    Real,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Upheaval {
+    Compact,
+    Restart,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Meanwhile {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) body: String,
+}
+
+/// What was answered, as far as it is compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Content,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Content {
+    /// One value, or one for each event of a watch.
+    Json(Vec<Value>),
+    Text(String),
+}
+
+// === impl Script ===
+
+impl Script {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// The line that is not understood.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let mut parts = text.split("\n### ");
+        let preface = parts.next().unwrap_or_default().to_owned();
+        let own_server = preface.lines().any(|line| line == "@own server");
+        let mut exchanges = Vec::<Exchange>::new();
+        for part in parts {
+            let exchange =
+                Exchange::parse(part).map_err(|what| format!("{name}: {}: {what}", first(part)))?;
+            if exchanges.iter().any(|other| other.title == exchange.title) {
+                return Err(format!("{name}: the title {:?} stands twice", exchange.title));
+            }
+            exchanges.push(exchange);
+        }
+        Ok(Self { name: name.to_owned(), preface, own_server, exchanges })
+    }
+}
+
+fn first(part: &str) -> &str {
+    part.lines().next().unwrap_or_default()
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    fn parse(part: &str) -> Result<Self, String> {
+        let mut exchange = Self { title: first(part).trim().to_owned(), ..Self::default() };
+        let (mut body, mut answer) = (Vec::new(), Vec::new());
+        for line in part.lines().skip(1) {
+            if let Some(line) = line.strip_prefix('<') {
+                answer.push(line.strip_prefix(' ').unwrap_or(line));
+                continue;
+            }
+            if !line.is_empty() {
+                exchange.asked.push_str(line);
+                exchange.asked.push('\n');
+            }
+            match line.split_at_checked(1).unwrap_or_default() {
+                ("" | "#", _) => {}
+                (">", line) => body.push(line.strip_prefix(' ').unwrap_or(line)),
+                ("~", line) => exchange.meanwhile.push(Meanwhile::parse(line.trim())?),
+                ("@", directive) => exchange.direct(directive)?,
+                _ if exchange.method.is_empty() => {
+                    let (method, path) = line.split_once(' ').ok_or("no request line")?;
+                    (exchange.method, exchange.path) = (method.to_owned(), path.to_owned());
+                }
+                _ => {
+                    let header = header(line).ok_or_else(|| format!("no header: {line}"))?;
+                    exchange.headers.push(header);
+                }
+            }
+        }
+        exchange.body = (!body.is_empty()).then(|| body.join("\n"));
+        exchange.answer = Answer::parse(&answer)?;
+        if exchange.method.is_empty() {
+            return Err("no request line".to_owned());
+        }
+        Ok(exchange)
+    }
+
+    fn direct(&mut self, directive: &str) -> Result<(), String> {
+        let unknown = || format!("unknown directive: @{directive}");
+        match directive.split_once(' ').unwrap_or((directive, "")) {
+            ("setup", "") => self.stage = Stage::Everywhere,
+            ("setup", "embedded") => self.stage = Stage::Embedded,
+            ("setup", "real") => self.stage = Stage::Real,
+            ("compact", "") => self.upheaval = Some(Upheaval::Compact),
+            ("restart", "") => self.upheaval = Some(Upheaval::Restart),
+            ("events", count) => self.events = Some(count.parse().map_err(|_| unknown())?),
+            ("until", status) => self.until = Some(status.parse().map_err(|_| unknown())?),
+            ("save", rule) => {
+                let (name, pointer) = rule.split_once(" = ").ok_or_else(unknown)?;
+                self.saves.push((name.to_owned(), pointer.to_owned()));
+            }
+            _ => return Err(unknown()),
+        }
+        Ok(())
+    }
+
+    /// Whether the exchange is played on this kind of server.
+    pub(crate) fn is_for(&self, real: bool) -> bool {
+        match self.stage {
+            Stage::Compared | Stage::Everywhere => true,
+            Stage::Embedded => !real,
+            Stage::Real => real,
+        }
+    }
+}
+
+fn header(line: &str) -> Option<(String, String)> {
+    let (name, value) = line.split_once(": ")?;
+    let named = name.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
+    (named && name.starts_with(|c: char| c.is_ascii_uppercase()))
+        .then(|| (name.to_owned(), value.to_owned()))
+}
+
+// === impl Meanwhile ===
+
+impl Meanwhile {
+    fn parse(line: &str) -> Result<Self, String> {
+        let mut words = line.splitn(3, ' ');
+        let (Some(method), Some(path)) = (words.next(), words.next()) else {
+            return Err(format!("not a request: ~ {line}"));
+        };
+        let body = words.next().unwrap_or_default().to_owned();
+        Ok(Self { method: method.to_owned(), path: path.to_owned(), body })
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    fn parse(lines: &[&str]) -> Result<Option<Self>, String> {
+        let [status, rest @ ..] = lines else { return Ok(None) };
+        let status = status.parse().map_err(|_| format!("not a status: {status}"))?;
+        let headers: Vec<_> = rest.iter().map_while(|line| header(line)).collect();
+        let body = rest.get(headers.len()..).unwrap_or_default().join("\n");
+        let mut answer = Self { status, headers, body: Content::parse(&body) };
+        answer.default_type();
+        Ok(Some(answer))
+    }
+
+    /// The media type that is not written down.
+    fn default_type(&mut self) {
+        let typed = self.headers.iter().any(|(name, _)| name == "Content-Type");
+        if let (false, Content::Json(_)) = (typed, &self.body) {
+            self.headers.insert(0, ("Content-Type".to_owned(), "application/json".to_owned()));
+        }
+    }
+}
+
+// === impl Content ===
+
+impl Content {
+    pub(crate) fn parse(text: &str) -> Self {
+        let values: Result<Vec<Value>, _> = Deserializer::from_str(text).into_iter().collect();
+        match values {
+            Ok(values) if !text.starts_with(|c: char| c.is_ascii_digit()) => Self::Json(values),
+            _ => Self::Text(text.trim().to_owned()),
+        }
+    }
+}
