@@ -37,7 +37,9 @@ fn go(body: impl FnOnce() + 'static) -> JoinHandle<()> {
 }
 
 fn join_all<const N: usize>(threads: [JoinHandle<()>; N]) {
-    threads.into_iter().for_each(|thread| thread.join().expect("it does not panic"));
+    for thread in threads {
+        thread.join().expect("it does not panic");
+    }
 }
 
 #[test]

@@ -71,337 +71,310 @@ impl Subject {
 
 fn queue_of<const N: usize>(items: [u8; N]) -> Queue<u8> {
     let queue = Queue::new();
-    items.into_iter().for_each(|item| queue.add(item));
+    for item in items {
+        queue.add(item);
+    }
     queue
 }
 
-fn go<T: 'static>(body: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
-    thread::spawn(body)
+/// Runs `body` in a thread of its own.
+fn go<T: 'static>(
+    queue: &Queue<u8>,
+    body: impl FnOnce(&Queue<u8>) -> T + 'static,
+) -> JoinHandle<T> {
+    let queue = queue.clone();
+    thread::spawn(move || body(&queue))
 }
 
-fn join<T>(thread: JoinHandle<T>) -> T {
-    thread.join().expect("it does not panic")
+fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
+    for thread in threads {
+        thread.join().expect("it does not panic");
+    }
 }
 
 fn get(queue: &Queue<u8>) -> Processing<u8> {
     block_on(queue.get()).expect("the queue is not shut down")
 }
 
-/// Handles one item after the other until the queue is shut down.
-fn worker(queue: &Queue<u8>, mut handle: impl FnMut(Processing<u8>)) {
-    while let Some(item) = block_on(queue.get()) {
-        handle(item);
+/// Takes the item as soon as there is one, without a place in the line.
+fn take(queue: &Queue<u8>) -> Processing<u8> {
+    loop {
+        match queue.try_get() {
+            Some(item) => return item,
+            None => thread::yield_now(),
+        }
     }
 }
 
-/// Polls `get` so many times, one after the other or when it was woken, and drops it.
-fn poll_then_drop(queue: &Queue<u8>, polls: usize) -> Option<Processing<u8>> {
+/// Handles one item after the other until the queue is shut down.
+fn work(queue: &Queue<u8>, mut handle: impl FnMut(&u8)) {
+    while let Some(item) = block_on(queue.get()) {
+        handle(&item);
+        item.done();
+    }
+}
+
+/// Polls a future so many times, again only when it was woken, and drops it.
+fn poll_then_drop<F: Future>(future: F, polls: usize) -> Option<F::Output> {
     let mut left = polls;
-    let mut get = pin!(queue.get());
+    let mut future = pin!(future);
     block_on(poll_fn(|context| {
         left -= 1;
-        match get.as_mut().poll(context) {
+        match future.as_mut().poll(context) {
             Poll::Pending if left > 0 => Poll::Pending,
             Poll::Pending => Poll::Ready(None),
-            Poll::Ready(item) => Poll::Ready(item),
+            Poll::Ready(output) => Poll::Ready(Some(output)),
         }
     }))
 }
 
+fn count(counter: &AtomicUsize, by: u8) {
+    counter.fetch_add(by.into(), SeqCst);
+}
+
+fn drain(queue: &Queue<u8>) {
+    let undone = block_on(queue.drain(Duration::MAX));
+    assert!(undone.is_empty(), "{undone:?}");
+}
+
 #[test]
 fn two_adders_and_one_getter() {
-    explore("two adders, one getter", 3, 100, || {
+    explore("two adders, one getter", 3, 2_000, || {
         let queue = Queue::new();
-        let adders: Vec<_> = [1, 2]
-            .map(|item| {
-                let queue = queue.clone();
-                go(move || queue.add(item))
-            })
-            .into();
+        let adders = [1, 2].map(|item| go(&queue, move |queue| queue.add(item)));
         let (first, second) = (get(&queue), get(&queue));
         assert_eq!(*first + *second, 3, "each of the two once");
         first.done();
         second.done();
-        adders.into_iter().for_each(join);
+        join(adders);
         assert!(queue.is_empty());
     });
 }
 
 #[test]
 fn every_change_of_one_key_is_seen_by_one_worker_at_a_time() {
-    explore("two adders of one key, two workers", 2, 20000, || {
-        let (queue, subject) = (queue_of([]), Arc::new(Subject::default()));
-        let threads: Vec<_> = (0..2)
-            .map(|_| {
-                let (queue, subject) = (queue.clone(), Arc::clone(&subject));
-                go(move || {
-                    worker(&queue, |item| {
-                        subject.work();
-                        item.done();
-                    });
-                })
-            })
-            .collect();
-        let adder = {
-            let (queue, subject) = (queue.clone(), Arc::clone(&subject));
-            go(move || subject.change(&queue))
-        };
-        subject.change(&queue);
-        join(adder);
-        queue.shut_down();
-        threads.into_iter().for_each(join);
-        // A worker may have left before the other one was done with a key that was added meanwhile.
-        worker(&queue, |item| {
-            subject.work();
-            item.done();
+    explore("two adders of one key, two workers", 2, 50_000, || {
+        let (queue, subject) = (Queue::new(), Arc::new(Subject::default()));
+        let workers = [(), ()].map(|()| {
+            let subject = Arc::clone(&subject);
+            go(&queue, move |queue| work(queue, |_| subject.work()))
         });
+        let changed = Arc::clone(&subject);
+        let adder = go(&queue, move |queue| changed.change(queue));
+        subject.change(&queue);
+        join([adder]);
+        queue.shut_down();
+        join(workers);
+        // A worker may have left before the other one was done with a key that was added meanwhile.
+        work(&queue, |_| subject.work());
         subject.assert_seen();
     });
 }
 
+fn drop_the_first(item: Processing<u8>, dropped: &AtomicBool) {
+    if dropped.swap(true, SeqCst) {
+        item.done();
+    }
+}
+
 #[test]
 fn item_dropped_without_done_goes_to_another_worker() {
-    explore("dropped without done", 3, 100, || {
+    explore("dropped without done", 3, 1_000, || {
         let (queue, dropped) = (Queue::new(), Arc::new(AtomicBool::new(false)));
-        let threads: Vec<_> = (0..2)
-            .map(|_| {
-                let (queue, dropped) = (queue.clone(), Arc::clone(&dropped));
-                go(move || {
-                    let item = get(&queue);
-                    if dropped.swap(true, SeqCst) {
-                        item.done();
-                    }
-                })
-            })
-            .collect();
+        let workers = [(), ()].map(|()| {
+            let dropped = Arc::clone(&dropped);
+            go(&queue, move |queue| drop_the_first(get(queue), &dropped))
+        });
         queue.add(1);
-        threads.into_iter().for_each(join);
+        join(workers);
         assert!(queue.try_get().is_none(), "the second one was done");
     });
 }
 
-/// One worker is cancelled after so many polls; the other one gets the item all the same.
+/// One worker is cancelled after so many polls; the other one gets both items all the same.
 fn cancelled_get(polls: usize, least: usize) {
     explore(&format!("get polled {polls} times, then dropped"), 3, least, move || {
         let queue = Queue::new();
-        let cancelled = {
-            let queue = queue.clone();
-            go(move || drop(poll_then_drop(&queue, polls)))
-        };
-        let adder = {
-            let queue = queue.clone();
-            go(move || {
-                queue.add(1);
-                // Wakes the one that would otherwise wait for its second poll for ever.
-                queue.add(2);
-            })
-        };
+        let cancelled = go(&queue, move |queue| drop(poll_then_drop(queue.get(), polls)));
+        // Two, or the one that is to be cancelled might wait for its second poll for ever.
+        let adder = go(&queue, |queue| [1, 2].into_iter().for_each(|item| queue.add(item)));
         let (first, second) = (get(&queue), get(&queue));
         assert_eq!(*first + *second, 3);
         queue.shut_down();
         first.done();
         second.done();
-        join(cancelled);
-        join(adder);
+        join([cancelled, adder]);
     });
 }
 
 #[test]
 fn get_polled_once_then_dropped_loses_neither_item_nor_wake_up() {
-    cancelled_get(1, 5_000);
+    cancelled_get(1, 8_000);
 }
 
 #[test]
 fn get_polled_twice_then_dropped_loses_neither_item_nor_wake_up() {
-    cancelled_get(2, 20_000);
+    cancelled_get(2, 30_000);
 }
 
 #[test]
 fn get_that_leaves_the_line_takes_nobodys_place() {
-    explore("cancel in the line", 3, 100, || {
+    explore("cancel in the line", 3, 500, || {
         let queue = Queue::new();
-        let waits = {
-            let queue = queue.clone();
-            go(move || get(&queue).done())
-        };
-        let cancelled = {
-            let queue = queue.clone();
-            go(move || drop(poll_then_drop(&queue, 1)))
-        };
+        let waits = go(&queue, |queue| get(queue).done());
+        let cancelled = go(&queue, |queue| drop(poll_then_drop(queue.get(), 1)));
         queue.add(1);
-        join(cancelled);
-        join(waits);
+        join([cancelled, waits]);
         assert!(queue.is_empty());
     });
 }
 
 #[test]
 fn shut_down_ends_every_worker_and_loses_nothing() {
-    explore("shut_down and get", 3, 300, || {
+    explore("shut_down and get", 3, 8_000, || {
         let (queue, handled) = (Queue::new(), Arc::new(AtomicUsize::new(0)));
-        let threads: Vec<_> = (0..2)
-            .map(|_| {
-                let (queue, handled) = (queue.clone(), Arc::clone(&handled));
-                go(move || {
-                    worker(&queue, |item| {
-                        handled.fetch_add(1, SeqCst);
-                        item.done();
-                    });
-                })
-            })
-            .collect();
+        let workers = [(), ()].map(|()| {
+            let handled = Arc::clone(&handled);
+            go(&queue, move |queue| work(queue, |_| count(&handled, 1)))
+        });
         queue.add(1);
         queue.shut_down();
         queue.add(2);
-        threads.into_iter().for_each(join);
+        join(workers);
         assert_eq!(handled.load(SeqCst), 1, "what was added before, and only that");
     });
 }
 
 #[test]
 fn drain_waits_for_what_is_queued_and_held_and_ends() {
-    explore("drain, done and get", 3, 100, || {
+    explore("drain, done and get", 3, 200, || {
         let (queue, handled) = (queue_of([1, 2]), Arc::new(AtomicUsize::new(0)));
-        let works = {
-            let (queue, handled) = (queue.clone(), Arc::clone(&handled));
-            go(move || {
-                worker(&queue, |item| {
-                    handled.fetch_add(1, SeqCst);
-                    item.done();
-                });
-            })
-        };
-        let undone = block_on(queue.drain(Duration::MAX));
-        assert!(undone.is_empty(), "{undone:?}");
+        let counter = Arc::clone(&handled);
+        let worker = go(&queue, move |queue| work(queue, |_| count(&counter, 1)));
+        drain(&queue);
         assert_eq!(handled.load(SeqCst), 2, "it ended before all was done");
-        join(works);
+        join([worker]);
     });
 }
 
 #[test]
 fn drain_waits_for_an_item_that_is_given_back() {
-    explore("drain, dropped without done", 3, 30, || {
+    explore("drain, dropped without done", 3, 2_000, || {
         let (queue, handled) = (queue_of([1]), Arc::new(AtomicUsize::new(0)));
-        let held = get(&queue);
-        let drops = go(move || drop(held));
-        let works = {
-            let (queue, handled) = (queue.clone(), Arc::clone(&handled));
-            go(move || {
-                // It may come before the item is given back: then it waits for that.
-                loop {
-                    if let Some(item) = queue.try_get() {
-                        handled.fetch_add(1, SeqCst);
-                        return item.done();
-                    }
-                    thread::yield_now();
-                }
-            })
-        };
-        let undone = block_on(queue.drain(Duration::MAX));
-        assert!(undone.is_empty(), "{undone:?}");
+        let (held, counter) = (get(&queue), Arc::clone(&handled));
+        let drops = go(&queue, move |_| drop(held));
+        let worker = go(&queue, move |queue| {
+            let item = take(queue);
+            counter.fetch_add(1, SeqCst);
+            item.done();
+        });
+        drain(&queue);
         assert_eq!(handled.load(SeqCst), 1);
-        join(drops);
-        join(works);
+        join([drops, worker]);
     });
 }
 
 #[test]
 fn two_drains_and_a_waiting_worker_all_hear_of_the_last_item() {
-    explore("two drains", 2, 5000, || {
+    explore("two drains", 2, 15_000, || {
         let queue = queue_of([1]);
         let held = get(&queue);
-        let waits = {
-            let queue = queue.clone();
-            go(move || worker(&queue, Processing::done))
-        };
-        let drains = {
-            let queue = queue.clone();
-            go(move || assert!(block_on(queue.drain(Duration::MAX)).is_empty()))
-        };
-        let done = go(move || held.done());
-        assert!(block_on(queue.drain(Duration::MAX)).is_empty());
-        [waits, drains, done].into_iter().for_each(join);
+        let waits = go(&queue, |queue| work(queue, |_| ()));
+        let drains = go(&queue, drain);
+        let done = go(&queue, move |_| held.done());
+        drain(&queue);
+        join([waits, drains, done]);
     });
 }
 
 #[test]
 fn cancelled_drain_takes_no_wake_up_and_hands_nothing_back() {
-    explore("cancelled drain", 3, 100, || {
+    explore("cancelled drain", 3, 2_000, || {
         let queue = queue_of([1]);
         let held = get(&queue);
-        let cancelled = {
-            let queue = queue.clone();
-            go(move || {
-                let mut drain = pin!(queue.drain(Duration::MAX));
-                block_on(poll_fn(|context| {
-                    let _: () = drop(drain.as_mut().poll(context));
-                    Poll::Ready(())
-                }));
-            })
-        };
-        let done = go(move || held.done());
-        assert!(block_on(queue.drain(Duration::MAX)).is_empty());
-        join(cancelled);
-        join(done);
+        let cancelled = go(&queue, |queue| drop(poll_then_drop(queue.drain(Duration::MAX), 1)));
+        let done = go(&queue, move |_| held.done());
+        drain(&queue);
+        join([cancelled, done]);
     });
 }
 
 #[test]
 fn drain_at_its_deadline_hands_back_what_no_worker_will_do() {
-    explore("drain at its deadline", 3, 300, || {
+    explore("drain at its deadline", 3, 1_000, || {
         let (queue, handled) = (queue_of([1, 2]), Arc::new(AtomicUsize::new(0)));
-        let held = get(&queue);
-        let works = {
-            let (queue, handled) = (queue.clone(), Arc::clone(&handled));
-            go(move || {
-                worker(&queue, |item| {
-                    handled.fetch_add(usize::from(*item), SeqCst);
-                    item.done();
-                });
-            })
-        };
-        let drops = go(move || drop(held));
+        let (held, counter) = (get(&queue), Arc::clone(&handled));
+        let worker = go(&queue, move |queue| work(queue, |item| count(&counter, *item)));
+        let drops = go(&queue, move |_| drop(held));
         let undone = block_on(queue.drain(Duration::ZERO));
-        join(drops);
-        join(works);
+        join([drops, worker]);
         // The worker may have left before the first item was given back.
-        worker(&queue, |item| {
-            handled.fetch_add(usize::from(*item), SeqCst);
-            item.done();
-        });
+        work(&queue, |item| count(&handled, *item));
         let handled = handled.load(SeqCst);
-        // A worker that has finished an item after it was handed back has done it twice, once for
-        // whoever looks at `held`; what was queued or given back is either here or there.
-        assert!(undone.queued.iter().all(|item| handled & usize::from(*item) == 0));
-        let given = undone.into_iter().fold(0, |all, item| all | usize::from(item));
-        assert_eq!(given | handled, 3, "an item was lost");
         assert!(handled <= 3, "an item was handed out twice");
+        let is_handled = |item: &u8| handled & usize::from(*item) != 0;
+        assert!(!undone.queued.iter().any(is_handled), "done, and handed back all the same");
+        // What a worker finished after it was handed back as held is both.
+        let handed_back = undone.into_iter().fold(0, |all, item| all | usize::from(item));
+        assert_eq!(handed_back | handled, 3, "an item was lost");
     });
 }
 
 #[test]
 fn delay_that_ends_or_is_overtaken_wakes_a_worker() {
-    explore("delay, add and get", 3, 100, || {
+    explore("delay, add and get", 3, 1_500, || {
         let queue = Queue::new();
         queue.add_after(1, Duration::from_secs(1));
         queue.add_after(2, Duration::from_secs(1));
-        let timer = {
-            let queue = queue.clone();
-            go(move || queue.end_delays(Instant::now() + Duration::from_secs(1)))
-        };
-        let adder = {
-            let queue = queue.clone();
-            go(move || queue.add(1))
-        };
+        let soon = Instant::now() + Duration::from_secs(1);
+        let timer = go(&queue, move |queue| queue.end_delays(soon));
+        let adder = go(&queue, |queue| queue.add(1));
         let (first, second) = (get(&queue), get(&queue));
         assert_eq!(*first + *second, 3);
         first.done();
         second.done();
-        join(timer);
-        join(adder);
+        join([timer, adder]);
         let again = queue.try_get().map(|item| *item);
         assert!(again.is_none_or(|item| item == 1), "only the one that was added, too");
-        queue.end_delays(Instant::now() + Duration::from_secs(9));
+        queue.end_delays(soon + Duration::from_secs(9));
         assert!(queue.is_empty() || again.is_some(), "the delay was left behind");
+    });
+}
+
+#[test]
+fn batch_wakes_one_worker_for_each_item() {
+    explore("batch and two waiting workers", 3, 1_500, || {
+        let queue = Queue::new();
+        let workers = [(), ()].map(|()| go(&queue, |queue| get(queue).done()));
+        queue.add_batch([1, 2]);
+        join(workers);
+        assert!(queue.is_empty());
+    });
+}
+
+#[test]
+fn batch_whose_worker_is_cancelled_wakes_the_other_one() {
+    explore("batch, one of two workers cancelled", 3, 600, || {
+        let queue = Queue::new();
+        let cancelled = go(&queue, |queue| drop(poll_then_drop(queue.get(), 1)));
+        let works = go(&queue, |queue| {
+            let (first, second) = (get(queue), get(queue));
+            assert_eq!(*first + *second, 3);
+        });
+        queue.add_batch([1, 2]);
+        join([cancelled, works]);
+    });
+}
+
+#[test]
+fn cancelled_delay_is_either_cancelled_or_handed_out() {
+    explore("cancel and the end of a delay", 3, 4, || {
+        let queue = Queue::new();
+        queue.add_after(1, Duration::from_secs(1));
+        let soon = Instant::now() + Duration::from_secs(1);
+        let timer = go(&queue, move |queue| queue.end_delays(soon));
+        let cancelled = queue.cancel(&1);
+        join([timer]);
+        assert_ne!(cancelled, queue.try_get().is_some());
     });
 }
