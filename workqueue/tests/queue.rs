@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use homeostat_workqueue::{BucketRateLimiter, Processing, Queue, RateLimiter, Undone};
@@ -210,35 +209,6 @@ fn worker_polled_twice_waits_in_one_place() {
     queue.add("a");
     queue.add("b");
     assert!(first.is_woken() && second.is_woken());
-}
-
-/// Polls a `get` so often, with an add before one of the polls or after the last, and drops it.
-fn poll_then_drop(polls: u32, add_before: u32) {
-    let queue = queue_of([]);
-    let mut gone = task::spawn(queue.get());
-    let mut stays = task::spawn(queue.get());
-    let mut taken = None;
-    for poll in 0..=polls {
-        if poll == add_before {
-            queue.add("a");
-        }
-        if poll < polls && taken.is_none() {
-            taken = if let Poll::Ready(item) = gone.poll() { item } else { None };
-            assert!(taken.is_some() || stays.poll().is_pending());
-        }
-    }
-    drop((gone, taken));
-    let item = assert_ready!(stays.poll()).expect("not shut down");
-    assert_eq!(*item, "a", "after {polls} polls, added before poll {add_before}");
-}
-
-#[test]
-fn get_polled_any_number_of_times_then_dropped_loses_nothing() {
-    for polls in 0..5 {
-        for add_before in 0..=polls {
-            poll_then_drop(polls, add_before);
-        }
-    }
 }
 
 // === shut-down and drain ===
