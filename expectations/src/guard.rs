@@ -11,16 +11,25 @@ use std::hash::Hash;
 use std::mem;
 use std::sync::Arc;
 
+use crate::entries::{Generation, Shared};
 use crate::sync::Mutex;
-use crate::uid_tracking::{Generation, Shared};
+
+/// Creations and deletions that were noted; dropping it lowers those that were never started.
+///
+/// It lowers only what it noted itself, not what has replaced that since.
+#[must_use = "dropped at once, nothing is expected any more: take a token before each request"]
+pub struct Expected<Key: Eq + Hash, Uid: Eq + Hash> {
+    /// `None` if there was no entry to raise: then there is nothing to lower.
+    entry: Option<Arc<EntryOf<Key, Uid>>>,
+    not_started: Mutex<Counts>,
+}
 
 /// Creations that were noted; dropping it lowers those that were never started.
 ///
 /// It lowers only what it noted itself, not what has replaced that since.
 #[must_use = "dropped at once, nothing is expected any more: take a token before each request"]
 pub struct ExpectedCreations<Key: Eq + Hash, Uid: Eq + Hash> {
-    entry: Arc<EntryOf<Key, Uid>>,
-    not_started: Mutex<usize>,
+    counted: Expected<Key, Uid>,
 }
 
 /// Deletions that were noted; dropping it lowers those that were never started.
@@ -48,71 +57,104 @@ pub struct CreationToken<Key: Eq + Hash, Uid: Eq + Hash> {
 /// connection, a cancelled future): it stays expected.
 #[must_use = "say what became of the request: `sent` or `refused`"]
 pub struct DeletionToken<Key: Eq + Hash, Uid: Eq + Hash> {
-    /// `None` if the uid was not expected, or started before: then there is nothing to lower.
-    lowers: Option<(Arc<EntryOf<Key, Uid>>, Uid)>,
+    /// `None` if the deletion was not expected, or started before: then there is nothing to lower.
+    entry: Option<Arc<EntryOf<Key, Uid>>>,
+    /// What is deleted; `None` if it was only counted.
+    uid: Option<Uid>,
+}
+
+struct Counts {
+    creations: usize,
+    deletions: usize,
 }
 
 /// Which entry a guard and its tokens lower.
-struct EntryOf<Key, Uid> {
-    shared: Arc<Shared<Key, Uid>>,
-    key: Key,
-    generation: Generation,
+pub(crate) struct EntryOf<Key, Uid> {
+    pub(crate) shared: Arc<Shared<Key, Uid>>,
+    pub(crate) key: Key,
+    pub(crate) generation: Generation,
+}
+
+// === impl Expected ===
+
+impl<Key: Eq + Hash, Uid: Eq + Hash> Expected<Key, Uid> {
+    pub(crate) fn new(
+        entry: Option<EntryOf<Key, Uid>>,
+        creations: usize,
+        deletions: usize,
+    ) -> Self {
+        let entry = entry.map(Arc::new);
+        Self { entry, not_started: Mutex::new(Counts { creations, deletions }) }
+    }
+
+    /// Takes the token of one creation, before its request is sent. Requests may run concurrently.
+    ///
+    /// Of more tokens than were expected, the surplus ones lower nothing.
+    pub fn start_creation(&self) -> CreationToken<Key, Uid> {
+        let counted = take_one(&mut self.not_started.lock().creations);
+        CreationToken { entry: self.entry.clone().filter(|_| counted) }
+    }
+
+    /// Takes the token of one deletion, before its request is sent. Requests may run concurrently.
+    ///
+    /// Of more tokens than were expected, the surplus ones lower nothing.
+    pub fn start_deletion(&self) -> DeletionToken<Key, Uid> {
+        let counted = take_one(&mut self.not_started.lock().deletions);
+        DeletionToken { entry: self.entry.clone().filter(|_| counted), uid: None }
+    }
+}
+
+fn take_one(rest: &mut usize) -> bool {
+    let any = *rest > 0;
+    *rest -= usize::from(any);
+    any
+}
+
+impl<Key: Eq + Hash, Uid: Eq + Hash> Drop for Expected<Key, Uid> {
+    fn drop(&mut self) {
+        let Counts { creations, deletions } = *self.not_started.get_mut();
+        if let Some(entry) = self.entry.as_ref().filter(|_| creations + deletions > 0) {
+            entry.lower(creations, deletions);
+        }
+    }
+}
+
+impl<Key: Eq + Hash, Uid: Eq + Hash> fmt::Debug for Expected<Key, Uid> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not_started = self.not_started.lock();
+        f.debug_struct("Expected")
+            .field("creations_not_started", &not_started.creations)
+            .field("deletions_not_started", &not_started.deletions)
+            .finish_non_exhaustive()
+    }
 }
 
 // === impl ExpectedCreations ===
 
 impl<Key: Eq + Hash, Uid: Eq + Hash> ExpectedCreations<Key, Uid> {
-    pub(crate) fn new(
-        shared: Arc<Shared<Key, Uid>>,
-        key: Key,
-        generation: Generation,
-        count: usize,
-    ) -> Self {
-        let entry = Arc::new(EntryOf { shared, key, generation });
-        Self { entry, not_started: Mutex::new(count) }
+    pub(crate) fn new(entry: EntryOf<Key, Uid>, count: usize) -> Self {
+        Self { counted: Expected::new(Some(entry), count, 0) }
     }
 
     /// Takes the token of one request, before it is sent. Requests may run concurrently.
     ///
     /// Of more tokens than were expected, the surplus ones lower nothing.
     pub fn start(&self) -> CreationToken<Key, Uid> {
-        let mut not_started = self.not_started.lock();
-        let rest = not_started.checked_sub(1);
-        *not_started = rest.unwrap_or(0);
-        CreationToken { entry: rest.map(|_| Arc::clone(&self.entry)) }
-    }
-}
-
-impl<Key: Eq + Hash, Uid: Eq + Hash> Drop for ExpectedCreations<Key, Uid> {
-    fn drop(&mut self) {
-        let EntryOf { shared, key, generation } = &*self.entry;
-        let count = mem::take(self.not_started.get_mut());
-        if count > 0 {
-            shared.lower_creations(key, *generation, count);
-        }
+        self.counted.start_creation()
     }
 }
 
 impl<Key: Eq + Hash, Uid: Eq + Hash> fmt::Debug for ExpectedCreations<Key, Uid> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let not_started = *self.not_started.lock();
-        f.debug_struct("ExpectedCreations")
-            .field("not_started", &not_started)
-            .finish_non_exhaustive()
+        f.debug_tuple("ExpectedCreations").field(&self.counted).finish()
     }
 }
 
 // === impl ExpectedDeletions ===
 
 impl<Key: Eq + Hash, Uid: Eq + Hash> ExpectedDeletions<Key, Uid> {
-    pub(crate) fn new(
-        shared: Arc<Shared<Key, Uid>>,
-        key: Key,
-        generation: Generation,
-        uids: HashSet<Uid>,
-    ) -> Self {
-        let entry = Arc::new(EntryOf { shared, key, generation });
-        Self { entry, not_started: Mutex::new(uids) }
+    pub(crate) fn new(entry: EntryOf<Key, Uid>, uids: HashSet<Uid>) -> Self {
+        Self { entry: Arc::new(entry), not_started: Mutex::new(uids) }
     }
 
     /// Takes the token of the request that deletes `uid`, before it is sent. Requests may run
@@ -121,16 +163,15 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> ExpectedDeletions<Key, Uid> {
     /// The token of a uid that was not expected, or that was started before, lowers nothing.
     pub fn start(&self, uid: &Uid) -> DeletionToken<Key, Uid> {
         let uid = self.not_started.lock().take(uid);
-        DeletionToken { lowers: uid.map(|uid| (Arc::clone(&self.entry), uid)) }
+        DeletionToken { entry: uid.is_some().then(|| Arc::clone(&self.entry)), uid }
     }
 }
 
 impl<Key: Eq + Hash, Uid: Eq + Hash> Drop for ExpectedDeletions<Key, Uid> {
     fn drop(&mut self) {
-        let EntryOf { shared, key, generation } = &*self.entry;
         let uids = mem::take(self.not_started.get_mut());
         if !uids.is_empty() {
-            shared.lower_deletions(key, *generation, uids.iter());
+            self.entry.lower_deletions_of(&uids);
         }
     }
 }
@@ -153,7 +194,7 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> CreationToken<Key, Uid> {
     /// The server has certainly not carried the request out: it is expected no longer.
     pub fn refused(self) {
         if let Some(entry) = self.entry {
-            entry.shared.lower_creations(&entry.key, entry.generation, 1);
+            entry.lower(1, 0);
         }
     }
 }
@@ -175,9 +216,10 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> DeletionToken<Key, Uid> {
     /// If the object was not found, it was gone before: that is a refusal, too, since the cache may
     /// have shown it already.
     pub fn refused(self) {
-        if let Some((entry, uid)) = self.lowers {
-            let uids = std::iter::once(&uid);
-            entry.shared.lower_deletions(&entry.key, entry.generation, uids);
+        let Some(entry) = self.entry else { return };
+        match self.uid {
+            Some(uid) => entry.lower_deletions_of([&uid]),
+            None => entry.lower(0, 1),
         }
     }
 }
@@ -185,5 +227,27 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> DeletionToken<Key, Uid> {
 impl<Key: Eq + Hash, Uid: Eq + Hash> fmt::Debug for DeletionToken<Key, Uid> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeletionToken").finish_non_exhaustive()
+    }
+}
+
+// === impl EntryOf ===
+
+impl<Key: Eq + Hash, Uid: Eq + Hash> EntryOf<Key, Uid> {
+    /// These will never be; no effect if the entry was replaced or forgotten.
+    fn lower(&self, creations: usize, deletions: usize) {
+        self.shared.change_own(&self.key, self.generation, |pending| {
+            pending.lower(creations, deletions);
+        });
+    }
+
+    /// These deletions will never be; no effect if the entry was replaced or forgotten.
+    fn lower_deletions_of<'a>(&self, uids: impl IntoIterator<Item = &'a Uid>)
+    where
+        Uid: 'a,
+    {
+        let mut lowered: Vec<Uid> = Vec::new(); // uids are the user's: not dropped under the lock
+        self.shared.change_own(&self.key, self.generation, |pending| {
+            lowered = uids.into_iter().filter_map(|uid| pending.lower_deletion_of(uid)).collect();
+        });
     }
 }

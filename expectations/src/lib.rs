@@ -44,16 +44,19 @@
 //! * A guard lowers only the entry that it made, not one that has replaced it since.
 //! * Deletions are known by pod uid, where upstream (in spite of the name) has `namespace/name`: a
 //!   pod that was recreated under the same name is another pod.
-//! * Counts end at zero, where upstream's go below. Nothing can tell the difference: an entry is only
-//!   ever lowered, and the next one starts anew.
 //! * One lock guards counts and uids together, so that no reader sees one changed without the other.
 
+mod counting;
+mod entries;
 mod guard;
 mod pending;
 mod sync;
 mod uid_tracking;
 
-pub use crate::guard::{CreationToken, DeletionToken, ExpectedCreations, ExpectedDeletions};
+pub use crate::counting::ControllerExpectations;
+pub use crate::guard::{
+    CreationToken, DeletionToken, Expected, ExpectedCreations, ExpectedDeletions,
+};
 pub use crate::pending::Outstanding;
 pub use crate::uid_tracking::UidTrackingExpectations;
 

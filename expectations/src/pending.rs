@@ -16,62 +16,102 @@ const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// What one key's owner still waits for, as it was at one moment. For logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outstanding {
-    /// How many creations the cache has yet to show.
-    pub creations: usize,
-    /// How many deletions the cache has yet to show.
-    pub deletions: usize,
+    /// How many creations the cache has yet to show; below zero if it has shown more than were expected.
+    pub creations: i64,
+    /// How many deletions the cache has yet to show; below zero if it has shown more than were expected.
+    pub deletions: i64,
     /// How long ago these were set.
     pub age: Duration,
 }
 
 /// What was set at one time, less what was observed or refused since.
 pub(crate) struct Pending<Uid> {
-    /// Never below zero: what is observed without being expected has no effect.
-    creations: usize,
-    /// Each removed by the first observation: a pod's `deletionTimestamp` and its removal count once.
-    deletions: HashSet<Uid>,
+    creations: i64,
+    deletions: i64,
+    /// Which deletions these are, if that is known: then `deletions` is their number. Each is removed by
+    /// the first observation: a pod's `deletionTimestamp` and its removal count once.
+    uids: HashSet<Uid>,
     set_at: Instant,
+    expiry_told: bool,
+}
+
+/// Whether an owner may act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The cache has shown everything.
+    Fulfilled,
+    /// It has not, and is not waited for any longer. `first` the first time that this is said.
+    Expired { first: bool },
+    /// It has not yet.
+    Waiting,
 }
 
 // === impl Pending ===
 
 impl<Uid: Eq + Hash> Pending<Uid> {
-    pub(crate) fn creations(count: usize, now: Instant) -> Self {
-        Self { creations: count, deletions: HashSet::new(), set_at: now }
+    pub(crate) fn counts(creations: usize, deletions: usize, now: Instant) -> Self {
+        let uids = HashSet::new();
+        Self {
+            creations: signed(creations),
+            deletions: signed(deletions),
+            uids,
+            set_at: now,
+            expiry_told: false,
+        }
     }
 
-    pub(crate) fn deletions(uids: HashSet<Uid>, now: Instant) -> Self {
-        Self { creations: 0, deletions: uids, set_at: now }
+    pub(crate) fn deletions_of(uids: HashSet<Uid>, now: Instant) -> Self {
+        let counts = Self::counts(0, uids.len(), now);
+        Self { uids, ..counts }
     }
 
-    /// The cache has shown this many creations, or they will never be.
-    pub(crate) fn lower_creations(&mut self, count: usize) {
-        self.creations = self.creations.saturating_sub(count);
+    /// The cache has shown this much, or it will never be.
+    pub(crate) fn lower(&mut self, creations: usize, deletions: usize) {
+        self.creations = self.creations.saturating_sub(signed(creations));
+        self.deletions = self.deletions.saturating_sub(signed(deletions));
+    }
+
+    /// More is expected. It is not believed any longer for that.
+    pub(crate) fn raise(&mut self, creations: usize, deletions: usize) {
+        self.creations = self.creations.saturating_add(signed(creations));
+        self.deletions = self.deletions.saturating_add(signed(deletions));
     }
 
     /// The cache has shown this deletion, or it will never be. The uid is returned to be dropped
     /// outside of a lock; `None` if it was not expected, or not any longer.
-    pub(crate) fn lower_deletion(&mut self, uid: &Uid) -> Option<Uid> {
-        self.deletions.take(uid)
+    pub(crate) fn lower_deletion_of(&mut self, uid: &Uid) -> Option<Uid> {
+        let expected = self.uids.take(uid);
+        self.deletions -= i64::from(expected.is_some());
+        expected
     }
 
-    /// Whether the cache has shown everything.
-    pub(crate) fn fulfilled(&self) -> bool {
-        self.creations == 0 && self.deletions.is_empty()
+    /// Whether some of the deletions that are known by uid were not shown.
+    pub(crate) fn awaits_uids(&self) -> bool {
+        !self.uids.is_empty()
     }
 
-    /// Whether this is too old to be believed.
-    pub(crate) fn expired(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.set_at) > TIMEOUT
+    pub(crate) fn verdict(&mut self, now: Instant) -> Verdict {
+        if self.creations <= 0 && self.deletions <= 0 {
+            Verdict::Fulfilled
+        } else if now.saturating_duration_since(self.set_at) > TIMEOUT {
+            let first = !std::mem::replace(&mut self.expiry_told, true);
+            Verdict::Expired { first }
+        } else {
+            Verdict::Waiting
+        }
     }
 
     pub(crate) fn outstanding(&self, now: Instant) -> Outstanding {
         Outstanding {
             creations: self.creations,
-            deletions: self.deletions.len(),
+            deletions: self.deletions,
             age: now.saturating_duration_since(self.set_at),
         }
     }
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 // === impl Outstanding ===

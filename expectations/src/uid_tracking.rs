@@ -1,15 +1,15 @@
-//! The expectations of all keys of one controller.
+//! Expectations that know which objects are to be deleted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::guard::{ExpectedCreations, ExpectedDeletions};
+use crate::entries::Shared;
+use crate::guard::{EntryOf, ExpectedCreations, ExpectedDeletions};
 use crate::pending::{Outstanding, Pending};
-use crate::sync::Mutex;
 
 /// Says for each key whether the cache has shown all that its controller has written.
 ///
@@ -22,44 +22,28 @@ use crate::sync::Mutex;
 /// A key has one entry. [`expect_creations`](Self::expect_creations) and
 /// [`expect_deletions`](Self::expect_deletions) replace it, whatever it was: ask
 /// [`satisfied`](Self::satisfied) before deciding what to write, and have one worker per key.
+///
+/// A deletion that is told twice counts once. Use [`ControllerExpectations`](crate::ControllerExpectations)
+/// when deletions are told once each, or creations and deletions are decided on together.
 pub struct UidTrackingExpectations<Key, Uid> {
     shared: Arc<Shared<Key, Uid>>,
 }
 
-/// What the handles, guards and tokens share.
-pub(crate) struct Shared<Key, Uid> {
-    entries: Mutex<Entries<Key, Uid>>,
-}
-
-struct Entries<Key, Uid> {
-    by_key: HashMap<Key, Entry<Uid>>,
-    /// Of the entry that was made last. Never used twice, also not for another key.
-    generation: Generation,
-}
-
-struct Entry<Uid> {
-    generation: Generation,
-    /// Whose expectations these are; to an object with another uid they mean nothing.
-    owner: Uid,
-    pending: Pending<Uid>,
-}
-
-/// Tells the entries of one key apart, so that a guard lowers only its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Generation(u64);
-
 // === impl UidTrackingExpectations ===
+
+impl<Key, Uid> UidTrackingExpectations<Key, Uid> {
+    /// Expects nothing yet. `controller` names it in the metric `controller_expectations_expired_total`: how
+    /// often something was expected that the cache did not show within five minutes. (By default: no metric.)
+    pub fn new(controller: impl Into<String>) -> Self {
+        Self { shared: Arc::new(Shared::new(Some(controller.into()))) }
+    }
+}
 
 impl<Key, Uid> UidTrackingExpectations<Key, Uid>
 where
     Key: Eq + Hash + Clone + Send + Sync + 'static,
     Uid: Eq + Hash + Clone + Send + Sync + 'static,
 {
-    /// Expects nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Notes that `count` objects are about to be created, in place of all that was noted for this key.
     ///
     /// Take a token from the guard before each request.
@@ -69,9 +53,8 @@ where
         owner: &Uid,
         count: usize,
     ) -> ExpectedCreations<Key, Uid> {
-        let pending = Pending::creations(count, Instant::now());
-        let generation = self.set(key, owner, pending);
-        ExpectedCreations::new(Arc::clone(&self.shared), key.clone(), generation, count)
+        let entry = self.set(key, owner, Pending::counts(count, 0, Instant::now()));
+        ExpectedCreations::new(entry, count)
     }
 
     /// Notes that the objects with these uids are about to be deleted, in place of all that was noted
@@ -85,20 +68,13 @@ where
         uids: impl IntoIterator<Item = Uid>,
     ) -> ExpectedDeletions<Key, Uid> {
         let uids: HashSet<Uid> = uids.into_iter().collect();
-        let pending = Pending::deletions(uids.clone(), Instant::now());
-        let generation = self.set(key, owner, pending);
-        ExpectedDeletions::new(Arc::clone(&self.shared), key.clone(), generation, uids)
+        let entry = self.set(key, owner, Pending::deletions_of(uids.clone(), Instant::now()));
+        ExpectedDeletions::new(entry, uids)
     }
 
-    fn set(&self, key: &Key, owner: &Uid, pending: Pending<Uid>) -> Generation {
-        let (key, owner) = (key.clone(), owner.clone());
-        let mut entries = self.shared.entries.lock();
-        entries.generation.0 += 1;
-        let generation = entries.generation;
-        let replaced = entries.by_key.insert(key, Entry { generation, owner, pending });
-        drop(entries);
-        drop(replaced); // uids are the user's: not under the lock
-        generation
+    fn set(&self, key: &Key, owner: &Uid, pending: Pending<Uid>) -> EntryOf<Key, Uid> {
+        let generation = self.shared.set(key.clone(), owner.clone(), pending);
+        EntryOf { shared: Arc::clone(&self.shared), key: key.clone(), generation }
     }
 
     /// Whether this owner may act on what the cache shows.
@@ -106,34 +82,19 @@ where
     /// So it is if nothing was noted for the key, or all was observed or refused, or it was noted more
     /// than five minutes ago, or for an owner with another uid.
     pub fn satisfied(&self, key: &Key, owner: &Uid) -> bool {
-        let now = Instant::now();
-        let entries = self.shared.entries.lock();
-        let Some(entry) = entries.of(key, owner) else { return true };
-        let fulfilled = entry.pending.fulfilled();
-        let expired = entry.pending.expired(now);
-        let outstanding = entry.pending.outstanding(now);
-        drop(entries);
-        if expired && !fulfilled {
-            tracing::warn!(%outstanding, "the cache never showed what was expected; going on");
-        }
-        fulfilled || expired
+        self.shared.satisfied(key, owner)
     }
 
     /// What this owner still waits for, all read at one moment; `None` if nothing was noted.
     pub fn outstanding(&self, key: &Key, owner: &Uid) -> Option<Outstanding> {
-        let now = Instant::now();
-        let entries = self.shared.entries.lock();
-        entries.of(key, owner).map(|entry| entry.pending.outstanding(now))
+        self.shared.outstanding(key, owner)
     }
 
     /// The cache has shown an object that `owner` controls for the first time.
     ///
-    /// Call it before the key is queued. What was not expected has no effect, now or later.
+    /// Call it before the key is queued. What was not expected has no effect on what is expected later.
     pub fn creation_observed(&self, key: &Key, owner: &Uid) {
-        let mut entries = self.shared.entries.lock();
-        if let Some(entry) = entries.of_mut(key, owner) {
-            entry.pending.lower_creations(1);
-        }
+        self.shared.change(key, owner, |pending| pending.lower(1, 0));
     }
 
     /// The cache has shown that the object `uid`, which `owner` controls, is going or gone.
@@ -141,17 +102,13 @@ where
     /// Call it before the key is queued, for a `deletionTimestamp` as for a removal: both together
     /// count once. A uid that was not expected has no effect.
     pub fn deletion_observed(&self, key: &Key, owner: &Uid, uid: &Uid) {
-        let mut entries = self.shared.entries.lock();
-        let lowered =
-            entries.of_mut(key, owner).and_then(|entry| entry.pending.lower_deletion(uid));
-        drop(entries);
-        drop(lowered); // uids are the user's: not under the lock
+        let mut lowered = None; // uids are the user's: not dropped under the lock
+        self.shared.change(key, owner, |pending| lowered = pending.lower_deletion_of(uid));
     }
 
     /// Forgets the key: its object is gone. Guards and tokens that are still there lower nothing.
     pub fn delete(&self, key: &Key) {
-        let removed = self.shared.entries.lock().by_key.remove_entry(key);
-        drop(removed);
+        self.shared.forget(key);
     }
 }
 
@@ -163,60 +120,14 @@ impl<Key, Uid> Clone for UidTrackingExpectations<Key, Uid> {
 
 impl<Key, Uid> Default for UidTrackingExpectations<Key, Uid> {
     fn default() -> Self {
-        let entries = Entries { by_key: HashMap::new(), generation: Generation(0) };
-        Self { shared: Arc::new(Shared { entries: Mutex::new(entries) }) }
+        Self { shared: Arc::new(Shared::new(None)) }
     }
 }
 
 impl<Key, Uid> fmt::Debug for UidTrackingExpectations<Key, Uid> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys = self.shared.entries.lock().by_key.len();
-        f.debug_struct("UidTrackingExpectations").field("keys", &keys).finish_non_exhaustive()
-    }
-}
-
-// === impl Shared ===
-
-impl<Key: Eq + Hash, Uid: Eq + Hash> Shared<Key, Uid> {
-    /// These creations will never be; no effect if the entry was replaced or forgotten.
-    pub(crate) fn lower_creations(&self, key: &Key, generation: Generation, count: usize) {
-        let mut entries = self.entries.lock();
-        if let Some(entry) = entries.made_as(key, generation) {
-            entry.pending.lower_creations(count);
-        }
-    }
-
-    /// These deletions will never be; no effect if the entry was replaced or forgotten.
-    pub(crate) fn lower_deletions<'a>(
-        &self,
-        key: &Key,
-        generation: Generation,
-        uids: impl Iterator<Item = &'a Uid>,
-    ) where
-        Uid: 'a,
-    {
-        let mut entries = self.entries.lock();
-        let lowered: Vec<Uid> = match entries.made_as(key, generation) {
-            Some(entry) => uids.filter_map(|uid| entry.pending.lower_deletion(uid)).collect(),
-            None => Vec::new(),
-        };
-        drop(entries);
-        drop(lowered); // uids are the user's: not under the lock
-    }
-}
-
-// === impl Entries ===
-
-impl<Key: Eq + Hash, Uid: Eq> Entries<Key, Uid> {
-    fn of(&self, key: &Key, owner: &Uid) -> Option<&Entry<Uid>> {
-        self.by_key.get(key).filter(|entry| entry.owner == *owner)
-    }
-
-    fn of_mut(&mut self, key: &Key, owner: &Uid) -> Option<&mut Entry<Uid>> {
-        self.by_key.get_mut(key).filter(|entry| entry.owner == *owner)
-    }
-
-    fn made_as(&mut self, key: &Key, generation: Generation) -> Option<&mut Entry<Uid>> {
-        self.by_key.get_mut(key).filter(|entry| entry.generation == generation)
+        f.debug_struct("UidTrackingExpectations")
+            .field("keys", &self.shared.len())
+            .finish_non_exhaustive()
     }
 }

@@ -15,7 +15,7 @@ fn satisfied(expectations: &Expectations) -> bool {
     expectations.satisfied(&KEY, &OWNER)
 }
 
-fn creations(expectations: &Expectations) -> usize {
+fn creations(expectations: &Expectations) -> i64 {
     expectations.outstanding(&KEY, &OWNER).expect("something was noted").creations
 }
 
@@ -31,14 +31,14 @@ fn expect_sent(expectations: &Expectations, count: usize) {
 
 #[test]
 fn unknown_key_is_satisfied() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     assert!(satisfied(&expectations));
     assert_eq!(expectations.outstanding(&KEY, &OWNER), None);
 }
 
 #[test]
 fn nothing_to_create_is_satisfied() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     drop(expectations.expect_creations(&KEY, &OWNER, 0));
     drop(expectations.expect_deletions(&KEY, &OWNER, []));
     assert!(satisfied(&expectations));
@@ -46,7 +46,7 @@ fn nothing_to_create_is_satisfied() {
 
 #[test]
 fn creations_satisfy_when_all_were_observed() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     expect_sent(&expectations, 2);
     assert!(!satisfied(&expectations));
     expectations.creation_observed(&KEY, &OWNER);
@@ -57,7 +57,7 @@ fn creations_satisfy_when_all_were_observed() {
 
 #[test]
 fn other_keys_are_not_concerned() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     expect_sent(&expectations, 1);
     assert!(expectations.satisfied(&"default/other", &OWNER));
     expectations.creation_observed(&"default/other", &OWNER);
@@ -66,7 +66,7 @@ fn other_keys_are_not_concerned() {
 
 #[tokio::test(start_paused = true)]
 async fn expectations_are_not_believed_after_five_minutes() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     expect_sent(&expectations, 1);
     advance(TIMEOUT).await;
     assert!(!satisfied(&expectations), "at five minutes it is still believed");
@@ -79,7 +79,7 @@ async fn expectations_are_not_believed_after_five_minutes() {
 
 #[test]
 fn deleted_key_is_satisfied() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     expect_sent(&expectations, 1);
     expectations.delete(&KEY);
     assert!(satisfied(&expectations));
@@ -89,7 +89,7 @@ fn deleted_key_is_satisfied() {
 
 #[test]
 fn creation_observed_before_the_reply_counts() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_creations(&KEY, &OWNER, 1);
     let token = expected.start();
     expectations.creation_observed(&KEY, &OWNER);
@@ -100,7 +100,7 @@ fn creation_observed_before_the_reply_counts() {
 
 #[test]
 fn creation_observed_without_being_expected_is_not_held_against_later_ones() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     expectations.creation_observed(&KEY, &OWNER);
     expect_sent(&expectations, 0);
     expectations.creation_observed(&KEY, &OWNER);
@@ -113,7 +113,7 @@ fn creation_observed_without_being_expected_is_not_held_against_later_ones() {
 
 #[test]
 fn each_deletion_counts_once() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_deletions(&KEY, &OWNER, ["a", "b", "a"]);
     for uid in ["a", "b"] {
         expected.start(&uid).sent();
@@ -129,7 +129,7 @@ fn each_deletion_counts_once() {
 
 #[test]
 fn deletions_are_not_lowered_by_creations_and_the_other_way_round() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_deletions(&KEY, &OWNER, ["a"]);
     expected.start(&"a").sent();
     expectations.creation_observed(&KEY, &OWNER);
@@ -143,7 +143,7 @@ fn deletions_are_not_lowered_by_creations_and_the_other_way_round() {
 
 #[test]
 fn owner_made_again_under_the_same_name_starts_clean() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     expect_sent(&expectations, 1);
     assert!(expectations.satisfied(&KEY, &"uid-2"));
     assert_eq!(expectations.outstanding(&KEY, &"uid-2"), None);
@@ -151,7 +151,7 @@ fn owner_made_again_under_the_same_name_starts_clean() {
 
 #[test]
 fn events_of_another_owner_lower_nothing() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     expect_sent(&expectations, 1);
     expectations.creation_observed(&KEY, &"uid-0");
     assert!(!satisfied(&expectations));
@@ -165,7 +165,7 @@ fn events_of_another_owner_lower_nothing() {
 
 #[test]
 fn creations_that_were_never_started_are_not_expected() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_creations(&KEY, &OWNER, 5);
     expected.start().sent();
     expected.start().sent();
@@ -176,7 +176,7 @@ fn creations_that_were_never_started_are_not_expected() {
 
 #[test]
 fn refused_creation_is_not_expected() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_creations(&KEY, &OWNER, 2);
     expected.start().refused();
     assert_eq!(creations(&expectations), 1);
@@ -187,7 +187,7 @@ fn refused_creation_is_not_expected() {
 
 #[test]
 fn creation_whose_outcome_is_unknown_stays_expected() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_creations(&KEY, &OWNER, 1);
     drop(expected.start());
     drop(expected);
@@ -198,7 +198,7 @@ fn creation_whose_outcome_is_unknown_stays_expected() {
 
 #[tokio::test]
 async fn requests_may_run_concurrently_and_be_cancelled() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_creations(&KEY, &OWNER, 3);
     let request = async || {
         let token = expected.start();
@@ -214,7 +214,7 @@ async fn requests_may_run_concurrently_and_be_cancelled() {
 
 #[test]
 fn token_outlives_its_guard() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_creations(&KEY, &OWNER, 2);
     let token = expected.start();
     drop(expected);
@@ -225,7 +225,7 @@ fn token_outlives_its_guard() {
 
 #[test]
 fn more_tokens_than_expected_lower_nothing() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_creations(&KEY, &OWNER, 1);
     let (counted, surplus) = (expected.start(), expected.start());
     surplus.refused();
@@ -237,7 +237,7 @@ fn more_tokens_than_expected_lower_nothing() {
 
 #[test]
 fn deletions_that_were_refused_or_never_started_are_not_expected() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_deletions(&KEY, &OWNER, ["sent", "refused", "lost", "none"]);
     expected.start(&"sent").sent();
     expected.start(&"refused").refused();
@@ -251,7 +251,7 @@ fn deletions_that_were_refused_or_never_started_are_not_expected() {
 
 #[test]
 fn deletion_started_twice_or_not_expected_lowers_nothing() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let expected = expectations.expect_deletions(&KEY, &OWNER, ["a"]);
     let token = expected.start(&"a");
     expected.start(&"a").refused();
@@ -265,7 +265,7 @@ fn deletion_started_twice_or_not_expected_lowers_nothing() {
 
 #[test]
 fn later_expectations_replace_earlier_ones_of_either_sort() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     expect_sent(&expectations, 5);
     let expected = expectations.expect_deletions(&KEY, &OWNER, ["a"]);
     expected.start(&"a").sent();
@@ -277,7 +277,7 @@ fn later_expectations_replace_earlier_ones_of_either_sort() {
 
 #[test]
 fn old_guard_and_its_tokens_lower_only_their_own() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let old = expectations.expect_creations(&KEY, &OWNER, 3);
     let old_token = old.start();
     expect_sent(&expectations, 3);
@@ -288,7 +288,7 @@ fn old_guard_and_its_tokens_lower_only_their_own() {
 
 #[test]
 fn old_guard_of_deletions_lowers_only_its_own() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let old = expectations.expect_deletions(&KEY, &OWNER, ["a", "b"]);
     let old_token = old.start(&"a");
     let new = expectations.expect_deletions(&KEY, &OWNER, ["a", "b"]);
@@ -302,7 +302,7 @@ fn old_guard_of_deletions_lowers_only_its_own() {
 
 #[test]
 fn guard_from_before_a_delete_lowers_nothing_after_it() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let old = expectations.expect_creations(&KEY, &OWNER, 2);
     expectations.delete(&KEY);
     expect_sent(&expectations, 2);
@@ -312,7 +312,7 @@ fn guard_from_before_a_delete_lowers_nothing_after_it() {
 
 #[test]
 fn clones_share_their_entries() {
-    let expectations = Expectations::new();
+    let expectations = Expectations::default();
     let clone = expectations.clone();
     expect_sent(&expectations, 1);
     assert!(!satisfied(&clone));

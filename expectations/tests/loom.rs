@@ -45,7 +45,7 @@ fn join_all<const N: usize>(threads: [JoinHandle<()>; N]) {
 #[test]
 fn key_is_satisfied_when_the_last_of_several_was_observed_and_not_before() {
     explore("observed, refused and asked", 3, 50, || {
-        let expectations = Expectations::new();
+        let expectations = Expectations::default();
         let guard = expectations.expect_creations(&'a', &OWNER, 3);
         let tokens = [guard.start(), guard.start()];
         let still = guard.start();
@@ -72,7 +72,7 @@ fn key_is_satisfied_when_the_last_of_several_was_observed_and_not_before() {
 #[test]
 fn tokens_taken_while_the_guard_goes_lower_each_request_once() {
     explore("concurrent tokens, then the guard", 3, 14, || {
-        let expectations = Expectations::new();
+        let expectations = Expectations::default();
         let guard = Arc::new(expectations.expect_creations(&'a', &OWNER, 3));
         let starters = [(), ()].map(|()| {
             let guard = Arc::clone(&guard);
@@ -89,7 +89,7 @@ fn tokens_taken_while_the_guard_goes_lower_each_request_once() {
 #[test]
 fn deletion_seen_while_its_token_is_refused_and_its_guard_goes_counts_once() {
     explore("one deletion, lowered by three", 3, 150, || {
-        let expectations = Expectations::new();
+        let expectations = Expectations::default();
         let guard = expectations.expect_deletions(&'a', &OWNER, [7, 8, 9]);
         let (token, unknown) = (guard.start(&7), guard.start(&9));
         let observed = {
@@ -112,7 +112,7 @@ fn deletion_seen_while_its_token_is_refused_and_its_guard_goes_counts_once() {
 #[test]
 fn guard_that_goes_while_its_entry_is_replaced_lowers_only_its_own() {
     explore("guard and its successor", 3, 50, || {
-        let expectations = Expectations::new();
+        let expectations = Expectations::default();
         let old = expectations.expect_creations(&'a', &OWNER, 2);
         let token = old.start();
         let threads = [go(move || drop(old)), go(move || token.refused())];
@@ -130,7 +130,7 @@ fn guard_that_goes_while_its_entry_is_replaced_lowers_only_its_own() {
 #[test]
 fn nobody_sees_half_of_a_change() {
     explore("replaced while it is read", 3, 4, || {
-        let expectations = Expectations::new();
+        let expectations = Expectations::default();
         drop(expectations.expect_creations(&'a', &OWNER, 1).start());
         let replaced = {
             let expectations = expectations.clone();

@@ -59,7 +59,7 @@ enum Token {
 struct Entry {
     number: usize,
     owner: Uid,
-    creations: usize,
+    creations: i64,
     deletions: BTreeSet<Uid>,
     set_at: Instant,
 }
@@ -104,7 +104,13 @@ impl World {
         };
         self.decisions += 1;
         let (number, set_at) = (self.decisions, Instant::now());
-        let entry = Entry { number, owner, creations, deletions: deletions.clone(), set_at };
+        let entry = Entry {
+            number,
+            owner,
+            creations: signed(creations),
+            deletions: deletions.clone(),
+            set_at,
+        };
         self.entries.insert(key, entry);
         self.guards.push(Of { number, key, creations, deletions, real });
     }
@@ -162,7 +168,7 @@ impl World {
     ) {
         match self.entries.get_mut(&key) {
             Some(entry) if entry.number == number => {
-                entry.creations = entry.creations.saturating_sub(creations);
+                entry.creations -= signed(creations);
                 entry.deletions.retain(|uid| !deletions.contains(uid));
             }
             _ => exercised.stale.update(|count| count + 1),
@@ -178,7 +184,7 @@ impl World {
             (Some(entry), _) if entry.owner != owner => {
                 exercised.other_owner.update(|count| count + 1);
             }
-            (Some(entry), None) => entry.creations = entry.creations.saturating_sub(1),
+            (Some(entry), None) => entry.creations -= 1,
             (Some(entry), Some(uid)) => {
                 entry.deletions.remove(&uid);
             }
@@ -215,9 +221,9 @@ impl World {
             };
             let outstanding = outstanding.expect("the model has an entry");
             assert_eq!(outstanding.creations, entry.creations);
-            assert_eq!(outstanding.deletions, entry.deletions.len());
+            assert_eq!(outstanding.deletions, signed(entry.deletions.len()));
             assert_eq!(outstanding.age, entry.set_at.elapsed());
-            let fulfilled = entry.creations == 0 && entry.deletions.is_empty();
+            let fulfilled = entry.creations <= 0 && entry.deletions.is_empty();
             let expired = entry.set_at.elapsed() > TIMEOUT;
             assert_eq!(satisfied, fulfilled || expired);
             let counter = match (fulfilled, expired) {
@@ -228,6 +234,10 @@ impl World {
             counter.update(|count| count + 1);
         }
     }
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).expect("few")
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

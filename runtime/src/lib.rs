@@ -44,7 +44,7 @@ pub use enqueue::Enqueue;
 pub use events::EventRecorder;
 #[doc(inline)]
 pub use homeostat_expectations as expectations;
-pub use homeostat_expectations::UidTrackingExpectations;
+pub use homeostat_expectations::{ControllerExpectations, UidTrackingExpectations};
 #[doc(inline)]
 pub use homeostat_informer as informer;
 pub use homeostat_informer::{

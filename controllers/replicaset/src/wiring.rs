@@ -108,7 +108,7 @@ pub fn controller(
 ) -> (Controller, EventRecorder) {
     let sources = Sources::of(informers);
     let recorder = recorder(client.clone(), &options);
-    let expectations = UidTrackingExpectations::default();
+    let expectations = UidTrackingExpectations::new("replicaset");
     let reconciler = ReplicaSetController {
         requests: Requests::new(client),
         events: Events::new(recorder.clone()),

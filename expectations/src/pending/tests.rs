@@ -3,58 +3,80 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Pending, TIMEOUT};
+use super::{Pending, TIMEOUT, Verdict};
 
-#[test]
-fn creations_are_fulfilled_when_all_were_observed() {
-    let mut pending = Pending::<u8>::creations(2, Instant::now());
-    assert!(!pending.fulfilled());
-    pending.lower_creations(1);
-    assert!(!pending.fulfilled());
-    pending.lower_creations(1);
-    assert!(pending.fulfilled());
+fn fulfilled(pending: &mut Pending<char>) -> bool {
+    pending.verdict(Instant::now()) == Verdict::Fulfilled
 }
 
 #[test]
-fn counts_end_at_zero() {
-    let mut pending = Pending::<u8>::creations(1, Instant::now());
-    pending.lower_creations(usize::MAX);
-    pending.lower_creations(1);
-    assert!(pending.fulfilled());
-    assert_eq!(pending.outstanding(Instant::now()).creations, 0);
+fn counts_are_fulfilled_when_all_were_observed() {
+    let mut pending = Pending::counts(2, 1, Instant::now());
+    pending.lower(1, 1);
+    assert!(!fulfilled(&mut pending));
+    pending.lower(1, 0);
+    assert!(fulfilled(&mut pending));
+}
+
+#[test]
+fn counts_go_below_zero_and_are_raised_from_there() {
+    let mut pending = Pending::counts(1, 0, Instant::now());
+    pending.lower(3, 1);
+    assert!(fulfilled(&mut pending));
+    let outstanding = pending.outstanding(Instant::now());
+    assert_eq!((outstanding.creations, outstanding.deletions), (-2, -1));
+    pending.raise(2, 1);
+    assert!(fulfilled(&mut pending));
+    pending.raise(0, 1);
+    assert!(!fulfilled(&mut pending));
+}
+
+#[test]
+fn no_count_is_too_large() {
+    let mut pending = Pending::counts(usize::MAX, 0, Instant::now());
+    pending.raise(usize::MAX, 0);
+    assert!(!fulfilled(&mut pending));
+    (0..3).for_each(|_| pending.lower(usize::MAX, usize::MAX));
+    assert!(fulfilled(&mut pending));
 }
 
 #[test]
 fn each_deletion_counts_once_and_unknown_ones_never() {
-    let mut pending = Pending::deletions(HashSet::from(['a', 'b']), Instant::now());
-    assert_eq!(pending.lower_deletion(&'c'), None);
-    assert_eq!(pending.lower_deletion(&'a'), Some('a'));
-    assert_eq!(pending.lower_deletion(&'a'), None);
-    assert!(!pending.fulfilled());
-    assert_eq!(pending.lower_deletion(&'b'), Some('b'));
-    assert!(pending.fulfilled());
+    let mut pending = Pending::deletions_of(HashSet::from(['a', 'b']), Instant::now());
+    assert_eq!(pending.lower_deletion_of(&'c'), None);
+    assert_eq!(pending.lower_deletion_of(&'a'), Some('a'));
+    assert_eq!(pending.lower_deletion_of(&'a'), None);
+    assert!(!fulfilled(&mut pending));
+    assert!(pending.awaits_uids());
+    assert_eq!(pending.lower_deletion_of(&'b'), Some('b'));
+    assert!(fulfilled(&mut pending));
+    assert!(!pending.awaits_uids());
 }
 
 #[test]
 fn nothing_to_expect_is_fulfilled() {
-    assert!(Pending::<u8>::creations(0, Instant::now()).fulfilled());
-    assert!(Pending::<u8>::deletions(HashSet::new(), Instant::now()).fulfilled());
+    assert!(fulfilled(&mut Pending::counts(0, 0, Instant::now())));
+    assert!(fulfilled(&mut Pending::deletions_of(HashSet::new(), Instant::now())));
 }
 
 #[test]
-fn expectations_expire_after_five_minutes_not_at_five() {
+fn expectations_expire_after_five_minutes_not_at_five_and_say_so_once() {
     let now = Instant::now();
-    let pending = Pending::<u8>::creations(1, now);
+    let mut pending = Pending::<char>::counts(1, 0, now);
     assert_eq!(TIMEOUT, Duration::from_secs(300));
-    assert!(!pending.expired(now));
-    assert!(!pending.expired(now + TIMEOUT));
-    assert!(pending.expired(now + TIMEOUT + Duration::from_nanos(1)));
+    assert_eq!(pending.verdict(now), Verdict::Waiting);
+    assert_eq!(pending.verdict(now + TIMEOUT), Verdict::Waiting);
+    let later = now + TIMEOUT + Duration::from_nanos(1);
+    assert_eq!(pending.verdict(later), Verdict::Expired { first: true });
+    assert_eq!(pending.verdict(later), Verdict::Expired { first: false });
+    pending.raise(1, 0);
+    assert_eq!(pending.verdict(later), Verdict::Expired { first: false }, "no time is added");
 }
 
 #[test]
 fn what_is_outstanding_reads_as_a_sentence() {
     let now = Instant::now();
-    let mut pending = Pending::deletions(HashSet::from(['a', 'b']), now);
+    let mut pending = Pending::deletions_of(HashSet::from(['a', 'b']), now);
     pending.creations = 3;
     let outstanding = pending.outstanding(now + Duration::from_millis(1500));
     assert_eq!(outstanding.to_string(), "3 creations and 2 deletions since 1.5s");

@@ -30,7 +30,7 @@ impl World {
     }
 
     /// `web` expects three creations, and that `uid` goes.
-    fn expecting(&self) -> impl Fn() -> (usize, usize) + use<> {
+    fn expecting(&self) -> impl Fn() -> (i64, i64) + use<> {
         let (key, owner) = (ObjectKey::namespaced("shop", "web"), Uid::from("uid-web"));
         let expectations = self.expectations.clone();
         let creations = expectations.expect_creations(&key, &owner, 3);
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    fn expecting_deletion_of(&self, uid: &str) -> impl Fn() -> usize + use<> {
+    fn expecting_deletion_of(&self, uid: &str) -> impl Fn() -> i64 + use<> {
         let (key, owner) = (ObjectKey::namespaced("shop", "web"), Uid::from("uid-web"));
         let expectations = self.expectations.clone();
         let uid = Uid::from(uid);

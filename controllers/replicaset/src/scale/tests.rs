@@ -58,7 +58,7 @@ impl World {
         Scale { requests, events, expectations, key, uid, set, made: &|_| () }
     }
 
-    fn outstanding(&self, set: &ReplicaSet) -> (usize, usize) {
+    fn outstanding(&self, set: &ReplicaSet) -> (i64, i64) {
         let outstanding = self.expectations.outstanding(&set.key(), &set.uid());
         outstanding.map_or((0, 0), |it| (it.creations, it.deletions))
     }
