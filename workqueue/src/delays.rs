@@ -10,6 +10,8 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use tokio::time::Instant;
 
+use crate::order::Rank;
+
 /// Longer than any process lives, and far from where adding to an [`Instant`] panics (tokio's timer
 /// adds up to a millisecond itself).
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -48,6 +50,8 @@ const SLOTS_KEPT: usize = 1024;
 struct Slot<T> {
     item: T,
     hash: u64,
+    /// The highest priority that was asked for, and the item's dimension.
+    rank: Rank,
     /// Where in the heap this slot's entry is.
     place: usize,
 }
@@ -85,25 +89,26 @@ impl<T> Delays<T> {
         self.heap.first().map(|entry| entry.due)
     }
 
-    /// Takes out the first item if it is due, with its hash.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(u64, T)> {
+    /// Takes out the first item if it is due, with its hash and rank.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(u64, T, Rank)> {
         if self.next_deadline()? > now {
             return None;
         }
-        Some(self.remove_at(0))
+        let slot = self.remove_at(0);
+        Some((slot.hash, slot.item, slot.rank))
     }
 
     /// Takes out all items, the first due first.
     pub(crate) fn take_all(&mut self) -> Vec<T> {
         let mut items = Vec::with_capacity(self.len());
         while !self.is_empty() {
-            items.push(self.remove_at(0).1);
+            items.push(self.remove_at(0).item);
         }
         items
     }
 
     /// Takes out the entry at this place of the heap.
-    fn remove_at(&mut self, place: usize) -> (u64, T) {
+    fn remove_at(&mut self, place: usize) -> Slot<T> {
         let removed = self.heap.swap_remove(place);
         if place < self.heap.len() {
             // What was last is now here: it belongs further down, or further up.
@@ -122,7 +127,7 @@ impl<T> Delays<T> {
             self.heap = Vec::new();
             self.index = HashTable::new();
         }
-        (slot.hash, slot.item)
+        slot
     }
 
     /// Moves an entry up to its place and returns that.
@@ -174,47 +179,51 @@ impl<T> Delays<T> {
 }
 
 impl<T: Eq> Delays<T> {
-    /// Delays the item until `due`, unless it is waiting for an earlier time already.
+    /// Delays the item until `due`, unless it is waiting for an earlier time already. Of several
+    /// priorities the highest counts.
     ///
     /// A merged item comes back, so that it can be dropped outside of a lock.
-    pub(crate) fn insert(&mut self, hash: u64, item: T, due: Instant) -> Delayed<T> {
-        let (place, merged) = match self.find(hash, &item) {
-            Some(place) if self.heap[place].due <= due => return Delayed::Later(Some(item)),
-            Some(place) => {
-                self.heap[place].due = due;
-                (place, Some(item))
+    pub(crate) fn insert(&mut self, hash: u64, item: T, rank: Rank, due: Instant) -> Delayed<T> {
+        let (place, merged) = if let Some(number) = self.find(hash, &item) {
+            let known = self.slots[number as usize].as_mut().expect("just found");
+            known.rank.priority = known.rank.priority.max(rank.priority);
+            let place = known.place;
+            if self.heap[place].due <= due {
+                return Delayed::Later(Some(item));
             }
-            None => {
-                let place = self.heap.len();
-                let number = self.occupy(Slot { item, hash, place });
-                self.heap.push(Entry { due, arrival: self.arrivals, slot: number });
-                self.arrivals += 1;
-                let slots = &self.slots;
-                self.index.insert_unique(hash, number, |&other| {
-                    slots[other as usize].as_ref().map_or(0, |slot| slot.hash)
-                });
-                (place, None)
-            }
+            self.heap[place].due = due;
+            (place, Some(item))
+        } else {
+            let place = self.heap.len();
+            let number = self.occupy(Slot { item, hash, rank, place });
+            self.heap.push(Entry { due, arrival: self.arrivals, slot: number });
+            self.arrivals += 1;
+            let slots = &self.slots;
+            self.index.insert_unique(hash, number, |&other| {
+                slots[other as usize].as_ref().map_or(0, |slot| slot.hash)
+            });
+            (place, None)
         };
         if self.sift_up(place) == 0 { Delayed::Next(merged) } else { Delayed::Later(merged) }
     }
 
-    /// Takes out an item that is wanted now, or not at all.
-    pub(crate) fn remove(&mut self, hash: u64, item: &T) -> Option<T> {
+    /// Takes out an item that is wanted now, or not at all, with the priority it had.
+    pub(crate) fn remove(&mut self, hash: u64, item: &T) -> Option<(T, i32)> {
         // Most queues delay nothing most of the time.
         if self.is_empty() {
             return None;
         }
-        let place = self.find(hash, item)?;
-        Some(self.remove_at(place).1)
+        let number = self.find(hash, item)?;
+        let place = self.slots[number as usize].as_ref()?.place;
+        let slot = self.remove_at(place);
+        Some((slot.item, slot.rank.priority))
     }
 
-    /// Where in the heap the item is.
-    fn find(&self, hash: u64, item: &T) -> Option<usize> {
+    /// The item's slot.
+    fn find(&self, hash: u64, item: &T) -> Option<u32> {
+        let is_it = |slot: &Slot<T>| slot.item == *item;
         let slot = |number: u32| self.slots[number as usize].as_ref();
-        let found =
-            self.index.find(hash, |&number| slot(number).is_some_and(|slot| slot.item == *item));
-        found.and_then(|&number| slot(number)).map(|slot| slot.place)
+        self.index.find(hash, |&number| slot(number).is_some_and(is_it)).copied()
     }
 }
 

@@ -49,8 +49,10 @@
 //! | items that were delayed at shut-down are lost | [`Queue::drain`] hands them back |
 //! | `ShutDownWithDrain` waits for what is held, not for what is queued, and without an end | [`Queue::drain`] waits for both, up to a deadline |
 //! | three queue types and an interface for each | one [`Queue`]; delays and back-off are methods, the limiter an option of its [`Builder`] |
+//! | no priorities (controller-runtime's let low ones starve) | [`Priorities`] with ageing, and [turns](Builder::fair_by) |
 
 mod delays;
+mod order;
 mod queue;
 mod rate_limiter;
 mod state;
@@ -58,7 +60,7 @@ mod sync;
 #[cfg(test)]
 mod testing;
 
-pub use crate::queue::{Builder, Processing, Queue, Undone};
+pub use crate::queue::{AtPriority, Builder, LOW_PRIORITY, Priorities, Processing, Queue, Undone};
 pub use crate::rate_limiter::{
     BucketRateLimiter, ExponentialFailureRateLimiter, FastSlowRateLimiter, MaxOfRateLimiter,
     MaxWaitRateLimiter, RateLimiter, default_controller_rate_limiter, default_item_rate_limiter,

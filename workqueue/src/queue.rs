@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::delays::deadline_after;
-use crate::rate_limiter::{ExponentialFailureRateLimiter, RateLimiter};
 
+mod at_priority;
+mod builder;
 mod drain;
 mod get;
 mod processing;
@@ -20,6 +21,8 @@ mod waiters;
 use self::get::Get;
 use self::shared::Shared;
 
+pub use self::at_priority::AtPriority;
+pub use self::builder::{Builder, LOW_PRIORITY, Priorities};
 pub use self::drain::Undone;
 pub use self::processing::Processing;
 
@@ -60,13 +63,6 @@ pub struct Queue<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// Makes a [`Queue`]; every option has a default.
-#[must_use = "a builder makes no queue before `build`"]
-pub struct Builder<T> {
-    name: Arc<str>,
-    limiter: Box<dyn RateLimiter<T>>,
-}
-
 // === impl Queue ===
 
 impl<T> Queue<T>
@@ -83,7 +79,7 @@ where
 
     /// Makes a queue with options.
     pub fn builder() -> Builder<T> {
-        Builder { name: Arc::from(""), limiter: Box::<ExponentialFailureRateLimiter<T>>::default() }
+        Builder::new()
     }
 
     /// Asks for the item to be handed out once from now on.
@@ -92,7 +88,7 @@ where
     /// worker is done. One that is delayed is not delayed any longer. After
     /// [`shut_down`](Self::shut_down) this does nothing.
     pub fn add(&self, item: T) {
-        self.shared.add(item);
+        self.shared.add(item, 0);
     }
 
     /// Adds all of these, in order, as [`add`](Self::add) does each, at less cost.
@@ -101,7 +97,7 @@ where
     /// woken as items were queued. Items that come before one that the iterator waits for may be handed
     /// out already.
     pub fn add_batch(&self, items: impl IntoIterator<Item = T>) {
-        self.shared.add_batch(items);
+        self.shared.add_batch(items, 0);
     }
 
     /// Takes back the delay of an item; returns whether it was delayed.
@@ -126,11 +122,7 @@ where
     /// the last handle of the queue. The runtime must have its time driver enabled.
     #[track_caller]
     pub fn add_after(&self, item: T, delay: Duration) {
-        if delay.is_zero() {
-            self.shared.add(item);
-        } else {
-            Shared::delay(&self.shared, item, deadline_after(Instant::now(), delay));
-        }
+        self.delay(item, 0, delay);
     }
 
     /// Asks for an item that has failed to be handed out again, when the rate limiter allows it.
@@ -143,16 +135,15 @@ where
     /// As [`add_after`](Self::add_after), and if the limiter does.
     #[track_caller]
     pub fn add_rate_limited(&self, item: T) {
-        if self.is_shutting_down() {
-            return;
-        }
-        let now = Instant::now();
-        let delay = self.shared.limiter.lock().when(&item, now);
-        if delay.is_zero() {
-            self.shared.add(item);
-        } else {
-            Shared::delay(&self.shared, item, deadline_after(now, delay));
-        }
+        self.retry(item, 0);
+    }
+
+    /// Adds at a priority, in any of the ways to add: higher ones are handed out first. Everything else
+    /// is added at 0.
+    ///
+    /// This counts only in a queue that was built with [`Builder::priorities`].
+    pub fn at_priority(&self, priority: i32) -> AtPriority<'_, T> {
+        AtPriority { queue: self, priority }
     }
 
     /// Lets the rate limiter forget the item's failures. The item stays queued, delayed or held.
@@ -167,7 +158,8 @@ where
 
     /// Waits for an item and takes it; `None` once the queue is shut down and nothing is queued.
     ///
-    /// Items come in the order in which they were queued. Workers that wait are served in the order
+    /// Items come in the order in which they were queued, unless the queue was built with
+    /// [priorities](Builder::priorities) or to be [fair](Builder::fair_by). Workers that wait are served in the order
     /// in which they came, but one that has just come may be faster than one that has just been woken.
     ///
     /// A worker that sees `None` can end. An item that another worker still holds may be queued again
@@ -240,6 +232,35 @@ where
     }
 }
 
+impl<T> Queue<T>
+where
+    T: Eq + Hash + Send + Sync + 'static,
+{
+    #[track_caller]
+    fn delay(&self, item: T, priority: i32, delay: Duration) {
+        if delay.is_zero() {
+            self.shared.add(item, priority);
+        } else {
+            let due = deadline_after(Instant::now(), delay);
+            Shared::delay(&self.shared, item, priority, due);
+        }
+    }
+
+    #[track_caller]
+    fn retry(&self, item: T, priority: i32) {
+        if self.shared.core.lock().shutting_down {
+            return;
+        }
+        let now = Instant::now();
+        let delay = self.shared.limiter.lock().when(&item, now);
+        if delay.is_zero() {
+            self.shared.add(item, priority);
+        } else {
+            Shared::delay(&self.shared, item, priority, deadline_after(now, delay));
+        }
+    }
+}
+
 impl<T> Clone for Queue<T> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
@@ -268,35 +289,5 @@ impl<T> fmt::Debug for Queue<T> {
             .field("delayed", &delayed)
             .field("shutting_down", &shutting_down)
             .finish_non_exhaustive()
-    }
-}
-
-// === impl Builder ===
-
-impl<T> Builder<T>
-where
-    T: Eq + Hash + Clone + Send + Sync + 'static,
-{
-    /// Names the queue, for logs.
-    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Decides how long [`Queue::add_rate_limited`] waits.
-    pub fn rate_limiter(mut self, limiter: impl RateLimiter<T>) -> Self {
-        self.limiter = Box::new(limiter);
-        self
-    }
-
-    /// Makes the queue. This spawns nothing and needs no runtime.
-    pub fn build(self) -> Queue<T> {
-        Queue { shared: Arc::new(Shared::new(self.name, self.limiter)) }
-    }
-}
-
-impl<T> fmt::Debug for Builder<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -1,17 +1,27 @@
 //! Which item is where: queued, held, or held and wanted again. Pure: no lock, no clock, no waker.
 //!
 //! An item lives in one slot from its first `add` until it is done, and is hashed once for that whole
-//! cycle: the ring of queued items and the guards that workers hold name the slot, not the item. The
+//! cycle: the order of queued items and the guards that workers hold name the slot, not the item. The
 //! caller computes the hash, so that this can happen outside of its lock.
 
-use std::collections::VecDeque;
 use std::mem;
 
 use hashbrown::HashTable;
 
+use crate::order::{Order, Rank, Ranking};
+
 /// Names the slot of an item that is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(u32);
+
+/// An item that was taken, to be worked on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Taken<T> {
+    pub(crate) held: Held,
+    pub(crate) item: T,
+    /// That at which it was queued.
+    pub(crate) priority: i32,
+}
 
 /// What became of an item that was added.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,8 +49,8 @@ pub(crate) struct State<T> {
     slots: Vec<Slot<T>>,
     /// The vacant slots, each once.
     vacant: Vec<u32>,
-    /// The slots in phase `Queued`, each once, in the order in which they are handed out.
-    ring: VecDeque<u32>,
+    /// The slots in phase `Queued`, each once.
+    order: Order,
     /// How many slots are held: `Processing`, `Dirty` or `HandedBack`.
     held: usize,
     /// The most slots that were in use at once since the last `trim`.
@@ -61,7 +71,7 @@ struct Slot<T> {
 enum Phase<T> {
     /// In `vacant`. Left by `add`.
     Vacant,
-    /// In the ring. Left by `take` (→ `Processing`) and `hand_back` (→ `Vacant`).
+    /// In `order`. Left by `take` (→ `Processing`) and `hand_back` (→ `Vacant`).
     Queued(T),
     /// A worker holds it. Left by `add` (→ `Dirty`), `done` (→ `Vacant`), `give_back` (→ `Queued`)
     /// and `hand_back` (→ `HandedBack`).
@@ -90,12 +100,17 @@ impl<T> Phase<T> {
 // === impl State ===
 
 impl<T> State<T> {
-    pub(crate) fn new() -> Self {
+    /// Makes an empty one: without a ranking, first come is first served.
+    pub(crate) fn new(ranking: Option<Ranking>) -> Self {
+        Self::with(Order::new(ranking))
+    }
+
+    fn with(order: Order) -> Self {
         Self {
             index: HashTable::new(),
             slots: Vec::new(),
             vacant: Vec::new(),
-            ring: VecDeque::new(),
+            order,
             held: 0,
             peak: 0,
         }
@@ -103,7 +118,7 @@ impl<T> State<T> {
 
     /// How many items wait to be taken.
     pub(crate) fn queued(&self) -> usize {
-        self.ring.len()
+        self.order.len()
     }
 
     /// How many items were taken and not yet returned.
@@ -113,7 +128,7 @@ impl<T> State<T> {
 
     /// Whether nothing waits and nothing is held.
     pub(crate) fn is_idle(&self) -> bool {
-        self.ring.is_empty() && self.held == 0
+        self.order.is_empty() && self.held == 0
     }
 
     /// Gives up the memory of a burst, if this is idle: to be called whenever it is.
@@ -126,7 +141,7 @@ impl<T> State<T> {
         }
         let peak = mem::take(&mut self.peak);
         let kept = SLOTS_KEPT.max(peak.saturating_mul(SLOTS_PER_USED));
-        (self.slots.len() > kept).then(|| mem::replace(self, Self::new()))
+        (self.slots.len() > kept).then(|| mem::replace(self, Self::with(self.order.fresh())))
     }
 
     /// The worker has finished: the item goes, or is queued again if it was added meanwhile.
@@ -139,10 +154,10 @@ impl<T> State<T> {
         self.release(held, true)
     }
 
-    fn release(&mut self, Held(number): Held, again: bool) -> Released<T> {
+    fn release(&mut self, Held(number): Held, unfinished: bool) -> Released<T> {
         let slot = &mut self.slots[number as usize];
         let (item, again) = match mem::replace(&mut slot.phase, Phase::Vacant) {
-            Phase::Processing(item) => (item, again),
+            Phase::Processing(item) => (item, unfinished),
             Phase::Dirty(item) => (item, true),
             Phase::HandedBack(item) => (item, false),
             // Cannot be: a `Held` exists once for each slot that is held. No assertion, because this
@@ -155,7 +170,7 @@ impl<T> State<T> {
         self.held -= 1;
         if again {
             slot.phase = Phase::Queued(item);
-            self.ring.push_back(number);
+            self.order.push_again(number, unfinished);
             Released::Requeued
         } else {
             self.vacate(number);
@@ -172,12 +187,12 @@ impl<T> State<T> {
         self.vacant.push(number);
     }
 
-    /// Takes out all that is queued, in order.
+    /// Takes out all that is queued, in the order in which it would have been handed out.
     pub(crate) fn take_queued(&mut self) -> Vec<T> {
-        let mut items = Vec::with_capacity(self.ring.len());
-        while let Some(number) = self.ring.pop_front() {
+        let mut items = Vec::with_capacity(self.order.len());
+        while let Some(number) = self.order.take_first() {
             let phase = mem::replace(&mut self.slots[number as usize].phase, Phase::Vacant);
-            let Phase::Queued(item) = phase else { unreachable!("the ring names queued slots") };
+            let Phase::Queued(item) = phase else { unreachable!("the order names queued slots") };
             self.vacate(number);
             items.push(item);
         }
@@ -186,18 +201,19 @@ impl<T> State<T> {
 }
 
 impl<T: Clone> State<T> {
-    /// Hands out the item that has waited longest.
-    pub(crate) fn take(&mut self) -> Option<(Held, T)> {
-        let &number = self.ring.front()?;
+    /// Hands out the item whose turn it is.
+    pub(crate) fn take(&mut self) -> Option<Taken<T>> {
+        let number = self.order.first()?;
         let slot = &mut self.slots[number as usize];
         // Cloned before anything changes: a `Clone` that panics costs nothing but this call.
-        let copy = slot.phase.item().expect("the ring names queued slots").clone();
+        let copy = slot.phase.item().expect("the order names queued slots").clone();
         let phase = mem::replace(&mut slot.phase, Phase::Vacant);
-        let Phase::Queued(item) = phase else { unreachable!("the ring names queued slots") };
+        let Phase::Queued(item) = phase else { unreachable!("the order names queued slots") };
         slot.phase = Phase::Processing(item);
-        self.ring.pop_front();
+        self.order.take_first();
         self.held += 1;
-        Some((Held(number), copy))
+        let priority = self.order.priority(number);
+        Some(Taken { held: Held(number), item: copy, priority })
     }
 
     /// Copies what is held, by the order of slots, and gives up on it: it is not queued again.
@@ -221,23 +237,30 @@ impl<T: Clone> State<T> {
 
 impl<T: Eq> State<T> {
     /// Asks for the item to be handed out; `hash` is its hash, always by the same hasher.
-    pub(crate) fn add(&mut self, hash: u64, item: T) -> Added<T> {
+    pub(crate) fn add(&mut self, hash: u64, item: T, rank: Rank) -> Added<T> {
         let found = self.index.find(hash, |&number| {
             self.slots[number as usize].phase.item().is_some_and(|known| *known == item)
         });
         let Some(&number) = found else {
-            self.insert(hash, item);
+            self.insert(hash, item, rank);
             return Added::Queued;
         };
         let phase = &mut self.slots[number as usize].phase;
-        *phase = match mem::replace(phase, Phase::Vacant) {
-            Phase::Processing(known) => Phase::Dirty(known),
-            other => other,
-        };
+        match phase {
+            Phase::Queued(_) => _ = self.order.raise(number, rank.priority),
+            Phase::Processing(_) | Phase::Dirty(_) => {
+                self.order.want(number, rank.priority);
+                *phase = match mem::replace(phase, Phase::Vacant) {
+                    Phase::Processing(known) => Phase::Dirty(known),
+                    dirty => dirty,
+                };
+            }
+            Phase::HandedBack(_) | Phase::Vacant => {}
+        }
         Added::Merged(item)
     }
 
-    fn insert(&mut self, hash: u64, item: T) {
+    fn insert(&mut self, hash: u64, item: T, rank: Rank) {
         let slot = Slot { hash, phase: Phase::Queued(item) };
         let number = if let Some(number) = self.vacant.pop() {
             self.slots[number as usize] = slot;
@@ -250,7 +273,7 @@ impl<T: Eq> State<T> {
         let slots = &self.slots;
         self.index.insert_unique(hash, number, |&other| slots[other as usize].hash);
         self.peak = self.peak.max(self.index.len());
-        self.ring.push_back(number);
+        self.order.push(number, rank);
     }
 }
 

@@ -38,7 +38,7 @@ impl<T: Clone> Future for Get<'_, T> {
                 drop(core);
                 drop(left);
                 let shared = self.shared;
-                return Poll::Ready(taken.map(|(held, item)| Processing::new(shared, held, item)));
+                return Poll::Ready(taken.map(|taken| Processing::new(shared, taken)));
             }
             if let Some(waker) = waker.take() {
                 let replaced = core.workers.wait(&mut self.ticket, waker);

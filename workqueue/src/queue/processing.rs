@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::state::Held;
+use crate::state::{Held, Taken};
 
 use super::shared::Shared;
 
@@ -19,15 +19,24 @@ use super::shared::Shared;
 pub struct Processing<T> {
     shared: Arc<Shared<T>>,
     held: Held,
-    item: T,
     finished: bool,
+    priority: i32,
+    item: T,
 }
 
 // === impl Processing ===
 
 impl<T> Processing<T> {
-    pub(super) fn new(shared: &Arc<Shared<T>>, held: Held, item: T) -> Self {
-        Self { shared: Arc::clone(shared), held, item, finished: false }
+    pub(super) fn new(shared: &Arc<Shared<T>>, taken: Taken<T>) -> Self {
+        let Taken { held, item, priority } = taken;
+        Self { shared: Arc::clone(shared), held, finished: false, priority, item }
+    }
+
+    /// The priority at which the item was queued; 0 in a queue without priorities.
+    ///
+    /// Retry at it: `queue.at_priority(item.priority()).add_rate_limited(…)`.
+    pub fn priority(&self) -> i32 {
+        self.priority
     }
 
     /// Finishes the item. If it was added in the meantime, it is queued again now.

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::delays::{Delayed, Delays};
+use crate::order::{Rank, Ranking};
 use crate::rate_limiter::RateLimiter;
 use crate::state::{Added, Held, Released, State};
 use crate::sync::Mutex;
@@ -21,6 +22,9 @@ use super::processing::Processing;
 use super::timer::Timer;
 use super::waiters::Waiters;
 
+/// The user's function, and then the hash of what it returned.
+pub(super) type Dimension<T> = Box<dyn Fn(&T, &RandomState) -> u64 + Send + Sync>;
+
 pub(super) struct Shared<T> {
     pub(super) name: Arc<str>,
     pub(super) core: Mutex<Core<T>>,
@@ -29,6 +33,10 @@ pub(super) struct Shared<T> {
     /// Tells the timer that the next deadline has changed. Not in `core`: the timer holds it, too.
     timer_wake: Arc<Notify>,
     hasher: RandomState,
+    /// Whether the priorities of items count.
+    by_priority: bool,
+    /// By what the items of one priority take turns, if they do.
+    dimension: Option<Dimension<T>>,
 }
 
 pub(super) struct Core<T> {
@@ -63,9 +71,14 @@ const AT_ONCE: usize = 128;
 // === impl Shared ===
 
 impl<T> Shared<T> {
-    pub(super) fn new(name: Arc<str>, limiter: Box<dyn RateLimiter<T>>) -> Self {
+    pub(super) fn new(
+        name: Arc<str>,
+        limiter: Box<dyn RateLimiter<T>>,
+        ranking: Option<Ranking>,
+        dimension: Option<Dimension<T>>,
+    ) -> Self {
         let core = Core {
-            state: State::new(),
+            state: State::new(ranking),
             delays: Delays::new(),
             workers: Waiters::new(),
             drains: Waiters::new(),
@@ -78,6 +91,16 @@ impl<T> Shared<T> {
             limiter: Mutex::new(limiter),
             timer_wake: Arc::new(Notify::new()),
             hasher: RandomState::default(),
+            by_priority: ranking.is_some_and(|ranking| ranking.by_priority),
+            dimension,
+        }
+    }
+
+    /// Asks the user's function, and therefore runs outside of the lock.
+    fn rank(&self, item: &T, priority: i32) -> Rank {
+        Rank {
+            priority: if self.by_priority { priority } else { 0 },
+            dimension: self.dimension.as_ref().map_or(0, |of| of(item, &self.hasher)),
         }
     }
 
@@ -112,7 +135,7 @@ impl<T> Shared<T> {
 impl<T: Clone> Shared<T> {
     pub(super) fn take(shared: &Arc<Self>) -> Option<Processing<T>> {
         let taken = shared.core.lock().state.take();
-        taken.map(|(held, item)| Processing::new(shared, held, item))
+        taken.map(|taken| Processing::new(shared, taken))
     }
 
     /// Takes out everything; what is held stays with its worker, but is not queued again.
@@ -127,26 +150,30 @@ impl<T: Clone> Shared<T> {
 }
 
 impl<T: Eq + Hash> Shared<T> {
-    pub(super) fn add(&self, item: T) {
+    pub(super) fn add(&self, item: T, priority: i32) {
         let hash = self.hasher.hash_one(&item);
+        let rank = self.rank(&item, priority);
         let mut core = self.core.lock();
         if core.shutting_down {
             return;
         }
-        let delayed = core.delays.remove(hash, &item);
-        let (worker, merged) = core.enqueue(hash, item);
+        let (delayed, rank) = core.overtake(hash, &item, rank);
+        let (worker, merged) = core.enqueue(hash, item, rank);
         drop(core);
         wake(worker);
         drop((delayed, merged));
     }
 
-    pub(super) fn add_batch(&self, items: impl IntoIterator<Item = T>) {
+    pub(super) fn add_batch(&self, items: impl IntoIterator<Item = T>, priority: i32) {
         let mut items = items.into_iter();
         let mut chunk = Vec::new();
         loop {
             // The iterator is the caller's code, and a hash takes a while: both outside of the lock.
             let hashed = items.by_ref().take(AT_ONCE);
-            chunk.extend(hashed.map(|item| (self.hasher.hash_one(&item), item)));
+            chunk.extend(hashed.map(|item| {
+                let rank = self.rank(&item, priority);
+                (self.hasher.hash_one(&item), item, rank)
+            }));
             if chunk.is_empty() {
                 return;
             }
@@ -156,7 +183,7 @@ impl<T: Eq + Hash> Shared<T> {
     }
 
     /// Queues these, in order, under one lock. Leaves in the chunk what is to be dropped.
-    fn add_chunk(&self, chunk: &mut Vec<(u64, T)>) {
+    fn add_chunk(&self, chunk: &mut Vec<(u64, T, Rank)>) {
         let mut workers = Vec::new();
         let mut known = Vec::new();
         chunk.reverse(); // so that taking the first leaves the others where they are
@@ -164,9 +191,10 @@ impl<T: Eq + Hash> Shared<T> {
         if core.shutting_down {
             return;
         }
-        while let Some((hash, item)) = chunk.pop() {
-            known.extend(core.delays.remove(hash, &item));
-            let (worker, merged) = core.enqueue(hash, item);
+        while let Some((hash, item, rank)) = chunk.pop() {
+            let (delayed, rank) = core.overtake(hash, &item, rank);
+            known.extend(delayed);
+            let (worker, merged) = core.enqueue(hash, item, rank);
             workers.extend(worker);
             known.extend(merged);
         }
@@ -190,8 +218,8 @@ impl<T: Eq + Hash> Shared<T> {
         let mut workers = Vec::new();
         let mut merged = Vec::new();
         for _ in 0..AT_ONCE {
-            let Some((hash, item)) = core.delays.take_due(now) else { break };
-            let (worker, known) = core.enqueue(hash, item);
+            let Some((hash, item, rank)) = core.delays.take_due(now) else { break };
+            let (worker, known) = core.enqueue(hash, item, rank);
             workers.extend(worker);
             merged.extend(known);
         }
@@ -209,8 +237,9 @@ impl<T: Eq + Hash> Shared<T> {
 impl<T: Eq + Hash + Send + Sync + 'static> Shared<T> {
     /// Delays the item until `due`; starts the timer if it does not run.
     #[track_caller]
-    pub(super) fn delay(shared: &Arc<Self>, item: T, due: Instant) {
+    pub(super) fn delay(shared: &Arc<Self>, item: T, priority: i32, due: Instant) {
         let hash = shared.hasher.hash_one(&item);
+        let rank = shared.rank(&item, priority);
         let mut core = shared.core.lock();
         if core.shutting_down {
             return;
@@ -220,7 +249,7 @@ impl<T: Eq + Hash + Send + Sync + 'static> Shared<T> {
         if !core.timer.as_ref().is_some_and(Timer::is_running) {
             core.timer = Some(Timer::start(Arc::downgrade(shared), Arc::clone(&shared.timer_wake)));
         }
-        let delayed = core.delays.insert(hash, item, due);
+        let delayed = core.delays.insert(hash, item, rank, due);
         drop(core);
         if let Delayed::Next(_) = delayed {
             shared.timer_wake.notify_one();
@@ -231,9 +260,20 @@ impl<T: Eq + Hash + Send + Sync + 'static> Shared<T> {
 // === impl Core ===
 
 impl<T: Eq> Core<T> {
+    /// Ends the delay of an item that is wanted now, at no lower priority than it was to have. Returns
+    /// what to drop.
+    fn overtake(&mut self, hash: u64, item: &T, rank: Rank) -> (Option<T>, Rank) {
+        match self.delays.remove(hash, item) {
+            None => (None, rank),
+            Some((item, priority)) => {
+                (Some(item), Rank { priority: rank.priority.max(priority), ..rank })
+            }
+        }
+    }
+
     /// Queues an item; returns whom to wake and what to drop.
-    fn enqueue(&mut self, hash: u64, item: T) -> (Option<Waker>, Option<T>) {
-        match self.state.add(hash, item) {
+    fn enqueue(&mut self, hash: u64, item: T, rank: Rank) -> (Option<Waker>, Option<T>) {
+        match self.state.add(hash, item, rank) {
             Added::Queued => (self.workers.next(), None),
             Added::Merged(item) => (None, Some(item)),
         }

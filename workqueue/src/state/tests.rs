@@ -4,21 +4,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_oneof};
 
-use super::{Added, Held, Released, SLOTS_KEPT, SLOTS_PER_USED, State};
+use super::{Added, Held, Released, SLOTS_KEPT, SLOTS_PER_USED, State, Taken};
+use crate::order::Rank;
 use crate::testing::check;
 
 /// All keys collide: what tells them apart must be `Eq`.
 const HASH: u64 = 7;
 
 fn take(state: &mut State<u8>) -> (Held, u8) {
-    state.take().expect("something is queued")
+    let Taken { held, item, .. } = state.take().expect("something is queued");
+    (held, item)
 }
 
 #[test]
 fn items_come_in_the_order_in_which_they_were_added() {
-    let mut state = State::new();
+    let mut state = State::new(None);
     for item in [3, 1, 2] {
-        assert_eq!(state.add(HASH, item), Added::Queued);
+        assert_eq!(state.add(HASH, item, Rank::default()), Added::Queued);
     }
     assert_eq!([take(&mut state).1, take(&mut state).1, take(&mut state).1], [3, 1, 2]);
     assert_eq!(state.take(), None);
@@ -26,9 +28,9 @@ fn items_come_in_the_order_in_which_they_were_added() {
 
 #[test]
 fn item_added_twice_is_handed_out_once() {
-    let mut state = State::new();
-    state.add(HASH, 1);
-    assert_eq!(state.add(HASH, 1), Added::Merged(1));
+    let mut state = State::new(None);
+    state.add(HASH, 1, Rank::default());
+    assert_eq!(state.add(HASH, 1, Rank::default()), Added::Merged(1));
     let (held, _) = take(&mut state);
     assert_eq!(state.take(), None);
     assert_eq!(state.done(held), Released::Gone(1));
@@ -37,11 +39,11 @@ fn item_added_twice_is_handed_out_once() {
 
 #[test]
 fn item_added_while_held_is_not_handed_out_before_it_is_done() {
-    let mut state = State::new();
-    state.add(HASH, 1);
+    let mut state = State::new(None);
+    state.add(HASH, 1, Rank::default());
     let (held, _) = take(&mut state);
-    assert_eq!(state.add(HASH, 1), Added::Merged(1));
-    assert_eq!(state.add(HASH, 1), Added::Merged(1));
+    assert_eq!(state.add(HASH, 1, Rank::default()), Added::Merged(1));
+    assert_eq!(state.add(HASH, 1, Rank::default()), Added::Merged(1));
     assert_eq!(state.take(), None, "one key, one worker");
     assert_eq!(state.done(held), Released::Requeued);
     let (held, _) = take(&mut state);
@@ -50,9 +52,9 @@ fn item_added_while_held_is_not_handed_out_before_it_is_done() {
 
 #[test]
 fn item_given_back_is_queued_behind_the_others() {
-    let mut state = State::new();
-    state.add(HASH, 1);
-    state.add(HASH, 2);
+    let mut state = State::new(None);
+    state.add(HASH, 1, Rank::default());
+    state.add(HASH, 2, Rank::default());
     let (held, _) = take(&mut state);
     assert_eq!(state.give_back(held), Released::Requeued);
     assert_eq!([take(&mut state).1, take(&mut state).1], [2, 1]);
@@ -60,12 +62,12 @@ fn item_given_back_is_queued_behind_the_others() {
 
 #[test]
 fn item_that_was_handed_back_is_not_queued_again() {
-    let mut state = State::new();
-    state.add(HASH, 1);
-    state.add(HASH, 2);
+    let mut state = State::new(None);
+    state.add(HASH, 1, Rank::default());
+    state.add(HASH, 2, Rank::default());
     let (first, _) = take(&mut state);
     let (second, _) = take(&mut state);
-    state.add(HASH, 2);
+    state.add(HASH, 2, Rank::default());
     assert_eq!(state.hand_back_held(), [1, 2]);
     assert_eq!(state.hand_back_held(), [0; 0], "once is enough");
     assert!(!state.is_idle(), "the workers still have them");
@@ -76,10 +78,10 @@ fn item_that_was_handed_back_is_not_queued_again() {
 
 #[test]
 fn slots_are_used_again() {
-    let mut state = State::new();
+    let mut state = State::new(None);
     for round in 0..1000_u16 {
-        state.add(u64::from(round), round);
-        let (held, _) = state.take().expect("just added");
+        state.add(u64::from(round), round, Rank::default());
+        let Taken { held, .. } = state.take().expect("just added");
         state.done(held);
     }
     assert_eq!(state.slots.len(), 1);
@@ -89,12 +91,12 @@ fn slots_are_used_again() {
 #[test]
 fn memory_of_a_burst_is_given_back_when_less_is_used() {
     let burst = SLOTS_KEPT + 1;
-    let mut state = State::new();
+    let mut state = State::new(None);
     let mut run = |items: usize| {
         for item in 0..items {
-            state.add(item as u64, item);
+            state.add(item as u64, item, Rank::default());
         }
-        while let Some((held, _)) = state.take() {
+        while let Some(Taken { held, .. }) = state.take() {
             assert!(state.trim().is_none(), "not idle");
             state.done(held);
         }
@@ -174,7 +176,7 @@ fn any_schedule_is_that_of_three_sets() {
 }
 
 fn run(steps: &[Step], exercised: &Exercised) {
-    let mut state = State::new();
+    let mut state = State::new(None);
     let mut model = Model::default();
     for step in steps {
         apply(step, &mut state, &mut model, exercised);
@@ -196,12 +198,12 @@ fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, exercised: &Exer
             count(&exercised.added_while_held, usize::from(held));
             let expected = if new { Added::Queued } else { Added::Merged(item) };
             // Two hashes for six keys: some collide, some do not.
-            assert_eq!(state.add(u64::from(item % 2), item), expected);
+            assert_eq!(state.add(u64::from(item % 2), item, Rank::default()), expected);
         }
         Step::Take => {
             let taken = state.take();
-            assert_eq!(taken.map(|(_, item)| item), model.queue.pop_front());
-            if let Some((held, item)) = taken {
+            assert_eq!(taken.as_ref().map(|taken| taken.item), model.queue.pop_front());
+            if let Some(Taken { held, item, .. }) = taken {
                 model.dirty.remove(&item);
                 assert!(model.processing.insert(item, held).is_none(), "one key, one worker");
                 count(&exercised.taken, 1);
