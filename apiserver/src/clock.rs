@@ -36,6 +36,11 @@ pub(crate) fn rfc3339(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// A time as `metav1.MicroTime` writes it.
+pub(crate) fn rfc3339_micros(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
 // === impl Chance ===
 
 impl Chance {

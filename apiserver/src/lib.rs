@@ -35,6 +35,8 @@ mod core;
 mod http;
 mod names;
 mod object;
+mod quantity;
 mod selection;
 mod status;
 mod storage;
+mod types;

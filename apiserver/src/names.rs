@@ -6,6 +6,9 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
+    alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
+    validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
     with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -19,6 +22,15 @@ pub(crate) fn dns_label(name: &str) -> Option<&'static str> {
         return Some("must be no more than 63 characters");
     }
     (!is_label(name)).then_some(LABEL)
+}
+
+/// Why `name` is no DNS label of the older kind, which starts with a letter, if it is none.
+pub(crate) fn dns_label_1035(name: &str) -> Option<&'static str> {
+    if name.len() > 63 {
+        return Some("must be no more than 63 characters");
+    }
+    let starts_well = name.starts_with(|first: char| first.is_ascii_lowercase());
+    (!starts_well || !is_label(name)).then_some(LABEL_1035)
 }
 
 /// Why `name` is no DNS subdomain, if it is none.

@@ -64,7 +64,7 @@ pub(crate) fn prepare(
     if matches!(kind.status, Status::Subresource { on_create: OnCreate::Drop, .. }) {
         object.remove("status");
     }
-    kind.fill_defaults(&mut object);
+    kind.complete(&mut object);
     (kind.prepare)(&mut object);
     check(kind, &object)?;
     Ok(object)

@@ -8,7 +8,7 @@ use super::update::is_held;
 use super::{bump_generation, finalizers, is_terminating, meta_text, metadata_mut};
 use crate::clock::rfc3339;
 use crate::http::params::check_dry_run;
-use crate::kinds::Kind;
+use crate::kinds::{Dependents, Kind};
 use crate::object::Fields;
 use crate::status::{Cause, Failure, Result};
 
@@ -120,7 +120,7 @@ pub(crate) fn prepare(
     now: Timestamp,
 ) -> Outcome {
     let mut new = old.clone();
-    propagate(&mut new, options);
+    propagate(kind, &mut new, options);
     let grace = kind.grace.map_or(0, |grace| grace(old, options.grace_period_seconds));
     let goes_now = if is_terminating(old) {
         shorten(&mut new, old, options.grace_period_seconds.map(|_| grace))
@@ -163,8 +163,15 @@ fn shorten(object: &mut Fields, old: &Fields, asked: Option<i64>) -> bool {
     asked == 0
 }
 
-fn propagate(object: &mut Fields, options: &DeleteOptions) {
+fn propagate(kind: &Kind, object: &mut Fields, options: &DeleteOptions) {
     let wanted = match options.propagation() {
+        _ if kind.dependents == Dependents::None => return,
+        Propagation::Unsaid
+            if kind.dependents == Dependents::Orphaned
+                && !finalizers(object).contains(&FOREGROUND) =>
+        {
+            Some(ORPHAN.to_owned())
+        }
         Propagation::Unsaid => return,
         Propagation::Background => None,
         Propagation::With(finalizer) => Some(finalizer.to_owned()),

@@ -12,7 +12,7 @@ use crate::status::Cause;
 pub(super) fn check(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
     let metadata = object.get("metadata");
     let name = meta_text(object, "name");
-    if let Some(why) = names::dns_subdomain(name) {
+    if let Some(why) = (kind.name)(name) {
         causes.push(Cause::invalid("metadata.name", &json!(name), why));
     }
     check_labels(metadata.and_then(|m| m.get("labels")), causes);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata, metadata_mut,
 };
-use crate::kinds::{Generation, Kind, Status};
+use crate::kinds::{Generation, Kind, Status, read_path};
 use crate::object::Fields;
 use crate::status::{Cause, Failure, Result};
 
@@ -86,7 +86,8 @@ pub(crate) fn prepare(
 ) -> Result<Outcome> {
     keep_what_is_not_written(kind, old, &mut new, target);
     keep_system_metadata(old, &mut new);
-    kind.fill_defaults(&mut new);
+    kind.complete(&mut new);
+    (kind.inherits)(&mut new, old);
     for key in ["kind", "apiVersion"] {
         // The server says what an object is.
         new.insert(key.to_owned(), old.get(key).cloned().unwrap_or_default());
@@ -137,7 +138,7 @@ fn keep_what_is_not_written(kind: &Kind, old: &Fields, new: &mut Fields, target:
         }
         (Target::Finalize, _) => {
             let path = kind.finalize.unwrap_or_default();
-            let wanted = crate::kinds::read_path(new, path).cloned();
+            let wanted = read_path(new, path).cloned();
             new.clone_from(old);
             set_path(new, path, wanted);
         }
@@ -145,7 +146,7 @@ fn keep_what_is_not_written(kind: &Kind, old: &Fields, new: &mut Fields, target:
 }
 
 fn keep(old: &Fields, new: &mut Fields, path: &str) {
-    set_path(new, path, crate::kinds::read_path(old, path).cloned());
+    set_path(new, path, read_path(old, path).cloned());
 }
 
 fn set_path(object: &mut Fields, path: &str, value: Option<Value>) {
@@ -200,7 +201,9 @@ fn keep_system_metadata(old: &Fields, new: &mut Fields) {
 fn is_another_generation(kind: &Kind, old: &Fields, new: &Fields) -> bool {
     match kind.generation {
         Generation::None => false,
-        Generation::Spec => old.get("spec") != new.get("spec"),
+        Generation::Of(paths) => {
+            paths.iter().any(|path| read_path(old, path) != read_path(new, path))
+        }
         Generation::Content => {
             let content = |object: &Fields| {
                 let mut object = object.clone();
@@ -229,9 +232,6 @@ fn is_finished(kind: &Kind, old: &Fields, new: &Fields) -> bool {
 
 /// Whether the list that `/finalize` empties still has something in it.
 pub(super) fn is_held(kind: &Kind, object: &Fields) -> bool {
-    let list = kind
-        .finalize
-        .and_then(|path| crate::kinds::read_path(object, path))
-        .and_then(Value::as_array);
+    let list = kind.finalize.and_then(|path| read_path(object, path)).and_then(Value::as_array);
     list.is_some_and(|list| !list.is_empty())
 }

@@ -294,8 +294,11 @@ fn delete_object(
 }
 
 pub(super) fn delete_collection(core: &Core, call: &Call) -> Result<Answer> {
-    let options = call.delete_options()?;
     let served = &call.target.served;
+    if !served.kind.deletes_collections {
+        return Err(Failure::method_not_allowed(&served.kind, "deletecollection"));
+    }
+    let options = call.delete_options()?;
     let (revision, items) = list::all(core, call)?;
     for item in &items {
         let selectable = &item.selectable;

@@ -88,7 +88,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
     for kind in kinds.rows().iter().filter(|kind| kind.group == group && kind.version == version) {
         resources.push(json!({
             "name": kind.plural, "singularName": kind.singular(), "namespaced": kind.namespaced, "kind": kind.kind,
-            "verbs": VERBS, "shortNames": kind.short_names,
+            "verbs": verbs(kind), "shortNames": kind.short_names, "categories": kind.categories,
         }));
         for (name, verbs) in subresources(kind) {
             resources.push(json!({
@@ -104,6 +104,12 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
 
 const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+fn verbs(kind: &Kind) -> Vec<&'static str> {
+    let mut verbs = VERBS.to_vec();
+    verbs.retain(|verb| kind.deletes_collections || *verb != "deletecollection");
+    verbs
+}
 
 fn subresources(kind: &Kind) -> Vec<(&'static str, &'static [&'static str])> {
     let mut found: Vec<(&str, &[&str])> = Vec::new();
@@ -147,8 +153,8 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
                 .collect();
             json!({
                 "resource": kind.plural, "responseKind": response_kind, "singularResource": kind.singular(),
-                "scope": if kind.namespaced { "Namespaced" } else { "Cluster" }, "verbs": VERBS,
-                "shortNames": kind.short_names, "subresources": subresources,
+                "scope": if kind.namespaced { "Namespaced" } else { "Cluster" }, "verbs": verbs(kind),
+                "shortNames": kind.short_names, "categories": kind.categories, "subresources": subresources,
             })
         })
         .collect();

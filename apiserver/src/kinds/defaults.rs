@@ -1,6 +1,6 @@
 //! Fills in what nobody said, by rules that are data.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{DefaultValue, Defaults};
 use crate::object::Fields;
@@ -19,38 +19,73 @@ impl Defaults {
     }
 }
 
-/// Sets the member at `path` unless it is there; `name[]` goes into each item of a list. Parents are not made.
+/// Sets the member at `path` unless it is there. In a path, `a|b` is each of these members, and `name[]` is each item of
+/// a list. Parents are not made.
 fn fill(object: &mut Fields, path: &str, value: &DefaultValue) {
-    let Some((first, rest)) = path.split_once('.') else {
-        let empty = object.get(path).is_none_or(Value::is_null);
-        if empty {
-            let value = value.make(object);
-            if !value.is_null() {
-                object.insert(path.to_owned(), value);
-            }
-        }
-        return;
+    let (first, rest) = match path.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (path, None),
     };
-    match first.strip_suffix("[]") {
-        None => {
-            if let Some(Value::Object(inner)) = object.get_mut(first) {
-                fill(inner, rest, value);
+    let (names, is_list) = match first.strip_suffix("[]") {
+        Some(names) => (names, true),
+        None => (first, false),
+    };
+    for name in names.split('|') {
+        match (rest, is_list) {
+            (None, false) => value.put(object, name),
+            (None, true) => items(object, name).for_each(|item| value.merge(item)),
+            (Some(rest), false) => {
+                if let Some(Value::Object(inner)) = object.get_mut(name) {
+                    fill(inner, rest, value);
+                }
             }
+            (Some(rest), true) => items(object, name).for_each(|item| fill(item, rest, value)),
         }
-        Some(list) => {
-            let items = object.get_mut(list).and_then(Value::as_array_mut);
-            for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {
-                fill(item, rest, value);
+    }
+}
+
+fn items<'a>(object: &'a mut Fields, list: &str) -> impl Iterator<Item = &'a mut Fields> {
+    let list = object.get_mut(list).and_then(Value::as_array_mut);
+    list.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+/// Takes over the members that are not there, also within members that are.
+fn merge_absent(into: &mut Fields, from: Fields) {
+    for (name, value) in from {
+        match (into.get_mut(&name), value) {
+            (Some(Value::Object(into)), Value::Object(from)) => merge_absent(into, from),
+            (None | Some(Value::Null), value) => {
+                into.insert(name, value);
             }
+            (Some(_), _) => {}
         }
     }
 }
 
 impl DefaultValue {
-    fn make(&self, beside: &Map<String, Value>) -> Value {
-        match self {
-            Self::Json(text) => serde_json::from_str(text).expect("the table holds JSON"),
-            Self::From(compute) => compute(beside),
+    fn put(&self, object: &mut Fields, name: &str) {
+        let there = object.get_mut(name).filter(|value| !value.is_null());
+        match (self, there) {
+            (Self::Merge(_), Some(Value::Object(member))) => self.merge(member),
+            (Self::Merge(_), _) | (Self::Json(_) | Self::From(_), Some(_)) => {}
+            (Self::Json(text), None) => {
+                let value = serde_json::from_str(text).expect("the table holds JSON");
+                object.insert(name.to_owned(), value);
+            }
+            (Self::From(compute), None) => {
+                let value = compute(object);
+                if !value.is_null() {
+                    object.insert(name.to_owned(), value);
+                }
+            }
+        }
+    }
+
+    fn merge(&self, object: &mut Fields) {
+        if let Self::Merge(compute) = self
+            && let Value::Object(members) = compute(object)
+        {
+            merge_absent(object, members);
         }
     }
 }
@@ -69,5 +104,18 @@ mod tests {
         let defaults = Defaults { under: "spec", rules: &[("list[].a", DefaultValue::Json("7"))] };
         defaults.apply(&mut object);
         assert_eq!(Value::Object(object), json!({"spec": {"list": [{"a": 1}, {"a": 7}]}}));
+    }
+
+    #[test]
+    fn what_is_merged_fills_the_gaps_of_what_is_there() {
+        const GAPS: DefaultValue = DefaultValue::Merge(|_| json!({"x": {"p": 2, "q": 2}}));
+        let Value::Object(mut object) = json!({"a": [{"x": {"p": 1}}, {}], "b": {"x": 3}}) else {
+            unreachable!()
+        };
+        let rules = &[("a[]", GAPS), ("b|c", GAPS)];
+        Defaults { under: "", rules }.apply(&mut object);
+        let full = json!({"p": 2, "q": 2});
+        let expected = json!({"a": [{"x": {"p": 1, "q": 2}}, {"x": full}], "b": {"x": 3}});
+        assert_eq!(Value::Object(object), expected);
     }
 }

@@ -106,6 +106,47 @@ fn quality_of_service(pod: &Fields) -> &'static str {
     }
 }
 
+pub(super) fn service_account(spec: &Fields) -> Value {
+    spec.get("serviceAccount").cloned().unwrap_or_default()
+}
+
+pub(super) fn service_account_name(spec: &Fields) -> Value {
+    spec.get("serviceAccountName").cloned().unwrap_or_default()
+}
+
+pub(super) fn probe(_probe: &Fields) -> Value {
+    json!({"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3})
+}
+
+/// A volume that nobody says anything about is an empty folder.
+pub(super) fn volume(volume: &Fields) -> Value {
+    if volume.keys().any(|key| key != "name") { Value::Null } else { json!({"emptyDir": {}}) }
+}
+
+/// Who asks for no more than a limit asks for the limit.
+pub(super) fn requests(container: &Fields) -> Value {
+    match container.get("resources").and_then(|resources| resources.get("limits")) {
+        Some(limits) => json!({"resources": {"requests": limits}}),
+        None => Value::Null,
+    }
+}
+
+/// What a status that is written without them keeps.
+pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
+    const KEPT: [&str; 4] = [
+        "qosClass",
+        "resourceClaimStatuses",
+        "extendedResourceClaimStatus",
+        "nodeAllocatableResourceClaimStatuses",
+    ];
+    let Some(Value::Object(status)) = pod.get_mut("status") else { return };
+    for key in KEPT {
+        if let Some(value) = old.get("status").and_then(|status| status.get(key)) {
+            status.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+}
+
 /// `latest` may have changed since it was pulled.
 pub(super) fn pull_policy(container: &Fields) -> Value {
     let image = container.get("image").and_then(Value::as_str).unwrap_or("");

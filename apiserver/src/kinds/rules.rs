@@ -4,33 +4,8 @@ use serde_json::{Value, json};
 
 use super::label_selector::LabelSelector;
 use super::{pod, read_path};
-use crate::names;
 use crate::object::{Fields, string_map};
 use crate::status::Cause;
-
-/// A namespace carries its name as a label, and waits for `kubernetes` to let it go.
-pub(super) fn prepare_namespace(namespace: &mut Fields) {
-    let name = read_path(namespace, "metadata.name").cloned().unwrap_or_default();
-    if let Some(Value::Object(metadata)) = namespace.get_mut("metadata") {
-        let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-        labels["kubernetes.io/metadata.name"] = name;
-    }
-    if let Some(Value::Object(spec)) = namespace.get_mut("spec") {
-        spec.entry("finalizers").or_insert_with(|| json!(["kubernetes"]));
-    }
-}
-
-/// A namespace says in its phase that it is going.
-pub(super) fn mark_namespace(namespace: &mut Fields) {
-    namespace.insert("status".to_owned(), json!({"phase": "Terminating"}));
-}
-
-pub(super) fn name_is_label(object: &Fields, _old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    let name = read_path(object, "metadata.name").and_then(Value::as_str).unwrap_or("");
-    if let Some(why) = names::dns_label(name) {
-        causes.push(Cause::invalid("metadata.name", &json!(name), why));
-    }
-}
 
 pub(super) fn event(event: &Fields, _old: Option<&Fields>, causes: &mut Vec<Cause>) {
     let text = |path: &str| read_path(event, path).and_then(Value::as_str).unwrap_or("");
@@ -87,3 +62,13 @@ fn template(object: &Fields, selector: &LabelSelector, causes: &mut Vec<Cause>) 
         causes.push(Cause::unsupported(path, policy, &["Always"]));
     }
 }
+
+pub(super) fn replication_controller(_o: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {
+}
+pub(super) fn deployment(o: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
+    replica_set(o, old, causes);
+}
+pub(super) fn stateful_set(_o: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}
+pub(super) fn daemon_set(_o: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}
+pub(super) fn lease(_o: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}
+pub(super) fn priority_class(_o: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}

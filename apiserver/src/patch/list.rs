@@ -24,7 +24,7 @@ pub(super) enum ListKey {
 /// What the list lacks is added, in front of what only the list has unless `order` says otherwise: real servers do so.
 pub(super) fn merge_by_key(
     key: &'static str,
-    rules: &Rules,
+    rules: Rules,
     mut list: Vec<Value>,
     patch: Vec<Value>,
     order: Option<Vec<Value>>,

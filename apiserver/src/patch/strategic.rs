@@ -31,7 +31,7 @@ pub(super) const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
 const RETAIN_KEYS: &str = "$retainKeys";
 
-pub(super) fn apply(rules: &Rules, current: Value, body: &[u8]) -> Result<Value, PatchError> {
+pub(super) fn apply(rules: Rules, current: Value, body: &[u8]) -> Result<Value, PatchError> {
     let patch: Object = serde_json::from_slice(body)
         .map_err(|error| PatchError::BadRequest(format!("error decoding patch: {error}")))?;
     let Value::Object(current) = current else {
@@ -41,7 +41,7 @@ pub(super) fn apply(rules: &Rules, current: Value, body: &[u8]) -> Result<Value,
 }
 
 pub(super) fn merge_objects(
-    rules: &Rules,
+    rules: Rules,
     mut current: Object,
     mut patch: Object,
 ) -> Result<Object, PatchError> {

@@ -1,0 +1,69 @@
+//! What only jobs do.
+
+use serde_json::{Map, Value, json};
+
+use super::{read_path, workload};
+use crate::object::Fields;
+use crate::status::Cause;
+
+/// The label that a job finds its pods by.
+const UID: &str = "batch.kubernetes.io/controller-uid";
+
+pub(super) fn completions(spec: &Fields) -> Value {
+    if spec.contains_key("parallelism") { Value::Null } else { json!(1) }
+}
+
+pub(super) fn backoff_limit(spec: &Fields) -> Value {
+    json!(if spec.contains_key("backoffLimitPerIndex") { i32::MAX } else { 6 })
+}
+
+pub(super) fn replacement_policy(spec: &Fields) -> Value {
+    json!(if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" })
+}
+
+/// Makes the selector, and the labels that it selects, unless the client does that itself.
+pub(super) fn prepare(job: &mut Fields) {
+    let unlabelled = read_path(job, "metadata.labels").is_none();
+    workload::take_labels_of_template(job);
+    if read_path(job, "spec.manualSelector") == Some(&json!(true)) {
+        return;
+    }
+    let text = |path| read_path(job, path).and_then(Value::as_str).unwrap_or("").to_owned();
+    let (uid, name) = (text("metadata.uid"), text("metadata.name"));
+    let own_labels = read_path(job, "metadata.labels").is_some();
+    let template = read_path(job, "spec.template.metadata.labels").and_then(Value::as_object);
+    let mut labels = template.cloned().unwrap_or_default();
+    for (key, value) in [
+        (UID, &uid),
+        ("controller-uid", &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("job-name", &name),
+    ] {
+        labels.insert(key.to_owned(), json!(value));
+    }
+    if unlabelled && own_labels {
+        // The real server's job shares one map with its template.
+        set(job, &["metadata"], "labels", json!(labels));
+    }
+    set(job, &["spec", "template", "metadata"], "labels", json!(labels));
+    set(job, &["spec", "selector", "matchLabels"], UID, json!(uid));
+}
+
+fn set(object: &mut Fields, parents: &[&str], key: &str, value: Value) {
+    let mut target = object;
+    for parent in parents {
+        let inner = target.entry(*parent).or_insert_with(|| Value::Object(Map::new()));
+        let Value::Object(inner) = inner else { return };
+        target = inner;
+    }
+    target.insert(key.to_owned(), value);
+}
+
+/// Without labels of its own, a job has those of its pods.
+pub(super) fn inherit(job: &mut Fields, _old: &Fields) {
+    workload::take_labels_of_template(job);
+}
+
+pub(super) fn validate(_job: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}
+
+pub(super) fn validate_cron_job(_job: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}

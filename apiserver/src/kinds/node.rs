@@ -1,0 +1,21 @@
+//! What only nodes do.
+
+use serde_json::{Value, json};
+
+use crate::object::Fields;
+
+/// What pods may use is all there is, unless the kubelet keeps some.
+pub(super) fn allocatable(status: &Fields) -> Value {
+    status.get("capacity").cloned().unwrap_or_default()
+}
+
+/// A new node takes no pods until somebody has seen it ready.
+pub(super) fn prepare(node: &mut Fields) {
+    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let Some(Value::Object(spec)) = node.get_mut("spec") else { return };
+    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+    let is_same = |one: &Value| one["key"] == taint["key"] && one["effect"] == taint["effect"];
+    if let Some(taints) = taints.as_array_mut().filter(|taints| !taints.iter().any(is_same)) {
+        taints.push(taint);
+    }
+}

@@ -1,0 +1,112 @@
+//! The group `apps`: what keeps pods running.
+
+use super::pod_spec::POD_SPEC;
+use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
+use crate::kinds::DefaultValue::{From, Json, Merge};
+use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, rules, workload};
+
+const TEMPLATE: Defaults = Defaults { under: "spec.template.spec", rules: POD_SPEC };
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![replica_set(), deployment(), stateful_set(), daemon_set()]
+}
+
+fn workload(kind: &'static str, plural: &'static str) -> Kind {
+    Kind {
+        categories: ALL,
+        status: KEEPS_SPEC,
+        generation: OF_SPEC,
+        immutable: &["spec.selector"],
+        ..named("apps", kind, plural)
+    }
+}
+
+fn replica_set() -> Kind {
+    Kind {
+        short_names: &["rs"],
+        fields: const { &[label("status.replicas", &["status.replicas"])] },
+        scale: Some(REPLICAS),
+        defaults: &[Defaults { under: "spec", rules: &[("replicas", Json("1"))] }, TEMPLATE],
+        validate: rules::replica_set,
+        ..workload("ReplicaSet", "replicasets")
+    }
+}
+
+fn deployment() -> Kind {
+    const KEPT: &[&str] = &["spec", "metadata.labels"];
+    Kind {
+        short_names: &["deploy"],
+        status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
+        generation: Generation::Of(&["spec", "metadata.annotations"]),
+        scale: Some(REPLICAS),
+        defaults: &[
+            Defaults {
+                under: "spec",
+                rules: &[
+                    ("replicas", Json("1")),
+                    ("strategy.type", Json("\"RollingUpdate\"")),
+                    ("strategy", Merge(workload::rolling_deployment)),
+                    ("revisionHistoryLimit", Json("10")),
+                    ("progressDeadlineSeconds", Json("600")),
+                ],
+            },
+            TEMPLATE,
+        ],
+        validate: rules::deployment,
+        ..workload("Deployment", "deployments")
+    }
+}
+
+fn stateful_set() -> Kind {
+    const RETENTION: &str = "{\"whenDeleted\":\"Retain\",\"whenScaled\":\"Retain\"}";
+    Kind {
+        short_names: &["sts"],
+        scale: Some(REPLICAS),
+        defaults: &[
+            Defaults {
+                under: "spec",
+                rules: &[
+                    ("podManagementPolicy", Json("\"OrderedReady\"")),
+                    ("updateStrategy.rollingUpdate", From(workload::rolling_by_default)),
+                    ("updateStrategy.type", Json("\"RollingUpdate\"")),
+                    ("updateStrategy.rollingUpdate.partition", Json("0")),
+                    ("updateStrategy.rollingUpdate.maxUnavailable", Json("1")),
+                    ("persistentVolumeClaimRetentionPolicy", Json(RETENTION)),
+                    ("persistentVolumeClaimRetentionPolicy.whenDeleted", Json("\"Retain\"")),
+                    ("persistentVolumeClaimRetentionPolicy.whenScaled", Json("\"Retain\"")),
+                    ("replicas", Json("1")),
+                    ("revisionHistoryLimit", Json("10")),
+                    ("volumeClaimTemplates[].apiVersion", Json("\"v1\"")),
+                    ("volumeClaimTemplates[].kind", Json("\"PersistentVolumeClaim\"")),
+                    ("volumeClaimTemplates[].spec.volumeMode", Json("\"Filesystem\"")),
+                    ("volumeClaimTemplates[].status.phase", Json("\"Pending\"")),
+                ],
+            },
+            TEMPLATE,
+        ],
+        validate: rules::stateful_set,
+        immutable: &[],
+        ..workload("StatefulSet", "statefulsets")
+    }
+}
+
+fn daemon_set() -> Kind {
+    Kind {
+        short_names: &["ds"],
+        defaults: &[
+            Defaults {
+                under: "spec",
+                rules: &[
+                    ("updateStrategy.type", Json("\"RollingUpdate\"")),
+                    ("updateStrategy", Merge(workload::rolling_daemons)),
+                    ("revisionHistoryLimit", Json("10")),
+                ],
+            },
+            TEMPLATE,
+        ],
+        prepare: workload::first_template,
+        inherits: workload::count_templates,
+        validate: rules::daemon_set,
+        ..workload("DaemonSet", "daemonsets")
+    }
+}

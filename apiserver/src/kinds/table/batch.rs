@@ -1,0 +1,69 @@
+//! The group `batch`: what runs pods to their end.
+
+use super::pod_spec::POD_SPEC;
+use super::{ALL, KEEPS_SPEC, OF_SPEC, label, named};
+use crate::kinds::DefaultValue::{From, Json};
+use crate::kinds::{DefaultValue, Defaults, Dependents, FieldLabel, Kind, job};
+
+/// What a job has that is not in a template of one.
+const JOB: &[(&str, DefaultValue)] = &[
+    ("completions", From(job::completions)),
+    ("parallelism", Json("1")),
+    ("backoffLimit", From(job::backoff_limit)),
+    ("completionMode", Json("\"NonIndexed\"")),
+    ("suspend", Json("false")),
+    ("podReplacementPolicy", From(job::replacement_policy)),
+    ("manualSelector", Json("false")),
+    ("podFailurePolicy.rules[].onPodConditions[].status", Json("\"True\"")),
+];
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![job(), cron_job()]
+}
+
+fn job() -> Kind {
+    Kind {
+        dependents: Dependents::Orphaned,
+        categories: ALL,
+        status: KEEPS_SPEC,
+        generation: OF_SPEC,
+        fields: const {
+            &[FieldLabel { missing: "0", ..label("status.successful", &["status.succeeded"]) }]
+        },
+        defaults: &[
+            Defaults { under: "spec", rules: JOB },
+            Defaults { under: "spec.template.spec", rules: POD_SPEC },
+        ],
+        prepare: job::prepare,
+        inherits: job::inherit,
+        validate: job::validate,
+        ..named("batch", "Job", "jobs")
+    }
+}
+
+fn cron_job() -> Kind {
+    Kind {
+        short_names: &["cj"],
+        categories: ALL,
+        status: KEEPS_SPEC,
+        generation: OF_SPEC,
+        defaults: &[
+            Defaults {
+                under: "spec",
+                rules: &[
+                    ("concurrencyPolicy", Json("\"Allow\"")),
+                    ("suspend", Json("false")),
+                    ("successfulJobsHistoryLimit", Json("3")),
+                    ("failedJobsHistoryLimit", Json("1")),
+                    (
+                        "jobTemplate.spec.podFailurePolicy.rules[].onPodConditions[].status",
+                        Json("\"True\""),
+                    ),
+                ],
+            },
+            Defaults { under: "spec.jobTemplate.spec.template.spec", rules: POD_SPEC },
+        ],
+        validate: job::validate_cron_job,
+        ..named("batch", "CronJob", "cronjobs")
+    }
+}

@@ -1,0 +1,220 @@
+//! The group without a name.
+
+use super::pod_spec::{POD, POD_SPEC};
+use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
+use crate::kinds::DefaultValue::{From, Json, Merge};
+use crate::kinds::{
+    Action, Defaults, Dependents, FieldLabel, Kind, OnCreate, Scale, Status, limits, namespace,
+    node, pod, rules, secret, service, workload,
+};
+use crate::names;
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![
+        namespace(),
+        node(),
+        pod(),
+        service(),
+        config_map(),
+        secret(),
+        persistent_volume_claim(),
+        service_account(),
+        replication_controller(),
+        resource_quota(),
+        limit_range(),
+    ]
+}
+
+fn namespace() -> Kind {
+    Kind {
+        short_names: &["ns"],
+        namespaced: false,
+        name: names::dns_label,
+        status: KEEPS_SPEC,
+        returns_deleted: true,
+        deletes_collections: false,
+        fields: const { &[label("status.phase", &["status.phase"]), label("name", &["metadata.name"])] },
+        defaults: &[Defaults { under: "status", rules: &[("phase", Json("\"Active\""))] }],
+        derive: namespace::label_with_name,
+        prepare: namespace::prepare,
+        on_mark: namespace::mark,
+        finalize: Some("spec.finalizers"),
+        protected: &["default", "kube-system", "kube-public"],
+        ..named("", "Namespace", "namespaces")
+    }
+}
+
+fn node() -> Kind {
+    const UNSCHEDULABLE: FieldLabel = FieldLabel {
+        label: "spec.unschedulable",
+        paths: &["spec.unschedulable"],
+        missing: "false",
+    };
+    Kind {
+        short_names: &["no"],
+        namespaced: false,
+        status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Keep },
+        fields: const { &[UNSCHEDULABLE] },
+        defaults: &[Defaults {
+            under: "status",
+            rules: &[("allocatable", From(node::allocatable))],
+        }],
+        prepare: node::prepare,
+        ..named("", "Node", "nodes")
+    }
+}
+
+fn pod() -> Kind {
+    const POD_KEEPS: &[&str] = &["spec", "metadata.ownerReferences", "metadata.deletionTimestamp"];
+    const BINDING: Action = Action { name: "binding", apply: pod::bind };
+    Kind {
+        short_names: &["po"],
+        categories: ALL,
+        status: Status::Subresource { kept: POD_KEEPS, on_create: OnCreate::Drop },
+        generation: OF_SPEC,
+        returns_deleted: true,
+        fields: POD_FIELDS,
+        defaults: &[
+            Defaults { under: "spec", rules: POD_SPEC },
+            Defaults { under: "spec", rules: POD },
+            Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
+        ],
+        prepare: pod::prepare,
+        inherits: pod::inherit,
+        validate: pod::validate,
+        grace: Some(pod::grace),
+        actions: &[BINDING],
+        ..named("", "Pod", "pods")
+    }
+}
+
+fn service() -> Kind {
+    Kind {
+        short_names: &["svc"],
+        categories: ALL,
+        name: names::dns_label_1035,
+        status: KEEPS_SPEC,
+        returns_deleted: true,
+        fields: const {
+            &[label("spec.clusterIP", &["spec.clusterIP"]), label("spec.type", &["spec.type"])]
+        },
+        create_on_update: true,
+        defaults: &[Defaults {
+            under: "spec",
+            rules: &[
+                ("sessionAffinity", Json("\"None\"")),
+                ("sessionAffinityConfig", From(service::affinity)),
+                ("type", Json("\"ClusterIP\"")),
+                ("ports[].protocol", Json("\"TCP\"")),
+                ("ports[].targetPort", From(service::target_port)),
+                ("externalTrafficPolicy", From(service::external_policy)),
+                ("internalTrafficPolicy", From(service::internal_policy)),
+                ("allocateLoadBalancerNodePorts", From(service::allocates_node_ports)),
+            ],
+        }],
+        prepare: service::allocate,
+        inherits: service::inherit,
+        validate: service::validate,
+        ..named("", "Service", "services")
+    }
+}
+
+fn config_map() -> Kind {
+    Kind {
+        short_names: &["cm"],
+        validate: secret::validate_config_map,
+        ..named("", "ConfigMap", "configmaps")
+    }
+}
+
+fn secret() -> Kind {
+    Kind {
+        fields: const { &[label("type", &["type"])] },
+        defaults: &[Defaults { under: "", rules: &[("type", Json("\"Opaque\""))] }],
+        inherits: secret::inherit,
+        validate: secret::validate,
+        ..named("", "Secret", "secrets")
+    }
+}
+
+fn persistent_volume_claim() -> Kind {
+    Kind {
+        short_names: &["pvc"],
+        status: KEEPS_SPEC,
+        returns_deleted: true,
+        fields: const { &[label("name", &["metadata.name"])] },
+        defaults: &[
+            Defaults { under: "spec", rules: &[("volumeMode", Json("\"Filesystem\""))] },
+            Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
+        ],
+        prepare: limits::protect_claim,
+        validate: limits::validate_claim,
+        ..named("", "PersistentVolumeClaim", "persistentvolumeclaims")
+    }
+}
+
+fn service_account() -> Kind {
+    Kind {
+        short_names: &["sa"],
+        returns_deleted: true,
+        ..named("", "ServiceAccount", "serviceaccounts")
+    }
+}
+
+fn replication_controller() -> Kind {
+    Kind {
+        short_names: &["rc"],
+        dependents: Dependents::Orphaned,
+        categories: ALL,
+        status: KEEPS_SPEC,
+        generation: OF_SPEC,
+        fields: const { &[label("status.replicas", &["status.replicas"])] },
+        scale: Some(Scale { selector: "spec.selector", ..REPLICAS }),
+        defaults: &[
+            Defaults {
+                under: "spec",
+                rules: &[("replicas", Json("1")), ("selector", From(workload::labels_of_template))],
+            },
+            Defaults { under: "spec.template.spec", rules: POD_SPEC },
+        ],
+        derive: workload::take_labels_of_template,
+        validate: rules::replication_controller,
+        ..named("", "ReplicationController", "replicationcontrollers")
+    }
+}
+
+fn resource_quota() -> Kind {
+    Kind {
+        short_names: &["quota"],
+        status: KEEPS_SPEC,
+        returns_deleted: true,
+        validate: limits::validate_quota,
+        ..named("", "ResourceQuota", "resourcequotas")
+    }
+}
+
+fn limit_range() -> Kind {
+    Kind {
+        short_names: &["limits"],
+        create_on_update: true,
+        defaults: &[Defaults {
+            under: "spec",
+            rules: &[
+                ("limits[]", Merge(limits::default_limit)),
+                ("limits[]", Merge(limits::default_request)),
+            ],
+        }],
+        ..named("", "LimitRange", "limitranges")
+    }
+}
+
+const POD_FIELDS: &[FieldLabel] = &[
+    label("spec.nodeName", &["spec.nodeName"]),
+    label("spec.restartPolicy", &["spec.restartPolicy"]),
+    label("spec.schedulerName", &["spec.schedulerName"]),
+    label("spec.serviceAccountName", &["spec.serviceAccountName"]),
+    FieldLabel { label: "spec.hostNetwork", paths: &["spec.hostNetwork"], missing: "false" },
+    label("status.phase", &["status.phase"]),
+    label("status.podIP", &["status.podIP"]),
+    label("status.nominatedNodeName", &["status.nominatedNodeName"]),
+];

@@ -1,0 +1,77 @@
+//! Events under both their names, and leases: small objects that are written often.
+
+use super::{PLAIN, label, named};
+use crate::kinds::DefaultValue::Json;
+use crate::kinds::{Defaults, Dependents, FieldLabel, Generation, Kind, StoredAs, rules};
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![event(), events_v1(), lease(), priority_class()]
+}
+
+fn event() -> Kind {
+    Kind {
+        short_names: &["ev"],
+        create_on_update: true,
+        dependents: Dependents::None,
+        fields: EVENT_FIELDS,
+        validate: rules::event,
+        ..named("", "Event", "events")
+    }
+}
+
+fn events_v1() -> Kind {
+    const AS_CORE: StoredAs = StoredAs {
+        group: "",
+        plural: "events",
+        renames: &[
+            ("regarding", "involvedObject"),
+            ("note", "message"),
+            ("reportingController", "reportingComponent"),
+            ("deprecatedSource", "source"),
+            ("deprecatedFirstTimestamp", "firstTimestamp"),
+            ("deprecatedLastTimestamp", "lastTimestamp"),
+            ("deprecatedCount", "count"),
+        ],
+    };
+    Kind { stored_as: Some(&AS_CORE), group: "events.k8s.io".into(), ..event() }
+}
+
+fn lease() -> Kind {
+    Kind {
+        unconditional_update: false,
+        create_on_update: true,
+        validate: rules::lease,
+        ..named("coordination.k8s.io", "Lease", "leases")
+    }
+}
+
+fn priority_class() -> Kind {
+    const DEFAULTS: &[Defaults] =
+        &[Defaults { under: "", rules: &[("preemptionPolicy", Json("\"PreemptLowerPriority\""))] }];
+    Kind {
+        short_names: &["pc"],
+        namespaced: false,
+        // Only ever 1: an update does not count.
+        generation: Generation::Of(&[]),
+        defaults: DEFAULTS,
+        validate: rules::priority_class,
+        group: "scheduling.k8s.io".into(),
+        kind: "PriorityClass".into(),
+        plural: "priorityclasses".into(),
+        ..PLAIN
+    }
+}
+
+const EVENT_FIELDS: &[FieldLabel] = &[
+    label("involvedObject.kind", &["involvedObject.kind"]),
+    label("involvedObject.namespace", &["involvedObject.namespace"]),
+    label("involvedObject.name", &["involvedObject.name"]),
+    label("involvedObject.uid", &["involvedObject.uid"]),
+    label("involvedObject.apiVersion", &["involvedObject.apiVersion"]),
+    label("involvedObject.resourceVersion", &["involvedObject.resourceVersion"]),
+    label("involvedObject.fieldPath", &["involvedObject.fieldPath"]),
+    label("reason", &["reason"]),
+    label("reportingComponent", &["reportingComponent"]),
+    label("source", &["source.component", "reportingComponent"]),
+    label("type", &["type"]),
+];

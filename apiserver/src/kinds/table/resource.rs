@@ -1,0 +1,63 @@
+//! The group `resource.k8s.io`: devices, and claims to them.
+
+use super::{OF_SPEC, label, named};
+use crate::kinds::DefaultValue::Merge;
+use crate::kinds::{DefaultValue, Defaults, Kind, OnCreate, Status, claim};
+
+const REQUESTS: &[(&str, DefaultValue)] = &[
+    ("requests[].exactly", Merge(claim::one_device)),
+    ("requests[].firstAvailable[]", Merge(claim::one_device)),
+];
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![resource_claim(), resource_claim_template(), device_class(), resource_slice()]
+}
+
+fn of_group(kind: &'static str, plural: &'static str) -> Kind {
+    Kind { returns_deleted: true, ..named("resource.k8s.io", kind, plural) }
+}
+
+fn resource_claim() -> Kind {
+    const KEPT: &[&str] = &[
+        "spec",
+        "metadata.labels",
+        "metadata.annotations",
+        "metadata.finalizers",
+        "metadata.ownerReferences",
+    ];
+    Kind {
+        status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
+        defaults: &[Defaults { under: "spec.devices", rules: REQUESTS }],
+        validate: claim::validate,
+        ..of_group("ResourceClaim", "resourceclaims")
+    }
+}
+
+fn resource_claim_template() -> Kind {
+    Kind {
+        defaults: &[Defaults { under: "spec.spec.devices", rules: REQUESTS }],
+        validate: claim::validate_template,
+        ..of_group("ResourceClaimTemplate", "resourceclaimtemplates")
+    }
+}
+
+fn device_class() -> Kind {
+    Kind { namespaced: false, generation: OF_SPEC, ..of_group("DeviceClass", "deviceclasses") }
+}
+
+fn resource_slice() -> Kind {
+    Kind {
+        namespaced: false,
+        generation: OF_SPEC,
+        fields: const {
+            &[
+                label("spec.nodeName", &["spec.nodeName"]),
+                label("spec.driver", &["spec.driver"]),
+                label("spec.pool.name", &["spec.pool.name"]),
+            ]
+        },
+        prepare: claim::date_taints,
+        validate: claim::validate_slice,
+        ..of_group("ResourceSlice", "resourceslices")
+    }
+}

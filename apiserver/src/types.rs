@@ -1,0 +1,139 @@
+//! The members of every built-in kind and their types: what the real server's decoder and encoder know.
+//!
+//! The table is text, one line per type (an indented line goes on with the one before):
+//!
+//! ```text
+//! [core]                        the package of what follows; another's types are named with it: meta.ObjectMeta
+//! RestartPolicy = string        another name for a type
+//! Probe periodSeconds?:int32    a type and its members
+//!
+//! name?:T   left out when it is empty     name?~:T  the same, also where T is an object
+//! *T        empty is something else than absent        []T  a list     {}T  a map
+//! T@key     a strategic merge patch merges the list by the member `key`; T@ as a set
+//! ```
+
+mod parse;
+mod tidy;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+pub(crate) use tidy::tidy_kind;
+
+/// All types, from the table.
+#[derive(Debug)]
+pub(crate) struct Types {
+    list: Vec<Type>,
+    /// `core.Pod` → its place in the list.
+    by_name: BTreeMap<String, TypeId>,
+}
+
+/// One type of the API: an object with known members.
+#[derive(Debug)]
+pub(crate) struct Type {
+    pub(crate) members: Vec<Member>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) name: &'static str,
+    pub(crate) shape: Shape,
+    pub(crate) empty: Empty,
+    pub(crate) merge: Merge,
+}
+
+/// What becomes of a member that is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Empty {
+    /// It is written, as what is empty for its type.
+    Written,
+    /// It is left out, except for an object, which cannot be empty.
+    LeftOut,
+    /// It is left out, an object too.
+    Zero,
+}
+
+/// How a strategic merge patch changes a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Merge {
+    Replace,
+    Set,
+    ByKey(&'static str),
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Text,
+    Bool,
+    Int32,
+    Int64,
+    Float,
+    /// Base64.
+    Bytes,
+    Quantity,
+    IntOrString,
+    Time,
+    MicroTime,
+    Duration,
+    /// Any JSON, kept as it is.
+    Raw,
+    Object(TypeId),
+    List(Box<Self>),
+    Map(Box<Self>),
+    Pointer(Box<Self>),
+}
+
+/// A type's place in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TypeId(usize);
+
+// === impl Types ===
+
+impl Types {
+    /// The table, read once.
+    pub(crate) fn all() -> &'static Self {
+        static ALL: LazyLock<Types> =
+            LazyLock::new(|| parse::parse(include_str!("types/table.txt")));
+        &ALL
+    }
+
+    pub(crate) fn get(&self, id: TypeId) -> &Type {
+        &self.list[id.0]
+    }
+
+    /// The type of a kind, if it is in the table.
+    pub(crate) fn of_kind(&self, group: &str, kind: &str) -> Option<&Type> {
+        let package = match group.split('.').next() {
+            None | Some("") => "core",
+            Some(first) => first,
+        };
+        self.by_name.get(&format!("{package}.{kind}")).map(|id| self.get(*id))
+    }
+
+    /// The metadata that every kind has.
+    pub(crate) fn metadata(&self) -> &Type {
+        self.by_name.get("meta.ObjectMeta").map(|id| self.get(*id)).expect("the table has metadata")
+    }
+}
+
+// === impl Type ===
+
+impl Type {
+    pub(crate) fn member(&self, name: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.name == name)
+    }
+}
+
+// === impl Shape ===
+
+impl Shape {
+    /// The object at this place, or in the list or map at this place.
+    pub(crate) fn object(&self) -> Option<&'static Type> {
+        match self {
+            Self::Object(id) => Some(Types::all().get(*id)),
+            Self::Pointer(inner) | Self::List(inner) | Self::Map(inner) => inner.object(),
+            _ => None,
+        }
+    }
+}

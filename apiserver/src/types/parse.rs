@@ -1,0 +1,117 @@
+//! Reads the table.
+
+use std::collections::BTreeMap;
+
+use super::{Empty, Member, Merge, Shape, Type, TypeId, Types};
+
+/// What is read before the names are resolved.
+struct Reader {
+    /// `core.RestartPolicy` → (package, `string`)
+    other_names: BTreeMap<String, (&'static str, &'static str)>,
+    /// In the order of the table.
+    lines: Vec<(&'static str, Vec<&'static str>)>,
+    by_name: BTreeMap<String, TypeId>,
+}
+
+pub(super) fn parse(text: &'static str) -> Types {
+    let reader = Reader::new(text);
+    let list = reader.lines.iter().map(|(package, members)| reader.object(package, members));
+    Types { list: list.collect(), by_name: reader.by_name }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    fn new(text: &'static str) -> Self {
+        let mut reader =
+            Self { other_names: BTreeMap::new(), lines: Vec::new(), by_name: BTreeMap::new() };
+        let mut package = "";
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            let mut words = line.split_ascii_whitespace();
+            if let Some(name) = line.strip_prefix('[') {
+                package = name.trim_end_matches(']');
+            } else if let Some((name, other)) = line.split_once(" = ") {
+                reader.other_names.insert(format!("{package}.{name}"), (package, other));
+            } else if line.starts_with(' ') {
+                let (_, members) = reader.lines.last_mut().expect("a type before its members");
+                members.extend(words);
+            } else if let Some(name) = words.next() {
+                reader.by_name.insert(format!("{package}.{name}"), TypeId(reader.lines.len()));
+                reader.lines.push((package, words.collect()));
+            }
+        }
+        reader
+    }
+
+    fn object(&self, package: &str, members: &[&'static str]) -> Type {
+        Type { members: members.iter().map(|word| self.member(package, word)).collect() }
+    }
+
+    fn member(&self, package: &str, word: &'static str) -> Member {
+        let (name, shape) = word.split_once(':').expect("the table has `name:type`");
+        let (shape, merge) = match shape.split_once('@') {
+            None => (shape, Merge::Replace),
+            Some((shape, "")) => (shape, Merge::Set),
+            Some((shape, key)) => (shape, Merge::ByKey(key)),
+        };
+        let (name, empty) = match (name.strip_suffix("?~"), name.strip_suffix('?')) {
+            (Some(name), _) => (name, Empty::Zero),
+            (None, Some(name)) => (name, Empty::LeftOut),
+            (None, None) => (name, Empty::Written),
+        };
+        Member { name, shape: self.shape(package, shape), empty, merge }
+    }
+
+    fn shape(&self, package: &str, text: &str) -> Shape {
+        let inner = |text: &str| Box::new(self.shape(package, text));
+        if let Some(rest) = text.strip_prefix('*') {
+            return Shape::Pointer(inner(rest));
+        }
+        if let Some(rest) = text.strip_prefix("[]") {
+            return Shape::List(inner(rest));
+        }
+        if let Some(rest) = text.strip_prefix("{}") {
+            return Shape::Map(inner(rest));
+        }
+        match text {
+            "string" => Shape::Text,
+            "bool" => Shape::Bool,
+            "int32" => Shape::Int32,
+            "int64" => Shape::Int64,
+            "float64" => Shape::Float,
+            "Bytes" => Shape::Bytes,
+            "Quantity" => Shape::Quantity,
+            "IntOrString" => Shape::IntOrString,
+            "Time" => Shape::Time,
+            "MicroTime" => Shape::MicroTime,
+            "Duration" => Shape::Duration,
+            "Raw" => Shape::Raw,
+            name => self.named(package, name),
+        }
+    }
+
+    fn named(&self, package: &str, name: &str) -> Shape {
+        let full = if name.contains('.') { name.to_owned() } else { format!("{package}.{name}") };
+        if let Some((package, other)) = self.other_names.get(&full) {
+            return self.shape(package, other);
+        }
+        Shape::Object(*self.by_name.get(&full).expect("the table has every type that it names"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::types::{Merge, Types};
+
+    #[test]
+    fn every_name_in_the_table_is_a_type_in_it() {
+        let types = Types::all();
+        let pod = types.of_kind("", "Pod").unwrap();
+        let spec = pod.member("spec").unwrap().shape.object().unwrap();
+        let containers = spec.member("containers").unwrap();
+        assert_eq!(containers.merge, Merge::ByKey("name"));
+        assert!(containers.shape.object().unwrap().member("image").is_some());
+        assert!(types.of_kind("resource.k8s.io", "ResourceClaim").is_some());
+        assert!(types.of_kind("example.com", "Pod").is_none());
+    }
+}
