@@ -1,6 +1,6 @@
 //! Takes out of an answer what differs from run to run, and nothing else.
 //!
-//! The closed list: uids, times, resourceVersions, continue tokens, generated suffixes, addresses that the server allots,
+//! The closed list: uids, times, ages in tables, resourceVersions, continue tokens, generated suffixes, addresses that the server allots,
 //! and `managedFields`, which the embedded server does not write. A `message`, a `reason` and the `causes` keep every
 //! letter; where they quote one of the values above, its name stands there instead.
 
@@ -28,6 +28,9 @@ const TIMES: &[&str] = &[
     "lastUpdateTime",
     "startTime",
 ];
+
+/// Columns of a table that are computed from the clock.
+const AGES: &[&str] = &["Age", "Duration", "First Seen", "Last Schedule", "Last Seen"];
 
 /// What stands in a message before a version that the server knows.
 const BEFORE_VERSIONS: &[&str] =
@@ -67,7 +70,8 @@ impl Normaliser {
         for value in values {
             self.names.collect(value);
         }
-        let body = values.iter().map(|value| self.value("", value)).collect();
+        let mut body: Vec<_> = values.iter().map(|value| self.value("", value)).collect();
+        mask_ages(&mut body);
         learn(&mut self.names, true);
         Answer { status: raw.status, headers: raw.headers.clone(), body: Content::Json(body) }
     }
@@ -130,6 +134,29 @@ impl Normaliser {
         }
         format!("<token {}>", self.names.translate(&Value::Object(members).to_string()))
     }
+}
+
+/// Masks the ages in tables. Of the tables of a watch only the first names its columns.
+fn mask_ages(values: &mut [Value]) {
+    let mut ages = Vec::new();
+    for value in values {
+        let table = if value["object"].is_object() { &mut value["object"] } else { value };
+        if let Some(columns) = table["columnDefinitions"].as_array() {
+            let is_age =
+                |column: &Value| column["name"].as_str().is_some_and(|name| AGES.contains(&name));
+            ages = columns.iter().map(is_age).collect();
+        }
+        for row in table.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
+            let cells = row.get_mut("cells").and_then(Value::as_array_mut).into_iter().flatten();
+            let ages =
+                ages.iter().zip(cells).filter(|(is_age, cell)| **is_age && is_a_duration(cell));
+            ages.for_each(|(_, cell)| *cell = "<age>".into());
+        }
+    }
+}
+
+fn is_a_duration(cell: &Value) -> bool {
+    cell.as_str().is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The text with the members of each JSON value in it in the order of their names: Go writes them as its struct has them.
