@@ -1,0 +1,255 @@
+//! What the benchmarks of the work queue do: the same work as `peers/workqueue` does on Go's queues.
+
+use std::hash::Hash;
+
+use homeostat_informer::ObjectKey;
+use homeostat_workqueue::Queue;
+use k8s_openapi::api::core::v1::Pod;
+
+mod delays;
+mod many;
+mod stopwatch;
+mod supply;
+
+pub use self::many::Many;
+pub use self::stopwatch::Took;
+pub use self::supply::{Keys, Supply};
+
+use self::stopwatch::Stopwatch;
+
+/// How many keys are added at once where they are added in batches.
+pub const BATCH: usize = 64;
+
+/// A queue's key, made from the text of a pod's namespace and name.
+pub trait Key: Eq + Hash + Clone + Send + Sync + 'static {
+    /// The key that this text names.
+    fn from_text(text: &str) -> Self;
+}
+
+/// What a pass of a workload does to a queue. It is told in full in `benches/README.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Workload {
+    /// Adds, gets and finishes one key after the other.
+    Cycle,
+    /// One producer and 16 workers, on two threads.
+    Workers,
+    /// Adds all keys, then drains the queue.
+    Burst,
+    /// The same on a new queue each time.
+    BurstFresh,
+    /// As `Burst`, but adds 64 keys at once.
+    Batch,
+    /// Adds keys that are queued already.
+    ReAdd,
+    /// Adds keys after an hour and a bit, in no order.
+    Delay,
+    /// Adds keys that are due at one time, and measures from then until all are handed out.
+    Due,
+}
+
+/// The queues that ours is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Peer {
+    /// client-go's typed work queue.
+    ClientGo,
+    /// controller-runtime's priority queue.
+    ControllerRuntime,
+}
+
+/// A workload with its keys and its queue, ready for any number of passes.
+#[derive(Debug)]
+pub struct Work<K> {
+    workload: Workload,
+    keys: Keys<K>,
+    queue: Queue<K>,
+    many: Option<Many<K>>,
+}
+
+/// What one pass took and did.
+#[derive(Debug)]
+pub struct Pass<K> {
+    /// What the measured part took.
+    pub took: Took,
+    /// How many keys were handed out.
+    pub handed_out: usize,
+    /// Those keys, if the pass was asked to keep them.
+    pub seen: Vec<K>,
+}
+
+// === impl Key ===
+
+impl Key for String {
+    fn from_text(text: &str) -> Self {
+        text.to_owned()
+    }
+}
+
+impl Key for ObjectKey<Pod> {
+    fn from_text(text: &str) -> Self {
+        text.parse().expect("the texts are keys of pods")
+    }
+}
+
+// === impl Workload ===
+
+impl Workload {
+    /// Whose queue does the same work.
+    pub fn peer(self) -> Peer {
+        Peer::ClientGo
+    }
+
+    /// What it is called on the command line of the Go program.
+    pub fn name_in_go(self) -> &'static str {
+        match self {
+            Self::Cycle => "cycle",
+            Self::Workers => "workers",
+            Self::Burst => "burst",
+            Self::BurstFresh => "burst-fresh",
+            Self::Batch => "batch",
+            Self::ReAdd => "re-add",
+            Self::Delay => "delay",
+            Self::Due => "due",
+        }
+    }
+
+    /// What it is, in words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Cycle => "add, get, done, one key after the other",
+            Self::Workers => "one producer, 16 workers, two threads",
+            Self::Burst => "all keys added, then drained",
+            Self::BurstFresh => "all keys added, then drained; a new queue",
+            Self::Batch => "all keys added in batches of 64, then drained (theirs: one by one)",
+            Self::ReAdd => "keys added that are queued already",
+            Self::Delay => "add_after, due in an hour, in no order; a new queue",
+            Self::Due => "delayed keys, all due at one time, until all are handed out",
+        }
+    }
+
+    /// What ours should take at most, as a share of what the peer takes.
+    pub fn target(self) -> Option<f64> {
+        match self {
+            Self::Cycle => Some(0.8),
+            Self::Workers => Some(0.55),
+            Self::Burst | Self::BurstFresh | Self::Batch => Some(0.6),
+            Self::ReAdd | Self::Delay => Some(0.35),
+            Self::Due => None,
+        }
+    }
+
+    /// Whether a pass hands out every key once, or none.
+    pub fn hands_out(self) -> bool {
+        !matches!(self, Self::ReAdd | Self::Delay)
+    }
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// What it is called, also on the command line of the Go program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClientGo => "client-go",
+            Self::ControllerRuntime => "controller-runtime",
+        }
+    }
+}
+
+// === impl Work ===
+
+impl<K: Key> Work<K> {
+    /// Makes the queue, and what else is made only once. Needs a tokio runtime.
+    pub fn new(workload: Workload, keys: Keys<K>) -> Self {
+        let queue = Queue::new();
+        let many = (workload == Workload::Workers).then(|| Many::start(&queue));
+        if workload == Workload::ReAdd {
+            keys.supply().for_each(|key| queue.add(key));
+        }
+        Self { workload, keys, queue, many }
+    }
+
+    /// Does the work once; `keep` asks to keep what is handed out, which costs time.
+    ///
+    /// # Panics
+    ///
+    /// If the queue does not hold what was added.
+    pub async fn pass(&mut self, keep: bool) -> Pass<K> {
+        match self.workload {
+            Workload::Cycle => cycle(&self.queue, self.keys.supply(), keep).await,
+            Workload::Workers => {
+                let many = self.many.as_ref().expect("made for this workload");
+                many.pass(self.keys.supply(), self.keys.len(), keep).await
+            }
+            Workload::Burst => burst(&self.queue, self.keys.supply(), keep).await,
+            Workload::BurstFresh => burst(&Queue::new(), self.keys.supply(), keep).await,
+            Workload::Batch => batch(&self.queue, &self.keys, keep).await,
+            Workload::ReAdd => re_add(&self.queue, &self.keys),
+            Workload::Delay => delays::delay(&self.keys),
+            Workload::Due => delays::due(&self.keys, keep).await,
+        }
+    }
+}
+
+/// Adds, gets and finishes one key after the other.
+async fn cycle<K: Key>(queue: &Queue<K>, supply: Supply<K>, keep: bool) -> Pass<K> {
+    let mut pass = Pass { took: Took::default(), handed_out: 0, seen: Vec::new() };
+    let start = Stopwatch::start();
+    for key in supply {
+        queue.add(key);
+        hand_out(queue, &mut pass, keep).await;
+    }
+    Pass { took: start.read(), ..pass }
+}
+
+/// Adds all keys, then drains the queue.
+async fn burst<K: Key>(queue: &Queue<K>, supply: Supply<K>, keep: bool) -> Pass<K> {
+    let mut pass = Pass { took: Took::default(), handed_out: 0, seen: Vec::new() };
+    let start = Stopwatch::start();
+    for key in supply {
+        queue.add(key);
+    }
+    drain(queue, &mut pass, keep).await;
+    Pass { took: start.read(), ..pass }
+}
+
+async fn drain<K: Key>(queue: &Queue<K>, pass: &mut Pass<K>, keep: bool) {
+    for _ in 0..queue.len() {
+        hand_out(queue, pass, keep).await;
+    }
+}
+
+/// Gets and finishes a key.
+async fn hand_out<K: Key>(queue: &Queue<K>, pass: &mut Pass<K>, keep: bool) {
+    let key = queue.get().await.expect("nobody shuts the queue down");
+    pass.handed_out += 1;
+    if keep {
+        pass.seen.push(K::clone(&key));
+    }
+    key.done();
+}
+
+/// Adds 64 keys at once, then drains the queue.
+async fn batch<K: Key>(queue: &Queue<K>, keys: &Keys<K>, keep: bool) -> Pass<K> {
+    burst(queue, keys.supply(), keep).await
+}
+
+/// Adds keys that are queued already; nothing is handed out.
+fn re_add<K: Key>(queue: &Queue<K>, keys: &Keys<K>) -> Pass<K> {
+    let supply = keys.supply();
+    let start = Stopwatch::start();
+    for key in supply {
+        queue.add(key);
+    }
+    let took = start.read();
+    assert_eq!(queue.len(), keys.len(), "a key that was queued already was queued twice");
+    Pass { took, handed_out: 0, seen: Vec::new() }
+}
+
+/// The texts of so many keys, 40 bytes each; the Go side makes the same ones.
+pub fn texts(count: usize) -> impl Iterator<Item = String> {
+    let texts = (0..count).map(|number| {
+        let hash = u32::try_from(number).unwrap_or(u32::MAX).wrapping_mul(2_654_435_761);
+        format!("namespace-{:04}/deployment-{hash:08x}-{:05}", number % 100, number % 100_000)
+    });
+    texts.inspect(|text| debug_assert_eq!(text.len(), 40))
+}

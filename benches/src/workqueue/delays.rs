@@ -1,0 +1,59 @@
+//! The workloads that delay keys. Each pass has a queue of its own: what is delayed stays in it.
+
+use std::time::Duration;
+
+use homeostat_workqueue::Queue;
+use tokio::time::Instant;
+
+use super::stopwatch::Stopwatch;
+use super::{Key, Keys, Pass, Took, hand_out};
+
+/// When keys are due that are all due at once; mostly long enough to add them all.
+const DUE_AFTER: Duration = Duration::from_millis(200);
+
+/// Adds keys after an hour and a bit, in no order; nothing is handed out.
+pub(super) fn delay<K: Key>(keys: &Keys<K>) -> Pass<K> {
+    let queue = Queue::new();
+    let delays: Vec<Duration> = delays().take(keys.len()).collect();
+    let supply = keys.supply();
+    let start = Stopwatch::start();
+    for (key, delay) in supply.zip(delays) {
+        queue.add_after(key, delay);
+    }
+    let took = start.read();
+    assert!(queue.is_empty(), "a key was not delayed");
+    Pass { took, handed_out: 0, seen: Vec::new() }
+}
+
+/// Durations between 3,600 and 4,600 seconds, the same ones each time.
+fn delays() -> impl Iterator<Item = Duration> {
+    // A linear congruential generator's upper bits: scattered enough for a heap.
+    let mut state = 1_u64;
+    std::iter::repeat_with(move || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_secs(3600) + Duration::from_millis((state >> 33) % 1_000_000)
+    })
+}
+
+/// Adds keys that are due at one time, and measures from then until all are handed out.
+pub(super) async fn due<K: Key>(keys: &Keys<K>, keep: bool) -> Pass<K> {
+    let mut after = DUE_AFTER;
+    loop {
+        let queue = Queue::new();
+        let at = Instant::now() + after;
+        for key in keys.supply() {
+            queue.add_after(key, at.saturating_duration_since(Instant::now()));
+        }
+        if Instant::now() >= at {
+            after *= 2; // Adding has taken too long: this machine is busy.
+            continue;
+        }
+        let mut pass = Pass { took: Took::default(), handed_out: 0, seen: Vec::new() };
+        let start = Stopwatch::start();
+        for _ in 0..keys.len() {
+            hand_out(&queue, &mut pass, keep).await;
+        }
+        return Pass { took: start.read_since(at), ..pass };
+    }
+}
