@@ -46,6 +46,7 @@
 //!   pod that was recreated under the same name is another pod.
 //! * One lock guards counts and uids together, so that no reader sees one changed without the other.
 
+mod consistency;
 mod counting;
 mod entries;
 mod guard;
@@ -53,6 +54,7 @@ mod pending;
 mod sync;
 mod uid_tracking;
 
+pub use crate::consistency::{ConsistencyStore, GroupResource, Missing, Readiness};
 pub use crate::counting::ControllerExpectations;
 pub use crate::guard::{
     CreationToken, DeletionToken, Expected, ExpectedCreations, ExpectedDeletions,

@@ -1,0 +1,300 @@
+//! Any schedule of writes, advances and questions against a model that remembers every single write.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use homeostat_expectations::{ConsistencyStore, GroupResource, Readiness};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::{Just, Strategy, prop_oneof};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use tokio::time::{Instant, advance};
+
+type Key = u8;
+type Uid = u8;
+type Resource = usize;
+
+const KEYS: Key = 3;
+const OWNERS: Uid = 2;
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// So far beyond what the cache shows, or behind it.
+    Wrote(Key, Uid, Resource, i64),
+    WroteOddly(Key, Uid, Resource),
+    /// The cache goes on by so much.
+    Advance(Resource, i64),
+    /// The server has another history, which has come to this version, or to none.
+    Restored(Resource, Option<i64>),
+    Ready(Key, Uid),
+    Unseen(Key, Uid),
+    StillLate(Key, Uid),
+    Clear(Key, Option<Uid>),
+    Pass(u64),
+}
+
+/// A write, and the history that it belongs to.
+struct Write {
+    resource: Resource,
+    version: i64,
+    history: usize,
+}
+
+struct Owner {
+    uid: Uid,
+    writes: Vec<Write>,
+    unseen: bool,
+    waits: bool,
+    due: Instant,
+    patience: Duration,
+}
+
+struct World {
+    real: ConsistencyStore<Key, Uid>,
+    resources: [GroupResource; 2],
+    read: [Option<i64>; 2],
+    history: [usize; 2],
+    owners: BTreeMap<Key, Owner>,
+}
+
+#[derive(Default)]
+struct Exercised {
+    woken: Cell<usize>,
+    woken_by_a_restore: Cell<usize>,
+    waiting: Cell<usize>,
+    overdue: Cell<usize>,
+    shown_before_the_answer: Cell<usize>,
+    other_owner: Cell<usize>,
+    unseen: Cell<usize>,
+}
+
+fn seconds(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+impl World {
+    fn new() -> Self {
+        let resources = [GroupResource::new("", "pods"), GroupResource::new("apps", "sets")];
+        Self {
+            real: ConsistencyStore::new("model", resources.clone()),
+            resources,
+            read: [None; 2],
+            history: [0; 2],
+            owners: BTreeMap::new(),
+        }
+    }
+
+    /// Which resource this owner still awaits, the first one first.
+    fn awaited(&self, owner: &Owner) -> Option<Resource> {
+        let missing = |write: &&Write| {
+            write.history == self.history[write.resource]
+                && self.read[write.resource].is_some_and(|read| write.version > read)
+        };
+        owner.writes.iter().filter(missing).map(|write| write.resource).min()
+    }
+
+    /// Another uid, and what was there is no more.
+    fn meet(&mut self, key: Key, uid: Uid, exercised: &Exercised) {
+        if self.owners.get(&key).is_some_and(|owner| owner.uid != uid) {
+            exercised.other_owner.update(|count| count + 1);
+            self.owners.remove(&key);
+        }
+    }
+
+    fn owner(&mut self, key: Key, uid: Uid) -> &mut Owner {
+        let due = Instant::now() + seconds(5);
+        self.owners.entry(key).or_insert_with(|| Owner {
+            uid,
+            writes: Vec::new(),
+            unseen: false,
+            waits: false,
+            due,
+            patience: seconds(5),
+        })
+    }
+
+    fn wrote(&mut self, (key, uid): (Key, Uid), resource: Resource, ahead: i64, to: &Exercised) {
+        let version = (self.read[resource].unwrap_or(50) + ahead).max(1);
+        self.real.wrote_at(&key, &uid, &self.resources[resource], &version.to_string());
+        self.meet(key, uid, to);
+        match self.read[resource] {
+            Some(read) if version > read => {
+                let history = self.history[resource];
+                let owner = self.owner(key, uid);
+                owner.writes.push(Write { resource, version, history });
+                (owner.due, owner.patience) = (Instant::now() + seconds(5), seconds(5));
+            }
+            Some(_) => to.shown_before_the_answer.update(|count| count + 1),
+            None => {}
+        }
+    }
+
+    fn reached(&mut self, resource: Resource, version: Option<i64>, exercised: &Exercised) {
+        let restored = version < self.read[resource] || version.is_none();
+        let before = self.awaiting();
+        self.history[resource] += usize::from(restored);
+        self.read[resource] = version;
+        let after = self.awaiting();
+        let shown: Vec<Key> = before.into_iter().filter(|key| !after.contains(key)).collect();
+        let mut woken = Vec::new();
+        for key in shown {
+            let owner = self.owners.get_mut(&key).expect("it awaited something");
+            if std::mem::take(&mut owner.waits) {
+                woken.push(key);
+            }
+        }
+        self.owners.retain(|key, owner| owner.unseen || after.contains(key));
+        let text = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+        let mut real = self.real.reached(&self.resources[resource], &text);
+        real.sort_unstable();
+        assert_eq!(real, woken);
+        let counter = if restored { &exercised.woken_by_a_restore } else { &exercised.woken };
+        counter.update(|count| count + woken.len());
+    }
+
+    fn awaiting(&self) -> Vec<Key> {
+        let awaits = |(_, owner): &(&Key, &Owner)| self.awaited(owner).is_some();
+        self.owners.iter().filter(awaits).map(|(key, _)| *key).collect()
+    }
+
+    fn ready(&mut self, key: Key, uid: Uid, exercised: &Exercised) {
+        let real = self.real.ready(&key, &uid);
+        self.meet(key, uid, exercised);
+        let awaited = self.owners.get(&key).and_then(|owner| self.awaited(owner));
+        let (Some(resource), Some(owner)) = (awaited, self.owners.get_mut(&key)) else {
+            assert_eq!(real, Readiness::Ready);
+            return;
+        };
+        owner.waits = true;
+        let late = Instant::now() >= owner.due;
+        let (missing, counter) = match real {
+            Readiness::Waiting { missing, until } if !late && until == owner.due => {
+                (missing, &exercised.waiting)
+            }
+            Readiness::Overdue { missing } if late => (missing, &exercised.overdue),
+            other => panic!("{other:?}, late: {late}"),
+        };
+        counter.update(|count| count + 1);
+        let missing = missing.expect("a version is missing");
+        assert_eq!(missing.resource, self.resources[resource]);
+        assert_eq!(Some(missing.read), self.read[resource].map(|read| read.to_string()));
+        let owner = &self.owners[&key];
+        let of_resource = owner
+            .writes
+            .iter()
+            .filter(|write| write.resource == resource && write.history == self.history[resource]);
+        let highest = of_resource.map(|write| write.version).max().expect("it is awaited");
+        assert_eq!(missing.written, highest.to_string());
+    }
+
+    fn unseen(&mut self, key: Key, uid: Uid, exercised: &Exercised) {
+        let real = self.real.unseen(&key, &uid);
+        self.meet(key, uid, exercised);
+        let owner = self.owner(key, uid);
+        owner.unseen = true;
+        let expected = if Instant::now() < owner.due {
+            Readiness::Waiting { missing: None, until: owner.due }
+        } else {
+            Readiness::Overdue { missing: None }
+        };
+        assert_eq!(real, expected);
+        exercised.unseen.update(|count| count + 1);
+    }
+
+    fn still_late(&mut self, key: Key, uid: Uid) {
+        let real = self.real.still_late(&key, &uid);
+        match self.owners.get_mut(&key).filter(|owner| owner.uid == uid) {
+            Some(owner) => {
+                owner.patience = (2 * owner.patience).min(seconds(60));
+                owner.due = Instant::now() + owner.patience;
+                assert_eq!(real, owner.patience);
+            }
+            None => assert_eq!(real, seconds(5)),
+        }
+    }
+
+    async fn apply(&mut self, step: Step, exercised: &Exercised) {
+        match step {
+            Step::Wrote(key, uid, resource, ahead) => {
+                self.wrote((key, uid), resource, ahead, exercised);
+            }
+            Step::WroteOddly(key, uid, resource) => {
+                self.real.wrote_at(&key, &uid, &self.resources[resource], "0x10");
+            }
+            Step::Advance(resource, by) => {
+                let version = self.read[resource].unwrap_or(50) + by;
+                self.reached(resource, Some(version), exercised);
+            }
+            Step::Restored(resource, version) => self.reached(resource, version, exercised),
+            Step::Ready(key, uid) => self.ready(key, uid, exercised),
+            Step::Unseen(key, uid) => self.unseen(key, uid, exercised),
+            Step::StillLate(key, uid) => self.still_late(key, uid),
+            Step::Clear(key, uid) => {
+                self.real.clear(&key, uid.as_ref());
+                self.owners
+                    .retain(|other, owner| *other != key || uid.is_some_and(|it| it != owner.uid));
+            }
+            Step::Pass(time) => advance(seconds(time)).await,
+        }
+        let owners = format!("owners: {}", self.owners.len());
+        assert!(format!("{:?}", self.real).contains(&owners), "{:?}: {owners}", self.real);
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let uid = prop_oneof![9 => Just(0), 1 => 1..OWNERS];
+    let owner = move || (0..KEYS, uid.clone());
+    let step = prop_oneof![
+        9 => (owner(), 0..2_usize, -3..8_i64).prop_map(|((k, u), r, n)| Step::Wrote(k, u, r, n)),
+        1 => (owner(), 0..2_usize).prop_map(|((k, u), r)| Step::WroteOddly(k, u, r)),
+        7 => (0..2_usize, 0..6_i64).prop_map(|(r, n)| Step::Advance(r, n)),
+        1 => (0..2_usize, option::weighted(0.95, 30..60_i64))
+            .prop_map(|(r, version)| Step::Restored(r, version)),
+        9 => owner().prop_map(|(k, u)| Step::Ready(k, u)),
+        1 => owner().prop_map(|(k, u)| Step::Unseen(k, u)),
+        1 => owner().prop_map(|(k, u)| Step::StillLate(k, u)),
+        1 => (0..KEYS, option::of(0..OWNERS)).prop_map(|(k, u)| Step::Clear(k, u)),
+        2 => (0..8_u64).prop_map(Step::Pass),
+    ];
+    vec(step, 1..120)
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "a model test says what it has exercised")]
+fn any_schedule_waits_for_the_single_writes_that_are_not_shown() {
+    let exercised = Exercised::default();
+    let cases = std::env::var("HOMEOSTAT_CASES").ok().and_then(|cases| cases.parse::<u32>().ok());
+    let config = Config {
+        cases: cases.unwrap_or(0).max(256),
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let result = TestRunner::new_with_rng(config, rng).run(&steps(), |steps| {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().start_paused(true).build()?;
+        runtime.block_on(async {
+            let mut world = World::new();
+            for step in steps {
+                world.apply(step, &exercised).await;
+            }
+        });
+        Ok::<_, TestCaseError>(())
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
+    }
+    for (what, number, least) in [
+        ("woken", &exercised.woken, 200),
+        ("woken by a restore", &exercised.woken_by_a_restore, 50),
+        ("told to wait", &exercised.waiting, 500),
+        ("told that it is overdue", &exercised.overdue, 100),
+        ("shown before the answer", &exercised.shown_before_the_answer, 200),
+        ("another owner", &exercised.other_owner, 500),
+        ("awaited something unseen", &exercised.unseen, 200),
+    ] {
+        println!("{what}: {}", number.get());
+        assert!(number.get() >= least, "{what}: only {}", number.get());
+    }
+}
