@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`Kubelet`] | scheduler and kubelets: pods get a node, run, become ready, and finish when deleted |
 //! | [`GarbageCollector`] | kube-controller-manager's: owners that are gone, foreground and orphan deletion |
+//! | [`NamespaceController`] | kube-controller-manager's: namespaces that are deleted are emptied, and go |
 //!
 //! Each actor is one task, owned by its handle. It needs no lock and no chance: with the paused clock
 //! the same requests come in the same order. What fails is tried again with back-off, for ever; a
@@ -17,6 +18,9 @@
 mod feed;
 mod garbage_collector;
 mod kubelet;
+mod namespaces;
+mod object;
+mod served;
 mod work;
 
 use std::{panic, time::Duration};
@@ -27,6 +31,7 @@ use tokio::{task::JoinSet, time::timeout};
 pub use self::{
     garbage_collector::{GarbageCollector, GarbageCollectorBuilder},
     kubelet::{Kubelet, KubeletBuilder},
+    namespaces::NamespaceController,
 };
 
 /// How many requests an actor has in flight: enough to keep a server on the same machine busy, few

@@ -9,11 +9,14 @@ use std::{collections::BTreeSet, slice, time::Duration};
 
 use futures::FutureExt as _;
 use homeostat_apiserver::{
-    cluster::{GarbageCollector, Kubelet},
+    cluster::{GarbageCollector, Kubelet, NamespaceController},
     faults::{Calls, Faults, Refusal, Verb},
 };
 use k8s_openapi::{
-    api::{apps::v1::ReplicaSet, core::v1::Pod},
+    api::{
+        apps::v1::ReplicaSet,
+        core::v1::{ConfigMap, Namespace, Pod},
+    },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
 use kube_client::{
@@ -37,6 +40,10 @@ fn main() {
         ("an_owner_that_never_was_is_gone", |world| absent_owner(world).boxed_local()),
         ("one_owner_is_enough", |world| two_owners(world).boxed_local()),
         ("collector_outlives_faults", |world| collector_under_faults(world).boxed_local()),
+        ("a_deleted_namespace_is_emptied_and_goes", |world| namespace(world).boxed_local()),
+        ("a_namespace_waits_for_what_is_held", |world| held_namespace(world).boxed_local()),
+        ("namespaces_outlive_faults", |world| namespaces_under_faults(world).boxed_local()),
+        ("a_collector_can_follow_every_kind", |world| every_kind(world).boxed_local()),
     ]);
 }
 
@@ -235,9 +242,111 @@ async fn collector_under_faults(world: World) {
     collector.stop().await;
 }
 
+async fn namespace(world: World) {
+    let kubelet = Kubelet::start(world.client.clone());
+    let namespaces = NamespaceController::start(world.client.clone());
+    world.create_set("set").await;
+    world.create_map("map", &[], &[]).await;
+    world.create_pods(2, &[]).await;
+    world.until_ready(2).await;
+    world.delete_namespace().await;
+    world.until_no_namespace().await;
+    assert_eq!(world.maps().get_opt("map").await.unwrap(), None);
+    assert_eq!(world.pods().get_opt("pod-0").await.unwrap(), None);
+    assert_eq!(world.sets().get_opt("set").await.unwrap(), None);
+    let all = Api::<Namespace>::all(world.client.clone());
+    assert!(all.get_opt("default").await.unwrap().is_some(), "the others stay");
+    namespaces.stop().await;
+    kubelet.stop().await;
+}
+
+async fn held_namespace(world: World) {
+    let namespaces = NamespaceController::start(world.client.clone());
+    // No kubelet: a pod that was never bound goes at once.
+    world.create_pod("held", &[], &["example.com/hold"]).await;
+    world.create_map("map", &[], &[]).await;
+    world.delete_namespace().await;
+    eventually(async || {
+        match world.pods().get("held").await.unwrap().metadata.deletion_timestamp {
+            Some(_) => Ok(()),
+            None => Err("the pod is not being deleted"),
+        }
+    })
+    .await;
+    assert!(world.maps().get_opt("map").await.unwrap().is_some(), "pods go first");
+    world.release_pod("held").await;
+    world.until_no_namespace().await;
+    namespaces.stop().await;
+}
+
+async fn namespaces_under_faults(world: World) {
+    let faults = Faults::new();
+    let namespaces = NamespaceController::start(faults.client(world.client.clone()));
+    faults.refuse(Calls::to(Verb::DeleteCollection, "configmaps"), Refusal::internal_error());
+    faults.lose_reply(Calls::update("namespaces").subresource("finalize"));
+    world.create_map("map", &[], &[]).await;
+    world.delete_namespace().await;
+    world.until_no_namespace().await;
+    assert_eq!(faults.trace().len(), 2, "{:?}", faults.trace());
+    namespaces.stop().await;
+}
+
+async fn every_kind(world: World) {
+    let builder = GarbageCollector::builder(world.client.clone());
+    let collector = builder.every_kind().await.unwrap().start();
+    let owner = world.create_map("owner", &[], &[]).await;
+    world.create_map("dependent", &[owner], &[]).await;
+    world.maps().delete("owner", &DeleteParams::background()).await.unwrap();
+    eventually(async || match world.maps().get_opt("dependent").await.unwrap() {
+        None => Ok(()),
+        Some(_) => Err("the dependent is there"),
+    })
+    .await;
+    collector.stop().await;
+}
+
 // === impl World ===
 
 impl World {
+    fn maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Creates a `ConfigMap` and returns the reference its dependents carry.
+    async fn create_map(
+        &self,
+        name: &str,
+        owners: &[OwnerReference],
+        finalizers: &[&str],
+    ) -> OwnerReference {
+        let map: ConfigMap = serde_json::from_value(json!({
+            "metadata": { "name": name, "ownerReferences": owners, "finalizers": finalizers },
+        }))
+        .unwrap();
+        let made = self.maps().create(&PostParams::default(), &map).await.unwrap();
+        OwnerReference {
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            name: name.to_owned(),
+            uid: made.metadata.uid.unwrap(),
+            ..OwnerReference::default()
+        }
+    }
+
+    async fn delete_namespace(&self) {
+        let namespaces = Api::<Namespace>::all(self.client.clone());
+        namespaces.delete(&self.namespace, &DeleteParams::default()).await.unwrap();
+    }
+
+    async fn until_no_namespace(&self) {
+        let namespaces = Api::<Namespace>::all(self.client.clone());
+        eventually(async || match namespaces.get_opt(&self.namespace).await.unwrap() {
+            None => Ok(()),
+            Some(left) => Err(format!("{:?}", left.status)),
+        })
+        .await;
+    }
+
     fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }

@@ -1,7 +1,6 @@
 //! Dependents go when their owners are gone.
 
 mod graph;
-mod object;
 mod plan;
 
 use std::{fmt, sync::Arc};
@@ -25,13 +24,14 @@ use tokio::time::{Instant, sleep_until};
 
 use self::{
     graph::{Graph, Kind, Owner, Uid},
-    object::Object,
     plan::{Plan, Target},
 };
 use super::{
     MAX_IN_FLIGHT, OwnedTask,
     feed::{Change, feed},
     in_time,
+    object::Object,
+    served::{Served, deletable},
     work::Work,
 };
 
@@ -121,6 +121,26 @@ impl GarbageCollectorBuilder {
     pub fn cluster_kind(mut self, resource: ApiResource) -> Self {
         self.kinds.push(Kind { resource, is_namespaced: false });
         self
+    }
+
+    /// Follows every kind that the server has now and that can be listed, watched and deleted.
+    ///
+    /// # Errors
+    ///
+    /// When the server does not say which kinds it has.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it is done, nothing has happened.
+    pub async fn every_kind(mut self) -> Result<Self> {
+        for served in deletable(&self.client).await? {
+            // One event is told in two groups, and nobody owns an event.
+            if !served.is_events() {
+                let Served { resource, is_namespaced, .. } = served;
+                self.kinds.push(Kind { resource, is_namespaced });
+            }
+        }
+        Ok(self)
     }
 
     /// Starts it.

@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_core::ApiResource;
 
-use super::object::Object;
+use crate::cluster::object::Object;
 
 /// The finalizer of an owner that is deleted after its dependents.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";

@@ -3,7 +3,7 @@ use kube_core::ApiResource;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::garbage_collector::{graph::Kind, object::Object};
+use crate::cluster::{garbage_collector::graph::Kind, object::Object};
 
 const PODS: usize = 0;
 const SETS: usize = 1;

@@ -1,4 +1,4 @@
-//! As much of an object as a garbage collector looks at.
+//! As much of an object of any kind as an actor looks at.
 
 use std::borrow::Cow;
 
