@@ -58,6 +58,17 @@ impl Chance {
         z ^ (z >> 31)
     }
 
+    /// A number in `0..end`; 0 if that is empty.
+    pub(crate) fn below(&self, end: u64) -> u64 {
+        self.next().checked_rem(end).unwrap_or(0)
+    }
+
+    /// A number in `[0, 1)`.
+    pub(crate) fn fraction(&self) -> f64 {
+        let bits = u32::try_from(self.next() >> 32).expect("half of the bits are left");
+        f64::from(bits) / (f64::from(u32::MAX) + 1.0)
+    }
+
     /// A random uid in the form of a version 4 UUID.
     pub(crate) fn uid(&self) -> String {
         let (a, b) = (self.next(), self.next());

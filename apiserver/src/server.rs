@@ -83,6 +83,20 @@ pub(crate) struct Inner {
     _stop: DropGuard,
 }
 
+// === impl ClientName ===
+
+impl ClientName {
+    /// The name that a request comes with, as an extension or as the product of its `User-Agent`; empty if it has none.
+    pub(crate) fn of<B>(request: &Request<B>) -> Self {
+        if let Some(name) = request.extensions().get::<Self>() {
+            return name.clone();
+        }
+        let agent = request.headers().get(header::USER_AGENT);
+        let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        Self(agent.split(['/', ' ']).next().unwrap_or_default().into())
+    }
+}
+
 // === impl Builder ===
 
 impl Builder {

@@ -116,11 +116,10 @@ async fn kubelet_under_faults(world: World) {
     world.create_pods(3, &[]).await;
     world.until_ready(3).await;
 
-    for (break_watch, name) in [
-        (Faults::tear_watches as fn(&Faults, &str) -> usize, "torn"),
-        (Faults::expire_watches, "old"),
-    ] {
-        eventually(async || match break_watch(&faults, "pods") {
+    let tear: fn(&Faults) -> usize = |faults| faults.tear_watches("pods");
+    let expire: fn(&Faults) -> usize = |faults| faults.expire_watches("pods");
+    for (break_watch, name) in [(tear, "torn"), (expire, "old")] {
+        eventually(async || match break_watch(&faults) {
             0 => Err("no watch is open"),
             _ => Ok(()),
         })
@@ -134,7 +133,8 @@ async fn kubelet_under_faults(world: World) {
         world.pods().delete(name, &DeleteParams::default()).await.unwrap();
     }
     world.until_pods(3).await;
-    assert!(faults.trace().iter().any(|line| line.contains("reply lost")), "{:?}", faults.trace());
+    let trace = faults.trace();
+    assert!(trace.words().iter().any(|line| line.contains("reply lost")), "{trace}");
     kubelet.stop().await;
 }
 

@@ -46,7 +46,7 @@ async fn lost_reply(world: World) {
     assert!(maps.get_opt("a").await.unwrap().is_none());
     let namespace = &world.namespace;
     assert_eq!(
-        faults.trace(),
+        faults.trace().words(),
         [
             format!("create configmaps in {namespace}: reply lost (201 Created)"),
             format!("patch configmaps {namespace}/a: reply lost (200 OK)"),

@@ -124,8 +124,8 @@ async fn lost_reply(world: &mut World) -> anyhow::Result<()> {
     let web = ReplicaSets::named(world.user(), "lossy");
     web.create(10).await?;
     web.converged(10, DEADLINE).await?;
-    let lost = world.faults().trace().len();
-    ensure!(lost == LOST, "{lost} replies were lost: {:?}", world.faults().trace());
+    let lost = world.faults().trace().faults();
+    ensure!(lost == LOST, "{lost} replies were lost:\n{}", world.faults().trace());
     let most = census.most_alive();
     ensure!(most <= 10 + LOST, "{most} pods were alive at once, with {LOST} replies lost");
     // It stays so: the last uncertainty is settled, and nothing is created on top.

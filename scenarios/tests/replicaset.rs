@@ -50,7 +50,7 @@ fn play(scenario: Scenario, target: Target) -> Result<(), Failed> {
             Ok(outcome) => outcome,
             Err(_) => Err(anyhow::anyhow!("the scenario did not end within 300 s")),
         };
-        outcome.map_err(|error| error.context(format!("faults: {:#?}", world.faults().trace())))
+        outcome.map_err(|error| error.context(format!("faults:\n{}", world.faults().trace())))
     });
     runtime.shutdown_timeout(Duration::from_secs(5));
     outcome.map_err(|error| Failed::from(format!("{error:?}")))

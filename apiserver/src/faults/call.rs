@@ -1,6 +1,6 @@
-//! What a request asks for, read from its method and URI; and which requests a fault hits.
+//! What a request asks for, read from its method and URI, and who asks.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use http::{Method, Uri};
 
@@ -28,35 +28,11 @@ pub enum Verb {
     Other,
 }
 
-/// Which requests a fault hits: what they ask for, and the how-manieth of them.
-///
-/// Made for one verb and one plural resource, without its subresources; by default it is the first
-/// such request from now on that is hit, and it alone.
-#[derive(Debug, Clone)]
-#[must_use = "it says which requests are hit; give it to a fault"]
-pub struct Calls {
-    /// None: any.
-    verb: Option<Verb>,
-    /// None: any.
-    resource: Option<String>,
-    subresource: Subresource,
-    namespace: Option<String>,
-    name: Option<String>,
-    /// The first request that is hit, counted from one.
-    pub(super) first: u64,
-    /// How many are hit from there on.
-    pub(super) times: u64,
-}
-
-#[derive(Debug, Clone)]
-enum Subresource {
-    Is(Option<String>),
-    Any,
-}
-
 /// One request, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Call {
+pub(crate) struct Call {
+    /// Who asks; empty when the client has no name.
+    pub(super) client: Arc<str>,
     pub(super) verb: Verb,
     /// The plural; the path when the request is about no resource.
     pub(super) resource: String,
@@ -67,6 +43,13 @@ pub(super) struct Call {
 }
 
 // === impl Verb ===
+
+impl Verb {
+    /// Whether it changes what is stored.
+    pub fn is_mutating(self) -> bool {
+        !matches!(self, Self::Get | Self::List | Self::Watch | Self::Other)
+    }
+}
 
 impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,127 +67,11 @@ impl fmt::Display for Verb {
     }
 }
 
-// === impl Calls ===
-
-impl Calls {
-    /// Any request at all.
-    pub fn any() -> Self {
-        Self {
-            verb: None,
-            resource: None,
-            subresource: Subresource::Any,
-            namespace: None,
-            name: None,
-            first: 1,
-            times: 1,
-        }
-    }
-
-    /// Requests that do `verb` on `resource`, a plural such as `pods`.
-    pub fn to(verb: Verb, resource: impl Into<String>) -> Self {
-        Self {
-            verb: Some(verb),
-            resource: Some(resource.into()),
-            subresource: Subresource::Is(None),
-            ..Self::any()
-        }
-    }
-
-    /// Requests of any verb on `resource` and its subresources.
-    pub fn on(resource: impl Into<String>) -> Self {
-        Self { resource: Some(resource.into()), ..Self::any() }
-    }
-
-    /// Reads of one object.
-    pub fn get(resource: impl Into<String>) -> Self {
-        Self::to(Verb::Get, resource)
-    }
-
-    /// Reads of a collection.
-    pub fn list(resource: impl Into<String>) -> Self {
-        Self::to(Verb::List, resource)
-    }
-
-    /// Watches, when they open.
-    pub fn watch(resource: impl Into<String>) -> Self {
-        Self::to(Verb::Watch, resource)
-    }
-
-    /// Creates.
-    pub fn create(resource: impl Into<String>) -> Self {
-        Self::to(Verb::Create, resource)
-    }
-
-    /// Updates (PUT).
-    pub fn update(resource: impl Into<String>) -> Self {
-        Self::to(Verb::Update, resource)
-    }
-
-    /// Patches.
-    pub fn patch(resource: impl Into<String>) -> Self {
-        Self::to(Verb::Patch, resource)
-    }
-
-    /// Deletes of one object.
-    pub fn delete(resource: impl Into<String>) -> Self {
-        Self::to(Verb::Delete, resource)
-    }
-
-    /// Only those on this subresource, for instance `status`.
-    pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
-        self.subresource = Subresource::Is(Some(subresource.into()));
-        self
-    }
-
-    /// Only those in this namespace.
-    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
-        self
-    }
-
-    /// Only those that name this object in their path; a create does not.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// The first one that is hit, counted from one; those before it pass.
-    pub fn nth(mut self, nth: u64) -> Self {
-        self.first = nth;
-        self
-    }
-
-    /// How many in a row are hit.
-    pub fn times(mut self, times: u64) -> Self {
-        self.times = times;
-        self
-    }
-
-    /// All from the first one on, until [`Faults::heal`](super::Faults::heal).
-    pub fn always(self) -> Self {
-        self.times(u64::MAX)
-    }
-
-    pub(super) fn matches(&self, call: &Call) -> bool {
-        let is = |wanted: &Option<String>, got: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| got == Some(wanted))
-        };
-        self.verb.is_none_or(|verb| verb == call.verb)
-            && is(&self.resource, Some(&call.resource))
-            && is(&self.namespace, call.namespace.as_deref())
-            && is(&self.name, call.name.as_deref())
-            && match &self.subresource {
-                Subresource::Any => true,
-                Subresource::Is(subresource) => *subresource == call.subresource,
-            }
-    }
-}
-
 // === impl Call ===
 
 impl Call {
     /// Reads a request as the API server's own request parser does.
-    pub(super) fn parse(method: &Method, uri: &Uri) -> Self {
+    pub(crate) fn parse(client: Arc<str>, method: &Method, uri: &Uri) -> Self {
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
         let rest = match parts.as_slice() {
             ["api", _version, rest @ ..] => rest,
@@ -219,7 +86,7 @@ impl Call {
             _ => (None, rest),
         };
         let (resource, name, subresource) = match rest {
-            [] => return Self::other(uri.path()),
+            [] => return Self::other(client, uri.path()),
             [resource] => (resource, None, None),
             [resource, name] => (resource, owned(name), None),
             [resource, name, subresource @ ..] => {
@@ -227,11 +94,12 @@ impl Call {
             }
         };
         let verb = verb(method, uri, name.is_some());
-        Self { verb, resource: (*resource).to_owned(), subresource, namespace, name }
+        Self { client, verb, resource: (*resource).to_owned(), subresource, namespace, name }
     }
 
-    fn other(path: &str) -> Self {
+    fn other(client: Arc<str>, path: &str) -> Self {
         Self {
+            client,
             verb: Verb::Other,
             resource: path.to_owned(),
             subresource: None,
@@ -288,7 +156,7 @@ mod tests {
     use super::*;
 
     fn call(method: &Method, uri: &str) -> String {
-        Call::parse(method, &uri.parse().unwrap()).to_string()
+        Call::parse("".into(), method, &uri.parse().unwrap()).to_string()
     }
 
     #[test]
@@ -316,18 +184,5 @@ mod tests {
         for (method, uri, expected) in cases {
             assert_eq!(call(&method, uri), expected, "{method} {uri}");
         }
-    }
-
-    #[test]
-    fn a_selector_without_a_subresource_leaves_subresources_alone() {
-        let uri = "/api/v1/namespaces/a/pods/p/status".parse().unwrap();
-        let status = Call::parse(&Method::PATCH, &uri);
-        assert!(!Calls::patch("pods").matches(&status));
-        assert!(Calls::patch("pods").subresource("status").matches(&status));
-        assert!(Calls::on("pods").matches(&status));
-        assert!(Calls::any().matches(&status));
-        assert!(Calls::on("pods").named("p").in_namespace("a").matches(&status));
-        assert!(!Calls::on("pods").named("q").matches(&status));
-        assert!(!Calls::on("pods").in_namespace("b").matches(&status));
     }
 }

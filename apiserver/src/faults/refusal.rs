@@ -64,6 +64,12 @@ impl Refusal {
             .retry_after(retry_after)
     }
 
+    /// 429: the server has just started, and its watch cache is not filled yet.
+    pub fn cache_not_ready() -> Self {
+        Self::of(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", "storage is (re)initializing")
+            .retry_after(Duration::from_secs(1))
+    }
+
     /// 500: the server failed.
     pub fn internal_error() -> Self {
         let message = "Internal error occurred: injected by a fault";
@@ -108,6 +114,11 @@ impl Refusal {
             status["details"] = json!({ "retryAfterSeconds": seconds });
         }
         status
+    }
+
+    /// The event that tells it to a watch.
+    pub(super) fn event(&self) -> Bytes {
+        format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", self.status()).into()
     }
 
     pub(super) fn response(&self) -> Response<ResponseBody> {
