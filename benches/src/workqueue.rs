@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use homeostat_informer::ObjectKey;
-use homeostat_workqueue::Queue;
+use homeostat_workqueue::{Priorities, Queue};
 use k8s_openapi::api::core::v1::Pod;
 
 mod delays;
@@ -18,7 +18,9 @@ pub use self::supply::{Keys, Supply};
 use self::stopwatch::Stopwatch;
 
 /// How many keys are added at once where they are added in batches.
-pub const BATCH: usize = 64;
+const BATCH: usize = 64;
+/// How many priorities the keys have where priorities are in use.
+const LEVELS: i32 = 5;
 
 /// A queue's key, made from the text of a pod's namespace and name.
 pub trait Key: Eq + Hash + Clone + Send + Sync + 'static {
@@ -45,6 +47,14 @@ pub enum Workload {
     Delay,
     /// Adds keys that are due at one time, and measures from then until all are handed out.
     Due,
+    /// `Cycle` with five priorities.
+    PriorityCycle,
+    /// `Workers` with five priorities.
+    PriorityWorkers,
+    /// `Burst` with five priorities.
+    PriorityBurst,
+    /// `Batch` with five priorities, one for each batch.
+    PriorityBatch,
 }
 
 /// The queues that ours is compared with.
@@ -62,6 +72,8 @@ pub struct Work<K> {
     workload: Workload,
     keys: Keys<K>,
     queue: Queue<K>,
+    /// How many priorities the keys have.
+    levels: i32,
     many: Option<Many<K>>,
 }
 
@@ -90,22 +102,35 @@ impl Key for ObjectKey<Pod> {
     }
 }
 
+// === impl Pass ===
+
+impl<K> Default for Pass<K> {
+    fn default() -> Self {
+        Self { took: Took::default(), handed_out: 0, seen: Vec::new() }
+    }
+}
+
 // === impl Workload ===
 
 impl Workload {
     /// Whose queue does the same work.
     pub fn peer(self) -> Peer {
-        Peer::ClientGo
+        if self.has_priorities() { Peer::ControllerRuntime } else { Peer::ClientGo }
+    }
+
+    fn has_priorities(self) -> bool {
+        use Workload::{PriorityBatch, PriorityBurst, PriorityCycle, PriorityWorkers};
+        matches!(self, PriorityCycle | PriorityWorkers | PriorityBurst | PriorityBatch)
     }
 
     /// What it is called on the command line of the Go program.
     pub fn name_in_go(self) -> &'static str {
         match self {
-            Self::Cycle => "cycle",
-            Self::Workers => "workers",
-            Self::Burst => "burst",
+            Self::Cycle | Self::PriorityCycle => "cycle",
+            Self::Workers | Self::PriorityWorkers => "workers",
+            Self::Burst | Self::PriorityBurst => "burst",
             Self::BurstFresh => "burst-fresh",
-            Self::Batch => "batch",
+            Self::Batch | Self::PriorityBatch => "batch",
             Self::ReAdd => "re-add",
             Self::Delay => "delay",
             Self::Due => "due",
@@ -123,6 +148,10 @@ impl Workload {
             Self::ReAdd => "keys added that are queued already",
             Self::Delay => "add_after, due in an hour, in no order; a new queue",
             Self::Due => "delayed keys, all due at one time, until all are handed out",
+            Self::PriorityCycle => "five priorities: add, get, done, one key after the other",
+            Self::PriorityWorkers => "five priorities: one producer, 16 workers, two threads",
+            Self::PriorityBurst => "five priorities: all keys added, then drained",
+            Self::PriorityBatch => "five priorities: all keys added in batches of 64, then drained",
         }
     }
 
@@ -134,6 +163,7 @@ impl Workload {
             Self::Burst | Self::BurstFresh | Self::Batch => Some(0.6),
             Self::ReAdd | Self::Delay => Some(0.35),
             Self::Due => None,
+            _ => Some(0.25),
         }
     }
 
@@ -160,12 +190,17 @@ impl Peer {
 impl<K: Key> Work<K> {
     /// Makes the queue, and what else is made only once. Needs a tokio runtime.
     pub fn new(workload: Workload, keys: Keys<K>) -> Self {
-        let queue = Queue::new();
-        let many = (workload == Workload::Workers).then(|| Many::start(&queue));
+        let (queue, levels) = if workload.has_priorities() {
+            (Queue::builder().priorities(Priorities::default()).build(), LEVELS)
+        } else {
+            (Queue::new(), 1)
+        };
+        let threaded = matches!(workload, Workload::Workers | Workload::PriorityWorkers);
+        let many = threaded.then(|| Many::start(&queue));
         if workload == Workload::ReAdd {
             keys.supply().for_each(|key| queue.add(key));
         }
-        Self { workload, keys, queue, many }
+        Self { workload, keys, queue, levels, many }
     }
 
     /// Does the work once; `keep` asks to keep what is handed out, which costs time.
@@ -174,42 +209,85 @@ impl<K: Key> Work<K> {
     ///
     /// If the queue does not hold what was added.
     pub async fn pass(&mut self, keep: bool) -> Pass<K> {
+        use Workload as W;
         match self.workload {
-            Workload::Cycle => cycle(&self.queue, self.keys.supply(), keep).await,
-            Workload::Workers => {
+            W::Cycle | W::PriorityCycle => self.cycle(keep).await,
+            W::Workers | W::PriorityWorkers => {
                 let many = self.many.as_ref().expect("made for this workload");
-                many.pass(self.keys.supply(), self.keys.len(), keep).await
+                many.pass(self.supply(), self.keys.len(), keep).await
             }
-            Workload::Burst => burst(&self.queue, self.keys.supply(), keep).await,
-            Workload::BurstFresh => burst(&Queue::new(), self.keys.supply(), keep).await,
-            Workload::Batch => batch(&self.queue, &self.keys, keep).await,
-            Workload::ReAdd => re_add(&self.queue, &self.keys),
-            Workload::Delay => delays::delay(&self.keys),
-            Workload::Due => delays::due(&self.keys, keep).await,
+            W::Burst | W::PriorityBurst => self.burst(&self.queue, keep).await,
+            W::BurstFresh => self.burst(&Queue::new(), keep).await,
+            W::Batch | W::PriorityBatch => self.batch(keep).await,
+            W::ReAdd => self.re_add(),
+            W::Delay => delays::delay(&self.keys),
+            W::Due => delays::due(&self.keys, keep).await,
         }
     }
+
+    /// The keys and their priorities.
+    fn supply(&self) -> impl Iterator<Item = (K, i32)> + Send + use<K> {
+        self.keys.supply().zip(priorities(self.levels))
+    }
+
+    /// Adds, gets and finishes one key after the other.
+    async fn cycle(&self, keep: bool) -> Pass<K> {
+        let mut pass = Pass::default();
+        let supply = self.supply();
+        let start = Stopwatch::start();
+        for (key, priority) in supply {
+            self.queue.at_priority(priority).add(key);
+            hand_out(&self.queue, &mut pass, keep).await;
+        }
+        Pass { took: start.read(), ..pass }
+    }
+
+    /// Adds all keys, then drains the queue.
+    async fn burst(&self, queue: &Queue<K>, keep: bool) -> Pass<K> {
+        let mut pass = Pass::default();
+        let supply = self.supply();
+        let start = Stopwatch::start();
+        for (key, priority) in supply {
+            queue.at_priority(priority).add(key);
+        }
+        drain(queue, &mut pass, keep).await;
+        Pass { took: start.read(), ..pass }
+    }
+
+    /// Adds 64 keys at once, then drains the queue.
+    async fn batch(&self, keep: bool) -> Pass<K> {
+        let mut pass = Pass::default();
+        let mut supply = self.keys.supply().peekable();
+        let mut priorities = priorities(self.levels);
+        let start = Stopwatch::start();
+        while let (Some(_), Some(priority)) = (supply.peek(), priorities.next()) {
+            self.queue.at_priority(priority).add_batch(supply.by_ref().take(BATCH));
+        }
+        drain(&self.queue, &mut pass, keep).await;
+        Pass { took: start.read(), ..pass }
+    }
+
+    /// Adds keys that are queued already; nothing is handed out.
+    fn re_add(&self) -> Pass<K> {
+        let supply = self.keys.supply();
+        let start = Stopwatch::start();
+        for key in supply {
+            self.queue.add(key);
+        }
+        let took = start.read();
+        assert_eq!(self.queue.len(), self.keys.len(), "a queued key was queued twice");
+        Pass { took, ..Pass::default() }
+    }
 }
 
-/// Adds, gets and finishes one key after the other.
-async fn cycle<K: Key>(queue: &Queue<K>, supply: Supply<K>, keep: bool) -> Pass<K> {
-    let mut pass = Pass { took: Took::default(), handed_out: 0, seen: Vec::new() };
-    let start = Stopwatch::start();
-    for key in supply {
-        queue.add(key);
-        hand_out(queue, &mut pass, keep).await;
-    }
-    Pass { took: start.read(), ..pass }
-}
-
-/// Adds all keys, then drains the queue.
-async fn burst<K: Key>(queue: &Queue<K>, supply: Supply<K>, keep: bool) -> Pass<K> {
-    let mut pass = Pass { took: Took::default(), handed_out: 0, seen: Vec::new() };
-    let start = Stopwatch::start();
-    for key in supply {
-        queue.add(key);
-    }
-    drain(queue, &mut pass, keep).await;
-    Pass { took: start.read(), ..pass }
+/// 0, 1, 2, …, below `levels`, and from 0 again.
+fn priorities(levels: i32) -> impl Iterator<Item = i32> + Send {
+    let mut next = 0;
+    std::iter::repeat_with(move || {
+        let priority = next;
+        next = if next + 1 == levels { 0 } else { next + 1 };
+        priority
+    })
 }
 
 async fn drain<K: Key>(queue: &Queue<K>, pass: &mut Pass<K>, keep: bool) {
@@ -226,30 +304,6 @@ async fn hand_out<K: Key>(queue: &Queue<K>, pass: &mut Pass<K>, keep: bool) {
         pass.seen.push(K::clone(&key));
     }
     key.done();
-}
-
-/// Adds 64 keys at once, then drains the queue.
-async fn batch<K: Key>(queue: &Queue<K>, keys: &Keys<K>, keep: bool) -> Pass<K> {
-    let mut pass = Pass { took: Took::default(), handed_out: 0, seen: Vec::new() };
-    let mut supply = keys.supply().peekable();
-    let start = Stopwatch::start();
-    while supply.peek().is_some() {
-        queue.add_batch(supply.by_ref().take(BATCH));
-    }
-    drain(queue, &mut pass, keep).await;
-    Pass { took: start.read(), ..pass }
-}
-
-/// Adds keys that are queued already; nothing is handed out.
-fn re_add<K: Key>(queue: &Queue<K>, keys: &Keys<K>) -> Pass<K> {
-    let supply = keys.supply();
-    let start = Stopwatch::start();
-    for key in supply {
-        queue.add(key);
-    }
-    let took = start.read();
-    assert_eq!(queue.len(), keys.len(), "a key that was queued already was queued twice");
-    Pass { took, handed_out: 0, seen: Vec::new() }
 }
 
 /// The texts of so many keys, 40 bytes each; the Go side makes the same ones.

@@ -6,7 +6,7 @@ use homeostat_workqueue::Queue;
 use tokio::time::Instant;
 
 use super::stopwatch::Stopwatch;
-use super::{Key, Keys, Pass, Took, hand_out};
+use super::{Key, Keys, Pass, hand_out};
 
 /// When keys are due that are all due at once; mostly long enough to add them all.
 const DUE_AFTER: Duration = Duration::from_millis(200);
@@ -22,7 +22,7 @@ pub(super) fn delay<K: Key>(keys: &Keys<K>) -> Pass<K> {
     }
     let took = start.read();
     assert!(queue.is_empty(), "a key was not delayed");
-    Pass { took, handed_out: 0, seen: Vec::new() }
+    Pass { took, ..Pass::default() }
 }
 
 /// Durations between 3,600 and 4,600 seconds, the same ones each time.
@@ -49,7 +49,7 @@ pub(super) async fn due<K: Key>(keys: &Keys<K>, keep: bool) -> Pass<K> {
             after *= 2; // Adding has taken too long: this machine is busy.
             continue;
         }
-        let mut pass = Pass { took: Took::default(), handed_out: 0, seen: Vec::new() };
+        let mut pass = Pass::default();
         let start = Stopwatch::start();
         for _ in 0..keys.len() {
             hand_out(&queue, &mut pass, keep).await;

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::stopwatch::Stopwatch;
-use super::{Key, Pass, Supply};
+use super::{Key, Pass};
 
 const WORKERS: usize = 16;
 
@@ -51,14 +51,23 @@ impl<K: Key> Many<K> {
     }
 
     /// Adds the keys from a task of its own, and waits until the workers have finished them all.
-    pub(super) async fn pass(&self, supply: Supply<K>, count: usize, keep: bool) -> Pass<K> {
+    pub(super) async fn pass(
+        &self,
+        supply: impl Iterator<Item = (K, i32)> + Send + 'static,
+        count: usize,
+        keep: bool,
+    ) -> Pass<K> {
         assert_eq!(self.workers.len(), WORKERS);
         self.world.left.store(count, Ordering::Relaxed);
         self.world.keep.store(keep, Ordering::Relaxed);
         let queue = self.queue.clone();
         let mut producer = JoinSet::new();
         let start = Stopwatch::start();
-        producer.spawn(async move { supply.for_each(|key| queue.add(key)) });
+        producer.spawn(async move {
+            for (key, priority) in supply {
+                queue.at_priority(priority).add(key);
+            }
+        });
         self.world.finished.notified().await;
         let took = start.read();
         producer.join_all().await;
