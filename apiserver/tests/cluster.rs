@@ -287,7 +287,8 @@ async fn namespaces_under_faults(world: World) {
     world.create_map("map", &[], &[]).await;
     world.delete_namespace().await;
     world.until_no_namespace().await;
-    assert_eq!(faults.trace().len(), 2, "{:?}", faults.trace());
+    let trace = faults.trace();
+    assert_eq!(trace.faults(), 2, "{trace}");
     namespaces.stop().await;
 }
 
