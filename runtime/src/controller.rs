@@ -1,6 +1,7 @@
 //! Joins what happens in the caches to a reconciler.
 
 use std::fmt;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use homeostat_expectations::UidTrackingExpectations;
 use homeostat_informer::{
     Event, Lister, Object, ObjectKey, SharedIndexInformer, Subscription, Uid,
 };
-use homeostat_workqueue::{Queue, RateLimiter};
+use homeostat_workqueue::{Priorities, Queue, RateLimiter};
 use kube_client::Resource;
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +61,7 @@ pub struct Builder<K: Object> {
     sources: Vec<Source<K>>,
     expectations: Option<Expectations<K>>,
     workers: usize,
-    limiter: Option<Box<dyn RateLimiter<ObjectKey<<K as Object>::Kind>>>>,
+    queue: homeostat_workqueue::Builder<ObjectKey<<K as Object>::Kind>>,
     timeout: Duration,
 }
 
@@ -88,14 +89,15 @@ impl Controller {
         name: impl Into<Arc<str>>,
         primary: &SharedIndexInformer<K>,
     ) -> Builder<K> {
+        let name = name.into();
         Builder {
-            name: name.into(),
+            queue: Queue::builder().name(Arc::clone(&name)),
+            name,
             primary: primary.clone(),
             primary_mapper: Box::new(|event, enqueue| enqueue.add(event.key())),
             sources: Vec::new(),
             expectations: None,
             workers: 1,
-            limiter: None,
             timeout: DEFAULT_RECONCILE_TIMEOUT,
         }
     }
@@ -161,7 +163,24 @@ impl<K: Object> Builder<K> {
 
     /// Decides how long a key that failed waits. Unless told: 5 ms, doubled with each failure, up to 1,000 s.
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<ObjectKey<K::Kind>>) -> Self {
-        self.limiter = Some(Box::new(limiter));
+        self.queue = self.queue.rate_limiter(limiter);
+        self
+    }
+
+    /// Reconciles what has changed before what was only listed at the start or told once more by a resync, without letting
+    /// that starve. A retry keeps its key's priority. Mappers can ask at other ones: [`Enqueue::at_priority`].
+    pub fn priorities(mut self, priorities: Priorities) -> Self {
+        self.queue = self.queue.priorities(priorities);
+        self
+    }
+
+    /// Lets the keys of one priority take turns by this, for example by their namespace: none waits for all that are queued
+    /// in another. What counts is the hash of what is returned.
+    pub fn fair_by<D: Hash>(
+        mut self,
+        dimension: impl Fn(&ObjectKey<K::Kind>) -> D + Send + Sync + 'static,
+    ) -> Self {
+        self.queue = self.queue.fair_by(dimension);
         self
     }
 
@@ -179,14 +198,9 @@ impl<K: Object> Builder<K> {
     ///
     /// Outside of a tokio runtime, if one of the informers runs already.
     pub fn build<R: Reconciler<K>>(self, reconciler: R) -> Controller {
-        let queue = Queue::builder().name(Arc::clone(&self.name));
-        let queue = match self.limiter {
-            Some(limiter) => queue.rate_limiter(limiter).build(),
-            None => queue.build(),
-        };
         let wiring = Wiring {
             controller: Arc::clone(&self.name),
-            inbox: Inbox::new(queue),
+            inbox: Inbox::new(self.queue.build()),
             owners: self.primary.lister(),
             expectations: self.expectations,
         };
@@ -217,6 +231,7 @@ impl<K: Object> fmt::Debug for Builder<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("name", &self.name)
+            .field("queue", &self.queue)
             .field("workers", &self.workers)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
@@ -234,7 +249,7 @@ impl<K: Object> Wiring<K> {
     ) -> (Box<dyn AnyInformer>, Subscription) {
         let inbox = self.inbox.clone();
         let handler = move |event: Event<P>| {
-            mapper(&event, &inbox.enqueue(why(Change::of(&event))));
+            mapper(&event, &inbox.enqueue(&event, why(Change::of(&event))));
         };
         let subscription = informer.add_handler(Arc::clone(&self.controller), handler);
         (Box::new(informer.clone()), subscription)

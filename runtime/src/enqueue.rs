@@ -5,16 +5,21 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat_informer::{Object, ObjectKey};
-use homeostat_workqueue::{Queue, Undone};
+use homeostat_informer::{Event, Object, ObjectKey};
+use homeostat_workqueue::{LOW_PRIORITY, Queue, Undone};
 use parking_lot::Mutex;
 
 use crate::reconciler::Why;
 
 /// Asks a controller to reconcile keys: what a mapper is handed.
+///
+/// In a controller with [priorities](crate::ControllerBuilder::priorities) it asks at [`LOW_PRIORITY`] for what its event
+/// does not say to have changed: objects that were listed at the start, and resyncs, whose resourceVersion is the same as
+/// before. For everything else it asks at 0.
 pub struct Enqueue<K: Object> {
     inbox: Inbox<K>,
     why: Why,
+    priority: i32,
 }
 
 /// A controller's queue, and beside it why each key is in it.
@@ -30,18 +35,27 @@ pub(crate) struct Inbox<K: Object> {
 impl<K: Object> Enqueue<K> {
     /// Asks for `key` to be reconciled.
     pub fn add(&self, key: ObjectKey<K::Kind>) {
-        self.inbox.add(key, self.why.clone());
+        self.inbox.add(key, self.priority, self.why.clone());
     }
 
     /// Asks for `key` to be reconciled after `delay`, or earlier if something else asks for it.
     pub fn add_after(&self, key: ObjectKey<K::Kind>, delay: Duration) {
-        self.inbox.add_after(key, delay, self.why.clone());
+        self.inbox.add_after(key, self.priority, delay, self.why.clone());
+    }
+
+    /// Asks at another priority: higher ones are reconciled first.
+    #[must_use = "this only says at which priority to ask"]
+    pub fn at_priority(&self, priority: i32) -> Self {
+        Self { inbox: self.inbox.clone(), why: self.why.clone(), priority }
     }
 }
 
 impl<K: Object> fmt::Debug for Enqueue<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Enqueue").field("why", &self.why).finish_non_exhaustive()
+        f.debug_struct("Enqueue")
+            .field("why", &self.why)
+            .field("priority", &self.priority)
+            .finish_non_exhaustive()
     }
 }
 
@@ -53,27 +67,33 @@ impl<K: Object> Inbox<K> {
     }
 
     /// What a mapper gets for one event.
-    pub(crate) fn enqueue(&self, why: Why) -> Enqueue<K> {
-        Enqueue { inbox: self.clone(), why }
+    pub(crate) fn enqueue<P: Object>(&self, event: &Event<P>, why: Why) -> Enqueue<K> {
+        Enqueue { inbox: self.clone(), why, priority: priority_of(event) }
     }
 
     pub(crate) fn queue(&self) -> &Queue<ObjectKey<K::Kind>> {
         &self.queue
     }
 
-    pub(crate) fn add(&self, key: ObjectKey<K::Kind>, why: Why) {
+    pub(crate) fn add(&self, key: ObjectKey<K::Kind>, priority: i32, why: Why) {
         self.note(&key, why);
-        self.queue.add(key);
+        self.queue.at_priority(priority).add(key);
     }
 
-    pub(crate) fn add_after(&self, key: ObjectKey<K::Kind>, delay: Duration, why: Why) {
+    pub(crate) fn add_after(
+        &self,
+        key: ObjectKey<K::Kind>,
+        priority: i32,
+        delay: Duration,
+        why: Why,
+    ) {
         self.note(&key, why);
-        self.queue.add_after(key, delay);
+        self.queue.at_priority(priority).add_after(key, delay);
     }
 
-    pub(crate) fn add_rate_limited(&self, key: ObjectKey<K::Kind>) {
+    pub(crate) fn add_rate_limited(&self, key: ObjectKey<K::Kind>, priority: i32) {
         self.note(&key, Why::Retry);
-        self.queue.add_rate_limited(key);
+        self.queue.at_priority(priority).add_rate_limited(key);
     }
 
     /// Why `key` was handed out.
@@ -111,5 +131,49 @@ impl<K: Object> Clone for Inbox<K> {
 impl<K: Object> fmt::Debug for Inbox<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inbox").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+/// What was listed at the start, or is told once more although it is the same, can wait for what users have just changed.
+fn priority_of<P: Object>(event: &Event<P>) -> i32 {
+    let can_wait = match event {
+        Event::Added { initial, .. } => *initial,
+        Event::Updated { old, new } => {
+            old.metadata().resource_version == new.metadata().resource_version
+        }
+        _ => false,
+    };
+    if can_wait { LOW_PRIORITY } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::*;
+
+    fn version(resource_version: &str) -> Arc<ConfigMap> {
+        let resource_version = Some(resource_version.to_owned());
+        let metadata = ObjectMeta { resource_version, ..ObjectMeta::default() };
+        Arc::new(ConfigMap { metadata, ..ConfigMap::default() })
+    }
+
+    #[test]
+    fn only_what_was_listed_or_is_unchanged_can_wait() {
+        let updated = |old, new| Event::Updated { old: version(old), new: version(new) };
+        let added = |initial| Event::Added { object: version("1"), initial };
+        let deleted = Event::Deleted { last_known: version("1"), certain: true };
+        let opaque = Event::Opaque { last_known: Some(version("1")), metadata: Arc::default() };
+        for (event, priority) in [
+            (added(true), LOW_PRIORITY),
+            (added(false), 0),
+            (updated("1", "1"), LOW_PRIORITY),
+            (updated("1", "2"), 0),
+            (deleted, 0),
+            (opaque, 0),
+        ] {
+            assert_eq!(priority_of::<ConfigMap>(&event), priority, "{event:?}");
+        }
     }
 }

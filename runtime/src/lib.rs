@@ -54,7 +54,7 @@ pub use homeostat_informer::{
 #[doc(inline)]
 pub use homeostat_workqueue as workqueue;
 #[doc(no_inline)]
-pub use homeostat_workqueue::{Queue, RateLimiter};
+pub use homeostat_workqueue::{LOW_PRIORITY, Priorities, Queue, RateLimiter};
 pub use kube_client;
 pub use manager::{Manager, RunError};
 pub use reconciler::{Action, Change, Reconciler, Request, Why};

@@ -51,11 +51,12 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
                 Ok(Action::AwaitChange) => self.inbox.queue().forget(&item),
                 Ok(Action::RequeueAfter(delay)) => {
                     self.inbox.queue().forget(&item);
-                    self.inbox.add_after(item.clone(), delay, Why::RequeueAfter);
+                    let (key, priority) = (item.clone(), item.priority());
+                    self.inbox.add_after(key, priority, delay, Why::RequeueAfter);
                 }
                 Err(error) => {
                     self.report(&request, &error);
-                    self.inbox.add_rate_limited(item.clone());
+                    self.inbox.add_rate_limited(item.clone(), item.priority());
                 }
             }
             item.done();

@@ -94,7 +94,7 @@ impl World {
     }
 
     fn changed(&self) {
-        self.inbox.add(key(), Why::Itself(Change::Updated));
+        self.inbox.add(key(), 0, Why::Itself(Change::Updated));
     }
 
     fn seen(&self) -> Vec<(u128, u32, String)> {

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use homeostat::expectations::UidTrackingExpectations;
 use homeostat::workqueue::RateLimiter;
-use homeostat::{Action, Controller, ControllerBuilder, Event, Manager, ObjectKey, RunError, Uid};
+use homeostat::{
+    Action, Controller, ControllerBuilder, Event, Manager, ObjectKey, Priorities, RunError, Uid,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::{Instant, sleep, timeout};
 
 use self::support::{
-    Cluster, Foo, Script, Zone, config_map, foo, no_factory, owned_by, recorder, zone,
+    Cluster, Foo, Script, Seen, Zone, config_map, foo, no_factory, owned_by, recorder, zone,
 };
 
 /// Runs `controller` for `duration`, and then to the end.
@@ -245,7 +247,7 @@ async fn a_shutdown_before_the_caches_are_complete_ends_at_once() {
 #[tokio::test(start_paused = true)]
 async fn at_the_end_what_was_begun_is_finished_and_nothing_runs_on() {
     let foos = Script::new(["a", "b", "c"].map(|name| foo(name, name)));
-    let (reconciler, seen) = recorder(|seen: support::Seen| async move {
+    let (reconciler, seen) = recorder(|seen: Seen| async move {
         sleep(Duration::from_secs(2)).await;
         seen.note("finished");
         Ok(Action::RequeueAfter(Duration::from_secs(60)))
@@ -265,7 +267,7 @@ async fn at_the_end_what_was_begun_is_finished_and_nothing_runs_on() {
 #[tokio::test(start_paused = true)]
 async fn a_reconcile_that_does_not_end_is_told_and_then_dropped() {
     let foos = Script::new([foo("web", "1")]);
-    let (reconciler, seen) = recorder(|seen: support::Seen| async move {
+    let (reconciler, seen) = recorder(|seen: Seen| async move {
         seen.cancellation().cancelled().await;
         seen.note("told");
         pending().await
@@ -335,4 +337,68 @@ async fn several_controllers_share_informers_and_end_together() {
     manager.run_until(sleep(Duration::from_secs(1))).await.unwrap();
     assert_eq!(seen_first.keys(), ["ns/web"]);
     assert_eq!(seen_second.sorted_keys(), ["all", "north"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_reconciled_before_what_was_listed() {
+    for (priorities, expected) in [
+        (true, ["ns/a listed", "ns/new added", "ns/d listed", "ns/b listed", "ns/c listed"]),
+        (false, ["ns/a listed", "ns/b listed", "ns/c listed", "ns/d listed", "ns/new added"]),
+    ] {
+        let foos = Script::new(["a", "b", "c", "d"].map(|name| foo(name, name)));
+        let (reconciler, seen) = recorder(async |_| {
+            sleep(Duration::from_secs(1)).await;
+            Ok(Action::AwaitChange)
+        });
+        let mut controller = Controller::builder("foo", &foos.informer);
+        if priorities {
+            controller = controller.priorities(Priorities::default());
+        }
+        let controller = controller.build(reconciler);
+        let story = async {
+            sleep(Duration::from_millis(500)).await;
+            foos.apply(foo("new", "new"));
+            foos.apply(foo("d", "d"));
+            sleep(Duration::from_secs(10)).await;
+        };
+        Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+        assert_eq!(seen.lines(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_keeps_the_priority_of_its_key() {
+    let foos = Script::new(["a", "b"].map(|name| foo(name, name)));
+    let (reconciler, seen) = recorder(async |seen: Seen| {
+        sleep(Duration::from_secs(1)).await;
+        match seen.keys().len() {
+            1 => Err("not yet".into()),
+            2 => Ok(Action::RequeueAfter(Duration::from_millis(1))),
+            _ => Ok(Action::AwaitChange),
+        }
+    });
+    let controller = Controller::builder("foo", &foos.informer)
+        .priorities(Priorities::default().strict())
+        .build(reconciler);
+    let story = async {
+        // While `b` is reconciled, and after the retry of `a` has fallen due.
+        sleep(Duration::from_millis(1500)).await;
+        foos.apply(foo("new", "new"));
+        sleep(Duration::from_secs(1)).await;
+        foos.apply(foo("newer", "newer"));
+        sleep(Duration::from_secs(10)).await;
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+    assert_eq!(seen.keys(), ["ns/a", "ns/b", "ns/new", "ns/newer", "ns/a", "ns/b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_take_turns_by_what_the_author_names() {
+    let foos = Script::new(["a1", "a2", "a3", "b1"].map(|name| foo(name, name)));
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = Controller::builder("foo", &foos.informer)
+        .fair_by(|key| key.name().as_bytes()[0])
+        .build(reconciler);
+    run_for(Duration::from_secs(1), controller).await.unwrap();
+    assert_eq!(seen.keys(), ["ns/a1", "ns/b1", "ns/a2", "ns/a3"]);
 }
