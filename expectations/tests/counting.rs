@@ -3,17 +3,19 @@
 #[path = "support/recorder.rs"]
 mod recorder;
 
-use std::cell::Cell;
+/// The work queue's: what runs a model is the same for both.
+#[path = "../../workqueue/src/testing.rs"]
+mod testing;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use homeostat_expectations::{ControllerExpectations, Expected, UidTrackingExpectations};
-use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_oneof};
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use tokio::time::{Instant, advance};
 
 use self::recorder::Recorder;
+use self::testing::{Schedules, Tally};
 
 type Key = u8;
 type Uid = u16;
@@ -177,16 +179,6 @@ struct World {
     entries: BTreeMap<Key, Entry>,
 }
 
-#[derive(Default)]
-struct Exercised {
-    waiting: Cell<usize>,
-    fulfilled: Cell<usize>,
-    below_zero: Cell<usize>,
-    expired: Cell<usize>,
-    raised: Cell<usize>,
-    without_entry: Cell<usize>,
-}
-
 impl World {
     /// Sends the requests of `expected`, and says how many of each sort stay expected.
     fn carry_out(expected: &Expected<Key, Uid>, noted: [usize; 2], fates: [Fates; 2]) -> [i64; 2] {
@@ -204,7 +196,7 @@ impl World {
         stay
     }
 
-    async fn apply(&mut self, step: Step, exercised: &Exercised) {
+    async fn apply(&mut self, step: Step, tally: &Tally) {
         match step {
             Step::Set(key, owner, [creations, deletions], fates) => {
                 let expected = self.real.expect(&key, &owner, creations, deletions);
@@ -216,11 +208,11 @@ impl World {
                 let more = Self::carry_out(&expected, [creations, deletions], fates);
                 match self.entries.get_mut(&key).filter(|entry| entry.owner == owner) {
                     Some(entry) => {
-                        exercised.raised.update(|count| count + 1);
+                        tally.count("raised", 1);
                         entry.counts[0] += more[0];
                         entry.counts[1] += more[1];
                     }
-                    None => exercised.without_entry.update(|count| count + 1),
+                    None => tally.count("raised without an entry", 1),
                 }
             }
             Step::Observed(key, owner, [creations, deletions]) => {
@@ -240,7 +232,7 @@ impl World {
         }
     }
 
-    fn check(&self, exercised: &Exercised) {
+    fn check(&self, tally: &Tally) {
         for (key, owner) in (0..2).flat_map(|key| (0..2).map(move |owner| (key, owner))) {
             let satisfied = self.real.satisfied(&key, &owner);
             let outstanding = self.real.outstanding(&key, &owner);
@@ -253,13 +245,13 @@ impl World {
             let fulfilled = entry.counts.iter().all(|count| *count <= 0);
             let expired = entry.set_at.elapsed() > TIMEOUT;
             assert_eq!(satisfied, fulfilled || expired);
-            let counter = match (fulfilled, expired) {
-                (true, _) if entry.counts.iter().any(|count| *count < 0) => &exercised.below_zero,
-                (true, _) => &exercised.fulfilled,
-                (false, true) => &exercised.expired,
-                (false, false) => &exercised.waiting,
+            let what = match (fulfilled, expired) {
+                (true, _) if entry.counts.iter().any(|count| *count < 0) => "asked when below zero",
+                (true, _) => "asked when fulfilled",
+                (false, true) => "asked when expired",
+                (false, false) => "asked while waiting",
             };
-            counter.update(|count| count + 1);
+            tally.count(what, 1);
         }
     }
 }
@@ -276,54 +268,41 @@ fn lost_one(creates: bool, expected: &Expected<Key, Uid>) {
     if creates { drop(expected.start_creation()) } else { drop(expected.start_deletion()) }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Step> {
     let fates = || [[0..3_usize, 0..2, 0..2], [0..3_usize, 0..2, 0..2]];
     let noted = || [0..5_usize, 0..5_usize];
-    let step = prop_oneof![
+    prop_oneof![
         4 => (0..2_u8, 0..2_u16, noted(), fates()).prop_map(|(k, o, n, f)| Step::Set(k, o, n, f)),
         4 => (0..2_u8, 0..2_u16, noted(), fates()).prop_map(|(k, o, n, f)| Step::Raise(k, o, n, f)),
         8 => (0..2_u8, 0..2_u16, [0..3_usize, 0..3]).prop_map(|(k, o, n)| Step::Observed(k, o, n)),
         1 => (0..2_u8).prop_map(Step::Delete),
         2 => (0..200_u64).prop_map(Step::Pass),
-    ];
-    vec(step, 1..80)
+    ]
+}
+
+async fn run(steps: &[Step], tally: &Tally) {
+    let mut world = World::default();
+    for step in steps {
+        tally.tell(|| format!("{step:?}"));
+        world.apply(step.clone(), tally).await;
+        tally.tell_outcome(|| format!("{:?}", world.real));
+        world.check(tally);
+    }
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "a model test says what it has exercised")]
 fn any_schedule_is_that_of_two_counts_and_a_time() {
-    let exercised = Exercised::default();
-    let cases = std::env::var("HOMEOSTAT_CASES").ok().and_then(|cases| cases.parse::<u32>().ok());
-    let config = Config {
-        cases: cases.unwrap_or(0).max(256),
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let result = TestRunner::new_with_rng(config, rng).run(&steps(), |steps| {
+    let least = &[
+        ("asked while waiting", 4_000),
+        ("asked when fulfilled", 500),
+        ("asked when below zero", 1_000),
+        ("asked when expired", 150),
+        ("raised", 500),
+        ("raised without an entry", 500),
+    ];
+    Schedules { step: steps(), longest: 80, least }.check(|steps, tally| {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build()?;
-        runtime.block_on(async {
-            let mut world = World::default();
-            for step in steps {
-                world.apply(step, &exercised).await;
-                world.check(&exercised);
-            }
-        });
-        Ok::<_, TestCaseError>(())
+        let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
+        runtime.block_on(run(steps, tally));
     });
-    if let Err(failure) = result {
-        panic!("{failure}");
-    }
-    for (what, number, least) in [
-        ("asked while waiting", &exercised.waiting, 1_000),
-        ("asked when fulfilled", &exercised.fulfilled, 500),
-        ("asked when below zero", &exercised.below_zero, 1_000),
-        ("asked when expired", &exercised.expired, 200),
-        ("raised", &exercised.raised, 500),
-        ("raised without an entry", &exercised.without_entry, 500),
-    ] {
-        println!("{what}: {}", number.get());
-        assert!(number.get() >= least, "{what}: only {}", number.get());
-    }
 }

@@ -3,17 +3,21 @@
 //! The model is not counts but requests, each with what became of it: a key is satisfied exactly if none
 //! of the requests of its last decision is still to be seen.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use homeostat_expectations::{
     CreationToken, DeletionToken, ExpectedCreations, ExpectedDeletions, UidTrackingExpectations,
 };
-use proptest::collection::{btree_set, vec};
-use proptest::prelude::{Strategy, prop_oneof};
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use proptest::collection::btree_set;
+use proptest::prelude::{Just, Strategy, prop_oneof};
 use tokio::time::{Instant, advance};
+
+/// The work queue's: what runs a model is the same for both.
+#[path = "../../workqueue/src/testing.rs"]
+mod testing;
+
+use self::testing::{Schedules, Tally};
 
 type Key = u8;
 type Uid = u16;
@@ -83,16 +87,6 @@ struct World {
     decisions: usize,
 }
 
-#[derive(Default)]
-struct Exercised {
-    waiting: Cell<usize>,
-    fulfilled: Cell<usize>,
-    expired: Cell<usize>,
-    refused: Cell<usize>,
-    stale: Cell<usize>,
-    other_owner: Cell<usize>,
-}
-
 // === impl World ===
 
 impl World {
@@ -132,7 +126,7 @@ impl World {
         self.tokens.push(Of { number, key, creations, deletions, real });
     }
 
-    fn finish(&mut self, nth: usize, outcome: Outcome, exercised: &Exercised) {
+    fn finish(&mut self, nth: usize, outcome: Outcome, tally: &Tally) {
         if nth >= self.tokens.len() {
             return;
         }
@@ -145,16 +139,16 @@ impl World {
             (Token::Creation(_) | Token::Deletion(_), Outcome::Unknown) => {}
         }
         if let Outcome::Refused = outcome {
-            exercised.refused.update(|count| count + 1);
-            self.lower((key, number), creations, &deletions, exercised);
+            tally.count("refused", 1);
+            self.lower((key, number), creations, &deletions, tally);
         }
     }
 
-    fn drop_guard(&mut self, nth: usize, exercised: &Exercised) {
+    fn drop_guard(&mut self, nth: usize, tally: &Tally) {
         if nth < self.guards.len() {
             let Of { number, key, creations, deletions, real } = self.guards.remove(nth);
             drop(real);
-            self.lower((key, number), creations, &deletions, exercised);
+            self.lower((key, number), creations, &deletions, tally);
         }
     }
 
@@ -164,25 +158,25 @@ impl World {
         (key, number): (Key, usize),
         creations: usize,
         deletions: &BTreeSet<Uid>,
-        exercised: &Exercised,
+        tally: &Tally,
     ) {
         match self.entries.get_mut(&key) {
             Some(entry) if entry.number == number => {
                 entry.creations -= signed(creations);
                 entry.deletions.retain(|uid| !deletions.contains(uid));
             }
-            _ => exercised.stale.update(|count| count + 1),
+            _ => tally.count("lowered what was replaced", 1),
         }
     }
 
-    fn observed(&mut self, key: Key, owner: Uid, deleted: Option<Uid>, exercised: &Exercised) {
+    fn observed(&mut self, key: Key, owner: Uid, deleted: Option<Uid>, tally: &Tally) {
         match &deleted {
             None => self.real.creation_observed(&key, &owner),
             Some(uid) => self.real.deletion_observed(&key, &owner, uid),
         }
         match (self.entries.get_mut(&key), deleted) {
             (Some(entry), _) if entry.owner != owner => {
-                exercised.other_owner.update(|count| count + 1);
+                tally.count("observed for another owner", 1);
             }
             (Some(entry), None) => entry.creations -= 1,
             (Some(entry), Some(uid)) => {
@@ -192,16 +186,16 @@ impl World {
         }
     }
 
-    async fn apply(&mut self, step: Step, exercised: &Exercised) {
+    async fn apply(&mut self, step: Step, tally: &Tally) {
         match step {
             Step::ExpectCreations(key, owner, n) => self.expect(key, owner, n, BTreeSet::new()),
             Step::ExpectDeletions(key, owner, uids) => self.expect(key, owner, 0, uids),
             Step::Start(nth, uid) => self.start(nth, uid),
-            Step::Finish(nth, outcome) => self.finish(nth, outcome, exercised),
-            Step::DropGuard(nth) => self.drop_guard(nth, exercised),
-            Step::CreationObserved(key, owner) => self.observed(key, owner, None, exercised),
+            Step::Finish(nth, outcome) => self.finish(nth, outcome, tally),
+            Step::DropGuard(nth) => self.drop_guard(nth, tally),
+            Step::CreationObserved(key, owner) => self.observed(key, owner, None, tally),
             Step::DeletionObserved(key, owner, uid) => {
-                self.observed(key, owner, Some(uid), exercised);
+                self.observed(key, owner, Some(uid), tally);
             }
             Step::Delete(key) => {
                 self.real.delete(&key);
@@ -211,7 +205,16 @@ impl World {
         }
     }
 
-    fn check(&self, exercised: &Exercised) {
+    /// What is outstanding, of all keys.
+    fn outstanding(&self) -> String {
+        let of = |(key, entry): (&Key, &Entry)| match self.real.outstanding(key, &entry.owner) {
+            Some(outstanding) => format!("{key}: {outstanding}"),
+            None => format!("{key}: nothing"),
+        };
+        self.entries.iter().map(of).collect::<Vec<_>>().join(", ")
+    }
+
+    fn check(&self, tally: &Tally) {
         for (key, owner) in (0..KEYS).flat_map(|key| (0..OWNERS).map(move |owner| (key, owner))) {
             let outstanding = self.real.outstanding(&key, &owner);
             let satisfied = self.real.satisfied(&key, &owner);
@@ -226,12 +229,12 @@ impl World {
             let fulfilled = entry.creations <= 0 && entry.deletions.is_empty();
             let expired = entry.set_at.elapsed() > TIMEOUT;
             assert_eq!(satisfied, fulfilled || expired);
-            let counter = match (fulfilled, expired) {
-                (true, _) => &exercised.fulfilled,
-                (false, true) => &exercised.expired,
-                (false, false) => &exercised.waiting,
+            let what = match (fulfilled, expired) {
+                (true, _) => "asked when fulfilled",
+                (false, true) => "asked when expired",
+                (false, false) => "asked while waiting",
             };
-            counter.update(|count| count + 1);
+            tally.count(what, 1);
         }
     }
 }
@@ -240,14 +243,10 @@ fn signed(count: usize) -> i64 {
     i64::try_from(count).expect("few")
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Step> {
     let uid = || 0..6_u16;
-    let outcome = prop_oneof![
-        (0..1).prop_map(|_| Outcome::Sent),
-        (0..1).prop_map(|_| Outcome::Refused),
-        (0..1).prop_map(|_| Outcome::Unknown)
-    ];
-    let step = prop_oneof![
+    let outcome = prop_oneof![Just(Outcome::Sent), Just(Outcome::Refused), Just(Outcome::Unknown)];
+    prop_oneof![
         3 => (0..KEYS, 0..OWNERS, 1..5_usize).prop_map(|(k, o, n)| Step::ExpectCreations(k, o, n)),
         3 => (0..KEYS, 0..OWNERS, btree_set(uid(), 0..4))
             .prop_map(|(k, o, uids)| Step::ExpectDeletions(k, o, uids)),
@@ -258,45 +257,32 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         5 => (0..KEYS, 0..OWNERS, uid()).prop_map(|(k, o, uid)| Step::DeletionObserved(k, o, uid)),
         1 => (0..KEYS).prop_map(Step::Delete),
         1 => (0..250_u64).prop_map(Step::Pass),
-    ];
-    vec(step, 1..120)
+    ]
+}
+
+async fn run(steps: &[Step], tally: &Tally) {
+    let mut world = World::default();
+    for step in steps {
+        tally.tell(|| format!("{step:?}"));
+        world.apply(step.clone(), tally).await;
+        tally.tell_outcome(|| world.outstanding());
+        world.check(tally);
+    }
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "a model test says what it has exercised")]
 fn any_schedule_is_that_of_single_requests() {
-    let exercised = Exercised::default();
-    let cases = std::env::var("HOMEOSTAT_CASES").ok().and_then(|cases| cases.parse::<u32>().ok());
-    let config = Config {
-        cases: cases.unwrap_or(0).max(256),
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let result = TestRunner::new_with_rng(config, rng).run(&steps(), |steps| {
+    let least = &[
+        ("asked while waiting", 3_000),
+        ("asked when fulfilled", 2_000),
+        ("asked when expired", 40),
+        ("refused", 200),
+        ("lowered what was replaced", 300),
+        ("observed for another owner", 300),
+    ];
+    Schedules { step: steps(), longest: 120, least }.check(|steps, tally| {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build()?;
-        runtime.block_on(async {
-            let mut world = World::default();
-            for step in steps {
-                world.apply(step, &exercised).await;
-                world.check(&exercised);
-            }
-        });
-        Ok::<_, TestCaseError>(())
+        let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
+        runtime.block_on(run(steps, tally));
     });
-    if let Err(failure) = result {
-        panic!("{failure}");
-    }
-    for (what, number, least) in [
-        ("asked while waiting", &exercised.waiting, 1_000),
-        ("asked when fulfilled", &exercised.fulfilled, 1_000),
-        ("asked when expired", &exercised.expired, 100),
-        ("refused", &exercised.refused, 300),
-        ("lowered what was replaced", &exercised.stale, 300),
-        ("observed for another owner", &exercised.other_owner, 300),
-    ] {
-        println!("{what}: {}", number.get());
-        assert!(number.get() >= least, "{what}: only {}", number.get());
-    }
 }

@@ -300,6 +300,16 @@ fn cancelled_drain_takes_no_wake_up_and_hands_nothing_back() {
 }
 
 #[test]
+fn drain_that_hands_back_what_is_queued_ends_the_one_that_waits_for_it() {
+    explore("two drains, one of them at its deadline", 3, 10, || {
+        let queue = queue_of([1]);
+        let waits = go(&queue, |queue| assert!(block_on(queue.drain(Duration::MAX)).len() < 2));
+        drop(block_on(queue.drain(Duration::ZERO)));
+        join([waits]);
+    });
+}
+
+#[test]
 fn drain_at_its_deadline_hands_back_what_no_worker_will_do() {
     explore("drain at its deadline", 3, 1_000, || {
         let (queue, handled) = (queue_of([1, 2]), Arc::new(AtomicUsize::new(0)));

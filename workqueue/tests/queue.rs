@@ -381,6 +381,15 @@ async fn two_drains_both_hear_of_the_last_item() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn drain_that_hands_back_what_is_queued_ends_the_one_that_waits_for_it() {
+    let queue = queue_of(["a"]);
+    let (first, second) =
+        tokio::join!(queue.drain(Duration::from_secs(1)), queue.drain(Duration::MAX));
+    assert_eq!(first, undone(vec![], vec!["a"], vec![]));
+    assert!(second.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancelled_drain_hands_nothing_back() {
     let queue = queue_of(["a"]);
     let mut drain = task::spawn(queue.drain(MINUTE));

@@ -1,19 +1,19 @@
 //! Any schedule of the whole queue, under the paused clock, against a plain model.
 //!
 //! The queue decides who is woken; the model decides what is queued, held and delayed. What is checked
-//! after each step: the numbers agree, no key has two holders, and if something is queued while workers
-//! wait, then one of them was woken. At the end, a drain hands back exactly what the model has left.
+//! after each step: the numbers agree, no key has two holders, and whoever waits for what is there was
+//! woken. At the end, a drain hands back exactly what the model has left.
 
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use homeostat_workqueue::{Processing, Queue};
+use homeostat_workqueue::{Priorities, Processing, Queue, Undone};
 use proptest::collection::vec;
-use proptest::prelude::{Strategy, prop_oneof};
+use proptest::prelude::{Just, Strategy, prop_oneof};
 use tokio::time::{Instant, sleep};
 use tokio_test::task::{Spawn, spawn};
 
@@ -21,14 +21,25 @@ use tokio_test::task::{Spawn, spawn};
 #[path = "../src/testing.rs"]
 mod testing;
 
+#[path = "queue_model/model.rs"]
+mod model;
+
+use self::model::{Added, Model, Options, Released};
+use self::testing::{Schedules, Tally};
+
+type Least = &'static [(&'static str, u64)];
 type Get = Spawn<Pin<Box<dyn Future<Output = Option<Processing<u8>>>>>>;
+type Drain = Spawn<Pin<Box<dyn Future<Output = Undone<u8>>>>>;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Add(u8),
-    AddAfter(u8, u64),
-    AddRateLimited(u8),
+    /// At this priority, as all that follow.
+    Add(u8, i32),
+    AddBatch(Vec<u8>, i32),
+    AddAfter(u8, u64, i32),
+    AddRateLimited(u8, i32),
     Forget(u8),
+    Cancel(u8),
     TryGet,
     /// One more worker waits.
     StartGet,
@@ -41,200 +52,269 @@ enum Step {
     GiveBack(usize),
     /// So many milliseconds pass.
     Pass(u64),
-}
-
-#[derive(Default)]
-struct Exercised {
-    handed_out: Cell<usize>,
-    added_while_held: Cell<usize>,
-    given_back: Cell<usize>,
-    overtaken: Cell<usize>,
-    came_due: Cell<usize>,
-    cancelled_when_woken: Cell<usize>,
-    handed_back: Cell<usize>,
-}
-
-/// What must be queued, held and delayed.
-#[derive(Default)]
-struct Model {
-    queue: VecDeque<u8>,
-    /// Held → whether it was added since.
-    held: BTreeMap<u8, bool>,
-    delayed: BTreeMap<u8, (Instant, usize)>,
-    failures: BTreeMap<u8, u32>,
-    arrivals: usize,
+    ShutDown,
+    /// One more drain waits, so many milliseconds at most.
+    StartDrain(u64),
+    PollDrain(usize),
+    DropDrain(usize),
 }
 
 struct World<'a> {
     queue: Queue<u8>,
     model: Model,
     gets: Vec<Get>,
+    drains: Vec<(Drain, Instant)>,
     held: BTreeMap<u8, Processing<u8>>,
-    exercised: &'a Exercised,
+    start: Instant,
+    tally: &'a Tally,
 }
 
-fn count(counter: &Cell<usize>, by: usize) {
-    counter.update(|count| count + by);
+fn name(item: u8) -> char {
+    char::from(b'a' + item)
 }
 
-// === impl Model ===
+fn at(priority: i32) -> String {
+    if priority == 0 { String::new() } else { format!(" at {priority}") }
+}
 
-impl Model {
-    fn add(&mut self, item: u8) {
-        if let Some(dirty) = self.held.get_mut(&item) {
-            *dirty = true;
-        } else if !self.queue.contains(&item) {
-            self.queue.push_back(item);
-        }
-    }
-
-    fn delay(&mut self, item: u8, due: Instant) {
-        self.arrivals += 1;
-        let known = self.delayed.entry(item).or_insert((due, self.arrivals));
-        known.0 = known.0.min(due);
-    }
-
-    fn release(&mut self, item: u8, again: bool) {
-        if self.held.remove(&item) == Some(true) || again {
-            self.queue.push_back(item);
-        }
-    }
-
-    /// Queues what is due, in order, and returns how many that were.
-    fn come_due(&mut self, now: Instant) -> usize {
-        let first = |model: &Self| model.delayed.iter().map(|(&item, &due)| (due, item)).min();
-        let mut number = 0;
-        while let Some(((due, _), item)) = first(self)
-            && due <= now
-        {
-            self.delayed.remove(&item);
-            self.add(item);
-            number += 1;
-        }
-        number
-    }
+fn names(items: &[u8]) -> String {
+    items.iter().map(|&item| name(item)).collect()
 }
 
 // === impl World ===
 
 impl World<'_> {
     async fn apply(&mut self, step: Step) {
-        let now = Instant::now();
         match step {
-            Step::Add(item) => self.add(item),
-            Step::AddAfter(item, 0) => {
-                self.queue.add_after(item, Duration::ZERO);
-                self.model.delayed.remove(&item);
-                self.model.add(item);
-            }
-            Step::AddAfter(item, delay) => {
-                let delay = Duration::from_millis(delay);
-                self.queue.add_after(item, delay);
-                self.model.delay(item, now + delay);
-            }
-            Step::AddRateLimited(item) => {
-                self.queue.add_rate_limited(item);
-                let failures = self.model.failures.entry(item).or_default();
-                let delay = Duration::from_millis(5) * 2_u32.pow(*failures);
-                *failures += 1;
-                self.model.delay(item, now + delay);
-            }
+            Step::Add(item, priority) => self.add(item, priority),
+            Step::AddBatch(items, priority) => self.add_batch(&items, priority),
+            Step::AddAfter(item, delay, priority) => self.add_after(item, delay, priority),
+            Step::AddRateLimited(item, priority) => self.add_rate_limited(item, priority),
             Step::Forget(item) => {
+                self.tell(|| format!("forget({})", name(item)));
                 self.queue.forget(&item);
                 self.model.failures.remove(&item);
             }
+            Step::Cancel(item) => self.cancel(item),
             Step::TryGet => {
+                self.tell(|| "try_get".into());
                 let item = self.queue.try_get();
                 self.handed_out(item);
             }
             Step::StartGet => {
+                self.tell(|| format!("get #{}", self.gets.len()));
                 let queue = self.queue.clone();
                 self.gets.push(spawn(Box::pin(async move { queue.get().await })));
-                self.poll(self.gets.len() - 1);
+                self.poll_get(self.gets.len() - 1);
             }
-            Step::PollGet(nth) if nth < self.gets.len() => self.poll(nth),
+            Step::PollGet(nth) if nth < self.gets.len() => {
+                self.tell(|| format!("poll get #{nth}"));
+                self.poll_get(nth);
+            }
             Step::DropGet(nth) if nth < self.gets.len() => {
+                self.tell(|| format!("drop get #{nth}"));
                 let get = self.gets.remove(nth);
-                count(&self.exercised.cancelled_when_woken, usize::from(get.is_woken()));
+                self.tally.count("cancelled after they were woken", usize::from(get.is_woken()));
             }
             Step::Done(nth) => self.release(nth, false),
             Step::GiveBack(nth) => self.release(nth, true),
             Step::Pass(time) => self.pass(Duration::from_millis(time)).await,
-            Step::PollGet(_) | Step::DropGet(_) => {}
+            Step::ShutDown => {
+                self.tell(|| "shut_down".into());
+                self.queue.shut_down();
+                self.model.shut_down = true;
+                self.tally.count("shut down", 1);
+            }
+            Step::StartDrain(deadline) => self.start_drain(deadline),
+            Step::PollDrain(nth) if nth < self.drains.len() => {
+                self.tell(|| format!("poll drain #{nth}"));
+                self.poll_drain(nth);
+            }
+            Step::DropDrain(nth) if nth < self.drains.len() => {
+                self.tell(|| format!("drop drain #{nth}"));
+                drop(self.drains.remove(nth));
+                self.tally.count("drains cancelled", 1);
+            }
+            Step::PollGet(_) | Step::DropGet(_) | Step::PollDrain(_) | Step::DropDrain(_) => {}
         }
     }
 
-    fn add(&mut self, item: u8) {
-        self.queue.add(item);
-        let overtaken = self.model.delayed.remove(&item).is_some();
-        count(&self.exercised.overtaken, usize::from(overtaken));
-        count(&self.exercised.added_while_held, usize::from(self.held.contains_key(&item)));
-        self.model.add(item);
+    fn tell(&self, what: impl FnOnce() -> String) {
+        self.tally.tell(|| format!("{} @{}", what(), self.start.elapsed().as_millis()));
     }
 
-    fn poll(&mut self, nth: usize) {
+    fn add(&mut self, item: u8, priority: i32) {
+        self.tell(|| format!("add({}){}", name(item), at(priority)));
+        if priority == 0 {
+            self.queue.add(item);
+        } else {
+            self.queue.at_priority(priority).add(item);
+        }
+        self.added(item, priority);
+    }
+
+    fn added(&mut self, item: u8, priority: i32) {
+        if self.model.shut_down {
+            self.tally.count("added after shut-down", 1);
+            return;
+        }
+        let (added, overtaken) = self.model.add(item, priority);
+        self.tally.tell_outcome(|| format!("{added:?}"));
+        self.tally.count("delays overtaken by an add", usize::from(overtaken));
+        self.tally.count("added while held", usize::from(added == Added::Dirty));
+        self.tally.count("raised to a higher priority", usize::from(added == Added::Raised));
+    }
+
+    fn add_batch(&mut self, items: &[u8], priority: i32) {
+        self.tell(|| format!("add_batch({}){}", names(items), at(priority)));
+        self.queue.at_priority(priority).add_batch(items.iter().copied());
+        for &item in items {
+            self.added(item, priority);
+        }
+        self.tally.count("added in a batch", items.len());
+    }
+
+    fn add_after(&mut self, item: u8, delay: u64, priority: i32) {
+        self.tell(|| format!("add_after({}, {delay}){}", name(item), at(priority)));
+        let delay = Duration::from_millis(delay);
+        self.queue.at_priority(priority).add_after(item, delay);
+        if delay.is_zero() {
+            self.added(item, priority);
+        } else {
+            let moved = self.model.delay(item, priority, Instant::now() + delay);
+            self.tally.count("delays moved to an earlier time", usize::from(moved));
+        }
+    }
+
+    fn add_rate_limited(&mut self, item: u8, priority: i32) {
+        self.tell(|| format!("add_rate_limited({}){}", name(item), at(priority)));
+        self.queue.at_priority(priority).add_rate_limited(item);
+        if !self.model.shut_down {
+            let failures = self.model.failures.entry(item).or_default();
+            let delay = Duration::from_millis(5) * 2_u32.pow((*failures).min(16));
+            *failures += 1;
+            self.model.delay(item, priority, Instant::now() + delay);
+            self.tally.count("rate-limited", 1);
+        }
+    }
+
+    fn cancel(&mut self, item: u8) {
+        self.tell(|| format!("cancel({})", name(item)));
+        let cancelled = self.queue.cancel(&item);
+        self.tally.tell_outcome(|| cancelled.to_string());
+        assert_eq!(cancelled, self.model.delayed.remove(&item).is_some());
+        self.tally.count("delays cancelled", usize::from(cancelled));
+    }
+
+    fn poll_get(&mut self, nth: usize) {
         match self.gets[nth].poll() {
             Poll::Ready(item) => {
-                assert!(item.is_some(), "the queue is not shut down");
+                assert!(item.is_some() || self.model.shut_down, "the queue is not shut down");
                 drop(self.gets.remove(nth));
+                self.tally.count("ended by shut-down", usize::from(item.is_none()));
                 self.handed_out(item);
             }
-            Poll::Pending => assert!(self.model.queue.is_empty(), "it could have had one"),
+            Poll::Pending => {
+                self.tally.tell_outcome(|| "waits".into());
+                assert_eq!(self.model.queued(), 0, "it could have had one");
+                assert!(!self.model.shut_down, "it could have ended");
+            }
         }
     }
 
     fn handed_out(&mut self, item: Option<Processing<u8>>) {
-        assert_eq!(item.as_deref().copied(), self.model.queue.pop_front());
-        let Some(item) = item else { return };
-        count(&self.exercised.handed_out, 1);
-        assert_eq!(self.model.held.insert(*item, false), None);
+        let key = item.as_deref().copied();
+        self.tally.tell_outcome(|| key.map_or_else(|| "none".into(), |key| name(key).into()));
+        let aged = self.model.is_turn_of_oldest();
+        let next = self.model.take();
+        assert_eq!(key, next.map(|next| next.item), "the next in line");
+        let (Some(item), Some(next)) = (item, next) else { return };
+        assert_eq!(item.priority(), next.priority);
+        self.tally.count("handed out", 1);
+        self.tally.count("handed out by age", usize::from(aged));
         assert!(self.held.insert(*item, item).is_none(), "one key, one worker");
     }
 
     fn release(&mut self, nth: usize, again: bool) {
         let Some(&item) = self.held.keys().nth(nth) else { return };
+        self.tell(|| format!("{}({})", if again { "drop" } else { "done" }, name(item)));
         let held = self.held.remove(&item).expect("just found");
         if again {
             drop(held);
         } else {
             held.done();
         }
-        count(&self.exercised.given_back, usize::from(again));
-        self.model.release(item, again);
+        self.tally.count("dropped without done", usize::from(again));
+        let released = self.model.release(item, again);
+        self.tally.tell_outcome(|| format!("{released:?}"));
+        let handed_back = released == Released::HandedBack;
+        self.tally.count("returned after they were handed back", usize::from(handed_back));
     }
 
     async fn pass(&mut self, time: Duration) {
+        self.tell(|| format!("{} ms pass", time.as_millis()));
         sleep(time).await;
         // What is due at this very millisecond may still have to be queued by the timer's task.
         for _ in 0..4 {
             tokio::task::yield_now().await;
         }
-        let number = self.model.come_due(Instant::now());
-        count(&self.exercised.came_due, number);
+        let due = self.model.come_due(Instant::now());
+        self.tally.tell_outcome(|| format!("{due} due"));
+        self.tally.count("delays that ended", due);
+    }
+
+    fn start_drain(&mut self, deadline: u64) {
+        self.tell(|| format!("drain({deadline}) #{}", self.drains.len()));
+        let (queue, deadline) = (self.queue.clone(), Duration::from_millis(deadline));
+        let drain: Drain = spawn(Box::pin(async move { queue.drain(deadline).await }));
+        self.drains.push((drain, Instant::now() + deadline));
+        self.poll_drain(self.drains.len() - 1);
+    }
+
+    fn poll_drain(&mut self, nth: usize) {
+        self.model.shut_down = true;
+        let (drain, deadline) = &mut self.drains[nth];
+        let over = *deadline <= Instant::now();
+        let Poll::Ready(undone) = drain.poll() else {
+            self.tally.tell_outcome(|| "waits".into());
+            assert!(!self.model.is_idle() && !over, "it could have ended");
+            return;
+        };
+        self.tally.tell_outcome(|| format!("{undone:?}"));
+        assert!(self.model.is_idle() || over, "it ended early");
+        drop(self.drains.remove(nth));
+        let what = if over { "drains ended by their deadline" } else { "drains ended" };
+        self.tally.count(what, 1);
+        self.handed_back(undone);
+    }
+
+    fn handed_back(&mut self, mut undone: Undone<u8>) {
+        self.tally.count("handed back by a drain", undone.len());
+        undone.held.sort_unstable();
+        assert_eq!(undone, self.model.hand_back());
     }
 
     fn check(&self) {
-        assert_eq!(self.queue.len(), self.model.queue.len());
-        let waiting = !self.gets.is_empty();
-        let woken = self.gets.iter().any(Get::is_woken);
-        assert!(!waiting || woken || self.queue.is_empty(), "queued, but nobody was woken");
+        assert_eq!(self.queue.len(), self.model.queued());
+        assert_eq!(self.queue.is_shutting_down(), self.model.shut_down);
+        let woken = self.gets.iter().filter(|get| get.is_woken()).count();
+        let all_woken = woken == self.gets.len();
+        assert!(woken > 0 || all_woken || self.queue.is_empty(), "queued, but nobody was woken");
+        assert!(all_woken || !self.model.shut_down, "shut down, but not everybody was woken");
+        let hear = |(drain, _): &(Drain, Instant)| drain.is_woken();
+        assert!(!self.model.is_idle() || self.drains.iter().all(hear), "idle, but not all heard");
         for item in 0..ITEMS {
             let failures = self.model.failures.get(&item).copied().unwrap_or(0);
             assert_eq!(self.queue.failures(&item), failures);
         }
     }
 
-    async fn end(self) {
-        let left = self.queue.drain(Duration::from_millis(1)).await;
-        count(&self.exercised.handed_back, left.len());
-        let mut delayed: Vec<_> =
-            self.model.delayed.iter().map(|(item, due)| (due, item)).collect();
-        delayed.sort();
-        assert_eq!(left.queued, Vec::from(self.model.queue));
-        assert_eq!(left.delayed, delayed.iter().map(|(_, item)| **item).collect::<Vec<_>>());
-        let held: BTreeSet<u8> = left.held.iter().copied().collect();
-        assert_eq!(held, self.held.keys().copied().collect());
-        assert_eq!(left.held.len(), held.len());
+    async fn end(mut self) {
+        self.drains.clear();
+        self.tell(|| "drain(0)".into());
+        let undone = self.queue.drain(Duration::ZERO).await;
+        self.tally.tell_outcome(|| format!("{undone:?}"));
+        self.handed_back(undone);
         drop(self.held);
         assert!(self.queue.is_empty(), "what was handed back is not queued again");
         for mut get in self.gets {
@@ -245,54 +325,108 @@ impl World<'_> {
 
 const ITEMS: u8 = 5;
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Step> {
     let one_of = |make: fn(u8) -> Step| (0..ITEMS).prop_map(make);
     let nth = |make: fn(usize) -> Step| (0..4_usize).prop_map(make);
-    let step = prop_oneof![
-        10 => one_of(Step::Add),
-        6 => (0..ITEMS, 0..40_u64).prop_map(|(item, delay)| Step::AddAfter(item, delay)),
-        2 => one_of(Step::AddRateLimited),
-        1 => one_of(Step::Forget),
-        3 => one_of(|_| Step::TryGet),
-        5 => one_of(|_| Step::StartGet),
-        6 => nth(Step::PollGet),
-        3 => nth(Step::DropGet),
-        6 => nth(Step::Done),
-        3 => nth(Step::GiveBack),
-        4 => (0..30_u64).prop_map(Step::Pass),
-    ];
-    vec(step, 1..160)
+    let priority = || prop_oneof![2 => Just(0), 1 => -1..2_i32];
+    prop_oneof![
+        80 => (0..ITEMS, priority()).prop_map(|(item, at)| Step::Add(item, at)),
+        20 => (vec(0..ITEMS, 0..4), priority()).prop_map(|(items, at)| Step::AddBatch(items, at)),
+        50 => (0..ITEMS, 0..40_u64, priority())
+            .prop_map(|(item, delay, at)| Step::AddAfter(item, delay, at)),
+        20 => (0..ITEMS, priority()).prop_map(|(item, at)| Step::AddRateLimited(item, at)),
+        10 => one_of(Step::Forget),
+        10 => one_of(Step::Cancel),
+        30 => Just(Step::TryGet),
+        50 => Just(Step::StartGet),
+        60 => nth(Step::PollGet),
+        30 => nth(Step::DropGet),
+        60 => nth(Step::Done),
+        30 => nth(Step::GiveBack),
+        40 => (0..30_u64).prop_map(Step::Pass),
+        2 => Just(Step::ShutDown),
+        6 => (0..40_u64).prop_map(Step::StartDrain),
+        10 => (0..2_usize).prop_map(Step::PollDrain),
+        6 => (0..2_usize).prop_map(Step::DropDrain),
+    ]
 }
 
-async fn run(steps: Vec<Step>, exercised: &Exercised) {
-    let (queue, model) = (Queue::new(), Model::default());
-    let mut world = World { queue, model, gets: Vec::new(), held: BTreeMap::new(), exercised };
+fn queue(options: Options) -> Queue<u8> {
+    let mut builder = Queue::builder();
+    if options.priorities {
+        let priorities = match NonZeroU32::new(options.oldest_every) {
+            Some(every) => Priorities::default().oldest_every(every),
+            None => Priorities::default().strict(),
+        };
+        builder = builder.priorities(priorities);
+    }
+    if options.fair {
+        builder = builder.fair_by(|item| item % 2);
+    }
+    builder.build()
+}
+
+async fn run(options: Options, steps: &[Step], tally: &Tally) {
+    let mut world = World {
+        queue: queue(options),
+        model: Model::new(options),
+        gets: Vec::new(),
+        drains: Vec::new(),
+        held: BTreeMap::new(),
+        start: Instant::now(),
+        tally,
+    };
     for step in steps {
-        world.apply(step).await;
+        world.apply(step.clone()).await;
         world.check();
     }
     world.end().await;
 }
 
-#[test]
-#[expect(clippy::print_stdout, reason = "a model test says what it has exercised")]
-fn any_schedule_is_that_of_the_model() {
-    let exercised = Exercised::default();
-    testing::check(&steps(), |steps| {
+fn check(options: Options, more: Least) {
+    let least = &[LEAST, more].concat();
+    Schedules { step: steps(), longest: 160, least }.check(|steps, tally| {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-        runtime.block_on(run(steps, &exercised));
+        let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
+        runtime.block_on(run(options, steps, tally));
     });
-    for (what, number, least) in [
-        ("handed out", &exercised.handed_out, 2_000),
-        ("added while held", &exercised.added_while_held, 500),
-        ("dropped without done", &exercised.given_back, 300),
-        ("delays overtaken by an add", &exercised.overtaken, 150),
-        ("delays that ended", &exercised.came_due, 300),
-        ("cancelled after they were woken", &exercised.cancelled_when_woken, 50),
-        ("handed back by a drain", &exercised.handed_back, 500),
-    ] {
-        println!("{what}: {}", number.get());
-        assert!(number.get() >= least, "{what}: only {}", number.get());
-    }
+}
+
+/// What all schedules exercise, whatever the options.
+const LEAST: Least = &[
+    ("handed out", 400),
+    ("added while held", 200),
+    ("added after shut-down", 400),
+    ("added in a batch", 300),
+    ("dropped without done", 100),
+    ("delays overtaken by an add", 100),
+    ("delays moved to an earlier time", 15),
+    ("delays cancelled", 15),
+    ("delays that ended", 100),
+    ("rate-limited", 100),
+    ("cancelled after they were woken", 20),
+    ("ended by shut-down", 150),
+    ("shut down", 15),
+    ("drains ended", 10),
+    ("drains ended by their deadline", 7),
+    ("drains cancelled", 7),
+    ("returned after they were handed back", 4),
+    ("handed back by a drain", 50),
+];
+
+#[test]
+fn any_schedule_is_that_of_the_model() {
+    check(Options { priorities: false, oldest_every: 0, fair: false }, &[]);
+}
+
+#[test]
+fn any_schedule_with_priorities_is_that_of_the_model() {
+    let more: Least = &[("raised to a higher priority", 25), ("handed out by age", 50)];
+    check(Options { priorities: true, oldest_every: 3, fair: false }, more);
+}
+
+#[test]
+fn any_schedule_with_strict_priorities_and_turns_is_that_of_the_model() {
+    let more: Least = &[("raised to a higher priority", 25)];
+    check(Options { priorities: true, oldest_every: 0, fair: true }, more);
 }

@@ -1,14 +1,12 @@
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proptest::collection::vec;
 use proptest::prelude::{Strategy, prop_oneof};
 use tokio::time::Instant;
 
 use super::{Delayed, Delays, SLOTS_KEPT, deadline_after};
 use crate::order::Rank;
-use crate::testing::check;
+use crate::testing::{Schedules, Tally};
 
 /// All keys collide: what tells them apart must be `Eq`.
 const HASH: u64 = 7;
@@ -135,13 +133,6 @@ enum Step {
 #[derive(Default)]
 struct Model(BTreeMap<u8, (Instant, usize, i32)>);
 
-#[derive(Default)]
-struct Exercised {
-    moved: Cell<usize>,
-    removed: Cell<usize>,
-    taken: Cell<usize>,
-}
-
 #[test]
 fn any_schedule_is_that_of_a_sorted_list() {
     let step = prop_oneof![
@@ -151,40 +142,38 @@ fn any_schedule_is_that_of_a_sorted_list() {
         2 => (0..24_u8).prop_map(Step::Remove),
         1 => (0..20_u64).prop_map(Step::Pass),
     ];
-    let exercised = Exercised::default();
-    check(&vec(step, 1..150), |steps| run(steps, &exercised));
-    assert!(exercised.moved.get() > 500, "{}", exercised.moved.get());
-    assert!(exercised.removed.get() > 500, "{}", exercised.removed.get());
-    assert!(exercised.taken.get() > 500, "{}", exercised.taken.get());
+    let least = &[("moved to an earlier time", 200), ("removed", 300), ("came due", 200)];
+    Schedules { step, longest: 150, least }.check(run);
 }
 
 fn rank(item: u8, priority: i32) -> Rank {
     Rank { priority, dimension: u64::from(item) }
 }
 
-fn run(steps: Vec<Step>, exercised: &Exercised) {
+fn run(steps: &[Step], tally: &Tally) {
     let mut now = Instant::now();
     let mut delays = Delays::new();
     let mut model = Model::default();
-    for (arrival, step) in steps.into_iter().enumerate() {
-        match step {
+    for (arrival, step) in steps.iter().enumerate() {
+        tally.tell(|| format!("{step:?}"));
+        match *step {
             Step::Insert(item, delay, priority) => {
                 let due = now + seconds(delay);
                 let known = model.0.entry(item).or_insert((due, arrival, priority));
-                exercised.moved.update(|count| count + usize::from(due < known.0));
+                tally.count("moved to an earlier time", usize::from(due < known.0));
                 known.0 = known.0.min(due);
                 known.2 = known.2.max(priority);
                 delays.insert(u64::from(item % 5), item, rank(item, priority), due);
             }
             Step::Remove(item) => {
                 let known = model.0.remove(&item).map(|(_, _, priority)| (item, priority));
-                exercised.removed.update(|count| count + usize::from(known.is_some()));
+                tally.count("removed", usize::from(known.is_some()));
                 assert_eq!(delays.remove(u64::from(item % 5), &item), known);
             }
             Step::Pass(time) => {
                 now += seconds(time);
                 let taken = take_due(&mut delays, &mut model, now);
-                exercised.taken.update(|count| count + taken);
+                tally.count("came due", taken);
             }
         }
         assert_eq!(delays.next_deadline(), model.0.values().map(|(due, ..)| *due).min());

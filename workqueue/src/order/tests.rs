@@ -1,12 +1,10 @@
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use proptest::collection::vec;
-use proptest::prelude::{Strategy, prop_oneof};
+use proptest::prelude::{Just, Strategy, prop_oneof};
 
 use super::{Order, Rank, Ranking};
-use crate::testing::check;
+use crate::testing::{Schedules, Tally};
 
 fn ranked(oldest_every: u32, fair: bool) -> Order {
     let oldest_every = NonZeroU32::new(oldest_every);
@@ -230,18 +228,6 @@ struct Entry {
     bound: u32,
 }
 
-#[derive(Default)]
-struct Exercised {
-    raised: Cell<usize>,
-    aged: Cell<usize>,
-    took_turns: Cell<usize>,
-    again: Cell<usize>,
-}
-
-fn count(counter: &Cell<usize>, by: bool) {
-    counter.update(|count| count + usize::from(by));
-}
-
 impl Model {
     fn turn(&self, rank: Rank) -> u64 {
         if self.ranking.fair { rank.dimension } else { 0 }
@@ -284,7 +270,7 @@ impl Model {
         entry
     }
 
-    fn take(&mut self, exercised: &Exercised) -> Option<u32> {
+    fn take(&mut self, tally: &Tally) -> Option<u32> {
         if self.queued.is_empty() {
             return None;
         }
@@ -295,12 +281,12 @@ impl Model {
         } else {
             let top = self.queued.iter().map(|entry| entry.rank.priority).max()?;
             let turn = self.turns[&top][0];
-            count(&exercised.took_turns, self.turns[&top].len() > 1);
+            tally.count("took turns", usize::from(self.turns[&top].len() > 1));
             let mine = |entry: &Entry| entry.rank.priority == top && self.turn(entry.rank) == turn;
             let places = (0..self.queued.len()).filter(|&place| mine(&self.queued[place]));
             places.min_by_key(|&place| self.queued[place].arrival)?
         };
-        count(&exercised.aged, self.hand_outs.is_multiple_of(every));
+        tally.count("oldest first", usize::from(self.hand_outs.is_multiple_of(every)));
         let entry = self.leave(place, true);
         assert!(self.hand_outs <= entry.bound, "it waited for longer than the bound");
         self.taken.push(entry);
@@ -308,7 +294,7 @@ impl Model {
     }
 }
 
-fn apply(step: &Step, order: &mut Order, model: &mut Model, exercised: &Exercised) {
+fn apply(step: &Step, order: &mut Order, model: &mut Model, tally: &Tally) {
     match *step {
         Step::Push(priority, dimension) => {
             let used = |slot: &u32| {
@@ -323,7 +309,7 @@ fn apply(step: &Step, order: &mut Order, model: &mut Model, exercised: &Exercise
             let Entry { slot, rank, .. } = model.queued[nth];
             let raised = priority > rank.priority;
             assert_eq!(order.raise(slot, priority), raised.then_some(rank.priority));
-            count(&exercised.raised, raised);
+            tally.count("raised", usize::from(raised));
             if raised {
                 let mut entry = model.leave(nth, false);
                 entry.rank.priority = priority;
@@ -333,8 +319,9 @@ fn apply(step: &Step, order: &mut Order, model: &mut Model, exercised: &Exercise
         }
         Step::Take => {
             let first = order.first();
+            tally.tell_outcome(|| format!("{first:?}"));
             assert_eq!(order.take_first(), first);
-            assert_eq!(first, model.take(exercised));
+            assert_eq!(first, model.take(tally));
         }
         Step::Want(nth, priority) if nth < model.taken.len() => {
             let entry = &mut model.taken[nth];
@@ -343,7 +330,7 @@ fn apply(step: &Step, order: &mut Order, model: &mut Model, exercised: &Exercise
         }
         Step::Again(nth, unfinished) if nth < model.taken.len() => {
             let mut entry = model.taken.remove(nth);
-            count(&exercised.again, entry.wanted.is_some() || unfinished);
+            tally.count("queued again", usize::from(entry.wanted.is_some() || unfinished));
             if entry.wanted.is_some() || unfinished {
                 let had = unfinished.then_some(entry.rank.priority);
                 entry.rank.priority = entry.wanted.max(had).expect("one of them is there");
@@ -355,47 +342,43 @@ fn apply(step: &Step, order: &mut Order, model: &mut Model, exercised: &Exercise
     }
 }
 
+/// The schedule under one ranking.
+fn run(ranking: Ranking, steps: &[Step], tally: &Tally) {
+    tally.tell(|| format!("{ranking:?}"));
+    let mut order = Order::new(Some(ranking));
+    let (queued, taken, turns) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut model = Model { ranking, queued, taken, turns, arrivals: 0, hand_outs: 0 };
+    for step in steps {
+        tally.tell(|| format!("{step:?}"));
+        apply(step, &mut order, &mut model, tally);
+        let queued = model.queued.len();
+        assert_eq!((order.len(), order.is_empty()), (queued, queued == 0));
+        for entry in model.queued.iter().chain(&model.taken) {
+            assert_eq!(order.priority(entry.slot), entry.rank.priority);
+        }
+    }
+}
+
 #[test]
-#[expect(clippy::print_stdout, reason = "a model test says what it has exercised")]
 fn any_schedule_is_that_of_searched_lists() {
     let step = prop_oneof![
         12 => (-1..2, 0..3_u64).prop_map(|(priority, of)| Step::Push(priority, of)),
         3 => (0..12_usize, -2..4).prop_map(|(nth, priority)| Step::Raise(nth, priority)),
-        10 => (0..1_u8).prop_map(|_| Step::Take),
+        10 => Just(Step::Take),
         3 => (0..4_usize, -3..4).prop_map(|(nth, priority)| Step::Want(nth, priority)),
         4 => (0..4_usize, 0..2_u8).prop_map(|(nth, again)| Step::Again(nth, again == 1)),
     ];
-    let exercised = Exercised::default();
-    check(&(0..4_u32, 0..2_u8, vec(step, 1..150)), |(every, fair, steps)| {
-        let oldest_every = NonZeroU32::new(every);
-        let ranking = Ranking { by_priority: true, oldest_every, fair: fair == 1 };
-        let mut order = Order::new(Some(ranking));
-        let mut model = Model {
-            ranking,
-            queued: Vec::new(),
-            taken: Vec::new(),
-            turns: BTreeMap::new(),
-            arrivals: 0,
-            hand_outs: 0,
-        };
-        for step in steps {
-            apply(&step, &mut order, &mut model, &exercised);
-            assert_eq!(
-                (order.len(), order.is_empty()),
-                (model.queued.len(), model.queued.is_empty())
-            );
-            for entry in model.queued.iter().chain(&model.taken) {
-                assert_eq!(order.priority(entry.slot), entry.rank.priority);
-            }
+    // Each schedule under each of the rankings.
+    let least = &[
+        ("raised", 1_000),
+        ("oldest first", 3_000),
+        ("took turns", 1_000),
+        ("queued again", 3_000),
+    ];
+    Schedules { step, longest: 150, least }.check(|steps, tally| {
+        for (oldest_every, fair) in (0..4).flat_map(|every| [(every, false), (every, true)]) {
+            let oldest_every = NonZeroU32::new(oldest_every);
+            run(Ranking { by_priority: true, oldest_every, fair }, steps, tally);
         }
     });
-    for (what, number, least) in [
-        ("raised", &exercised.raised, 500),
-        ("oldest first", &exercised.aged, 1_000),
-        ("took turns", &exercised.took_turns, 400),
-        ("again", &exercised.again, 1_000),
-    ] {
-        println!("{what}: {}", number.get());
-        assert!(number.get() >= least, "{what}: only {}", number.get());
-    }
 }

@@ -141,11 +141,16 @@ impl<T: Clone> Shared<T> {
     /// Takes out everything; what is held stays with its worker, but is not queued again.
     pub(super) fn hand_back(&self) -> Undone<T> {
         let mut core = self.core.lock();
-        Undone {
+        let undone = Undone {
             held: core.state.hand_back_held(),
             queued: core.state.take_queued(),
             delayed: core.delays.take_all(),
-        }
+        };
+        // Another drain may wait longer for what is here no more.
+        let drains = if core.state.is_idle() { core.drains.all() } else { Vec::new() };
+        drop(core);
+        wake(drains);
+        undone
     }
 }
 

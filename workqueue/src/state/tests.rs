@@ -1,12 +1,10 @@
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use proptest::collection::vec;
-use proptest::prelude::{Strategy, prop_oneof};
+use proptest::prelude::{Just, Strategy, prop_oneof};
 
 use super::{Added, Held, Released, SLOTS_KEPT, SLOTS_PER_USED, State, Taken};
 use crate::order::Rank;
-use crate::testing::check;
+use crate::testing::{Schedules, Tally};
 
 /// All keys collide: what tells them apart must be `Eq`.
 const HASH: u64 = 7;
@@ -145,41 +143,32 @@ impl Model {
     }
 }
 
-#[derive(Default)]
-struct Exercised {
-    taken: Cell<usize>,
-    added_while_held: Cell<usize>,
-    given_back: Cell<usize>,
-    handed_back: Cell<usize>,
-}
-
-fn count(counter: &Cell<usize>, by: usize) {
-    counter.update(|count| count + by);
-}
-
 #[test]
 fn any_schedule_is_that_of_three_sets() {
     let step = prop_oneof![
         30 => (0..6_u8).prop_map(Step::Add),
-        20 => (0..1_u8).prop_map(|_| Step::Take),
+        20 => Just(Step::Take),
         12 => (0..6_usize).prop_map(Step::Done),
         6 => (0..6_usize).prop_map(Step::GiveBack),
-        1 => (0..1_u8).prop_map(|_| Step::TakeQueued),
-        1 => (0..1_u8).prop_map(|_| Step::HandBack),
+        1 => Just(Step::TakeQueued),
+        1 => Just(Step::HandBack),
     ];
-    let exercised = Exercised::default();
-    check(&vec(step, 1..120), |steps| run(&steps, &exercised));
-    assert!(exercised.taken.get() > 1_000, "{}", exercised.taken.get());
-    assert!(exercised.added_while_held.get() > 500, "{}", exercised.added_while_held.get());
-    assert!(exercised.given_back.get() > 300, "{}", exercised.given_back.get());
-    assert!(exercised.handed_back.get() > 50, "{}", exercised.handed_back.get());
+    let least = &[
+        ("handed out", 1_000),
+        ("added while held", 500),
+        ("dropped without done", 150),
+        ("queued ones taken back", 50),
+        ("held ones handed back", 50),
+    ];
+    Schedules { step, longest: 120, least }.check(run);
 }
 
-fn run(steps: &[Step], exercised: &Exercised) {
+fn run(steps: &[Step], tally: &Tally) {
     let mut state = State::new(None);
     let mut model = Model::default();
     for step in steps {
-        apply(step, &mut state, &mut model, exercised);
+        tally.tell(|| format!("{step:?}"));
+        apply(step, &mut state, &mut model, tally);
         assert_eq!(state.queued(), model.queue.len());
         assert_eq!(state.held(), model.processing.len());
         assert_eq!(state.index.len(), state.queued() + state.held());
@@ -187,7 +176,7 @@ fn run(steps: &[Step], exercised: &Exercised) {
     }
 }
 
-fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, exercised: &Exercised) {
+fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, tally: &Tally) {
     match *step {
         Step::Add(item) => {
             let held = model.processing.contains_key(&item);
@@ -195,24 +184,25 @@ fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, exercised: &Exer
             if new {
                 model.queue.push_back(item);
             }
-            count(&exercised.added_while_held, usize::from(held));
+            tally.count("added while held", usize::from(held));
             let expected = if new { Added::Queued } else { Added::Merged(item) };
             // Two hashes for six keys: some collide, some do not.
             assert_eq!(state.add(u64::from(item % 2), item, Rank::default()), expected);
         }
         Step::Take => {
             let taken = state.take();
+            tally.tell_outcome(|| format!("{taken:?}"));
             assert_eq!(taken.as_ref().map(|taken| taken.item), model.queue.pop_front());
             if let Some(Taken { held, item, .. }) = taken {
                 model.dirty.remove(&item);
                 assert!(model.processing.insert(item, held).is_none(), "one key, one worker");
-                count(&exercised.taken, 1);
+                tally.count("handed out", 1);
             }
         }
         Step::Done(nth) | Step::GiveBack(nth) => {
             let Some((&item, &held)) = model.processing.iter().nth(nth) else { return };
             let back = matches!(step, Step::GiveBack(_));
-            count(&exercised.given_back, usize::from(back));
+            tally.count("dropped without done", usize::from(back));
             let released = if back { state.give_back(held) } else { state.done(held) };
             let again = model.release(item, back);
             assert_eq!(released, if again { Released::Requeued } else { Released::Gone(item) });
@@ -220,12 +210,13 @@ fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, exercised: &Exer
         Step::TakeQueued => {
             let queued: Vec<u8> = model.queue.drain(..).collect();
             model.dirty.retain(|item| !queued.contains(item));
+            tally.count("queued ones taken back", queued.len());
             assert_eq!(state.take_queued(), queued);
         }
         Step::HandBack => {
             let held: BTreeSet<u8> = model.processing.keys().copied().collect();
             let new: BTreeSet<u8> = held.difference(&model.handed_back).copied().collect();
-            count(&exercised.handed_back, new.len());
+            tally.count("held ones handed back", new.len());
             assert_eq!(state.hand_back_held().into_iter().collect::<BTreeSet<_>>(), new);
             model.handed_back.extend(new);
         }
