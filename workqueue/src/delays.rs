@@ -1,9 +1,9 @@
 //! What is to be queued later: each item once, at the earliest time that was asked. Pure.
 //!
-//! A binary heap whose entries know their slot, and slots that know their place in the heap: an item
-//! that moves to an earlier time or goes moves or goes in the heap, too, so that the heap is never
-//! larger than the number of items. (A heap that forgets lazily is a little faster to insert into, but
-//! a key that is delayed again and again grows it.)
+//! A heap whose entries know their slot, and slots that know their place in the heap: an item that moves
+//! to an earlier time or goes moves or goes in the heap, too, so that the heap is never larger than the
+//! number of items. (A heap that forgets lazily is a little faster to insert into, but a key that is
+//! delayed again and again grows it.)
 
 use std::time::Duration;
 
@@ -38,11 +38,19 @@ pub(crate) struct Delays<T> {
     slots: Vec<Option<Slot<T>>>,
     /// The vacant slots, each once.
     vacant: Vec<u32>,
-    /// A binary min-heap with one entry for each slot in use.
+    /// Where in the heap each slot's entry is, by the slot's number; stale for a vacant one. Apart from
+    /// the slots, because entries on their way through the heap change this of many slots and nothing
+    /// else.
+    places: Vec<u32>,
+    /// A min-heap with one entry for each slot in use.
     heap: Vec<Entry>,
     /// Orders entries that are due at the same time: first come, first served.
     arrivals: u64,
 }
+
+/// Each place of the heap has so many places below it: half as many levels as with two, and those that
+/// are compared lie side by side.
+const BELOW: usize = 4;
 
 /// So many slots are kept when the last item goes: their memory is not worth the trouble.
 const SLOTS_KEPT: usize = 1024;
@@ -52,8 +60,6 @@ struct Slot<T> {
     hash: u64,
     /// The highest priority that was asked for, and the item's dimension.
     rank: Rank,
-    /// Where in the heap this slot's entry is.
-    place: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +77,7 @@ impl<T> Delays<T> {
             index: HashTable::new(),
             slots: Vec::new(),
             vacant: Vec::new(),
+            places: Vec::new(),
             heap: Vec::new(),
             arrivals: 0,
         }
@@ -124,6 +131,7 @@ impl<T> Delays<T> {
             // A burst is over. All slots are vacant: no item is dropped here.
             self.slots = Vec::new();
             self.vacant = Vec::new();
+            self.places = Vec::new();
             self.heap = Vec::new();
             self.index = HashTable::new();
         }
@@ -132,38 +140,39 @@ impl<T> Delays<T> {
 
     /// Moves an entry up to its place and returns that.
     fn sift_up(&mut self, mut place: usize) -> usize {
+        let entry = self.heap[place];
         while place > 0 {
-            let parent = (place - 1) / 2;
-            if self.heap[parent] <= self.heap[place] {
+            let parent = (place - 1) / BELOW;
+            let above = self.heap[parent];
+            if above <= entry {
                 break;
             }
-            self.heap.swap(parent, place);
-            self.note_place(place);
+            self.put(place, above);
             place = parent;
         }
-        self.note_place(place);
+        self.put(place, entry);
         place
     }
 
     /// Moves an entry down to its place.
     fn sift_down(&mut self, mut place: usize) {
+        let entry = self.heap[place];
         loop {
-            let left = 2 * place + 1;
-            let children = left..self.heap.len().min(left + 2);
-            let Some(least) = children.min_by_key(|&child| self.heap[child]) else { break };
-            if self.heap[place] <= self.heap[least] {
+            let first = BELOW * place + 1;
+            let children = self.heap.iter().enumerate().skip(first).take(BELOW);
+            let Some((child, &least)) = children.min_by_key(|&(_, child)| child) else { break };
+            if entry <= least {
                 break;
             }
-            self.heap.swap(place, least);
-            self.note_place(place);
-            place = least;
+            self.put(place, least);
+            place = child;
         }
-        self.note_place(place);
+        self.put(place, entry);
     }
 
-    fn note_place(&mut self, place: usize) {
-        let number = self.heap[place].slot as usize;
-        self.slots[number].as_mut().expect("the heap names slots in use").place = place;
+    fn put(&mut self, place: usize, entry: Entry) {
+        self.heap[place] = entry;
+        self.places[entry.slot as usize] = u32::try_from(place).expect("no more than slots");
     }
 
     /// Occupies a vacant slot.
@@ -174,6 +183,7 @@ impl<T> Delays<T> {
         }
         let number = u32::try_from(self.slots.len()).expect("memory ends before 2^32 items");
         self.slots.push(Some(slot));
+        self.places.push(0); // put in the heap next
         number
     }
 }
@@ -187,7 +197,7 @@ impl<T: Eq> Delays<T> {
         let (place, merged) = if let Some(number) = self.find(hash, &item) {
             let known = self.slots[number as usize].as_mut().expect("just found");
             known.rank.priority = known.rank.priority.max(rank.priority);
-            let place = known.place;
+            let place = self.places[number as usize] as usize;
             if self.heap[place].due <= due {
                 return Delayed::Later(Some(item));
             }
@@ -195,7 +205,7 @@ impl<T: Eq> Delays<T> {
             (place, Some(item))
         } else {
             let place = self.heap.len();
-            let number = self.occupy(Slot { item, hash, rank, place });
+            let number = self.occupy(Slot { item, hash, rank });
             self.heap.push(Entry { due, arrival: self.arrivals, slot: number });
             self.arrivals += 1;
             let slots = &self.slots;
@@ -214,14 +224,14 @@ impl<T: Eq> Delays<T> {
             return None;
         }
         let number = self.find(hash, item)?;
-        let place = self.slots[number as usize].as_ref()?.place;
-        let slot = self.remove_at(place);
+        let slot = self.remove_at(self.places[number as usize] as usize);
         Some((slot.item, slot.rank.priority))
     }
 
     /// The item's slot.
     fn find(&self, hash: u64, item: &T) -> Option<u32> {
-        let is_it = |slot: &Slot<T>| slot.item == *item;
+        // The hash first: to look at another item costs more.
+        let is_it = |slot: &Slot<T>| slot.hash == hash && slot.item == *item;
         let slot = |number: u32| self.slots[number as usize].as_ref();
         self.index.find(hash, |&number| slot(number).is_some_and(is_it)).copied()
     }
