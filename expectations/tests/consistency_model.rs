@@ -1,15 +1,18 @@
 //! Any schedule of writes, advances and questions against a model that remembers every single write.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use homeostat_expectations::{ConsistencyStore, GroupResource, Readiness};
-use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::{Just, Strategy, prop_oneof};
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use tokio::time::{Instant, advance};
+
+/// The work queue's: what runs a model is the same for both.
+#[path = "../../workqueue/src/testing.rs"]
+mod testing;
+
+use self::testing::{Schedules, Tally};
 
 type Key = u8;
 type Uid = u8;
@@ -58,17 +61,6 @@ struct World {
     owners: BTreeMap<Key, Owner>,
 }
 
-#[derive(Default)]
-struct Exercised {
-    woken: Cell<usize>,
-    woken_by_a_restore: Cell<usize>,
-    waiting: Cell<usize>,
-    overdue: Cell<usize>,
-    shown_before_the_answer: Cell<usize>,
-    other_owner: Cell<usize>,
-    unseen: Cell<usize>,
-}
-
 fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
@@ -95,9 +87,9 @@ impl World {
     }
 
     /// Another uid, and what was there is no more.
-    fn meet(&mut self, key: Key, uid: Uid, exercised: &Exercised) {
+    fn meet(&mut self, key: Key, uid: Uid, tally: &Tally) {
         if self.owners.get(&key).is_some_and(|owner| owner.uid != uid) {
-            exercised.other_owner.update(|count| count + 1);
+            tally.count("another owner", 1);
             self.owners.remove(&key);
         }
     }
@@ -114,10 +106,10 @@ impl World {
         })
     }
 
-    fn wrote(&mut self, (key, uid): (Key, Uid), resource: Resource, ahead: i64, to: &Exercised) {
+    fn wrote(&mut self, (key, uid): (Key, Uid), resource: Resource, ahead: i64, tally: &Tally) {
         let version = (self.read[resource].unwrap_or(50) + ahead).max(1);
         self.real.wrote_at(&key, &uid, &self.resources[resource], &version.to_string());
-        self.meet(key, uid, to);
+        self.meet(key, uid, tally);
         match self.read[resource] {
             Some(read) if version > read => {
                 let history = self.history[resource];
@@ -125,12 +117,12 @@ impl World {
                 owner.writes.push(Write { resource, version, history });
                 (owner.due, owner.patience) = (Instant::now() + seconds(5), seconds(5));
             }
-            Some(_) => to.shown_before_the_answer.update(|count| count + 1),
+            Some(_) => tally.count("shown before the answer", 1),
             None => {}
         }
     }
 
-    fn reached(&mut self, resource: Resource, version: Option<i64>, exercised: &Exercised) {
+    fn reached(&mut self, resource: Resource, version: Option<i64>, tally: &Tally) {
         let restored = version < self.read[resource] || version.is_none();
         let before = self.awaiting();
         self.history[resource] += usize::from(restored);
@@ -149,8 +141,8 @@ impl World {
         let mut real = self.real.reached(&self.resources[resource], &text);
         real.sort_unstable();
         assert_eq!(real, woken);
-        let counter = if restored { &exercised.woken_by_a_restore } else { &exercised.woken };
-        counter.update(|count| count + woken.len());
+        let what = if restored { "woken by a restore" } else { "woken" };
+        tally.count(what, woken.len());
     }
 
     fn awaiting(&self) -> Vec<Key> {
@@ -158,9 +150,9 @@ impl World {
         self.owners.iter().filter(awaits).map(|(key, _)| *key).collect()
     }
 
-    fn ready(&mut self, key: Key, uid: Uid, exercised: &Exercised) {
+    fn ready(&mut self, key: Key, uid: Uid, tally: &Tally) {
         let real = self.real.ready(&key, &uid);
-        self.meet(key, uid, exercised);
+        self.meet(key, uid, tally);
         let awaited = self.owners.get(&key).and_then(|owner| self.awaited(owner));
         let (Some(resource), Some(owner)) = (awaited, self.owners.get_mut(&key)) else {
             assert_eq!(real, Readiness::Ready);
@@ -168,14 +160,14 @@ impl World {
         };
         owner.waits = true;
         let late = Instant::now() >= owner.due;
-        let (missing, counter) = match real {
+        let (missing, what) = match real {
             Readiness::Waiting { missing, until } if !late && until == owner.due => {
-                (missing, &exercised.waiting)
+                (missing, "told to wait")
             }
-            Readiness::Overdue { missing } if late => (missing, &exercised.overdue),
+            Readiness::Overdue { missing } if late => (missing, "told that it is overdue"),
             other => panic!("{other:?}, late: {late}"),
         };
-        counter.update(|count| count + 1);
+        tally.count(what, 1);
         let missing = missing.expect("a version is missing");
         assert_eq!(missing.resource, self.resources[resource]);
         assert_eq!(Some(missing.read), self.read[resource].map(|read| read.to_string()));
@@ -188,9 +180,9 @@ impl World {
         assert_eq!(missing.written, highest.to_string());
     }
 
-    fn unseen(&mut self, key: Key, uid: Uid, exercised: &Exercised) {
+    fn unseen(&mut self, key: Key, uid: Uid, tally: &Tally) {
         let real = self.real.unseen(&key, &uid);
-        self.meet(key, uid, exercised);
+        self.meet(key, uid, tally);
         let owner = self.owner(key, uid);
         owner.unseen = true;
         let expected = if Instant::now() < owner.due {
@@ -199,7 +191,7 @@ impl World {
             Readiness::Overdue { missing: None }
         };
         assert_eq!(real, expected);
-        exercised.unseen.update(|count| count + 1);
+        tally.count("awaited something unseen", 1);
     }
 
     fn still_late(&mut self, key: Key, uid: Uid) {
@@ -214,21 +206,21 @@ impl World {
         }
     }
 
-    async fn apply(&mut self, step: Step, exercised: &Exercised) {
+    async fn apply(&mut self, step: Step, tally: &Tally) {
         match step {
             Step::Wrote(key, uid, resource, ahead) => {
-                self.wrote((key, uid), resource, ahead, exercised);
+                self.wrote((key, uid), resource, ahead, tally);
             }
             Step::WroteOddly(key, uid, resource) => {
                 self.real.wrote_at(&key, &uid, &self.resources[resource], "0x10");
             }
             Step::Advance(resource, by) => {
                 let version = self.read[resource].unwrap_or(50) + by;
-                self.reached(resource, Some(version), exercised);
+                self.reached(resource, Some(version), tally);
             }
-            Step::Restored(resource, version) => self.reached(resource, version, exercised),
-            Step::Ready(key, uid) => self.ready(key, uid, exercised),
-            Step::Unseen(key, uid) => self.unseen(key, uid, exercised),
+            Step::Restored(resource, version) => self.reached(resource, version, tally),
+            Step::Ready(key, uid) => self.ready(key, uid, tally),
+            Step::Unseen(key, uid) => self.unseen(key, uid, tally),
             Step::StillLate(key, uid) => self.still_late(key, uid),
             Step::Clear(key, uid) => {
                 self.real.clear(&key, uid.as_ref());
@@ -242,10 +234,10 @@ impl World {
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Step> {
     let uid = prop_oneof![9 => Just(0), 1 => 1..OWNERS];
     let owner = move || (0..KEYS, uid.clone());
-    let step = prop_oneof![
+    prop_oneof![
         9 => (owner(), 0..2_usize, -3..8_i64).prop_map(|((k, u), r, n)| Step::Wrote(k, u, r, n)),
         1 => (owner(), 0..2_usize).prop_map(|((k, u), r)| Step::WroteOddly(k, u, r)),
         7 => (0..2_usize, 0..6_i64).prop_map(|(r, n)| Step::Advance(r, n)),
@@ -256,45 +248,32 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => owner().prop_map(|(k, u)| Step::StillLate(k, u)),
         1 => (0..KEYS, option::of(0..OWNERS)).prop_map(|(k, u)| Step::Clear(k, u)),
         2 => (0..8_u64).prop_map(Step::Pass),
-    ];
-    vec(step, 1..120)
+    ]
+}
+
+async fn run(steps: &[Step], tally: &Tally) {
+    let mut world = World::new();
+    for step in steps {
+        tally.tell(|| format!("{step:?}"));
+        world.apply(step.clone(), tally).await;
+        tally.tell_outcome(|| format!("read {:?}, awaiting {:?}", world.read, world.awaiting()));
+    }
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "a model test says what it has exercised")]
 fn any_schedule_waits_for_the_single_writes_that_are_not_shown() {
-    let exercised = Exercised::default();
-    let cases = std::env::var("HOMEOSTAT_CASES").ok().and_then(|cases| cases.parse::<u32>().ok());
-    let config = Config {
-        cases: cases.unwrap_or(0).max(256),
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let result = TestRunner::new_with_rng(config, rng).run(&steps(), |steps| {
+    let least = &[
+        ("woken", 120),
+        ("woken by a restore", 25),
+        ("told to wait", 300),
+        ("told that it is overdue", 100),
+        ("shown before the answer", 150),
+        ("another owner", 250),
+        ("awaited something unseen", 100),
+    ];
+    Schedules { step: steps(), longest: 120, least }.check(|steps, tally| {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_time().start_paused(true).build()?;
-        runtime.block_on(async {
-            let mut world = World::new();
-            for step in steps {
-                world.apply(step, &exercised).await;
-            }
-        });
-        Ok::<_, TestCaseError>(())
+        let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
+        runtime.block_on(run(steps, tally));
     });
-    if let Err(failure) = result {
-        panic!("{failure}");
-    }
-    for (what, number, least) in [
-        ("woken", &exercised.woken, 200),
-        ("woken by a restore", &exercised.woken_by_a_restore, 50),
-        ("told to wait", &exercised.waiting, 500),
-        ("told that it is overdue", &exercised.overdue, 100),
-        ("shown before the answer", &exercised.shown_before_the_answer, 200),
-        ("another owner", &exercised.other_owner, 500),
-        ("awaited something unseen", &exercised.unseen, 200),
-    ] {
-        println!("{what}: {}", number.get());
-        assert!(number.get() >= least, "{what}: only {}", number.get());
-    }
 }

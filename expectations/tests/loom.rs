@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use homeostat_expectations::UidTrackingExpectations;
+use homeostat_expectations::{ConsistencyStore, GroupResource, Readiness, UidTrackingExpectations};
 use loom::thread::{self, JoinHandle};
 
 const OWNER: u8 = 1;
@@ -142,5 +142,90 @@ fn nobody_sees_half_of_a_change() {
         let read = expectations.outstanding(&'a', &OWNER).expect("it was noted");
         assert!(matches!((read.creations, read.deletions), (1, 0) | (0, 2)), "{read}");
         join_all([replaced]);
+    });
+}
+
+// === the consistency store: who is told to wait is woken ===
+
+fn pods() -> GroupResource {
+    GroupResource::new("", "pods")
+}
+
+fn sets() -> GroupResource {
+    GroupResource::new("apps", "replicasets")
+}
+
+/// A store whose caches both show version 1.
+fn store() -> ConsistencyStore<char, u8> {
+    let store = ConsistencyStore::new("model", [pods(), sets()]);
+    assert!(store.reached(&pods(), "1").is_empty());
+    assert!(store.reached(&sets(), "1").is_empty());
+    store
+}
+
+fn has_to_wait(store: &ConsistencyStore<char, u8>) -> bool {
+    match store.ready(&'a', &OWNER) {
+        Readiness::Ready => false,
+        Readiness::Waiting { .. } | Readiness::Overdue { .. } => true,
+    }
+}
+
+/// Lets a cache go on, in a thread of its own; how many keys that wakes is added up.
+fn reaches(
+    store: &ConsistencyStore<char, u8>,
+    (resource, versions): (GroupResource, &'static [&'static str]),
+    woken: &Arc<AtomicUsize>,
+) -> JoinHandle<()> {
+    let (store, woken) = (store.clone(), Arc::clone(woken));
+    go(move || {
+        for version in versions {
+            woken.fetch_add(store.reached(&resource, version).len(), SeqCst);
+        }
+    })
+}
+
+#[test]
+fn who_has_to_wait_while_the_cache_goes_on_is_woken_once() {
+    explore("written, asked and shown", 3, 10, || {
+        let (store, woken) = (store(), Arc::default());
+        let informer = reaches(&store, (pods(), &["2", "3"]), &woken);
+        store.wrote_at(&'a', &OWNER, &pods(), "2");
+        let waits = has_to_wait(&store);
+        join_all([informer]);
+        assert_eq!(woken.load(SeqCst), usize::from(waits));
+        assert!(!has_to_wait(&store), "it was shown");
+    });
+}
+
+#[test]
+fn who_waits_for_two_caches_is_woken_by_the_last_one() {
+    explore("two caches go on", 3, 200, || {
+        let (store, woken) = (store(), Arc::default());
+        store.wrote_at(&'a', &OWNER, &pods(), "2");
+        let informers = [
+            reaches(&store, (pods(), &["2", "3"]), &woken),
+            reaches(&store, (sets(), &["2", "3"]), &woken),
+        ];
+        store.wrote_at(&'a', &OWNER, &sets(), "3");
+        let waits = has_to_wait(&store);
+        join_all(informers);
+        assert_eq!(woken.load(SeqCst), usize::from(waits));
+        assert!(!has_to_wait(&store), "both have shown it");
+    });
+}
+
+#[test]
+fn who_waits_for_a_version_that_a_restore_has_lost_is_woken() {
+    explore("written, asked and restored", 3, 10, || {
+        let (store, woken) = (store(), Arc::default());
+        assert!(store.reached(&pods(), "5").is_empty());
+        let informer = reaches(&store, (pods(), &["3", "4"]), &woken);
+        store.wrote_at(&'a', &OWNER, &pods(), "6");
+        let waits = has_to_wait(&store);
+        join_all([informer]);
+        // Told before the restore, it is woken by that; after it, the new history has yet to come there.
+        let (woken, still) = (woken.load(SeqCst), has_to_wait(&store));
+        assert_eq!(usize::from(waits), woken + usize::from(still && waits && woken == 0));
+        assert_eq!(store.reached(&pods(), "6").len(), usize::from(still));
     });
 }
