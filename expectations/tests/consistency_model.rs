@@ -263,10 +263,10 @@ async fn run(steps: &[Step], tally: &Tally) {
 #[test]
 fn any_schedule_waits_for_the_single_writes_that_are_not_shown() {
     let least = &[
-        ("woken", 120),
-        ("woken by a restore", 25),
+        ("woken", 80),
+        ("woken by a restore", 15),
         ("told to wait", 300),
-        ("told that it is overdue", 100),
+        ("told that it is overdue", 40),
         ("shown before the answer", 150),
         ("another owner", 250),
         ("awaited something unseen", 100),
