@@ -10,7 +10,7 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use tokio::time::Instant;
 
-use crate::order::Rank;
+use crate::request::Request;
 
 /// Longer than any process lives, and far from where adding to an [`Instant`] panics (tokio's timer
 /// adds up to a millisecond itself).
@@ -58,8 +58,8 @@ const SLOTS_KEPT: usize = 1024;
 struct Slot<T> {
     item: T,
     hash: u64,
-    /// The highest priority that was asked for, and the item's dimension.
-    rank: Rank,
+    /// That which brought the time, but at the highest priority of all.
+    request: Request,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,13 +96,19 @@ impl<T> Delays<T> {
         self.heap.first().map(|entry| entry.due)
     }
 
-    /// Takes out the first item if it is due, with its hash and rank.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(u64, T, Rank)> {
+    /// All items, with what was asked and when they are due; in no order.
+    pub(crate) fn items(&self) -> impl Iterator<Item = (&T, Request, Instant)> {
+        let slots = self.heap.iter().map(|entry| (self.slots[entry.slot as usize].as_ref(), entry));
+        slots.filter_map(|(slot, entry)| slot.map(|slot| (&slot.item, slot.request, entry.due)))
+    }
+
+    /// Takes out the first item if it is due, with its hash and what was asked.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<(u64, T, Request)> {
         if self.next_deadline()? > now {
             return None;
         }
         let slot = self.remove_at(0);
-        Some((slot.hash, slot.item, slot.rank))
+        Some((slot.hash, slot.item, slot.request))
     }
 
     /// Takes out all items, the first due first.
@@ -193,19 +199,27 @@ impl<T: Eq> Delays<T> {
     /// priorities the highest counts.
     ///
     /// A merged item comes back, so that it can be dropped outside of a lock.
-    pub(crate) fn insert(&mut self, hash: u64, item: T, rank: Rank, due: Instant) -> Delayed<T> {
+    pub(crate) fn insert(
+        &mut self,
+        hash: u64,
+        item: T,
+        request: Request,
+        due: Instant,
+    ) -> Delayed<T> {
         let (place, merged) = if let Some(number) = self.find(hash, &item) {
             let known = self.slots[number as usize].as_mut().expect("just found");
-            known.rank.priority = known.rank.priority.max(rank.priority);
+            let rank = &mut known.request.rank;
+            rank.priority = rank.priority.max(request.rank.priority);
             let place = self.places[number as usize] as usize;
             if self.heap[place].due <= due {
                 return Delayed::Later(Some(item));
             }
+            known.request.reason = request.reason;
             self.heap[place].due = due;
             (place, Some(item))
         } else {
             let place = self.heap.len();
-            let number = self.occupy(Slot { item, hash, rank });
+            let number = self.occupy(Slot { item, hash, request });
             self.heap.push(Entry { due, arrival: self.arrivals, slot: number });
             self.arrivals += 1;
             let slots = &self.slots;
@@ -225,7 +239,7 @@ impl<T: Eq> Delays<T> {
         }
         let number = self.find(hash, item)?;
         let slot = self.remove_at(self.places[number as usize] as usize);
-        Some((slot.item, slot.rank.priority))
+        Some((slot.item, slot.request.rank.priority))
     }
 
     /// The item's slot.

@@ -55,16 +55,21 @@ mod delays;
 mod order;
 mod queue;
 mod rate_limiter;
+mod request;
 mod state;
 mod sync;
 #[cfg(test)]
 mod testing;
 
-pub use crate::queue::{AtPriority, Builder, LOW_PRIORITY, Priorities, Processing, Queue, Undone};
+pub use crate::queue::{
+    AtPriority, Builder, DURATION_BUCKETS, Delayed, Held, LOW_PRIORITY, Priorities, Processing,
+    Queue, Queued, Snapshot, Undone,
+};
 pub use crate::rate_limiter::{
     BucketRateLimiter, ExponentialFailureRateLimiter, FastSlowRateLimiter, MaxOfRateLimiter,
     MaxWaitRateLimiter, RateLimiter, default_controller_rate_limiter, default_item_rate_limiter,
 };
+pub use crate::request::Reason;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

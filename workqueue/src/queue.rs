@@ -8,11 +8,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::delays::deadline_after;
+use crate::request::Reason;
 
 mod at_priority;
 mod builder;
+mod core;
 mod drain;
 mod get;
+mod inspect;
+mod metrics;
+mod observer;
 mod processing;
 mod shared;
 mod timer;
@@ -24,6 +29,8 @@ use self::shared::Shared;
 pub use self::at_priority::AtPriority;
 pub use self::builder::{Builder, LOW_PRIORITY, Priorities};
 pub use self::drain::Undone;
+pub use self::inspect::{Delayed, Held, Queued, Snapshot};
+pub use self::metrics::DURATION_BUCKETS;
 pub use self::processing::Processing;
 
 /// A queue that hands each item to one worker at a time and never loses one.
@@ -88,7 +95,7 @@ where
     /// worker is done. One that is delayed is not delayed any longer. After
     /// [`shut_down`](Self::shut_down) this does nothing.
     pub fn add(&self, item: T) {
-        self.shared.add(item, 0);
+        self.shared.add(item, 0, Reason::Added);
     }
 
     /// Adds all of these, in order, as [`add`](Self::add) does each, at less cost.
@@ -178,6 +185,14 @@ where
         Shared::take(&self.shared)
     }
 
+    /// What is queued, delayed and held, since when and why; `None` if the queue was not built to be
+    /// [inspected](Builder::inspect) and has no metrics.
+    ///
+    /// This copies all items under the queue's lock: for a page that somebody looks at, not for a loop.
+    pub fn inspect(&self) -> Option<Snapshot<T>> {
+        self.shared.inspect()
+    }
+
     /// How many items are queued. Those that are delayed or held do not count.
     pub fn len(&self) -> usize {
         self.shared.core.lock().state.queued()
@@ -238,12 +253,7 @@ where
 {
     #[track_caller]
     fn delay(&self, item: T, priority: i32, delay: Duration) {
-        if delay.is_zero() {
-            self.shared.add(item, priority);
-        } else {
-            let due = deadline_after(Instant::now(), delay);
-            Shared::delay(&self.shared, item, priority, due);
-        }
+        self.ask_after(item, priority, delay, Reason::Delayed);
     }
 
     #[track_caller]
@@ -251,12 +261,17 @@ where
         if self.shared.core.lock().shutting_down {
             return;
         }
-        let now = Instant::now();
-        let delay = self.shared.limiter.lock().when(&item, now);
+        let delay = self.shared.limiter.lock().when(&item, Instant::now());
+        self.ask_after(item, priority, delay, Reason::RateLimited);
+    }
+
+    #[track_caller]
+    fn ask_after(&self, item: T, priority: i32, delay: Duration, reason: Reason) {
         if delay.is_zero() {
-            self.shared.add(item, priority);
+            self.shared.add(item, priority, reason);
         } else {
-            Shared::delay(&self.shared, item, priority, deadline_after(now, delay));
+            let due = deadline_after(Instant::now(), delay);
+            Shared::delay(&self.shared, item, priority, due, reason);
         }
     }
 }

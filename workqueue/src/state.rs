@@ -26,10 +26,25 @@ pub(crate) struct Taken<T> {
 /// What became of an item that was added.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Added<T> {
-    /// It can be taken now: one worker is worth waking.
-    Queued,
-    /// It was known already; the item is returned so that it can be dropped outside of a lock.
+    /// It can be taken now, from this slot: one worker is worth waking.
+    Queued(u32),
+    /// It is held in this slot, and was not asked for since. As in all that follow, the item is returned
+    /// so that it can be dropped outside of a lock.
+    Wanted(u32, T),
+    /// It was queued already, at a lower priority, and is now at the one that was asked for.
+    Raised { from: i32, item: T },
+    /// It was asked for already.
     Merged(T),
+}
+
+/// Where an item is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Queued,
+    Held {
+        /// Whether it is queued when it is done.
+        again: bool,
+    },
 }
 
 /// What became of an item that its worker returned.
@@ -83,6 +98,14 @@ enum Phase<T> {
     HandedBack(T),
 }
 
+// === impl Held ===
+
+impl Held {
+    pub(crate) fn slot(self) -> u32 {
+        self.0
+    }
+}
+
 // === impl Phase ===
 
 impl<T> Phase<T> {
@@ -129,6 +152,21 @@ impl<T> State<T> {
     /// Whether nothing waits and nothing is held.
     pub(crate) fn is_idle(&self) -> bool {
         self.order.is_empty() && self.held == 0
+    }
+
+    /// The priority at which what is in this slot is queued or was taken.
+    pub(crate) fn priority(&self, slot: u32) -> i32 {
+        self.order.priority(slot)
+    }
+
+    /// All items and their slots, but for those that were handed back; in no order.
+    pub(crate) fn items(&self) -> impl Iterator<Item = (u32, Place, &T)> {
+        (0..).zip(&self.slots).filter_map(|(number, slot)| match &slot.phase {
+            Phase::Vacant | Phase::HandedBack(_) => None,
+            Phase::Queued(item) => Some((number, Place::Queued, item)),
+            Phase::Processing(item) => Some((number, Place::Held { again: false }, item)),
+            Phase::Dirty(item) => Some((number, Place::Held { again: true }, item)),
+        })
     }
 
     /// Gives up the memory of a burst, if this is idle: to be called whenever it is.
@@ -242,25 +280,29 @@ impl<T: Eq> State<T> {
             self.slots[number as usize].phase.item().is_some_and(|known| *known == item)
         });
         let Some(&number) = found else {
-            self.insert(hash, item, rank);
-            return Added::Queued;
+            return Added::Queued(self.insert(hash, item, rank));
         };
         let phase = &mut self.slots[number as usize].phase;
         match phase {
-            Phase::Queued(_) => _ = self.order.raise(number, rank.priority),
-            Phase::Processing(_) | Phase::Dirty(_) => {
+            Phase::Queued(_) => {
+                if let Some(from) = self.order.raise(number, rank.priority) {
+                    return Added::Raised { from, item };
+                }
+            }
+            Phase::Dirty(_) => self.order.want(number, rank.priority),
+            Phase::Processing(_) => {
                 self.order.want(number, rank.priority);
-                *phase = match mem::replace(phase, Phase::Vacant) {
-                    Phase::Processing(known) => Phase::Dirty(known),
-                    dirty => dirty,
-                };
+                if let Phase::Processing(known) = mem::replace(phase, Phase::Vacant) {
+                    *phase = Phase::Dirty(known);
+                }
+                return Added::Wanted(number, item);
             }
             Phase::HandedBack(_) | Phase::Vacant => {}
         }
         Added::Merged(item)
     }
 
-    fn insert(&mut self, hash: u64, item: T, rank: Rank) {
+    fn insert(&mut self, hash: u64, item: T, rank: Rank) -> u32 {
         let slot = Slot { hash, phase: Phase::Queued(item) };
         let number = if let Some(number) = self.vacant.pop() {
             self.slots[number as usize] = slot;
@@ -274,6 +316,7 @@ impl<T: Eq> State<T> {
         self.index.insert_unique(hash, number, |&other| slots[other as usize].hash);
         self.peak = self.peak.max(self.index.len());
         self.order.push(number, rank);
+        number
     }
 }
 

@@ -6,10 +6,15 @@ use tokio::time::Instant;
 
 use super::{Delayed, Delays, SLOTS_KEPT, deadline_after};
 use crate::order::Rank;
+use crate::request::{Reason, Request};
 use crate::testing::{Schedules, Tally};
 
 /// All keys collide: what tells them apart must be `Eq`.
 const HASH: u64 = 7;
+
+fn request(priority: i32) -> Request {
+    Request { rank: Rank { priority, dimension: 7 }, reason: Reason::Delayed }
+}
 
 const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -19,16 +24,16 @@ const fn seconds(seconds: u64) -> Duration {
 fn items_come_when_they_are_due_the_first_due_first() {
     let now = Instant::now();
     let mut delays = Delays::new();
-    assert_eq!(delays.insert(HASH, 'b', Rank::default(), now + seconds(2)), Delayed::Next(None));
-    assert_eq!(delays.insert(HASH, 'c', Rank::default(), now + seconds(3)), Delayed::Later(None));
-    assert_eq!(delays.insert(HASH, 'a', Rank::default(), now + seconds(1)), Delayed::Next(None));
+    assert_eq!(delays.insert(HASH, 'b', request(0), now + seconds(2)), Delayed::Next(None));
+    assert_eq!(delays.insert(HASH, 'c', request(0), now + seconds(3)), Delayed::Later(None));
+    assert_eq!(delays.insert(HASH, 'a', request(0), now + seconds(1)), Delayed::Next(None));
     assert_eq!(delays.take_due(now), None);
     assert_eq!(delays.next_deadline(), Some(now + seconds(1)));
     let later = now + seconds(2);
-    assert_eq!(delays.take_due(later), Some((HASH, 'a', Rank::default())));
+    assert_eq!(delays.take_due(later), Some((HASH, 'a', request(0))));
     assert_eq!(
         delays.take_due(later),
-        Some((HASH, 'b', Rank::default())),
+        Some((HASH, 'b', request(0))),
         "due means now, not only before"
     );
     assert_eq!(delays.take_due(later), None);
@@ -40,16 +45,10 @@ fn items_come_when_they_are_due_the_first_due_first() {
 fn the_earliest_time_for_an_item_counts() {
     let now = Instant::now();
     let mut delays = Delays::new();
-    delays.insert(HASH, 'a', Rank::default(), now + seconds(5));
-    assert_eq!(
-        delays.insert(HASH, 'a', Rank::default(), now + seconds(9)),
-        Delayed::Later(Some('a'))
-    );
+    delays.insert(HASH, 'a', request(0), now + seconds(5));
+    assert_eq!(delays.insert(HASH, 'a', request(0), now + seconds(9)), Delayed::Later(Some('a')));
     assert_eq!(delays.next_deadline(), Some(now + seconds(5)));
-    assert_eq!(
-        delays.insert(HASH, 'a', Rank::default(), now + seconds(3)),
-        Delayed::Next(Some('a'))
-    );
+    assert_eq!(delays.insert(HASH, 'a', request(0), now + seconds(3)), Delayed::Next(Some('a')));
     assert_eq!(delays.next_deadline(), Some(now + seconds(3)));
     assert_eq!(delays.len(), 1);
 }
@@ -59,7 +58,7 @@ fn items_due_at_the_same_time_come_in_the_order_in_which_they_were_delayed() {
     let due = Instant::now();
     let mut delays = Delays::new();
     for item in 0..100 {
-        delays.insert(HASH, item, Rank::default(), due);
+        delays.insert(HASH, item, request(0), due);
     }
     assert_eq!(delays.take_all(), (0..100).collect::<Vec<_>>());
 }
@@ -68,7 +67,7 @@ fn items_due_at_the_same_time_come_in_the_order_in_which_they_were_delayed() {
 fn the_highest_priority_for_an_item_counts() {
     let now = Instant::now();
     let mut delays = Delays::new();
-    let at = |priority| Rank { priority, dimension: 7 };
+    let at = request;
     delays.insert(HASH, 'a', at(1), now + seconds(5));
     delays.insert(HASH, 'a', at(3), now + seconds(9));
     delays.insert(HASH, 'a', at(2), now + seconds(3));
@@ -80,7 +79,7 @@ fn item_moved_to_an_earlier_time_again_and_again_takes_one_place() {
     let now = Instant::now();
     let mut delays = Delays::new();
     for second in (0..1000).rev() {
-        delays.insert(HASH, 'a', Rank::default(), now + seconds(second));
+        delays.insert(HASH, 'a', request(0), now + seconds(second));
     }
     assert_eq!((delays.heap.len(), delays.slots.len()), (1, 1));
 }
@@ -91,7 +90,7 @@ fn memory_of_a_burst_is_given_back_when_the_last_item_goes() {
     let mut delays = Delays::new();
     let mut run = |items: usize| {
         for item in 0..items {
-            delays.insert(item as u64, item, Rank::default(), now);
+            delays.insert(item as u64, item, request(0), now);
         }
         while delays.take_due(now).is_some() {}
         (delays.slots.len(), delays.heap.capacity(), delays.index.capacity())
@@ -105,8 +104,8 @@ fn item_that_is_wanted_now_is_delayed_no_longer() {
     let now = Instant::now();
     let mut delays = Delays::new();
     assert_eq!(delays.remove(HASH, &'a'), None);
-    delays.insert(HASH, 'a', Rank::default(), now + seconds(1));
-    delays.insert(HASH, 'b', Rank::default(), now + seconds(2));
+    delays.insert(HASH, 'a', request(0), now + seconds(1));
+    delays.insert(HASH, 'b', request(0), now + seconds(2));
     assert_eq!(delays.remove(HASH, &'a'), Some(('a', 0)));
     assert_eq!(delays.remove(HASH, &'a'), None);
     assert_eq!(delays.next_deadline(), Some(now + seconds(2)));
@@ -146,8 +145,9 @@ fn any_schedule_is_that_of_a_sorted_list() {
     Schedules { step, longest: 150, least }.check(run);
 }
 
-fn rank(item: u8, priority: i32) -> Rank {
-    Rank { priority, dimension: u64::from(item) }
+fn rank(item: u8, priority: i32) -> Request {
+    let rank = Rank { priority, dimension: u64::from(item) };
+    Request { rank, reason: Reason::Delayed }
 }
 
 fn run(steps: &[Step], tally: &Tally) {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
+use crate::request::Reason;
+
 use super::Queue;
 
 /// Adds to a [`Queue`] at a priority; made by [`Queue::at_priority`].
@@ -38,7 +40,7 @@ where
 {
     /// As [`Queue::add`].
     pub fn add(&self, item: T) {
-        self.queue.shared.add(item, self.priority);
+        self.queue.shared.add(item, self.priority, Reason::Added);
     }
 
     /// As [`Queue::add_batch`].

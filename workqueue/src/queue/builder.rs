@@ -54,6 +54,7 @@ pub struct Builder<T> {
     limiter: Box<dyn RateLimiter<T>>,
     priorities: Option<Priorities>,
     dimension: Option<Dimension<T>>,
+    inspected: bool,
 }
 
 // === impl Priorities ===
@@ -91,10 +92,19 @@ where
             limiter: Box::<ExponentialFailureRateLimiter<T>>::default(),
             priorities: None,
             dimension: None,
+            inspected: false,
         }
     }
 
-    /// Names the queue, for logs.
+    /// Names the queue, for logs, and for metrics.
+    ///
+    /// If there is a recorder for the `metrics` facade when the queue is built, a queue with a name
+    /// reports the metrics of client-go's queues, with the label `name`: `workqueue_depth`,
+    /// `workqueue_adds_total`, `workqueue_queue_duration_seconds`, `workqueue_work_duration_seconds`,
+    /// `workqueue_unfinished_work_seconds`, `workqueue_longest_running_processor_seconds` and
+    /// `workqueue_retries_total`. With [`priorities`](Self::priorities) the depth has the label `priority`,
+    /// too: 25 of them, and `exceeded_cardinality_limit` for all others. (A recorder without any state,
+    /// whose type has no size, cannot be told from none.)
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
@@ -139,10 +149,17 @@ where
         self
     }
 
+    /// Remembers since when and why items are in the queue, for [`Queue::inspect`]. This reads the clock
+    /// at each step, which a queue that is neither inspected nor measured does not.
+    pub fn inspect(mut self) -> Self {
+        self.inspected = true;
+        self
+    }
+
     /// Makes the queue. This spawns nothing and needs no runtime.
     pub fn build(self) -> Queue<T> {
         let ranking = self.ranking();
-        let shared = Shared::new(self.name, self.limiter, ranking, self.dimension);
+        let shared = Shared::new(self.name, self.limiter, ranking, self.dimension, self.inspected);
         Queue { shared: Arc::new(shared) }
     }
 

@@ -24,21 +24,23 @@ impl<'a, T> Get<'a, T> {
     }
 }
 
-impl<T: Clone> Future for Get<'_, T> {
+impl<T: Clone + Send + Sync + 'static> Future for Get<'_, T> {
     type Output = Option<Processing<T>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut waker = None;
         loop {
+            let now = self.shared.now();
             let mut core = self.shared.core.lock();
-            let taken = core.state.take();
+            let taken = core.take(now);
             if taken.is_some() || core.shutting_down {
                 // It is still in the line if it was polled without having been woken.
                 let left = self.ticket.take().and_then(|ticket| core.workers.leave(ticket));
                 drop(core);
                 drop(left);
                 let shared = self.shared;
-                return Poll::Ready(taken.map(|taken| Processing::new(shared, taken)));
+                let hand_out = |(taken, waited)| Shared::hand_out(shared, taken, waited);
+                return Poll::Ready(taken.map(hand_out));
             }
             if let Some(waker) = waker.take() {
                 let replaced = core.workers.wait(&mut self.ticket, waker);

@@ -17,8 +17,9 @@ fn take(state: &mut State<u8>) -> (Held, u8) {
 #[test]
 fn items_come_in_the_order_in_which_they_were_added() {
     let mut state = State::new(None);
-    for item in [3, 1, 2] {
-        assert_eq!(state.add(HASH, item, Rank::default()), Added::Queued);
+    for (slot, item) in [3, 1, 2].into_iter().enumerate() {
+        let slot = u32::try_from(slot).expect("small");
+        assert_eq!(state.add(HASH, item, Rank::default()), Added::Queued(slot));
     }
     assert_eq!([take(&mut state).1, take(&mut state).1, take(&mut state).1], [3, 1, 2]);
     assert_eq!(state.take(), None);
@@ -40,7 +41,7 @@ fn item_added_while_held_is_not_handed_out_before_it_is_done() {
     let mut state = State::new(None);
     state.add(HASH, 1, Rank::default());
     let (held, _) = take(&mut state);
-    assert_eq!(state.add(HASH, 1, Rank::default()), Added::Merged(1));
+    assert_eq!(state.add(HASH, 1, Rank::default()), Added::Wanted(held.slot(), 1));
     assert_eq!(state.add(HASH, 1, Rank::default()), Added::Merged(1));
     assert_eq!(state.take(), None, "one key, one worker");
     assert_eq!(state.done(held), Released::Requeued);
@@ -179,15 +180,26 @@ fn run(steps: &[Step], tally: &Tally) {
 fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, tally: &Tally) {
     match *step {
         Step::Add(item) => {
-            let held = model.processing.contains_key(&item);
-            let new = model.dirty.insert(item) && !held;
-            if new {
-                model.queue.push_back(item);
-            }
-            tally.count("added while held", usize::from(held));
-            let expected = if new { Added::Queued } else { Added::Merged(item) };
+            let held = model.processing.get(&item).copied();
+            let wanted = model.dirty.insert(item);
+            tally.count("added while held", usize::from(held.is_some()));
             // Two hashes for six keys: some collide, some do not.
-            assert_eq!(state.add(u64::from(item % 2), item, Rank::default()), expected);
+            match state.add(u64::from(item % 2), item, Rank::default()) {
+                Added::Queued(_) => {
+                    assert!(wanted && held.is_none());
+                    model.queue.push_back(item);
+                }
+                Added::Wanted(slot, known) => {
+                    let handed_back = model.handed_back.contains(&item);
+                    assert!(wanted && !handed_back, "only the first add while held");
+                    assert_eq!((Some(slot), known), (held.map(Held::slot), item));
+                }
+                Added::Merged(known) => {
+                    assert!(!wanted || model.handed_back.contains(&item));
+                    assert_eq!(known, item);
+                }
+                Added::Raised { .. } => panic!("there are no priorities"),
+            }
         }
         Step::Take => {
             let taken = state.take();

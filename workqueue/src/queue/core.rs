@@ -1,0 +1,147 @@
+//! What the queue's lock guards, and the steps under it that need more than one of its parts.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::delays::Delays;
+use crate::order::{Rank, Ranking};
+use crate::request::Request;
+use crate::state::{Added, Held, Released, State, Taken};
+
+use super::observer::Observer;
+use super::timer::Timer;
+use super::waiters::Waiters;
+
+pub(super) struct Core<T> {
+    pub(super) state: State<T>,
+    pub(super) delays: Delays<T>,
+    /// Workers that wait for an item. If an item is queued while somebody is in this line, then at
+    /// least one who was taken out of it has not looked yet.
+    pub(super) workers: Waiters,
+    /// Drains that wait until nothing is queued and nothing is held.
+    pub(super) drains: Waiters,
+    /// Set once, never reset: nothing is added any more, and no delay ends.
+    pub(super) shutting_down: bool,
+    /// The task that ends delays, from the first delay on.
+    pub(super) timer: Option<Timer>,
+    /// Only if somebody wants to know. Then, and only then, each step is told the time.
+    pub(super) observer: Option<Box<Observer>>,
+}
+
+/// What became of an item that was to be queued.
+pub(super) struct Enqueued<T> {
+    pub(super) worker: Option<Waker>,
+    /// To be dropped outside of the lock.
+    pub(super) known: Option<T>,
+    pub(super) change: Change,
+}
+
+/// What an item that was to be queued has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing: it was asked for already.
+    None,
+    /// One more is queued at this priority.
+    Queued(i32),
+    /// It is held, and was not asked for before.
+    Wanted,
+    /// It was queued, at a lower priority.
+    Raised { from: i32, to: i32 },
+}
+
+// === impl Core ===
+
+impl<T> Core<T> {
+    pub(super) fn new(ranking: Option<Ranking>, observed: bool) -> Self {
+        Self {
+            state: State::new(ranking),
+            delays: Delays::new(),
+            workers: Waiters::new(),
+            drains: Waiters::new(),
+            shutting_down: false,
+            timer: None,
+            observer: observed.then(|| Box::new(Observer::new())),
+        }
+    }
+
+    /// A worker returns its item. Tells how long it was held, if that is observed.
+    pub(super) fn release(
+        &mut self,
+        held: Held,
+        finished: bool,
+        now: Option<Instant>,
+    ) -> (Released<T>, Duration) {
+        let released = if finished { self.state.done(held) } else { self.state.give_back(held) };
+        let worked = match (&mut self.observer, now) {
+            (Some(observer), Some(now)) => observer.released(held.slot(), now),
+            _ => Duration::ZERO,
+        };
+        (released, worked)
+    }
+
+    /// Gives up the memory of a burst that is over; what is returned is to be dropped outside of the lock.
+    pub(super) fn trim(&mut self) -> Option<State<T>> {
+        let burst = self.state.trim();
+        if let (Some(observer), Some(_)) = (&mut self.observer, &burst) {
+            observer.trim();
+        }
+        burst
+    }
+}
+
+impl<T: Clone> Core<T> {
+    /// Hands out an item. Tells how long it was queued, if that is observed.
+    pub(super) fn take(&mut self, now: Option<Instant>) -> Option<(Taken<T>, Duration)> {
+        let taken = self.state.take()?;
+        let waited = match (&mut self.observer, now) {
+            (Some(observer), Some(now)) => observer.taken(taken.held.slot(), now),
+            _ => Duration::ZERO,
+        };
+        Some((taken, waited))
+    }
+}
+
+impl<T: Eq> Core<T> {
+    /// Ends the delay of an item that is wanted now, at no lower priority than it was to have. Returns
+    /// what to drop.
+    pub(super) fn overtake(&mut self, hash: u64, item: &T, rank: Rank) -> (Option<T>, Rank) {
+        match self.delays.remove(hash, item) {
+            None => (None, rank),
+            Some((item, priority)) => {
+                (Some(item), Rank { priority: rank.priority.max(priority), ..rank })
+            }
+        }
+    }
+
+    /// Queues an item.
+    pub(super) fn enqueue(
+        &mut self,
+        hash: u64,
+        item: T,
+        request: Request,
+        now: Option<Instant>,
+    ) -> Enqueued<T> {
+        let Request { rank, reason } = request;
+        let added = self.state.add(hash, item, rank);
+        if let (Some(observer), Some(now)) = (&mut self.observer, now) {
+            match added {
+                Added::Queued(slot) => observer.queued(slot, reason, now),
+                Added::Wanted(slot, _) => observer.wanted(slot, reason, now),
+                Added::Raised { .. } | Added::Merged(_) => {}
+            }
+        }
+        let (known, change) = match added {
+            Added::Queued(_) => (None, Change::Queued(rank.priority)),
+            Added::Wanted(_, item) => (Some(item), Change::Wanted),
+            Added::Raised { from, item } => {
+                (Some(item), Change::Raised { from, to: rank.priority })
+            }
+            Added::Merged(item) => (Some(item), Change::None),
+        };
+        let queued = matches!(change, Change::Queued(_));
+        let worker = if queued { self.workers.next() } else { None };
+        Enqueued { worker, known, change }
+    }
+}

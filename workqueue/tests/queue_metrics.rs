@@ -1,0 +1,366 @@
+//! What a queue reports, and what it shows of itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat_workqueue::{Builder, Priorities, Processing, Queue, Reason};
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata,
+    SharedString, Unit,
+};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Keeps numbers, and the values of histograms, by `name{label=value,…}`.
+#[derive(Clone, Default)]
+struct Recorder {
+    numbers: Arc<Mutex<BTreeMap<String, f64>>>,
+    values: Arc<Mutex<BTreeMap<String, Vec<f64>>>>,
+}
+
+struct Series {
+    recorder: Recorder,
+    name: String,
+}
+
+// === impl Recorder ===
+
+impl Recorder {
+    /// The series of the queue called `test` under this name, without the beginning that all have.
+    fn number(&self, name: &str) -> Option<f64> {
+        self.numbers.lock().get(&format!("workqueue_{name}{{name=test}}")).copied()
+    }
+
+    fn values(&self, name: &str) -> Vec<f64> {
+        let name = format!("workqueue_{name}{{name=test}}");
+        self.values.lock().get(&name).cloned().unwrap_or_default()
+    }
+
+    /// Priority → depth.
+    fn depths(&self) -> BTreeMap<String, String> {
+        let numbers = self.numbers.lock();
+        let depths = numbers.iter().filter_map(|(name, number)| {
+            let priority = name.strip_prefix("workqueue_depth{name=test,priority=")?;
+            Some((priority.trim_end_matches('}').to_owned(), number.to_string()))
+        });
+        depths.collect()
+    }
+
+    /// Builds with this recorder in place.
+    fn build(&self, builder: Builder<&'static str>) -> Queue<&'static str> {
+        metrics::with_local_recorder(self, || builder.name("test").build())
+    }
+
+    fn series(&self, key: &Key) -> Arc<Series> {
+        let labels: Vec<_> =
+            key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let name = format!("{}{{{}}}", key.name(), labels.join(","));
+        Arc::new(Series { recorder: self.clone(), name })
+    }
+}
+
+impl Series {
+    fn change(&self, change: impl FnOnce(f64) -> f64) {
+        let mut numbers = self.recorder.numbers.lock();
+        let number = numbers.entry(self.name.clone()).or_default();
+        *number = change(*number);
+        assert!(*number >= 0.0, "{} fell below zero", self.name);
+    }
+}
+
+impl CounterFn for Series {
+    fn increment(&self, value: u64) {
+        self.change(|number| number + f64::from(u32::try_from(value).expect("little")));
+    }
+
+    fn absolute(&self, _: u64) {}
+}
+
+impl GaugeFn for Series {
+    fn increment(&self, value: f64) {
+        self.change(|number| number + value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.change(|number| number - value);
+    }
+
+    fn set(&self, value: f64) {
+        self.change(|_| value);
+    }
+}
+
+impl HistogramFn for Series {
+    fn record(&self, value: f64) {
+        self.recorder.values.lock().entry(self.name.clone()).or_default().push(value);
+    }
+}
+
+impl metrics::Recorder for Recorder {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.series(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.series(key))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.series(key))
+    }
+}
+
+fn take(queue: &Queue<&'static str>) -> Processing<&'static str> {
+    queue.try_get().expect("something is queued")
+}
+
+fn alive_tasks() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+// === metrics ===
+
+#[tokio::test(start_paused = true)]
+async fn adds_depth_and_durations_are_those_of_client_go() {
+    let recorder = Recorder::default();
+    let queue = recorder.build(Queue::builder());
+    queue.add("a");
+    queue.add("a"); // merged: not counted
+    queue.add_batch(["b", "a"]);
+    assert_eq!((recorder.number("adds_total"), recorder.number("depth")), (Some(2.0), Some(2.0)));
+
+    sleep(SECOND * 2).await;
+    let item = take(&queue);
+    assert_eq!(recorder.values("queue_duration_seconds"), [2.0]);
+    assert_eq!(recorder.number("depth"), Some(1.0));
+    queue.add("a");
+    queue.add("a");
+    assert_eq!((recorder.number("adds_total"), recorder.number("depth")), (Some(3.0), Some(1.0)));
+
+    sleep(SECOND * 3).await;
+    item.done();
+    assert_eq!(recorder.values("work_duration_seconds"), [3.0]);
+    assert_eq!(recorder.number("depth"), Some(2.0));
+    take(&queue).done();
+    take(&queue).done();
+    // "b" has waited for 5 s; "a" since it was added while it was held.
+    assert_eq!(recorder.values("queue_duration_seconds"), [2.0, 5.0, 3.0]);
+    assert_eq!(recorder.number("depth"), Some(0.0));
+    assert_eq!(recorder.number("retries_total"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn delays_are_retries_and_count_as_queued_only_when_they_are_over() {
+    let recorder = Recorder::default();
+    let queue = recorder.build(Queue::builder());
+    queue.add_after("a", SECOND);
+    queue.add_rate_limited("b");
+    queue.add_after("c", Duration::ZERO);
+    assert_eq!(recorder.number("retries_total"), Some(3.0));
+    assert_eq!((recorder.number("adds_total"), recorder.number("depth")), (Some(1.0), Some(1.0)));
+    sleep(SECOND * 2).await;
+    assert_eq!((recorder.number("adds_total"), recorder.number("depth")), (Some(3.0), Some(3.0)));
+    drop(take(&queue));
+    assert_eq!((recorder.number("adds_total"), recorder.number("depth")), (Some(3.0), Some(3.0)));
+    queue.shut_down();
+    queue.add_after("d", SECOND);
+    assert_eq!(recorder.number("retries_total"), Some(3.0), "refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_is_measured_while_it_is_held() {
+    let recorder = Recorder::default();
+    let queue = recorder.build(Queue::builder());
+    queue.add_batch(["a", "b"]);
+    assert_eq!(alive_tasks(), 0, "nothing is held");
+    let first = take(&queue);
+    assert_eq!(alive_tasks(), 1);
+    sleep(SECOND).await;
+    let second = take(&queue);
+    assert_eq!(alive_tasks(), 1);
+    sleep(Duration::from_millis(1100)).await;
+    // The last tick was 2 s after the first was taken, and 1 s after the second.
+    assert_eq!(recorder.number("unfinished_work_seconds"), Some(3.0));
+    assert_eq!(recorder.number("longest_running_processor_seconds"), Some(2.0));
+    first.done();
+    sleep(Duration::from_millis(500)).await;
+    assert_eq!(recorder.number("unfinished_work_seconds"), Some(1.5));
+    assert_eq!(recorder.number("longest_running_processor_seconds"), Some(1.5));
+    second.done();
+    sleep(SECOND).await;
+    assert_eq!(recorder.number("unfinished_work_seconds"), Some(0.0));
+    assert_eq!(recorder.number("longest_running_processor_seconds"), Some(0.0));
+    assert_eq!(alive_tasks(), 0, "nothing is held, nothing ticks");
+
+    queue.add("c");
+    let third = take(&queue);
+    assert_eq!(alive_tasks(), 1, "and starts again");
+    drop(queue);
+    third.done();
+    tokio::task::yield_now().await;
+    assert_eq!(alive_tasks(), 0, "it ends with the queue");
+}
+
+#[test]
+fn without_a_runtime_all_but_the_gauges_of_what_is_held_is_measured() {
+    let recorder = Recorder::default();
+    let queue = recorder.build(Queue::builder());
+    queue.add("a");
+    take(&queue).done();
+    assert_eq!(recorder.values("work_duration_seconds").len(), 1);
+    assert_eq!(recorder.number("unfinished_work_seconds"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_name_or_a_recorder_nothing_is_measured() {
+    let recorder = Recorder::default();
+    let unnamed = metrics::with_local_recorder(&recorder, || Queue::builder().build());
+    let unseen = Queue::builder().name("test").build();
+    metrics::with_local_recorder(&recorder, || {
+        for queue in [unnamed, unseen] {
+            queue.add("a");
+            let item = take(&queue);
+            assert_eq!(alive_tasks(), 0);
+            item.done();
+        }
+    });
+    assert!(recorder.numbers.lock().is_empty() && recorder.values.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_handed_back_counts_no_longer() {
+    let recorder = Recorder::default();
+    // Priorities get their labels when they are first seen.
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let queue = recorder.build(Queue::builder().priorities(Priorities::default()));
+    queue.add_batch(["held", "a"]);
+    queue.at_priority(5).add("b");
+    let held = [take(&queue), take(&queue)];
+    queue.at_priority(7).add_batch(["b", "c"]);
+    let depths = recorder.depths();
+    assert_eq!([&*depths["0"], &*depths["7"]], ["1", "1"]);
+    assert_eq!(queue.drain(Duration::ZERO).await.len(), 4);
+    assert!(recorder.depths().values().all(|depth| *depth == "0"), "{:?}", recorder.depths());
+    drop(held);
+    assert!(recorder.depths().values().all(|depth| *depth == "0"), "{:?}", recorder.depths());
+}
+
+/// controller-runtime#3060, #3396 and #3419: numbers below zero, and a time series per priority.
+#[tokio::test(start_paused = true)]
+async fn depth_by_priority_is_bounded_and_never_below_zero() {
+    let recorder = Recorder::default();
+    // Priorities get their labels when they are first seen.
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let queue = recorder.build(Queue::builder().priorities(Priorities::default()));
+    let names: Vec<&'static str> =
+        (0..40).map(|number| &*Box::leak(format!("item {number}").into_boxed_str())).collect();
+    for (&name, priority) in names.iter().zip(0..) {
+        queue.at_priority(priority).add(name);
+        queue.at_priority(1000).add_after(name, SECOND);
+    }
+    let others = "exceeded_cardinality_limit";
+    let depths = recorder.depths();
+    let depth = |of: &str| &*depths[of];
+    assert_eq!((depths.len(), depth("24"), depth(others)), (26, "1", "15"));
+
+    // Raised, held, added while held, dropped: what goes up under one label comes down under it.
+    queue.at_priority(24).add(names[0]);
+    queue.at_priority(2000).add(names[1]);
+    let depths = recorder.depths();
+    let depth = |of: &str| &*depths[of];
+    // The first was delayed at 1000, too.
+    assert_eq!([depth("0"), depth("1"), depth("24"), depth(others)], ["0", "0", "1", "17"]);
+    let held: Vec<_> = (0..20).map(|_| take(&queue)).collect();
+    queue.at_priority(3).add_batch(names.iter().copied());
+    drop(held);
+    sleep(SECOND * 2).await;
+    assert_eq!(
+        recorder.depths()[others],
+        "40",
+        "all were raised to 1000 when their delay was over"
+    );
+    while let Some(item) = queue.try_get() {
+        item.done();
+    }
+    let depths = recorder.depths();
+    assert_eq!(depths.len(), 26);
+    assert!(depths.values().all(|depth| *depth == "0"), "{depths:?}");
+}
+
+// === inspection ===
+
+#[tokio::test(start_paused = true)]
+async fn inspection_shows_what_is_where_since_when_and_why() {
+    let priorities = Priorities::default().strict();
+    let queue = Queue::builder().priorities(priorities).inspect().build();
+    let start = Instant::now();
+    queue.at_priority(9).add_batch(["held", "wanted", "dropped"]);
+    sleep(SECOND).await;
+    queue.add("queued");
+    queue.at_priority(5).add_after("delayed", SECOND * 60);
+    queue.add_rate_limited("failed");
+    queue.add_after("was delayed", SECOND);
+    let held = [take(&queue), take(&queue)];
+    drop(take(&queue));
+    sleep(SECOND).await;
+    queue.add_rate_limited("wanted");
+    queue.add("wanted");
+    sleep(SECOND).await;
+
+    let snapshot = queue.inspect().expect("it was built to be inspected");
+    let at = |seconds: u32, millis| start + SECOND * seconds + Duration::from_millis(millis);
+    let queued: Vec<_> =
+        snapshot.queued.iter().map(|it| (it.item, it.reason, it.since, it.priority)).collect();
+    let expected = [
+        ("queued", Reason::Added, at(1, 0), 0),
+        ("dropped", Reason::GivenBack, at(1, 0), 9),
+        ("failed", Reason::RateLimited, at(1, 5), 0),
+        ("was delayed", Reason::Delayed, at(2, 0), 0),
+    ];
+    assert_eq!(queued.len(), expected.len());
+    assert!(expected.iter().all(|item| queued.contains(item)), "{queued:?}");
+    assert_eq!(snapshot.queued.iter().map(|it| it.failures).max(), Some(1));
+
+    let delayed: Vec<_> =
+        snapshot.delayed.iter().map(|it| (it.item, it.reason, it.until, it.priority)).collect();
+    assert_eq!(delayed, [("delayed", Reason::Delayed, at(61, 0), 5)]);
+
+    let seen: Vec<_> = snapshot.held.iter().map(|it| (it.item, it.since, it.again)).collect();
+    assert_eq!(seen, [("held", at(1, 0), false), ("wanted", at(1, 0), true)]);
+    assert_eq!((snapshot.held[1].failures, snapshot.held[1].priority), (1, 9));
+
+    // An add was what asked for it first, after its retry had been overtaken.
+    let [_, wanted] = held;
+    wanted.done();
+    let snapshot = queue.inspect().expect("it was built to be inspected");
+    let wanted = snapshot.queued.iter().find(|it| it.item == "wanted").expect("queued again");
+    assert_eq!((wanted.reason, wanted.since), (Reason::Added, at(2, 0)));
+}
+
+#[test]
+fn inspection_is_an_option() {
+    let queue = Queue::new();
+    queue.add("a");
+    assert_eq!(queue.inspect(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn inspection_shows_nothing_that_was_handed_back() {
+    let queue = Queue::builder().inspect().build();
+    queue.add_batch(["held", "queued"]);
+    queue.add_after("delayed", SECOND);
+    let held = take(&queue);
+    assert_eq!(queue.drain(Duration::ZERO).await.len(), 3);
+    let snapshot = queue.inspect().expect("it was built to be inspected");
+    assert!(snapshot.queued.is_empty() && snapshot.delayed.is_empty() && snapshot.held.is_empty());
+    drop(held);
+}
