@@ -52,7 +52,9 @@ impl Names {
     fn collect_metadata(&mut self, metadata: &Value) {
         let Some(name) = text(&metadata["name"]) else { return };
         let mut called = name.to_owned();
-        let generated = text(&metadata["generateName"]).and_then(|base| name.strip_prefix(base));
+        // The server cuts a base that is too long.
+        let base = text(&metadata["generateName"]).map(|base| base.get(..58).unwrap_or(base));
+        let generated = base.and_then(|base| name.strip_prefix(base));
         if let Some(suffix) = generated.filter(|suffix| suffix.len() == 5) {
             let base = name.strip_suffix(suffix).unwrap_or_default();
             called = self.name_once(name, |n| format!("{base}<suffix-{n}>"));

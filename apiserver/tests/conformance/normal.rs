@@ -30,7 +30,8 @@ const TIMES: &[&str] = &[
 ];
 
 /// Columns of a table that are computed from the clock.
-const AGES: &[&str] = &["Age", "Duration", "First Seen", "Last Schedule", "Last Seen"];
+const AGES: &[&str] =
+    &["Age", "Created At", "Duration", "First Seen", "Last Schedule", "Last Seen"];
 
 /// What stands in a message before a version that the server knows.
 const BEFORE_VERSIONS: &[&str] =
@@ -113,7 +114,7 @@ impl Normaliser {
     fn text(&self, key: &str, text: &str) -> String {
         let chosen = || !self.sent.contains(text);
         match key {
-            "message" => versions_in(&sort_json_in(&self.names.translate(text)), &self.sent),
+            "message" => versions_in(&self.quoted(&self.names.translate(text)), &self.sent),
             "continue" if !text.is_empty() => self.token(text),
             "serverAddress" => "<address>".to_owned(),
             "clusterIP" | "clusterIPs" if text.starts_with("10.0.0.") && chosen() => {
@@ -124,6 +125,32 @@ impl Normaliser {
         }
     }
 
+    /// The message with each JSON value that it quotes as that value stands in a body, and with its members in the order of
+    /// their names: Go writes them as its struct has them.
+    fn quoted(&self, message: &str) -> String {
+        let mut text = String::new();
+        let mut rest = message;
+        while let Some(start) = rest.find(['{', '[', '"']) {
+            let (before, from) = rest.split_at(start);
+            text.push_str(before);
+            let mut values = Deserializer::from_str(from).into_iter::<Value>();
+            let value = match values.next() {
+                Some(Ok(Value::String(inner))) => serde_json::from_str(&inner)
+                    .ok()
+                    .filter(Value::is_object)
+                    .map(|value: Value| {
+                        Value::String(self.value("", &value).to_string()).to_string()
+                    }),
+                Some(Ok(value)) => Some(self.value("", &value).to_string()),
+                _ => None,
+            };
+            let end = if value.is_some() { values.byte_offset() } else { 1 };
+            text.push_str(value.as_deref().unwrap_or(&from[..1]));
+            rest = &from[end..];
+        }
+        text + rest
+    }
+
     /// What a continue token says, but for its version.
     fn token(&self, token: &str) -> String {
         let bytes = URL_SAFE_NO_PAD.decode(token).or_else(|_| STANDARD_NO_PAD.decode(token));
@@ -131,6 +158,10 @@ impl Normaliser {
         let Some(Value::Object(mut members)) = decoded else { return token.to_owned() };
         if members.get("rv").and_then(Value::as_i64).is_some_and(|version| version > 0) {
             members.insert("rv".to_owned(), "<version>".into());
+        }
+        // Storage writes the key with a slash in front of it, the watch cache without.
+        if let Some(Value::String(start)) = members.get_mut("start") {
+            *start = start.trim_start_matches('/').to_owned();
         }
         format!("<token {}>", self.names.translate(&Value::Object(members).to_string()))
     }
@@ -157,26 +188,6 @@ fn mask_ages(values: &mut [Value]) {
 
 fn is_a_duration(cell: &Value) -> bool {
     cell.as_str().is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// The text with the members of each JSON value in it in the order of their names: Go writes them as its struct has them.
-fn sort_json_in(text: &str) -> String {
-    let mut sorted = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find(['{', '[']) {
-        let (before, from) = rest.split_at(start);
-        sorted.push_str(before);
-        let mut values = Deserializer::from_str(from).into_iter::<Value>();
-        let end = if let Some(Ok(value)) = values.next() {
-            sorted.push_str(&value.to_string());
-            values.byte_offset()
-        } else {
-            sorted.push_str(&from[..1]);
-            1
-        };
-        rest = &from[end..];
-    }
-    sorted + rest
 }
 
 /// The message with the versions in it that the client has not named called `<version>`.

@@ -233,7 +233,9 @@ impl Content {
     pub(crate) fn parse(text: &str) -> Self {
         let values: Result<Vec<Value>, _> = Deserializer::from_str(text).into_iter().collect();
         match values {
-            Ok(values) if !text.starts_with(|c: char| c.is_ascii_digit()) => Self::Json(values),
+            Ok(values) if !values.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) => {
+                Self::Json(values)
+            }
             _ => Self::Text(text.trim().to_owned()),
         }
     }
