@@ -281,6 +281,38 @@ async fn drain_waits_for_queued_and_held() {
     assert!(assert_ready!(drain.poll()).is_empty());
 }
 
+/// client-go's waits for what is held alone: here nothing is, so it would return at once.
+#[tokio::test(start_paused = true)]
+async fn drain_waits_for_what_is_only_queued() {
+    let queue = queue_of(["a"]);
+    let mut drain = task::spawn(queue.drain(MINUTE));
+    assert_pending!(drain.poll());
+    let item = take(&queue);
+    assert_pending!(drain.poll());
+    item.done();
+    assert!(assert_ready!(drain.poll()).is_empty());
+}
+
+/// client-go's believes any wake-up: one that was meant for somebody else ends it.
+#[tokio::test(start_paused = true)]
+async fn drain_that_is_polled_for_no_reason_waits_on() {
+    let queue = queue_of(["a", "b"]);
+    let (first, second) = (take(&queue), take(&queue));
+    queue.add("a");
+    let mut drain = task::spawn(queue.drain(MINUTE));
+    for _ in 0..3 {
+        assert_pending!(drain.poll());
+    }
+    first.done(); // queued again
+    second.done(); // nothing is held now
+    assert!(!drain.is_woken());
+    assert_pending!(drain.poll());
+    assert_eq!(queue.len(), 1);
+    take(&queue).done();
+    assert!(assert_ready!(drain.poll()).is_empty());
+}
+
+/// client-go signals one of its waiters, of whichever kind.
 #[tokio::test(start_paused = true)]
 async fn drain_does_not_take_the_wake_up_of_a_worker() {
     let queue = queue_of(["a"]);
