@@ -33,6 +33,8 @@ pub mod events;
 mod manager;
 mod owned;
 pub mod owner;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 mod reconciler;
 mod run;
 mod shutdown;
@@ -57,6 +59,8 @@ pub use homeostat_workqueue as workqueue;
 pub use homeostat_workqueue::{LOW_PRIORITY, Priorities, Queue, RateLimiter};
 pub use kube_client;
 pub use manager::{Manager, RunError};
+#[cfg(feature = "prometheus")]
+pub use prometheus::{Prometheus, PrometheusError, install_prometheus};
 pub use reconciler::{Action, Change, Reconciler, Request, Why};
 pub use shutdown::shutdown_signal;
 

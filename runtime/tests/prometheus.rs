@@ -1,0 +1,42 @@
+//! What a scraper gets. A file of its own: the recorder is the process's.
+#![cfg(feature = "prometheus")]
+
+use homeostat::{Queue, install_prometheus};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+#[tokio::test]
+async fn a_scraper_gets_the_queues_metrics_with_kubernetes_buckets() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let prometheus = install_prometheus(address).unwrap();
+    let queue = Queue::builder().name("pods").build();
+    queue.add("ns/a");
+    queue.add("ns/b");
+    queue.try_get().unwrap().done();
+
+    let mut scraper = TcpStream::connect(address).await.unwrap();
+    scraper
+        .write_all(b"GET /metrics HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    scraper.read_to_string(&mut answer).await.unwrap();
+    for line in [
+        "workqueue_depth{name=\"pods\"} 1",
+        "workqueue_adds_total{name=\"pods\"} 2",
+        "workqueue_queue_duration_seconds_count{name=\"pods\"} 1",
+        "workqueue_work_duration_seconds_bucket{name=\"pods\",le=\"10\"} 1",
+        "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"+Inf\"} 1",
+    ] {
+        assert!(answer.contains(line), "{line} is not in {answer}");
+    }
+    let buckets = prometheus.render();
+    let buckets =
+        buckets.lines().filter(|line| line.starts_with("workqueue_work_duration_seconds_bucket"));
+    assert_eq!(buckets.count(), 11, "ten and +Inf");
+
+    let again = install_prometheus(address).unwrap_err();
+    assert!(again.to_string().contains(&address.to_string()), "{again}");
+}
