@@ -8,8 +8,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 go=$PWD/target/peers/workqueue
 (cd benches/peers/workqueue && GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false -o "$go" .)
-cargo build --release -p homeostat-benches --bin workqueue_peers
+cargo build --release -p homeostat-benches --bin workqueue_peers --bin workqueue_memory
 echo "machine: $(nproc) cores, $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2-), $(uname -sr)"
 echo "compilers: $(rustc --version), $(go version | cut -d' ' -f3)"
 echo "load before: $(cut -d' ' -f1-3 /proc/loadavg)"
-exec target/release/workqueue_peers compare --go "$go" "$@"
+target/release/workqueue_peers compare --go "$go" "$@"
+target/release/workqueue_memory
+for peer in client-go controller-runtime; do
+    echo "$peer: $("$go" --peer "$peer" --workload memory)"
+done
