@@ -243,6 +243,9 @@ impl<T: Clone> State<T> {
     pub(crate) fn take(&mut self) -> Option<Taken<T>> {
         let number = self.order.first()?;
         let slot = &mut self.slots[number as usize];
+        // A clone, because adds compare with what is here while a worker has it. One shared cell per slot
+        // that is held (reused, so that nothing is allocated) took four atomic steps, twice as long as to
+        // clone a `String` of 40 bytes, and for an `Arc<str>` a clone allocates nothing either.
         // Cloned before anything changes: a `Clone` that panics costs nothing but this call.
         let copy = slot.phase.item().expect("the order names queued slots").clone();
         let phase = mem::replace(&mut slot.phase, Phase::Vacant);
