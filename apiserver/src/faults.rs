@@ -1,18 +1,20 @@
 //! Breaks the conversation between a client and a server, on command and in the open.
 //!
-//! The faults live in the client: a [`tower::Layer`] around any transport. So the same test breaks
-//! the server in this process, one behind a socket, and a real kube-apiserver in the same way.
+//! It is a [`tower::Layer`] around any transport. So the same test breaks the server in this process, one behind a socket,
+//! and a real kube-apiserver in the same way. What only a server can do is a method of
+//! [`ApiServer`](crate::ApiServer): it takes the same [`Calls`], and goes into the same [`Trace`].
 //!
 //! ```text
 //! Client ─▶ Faults ─▶ transport ─▶ server
-//!             │ before sending: refuse, drop, hang
-//!             │ after the commit: lose the reply, hold it back
-//!             └ open watches: tear, expire, inject a line, hold
+//!             │ before sending: refuse, drop, lose, delay, hang; let somebody else write first
+//!             │ after the commit: lose the reply, replace it, cut it, hold it back
+//!             │ open watches: tear, expire, corrupt, delay, hold, inject a line
+//!             └ the client itself: cut off, or crashed
 //! ```
 //!
-//! [`Faults`] is a handle: give each client one of its own to tell them apart, or share one. Which
-//! requests a fault hits is said by [`Calls`]. Nothing is random, so that the same calls meet the same
-//! faults; [`Faults::trace`] tells in words what was done.
+//! [`Faults`] is a handle, and clones share everything. Clients have names, and [`Calls`] says which requests of whom a fault
+//! hits. What is left to chance comes from a seed, so that the same calls meet the same faults; [`Faults::trace`] tells what was
+//! done, when, and to whom.
 //!
 //! # Examples
 //!
@@ -39,6 +41,7 @@ mod chaos;
 mod crash;
 mod refusal;
 mod rules;
+mod server;
 mod service;
 mod shadow;
 mod state;
@@ -56,20 +59,20 @@ use kube_client::{Client, client::Body};
 use parking_lot::Mutex;
 use tower::{BoxError, Layer, service_fn};
 
-use self::{
-    call::Call, rules::Fault, shadow::Writer, state::State, stream::StreamFault, watch::Command,
-};
+pub(crate) use self::{call::Call, server::Order};
 pub use self::{
     call::Verb,
     calls::Calls,
     chaos::{Chaos, Class},
     crash::{Crash, CrashPoint, Lost, Partition},
     refusal::Refusal,
+    server::Trouble,
     service::FaultService,
     stream::{Break, Cut},
     trace::{Entry, Trace},
     watch::HeldWatches,
 };
+use self::{rules::Fault, shadow::Writer, state::State, stream::StreamFault, watch::Command};
 
 /// The body of every response that has passed through [`Faults`].
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
@@ -285,7 +288,9 @@ impl Faults {
 
     /// Removes every rule. Open watches that were hit stay hit, partitions stay, and so do counts and trace.
     pub fn heal(&self) {
-        self.shared.state.lock().rules.clear();
+        let mut state = self.shared.state.lock();
+        state.rules.clear();
+        state.server_rules.clear();
     }
 
     /// The open watches break in the middle of a line, as if the connection were reset. `"pods"` means all watches of

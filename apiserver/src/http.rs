@@ -21,6 +21,7 @@ pub use body::Body;
 use crate::api;
 use crate::core::Core;
 use crate::status::{Failure, Result};
+use crate::view::Sight;
 use params::Params;
 use response::Reply;
 use route::{Route, Target};
@@ -36,6 +37,8 @@ pub(crate) struct Call {
     pub(crate) params: Params,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// What the answer may know.
+    pub(crate) sight: Sight,
 }
 
 /// Answers one request. Every failure is an answer.
@@ -58,7 +61,7 @@ where
     reply.into_response()
 }
 
-async fn answer<B>(core: &Arc<Core>, parts: Parts, target: Target, body: B) -> Result<Reply>
+async fn answer<B>(core: &Arc<Core>, mut parts: Parts, target: Target, body: B) -> Result<Reply>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -66,7 +69,8 @@ where
     negotiate::check_accept(&parts.headers)?;
     let params = Params::parse(parts.uri.query().unwrap_or(""))?;
     let body = collect(body).await?;
-    let call = Call { method: parts.method, target, params, headers: parts.headers, body };
+    let sight = parts.extensions.remove::<Sight>().unwrap_or_default();
+    let call = Call { method: parts.method, target, params, headers: parts.headers, body, sight };
     api::dispatch(core, &call).await
 }
 

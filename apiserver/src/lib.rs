@@ -12,20 +12,26 @@
 //! - `selector`, `patch`, `names`, `status`: what the names say.
 
 // Public API.
+mod backup;
 pub mod cluster;
 #[cfg(feature = "control-plane")]
 pub mod control_plane;
+mod duplex;
 pub mod faults;
 mod kinds;
 mod listener;
 pub mod patch;
 pub mod selector;
 mod server;
+mod view;
 
+pub use backup::Backup;
+pub use duplex::Duplex;
 pub use http::Body;
 pub use kinds::Kind;
 pub use listener::Listener;
 pub use server::{ApiServer, ApiService, Builder, ClientName, ReplyFuture};
+pub use view::{Lag, View};
 
 // Necessary for the implementation.
 mod admission;
@@ -40,3 +46,10 @@ mod selection;
 mod status;
 mod storage;
 mod types;
+
+/// The pages whose examples are run.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../docs/testing.md")]
+    mod testing {}
+}

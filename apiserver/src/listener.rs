@@ -1,9 +1,12 @@
 //! The server on a socket.
 
-use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::net::SocketAddr;
 
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -11,8 +14,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use tower::Service;
+use tower::{Layer as _, Service as _};
 
+use crate::faults::{FaultService, ResponseBody};
 use crate::server::{ApiServer, ApiService};
 
 /// An address at which a server can be reached. Dropping it closes the socket and every connection.
@@ -24,17 +28,17 @@ pub struct Listener {
     _stop: DropGuard,
 }
 
-/// Runs what hyper spawns, until the listener goes.
+/// Runs what hyper spawns, until its owner goes.
 #[derive(Debug, Clone)]
-struct Executor {
-    tasks: TaskTracker,
-    stopped: CancellationToken,
+pub(crate) struct Executor {
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stopped: CancellationToken,
 }
 
 // === impl Listener ===
 
 impl Listener {
-    pub(crate) async fn bind(server: ApiServer, address: SocketAddr) -> std::io::Result<Self> {
+    pub(crate) async fn bind(server: ApiServer, address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
         let address = socket.local_addr()?;
         // Ends with the listener; the server lives on.
@@ -73,7 +77,8 @@ async fn accept(socket: TcpListener, server: ApiServer, stopped: CancellationTok
             biased;
             accepted = socket.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve(stream, server.service(), executor.clone()));
+                    let service = server.faults().layer().layer(server.service());
+                    connections.spawn(serve(stream, service, executor.clone()));
                 }
                 // Out of file descriptors, most likely: some connection has to end first.
                 Err(error) => {
@@ -86,22 +91,41 @@ async fn accept(socket: TcpListener, server: ApiServer, stopped: CancellationTok
     }
 }
 
-async fn serve(stream: TcpStream, service: ApiService<hyper::body::Incoming>, executor: Executor) {
+/// The server, behind its faults.
+type Handler = FaultService<ApiService<Incoming>>;
+
+async fn serve(stream: TcpStream, service: Handler, executor: Executor) {
     // Replies are small and awaited: none should wait for more to send.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection is slower than it could be");
     }
-    let handler = service_fn(move |request| {
-        let mut service = service.clone();
-        // A boxed error keeps the compiler from seeing that the connection's future can be sent.
-        async move { service.call(request).await.map_err(std::io::Error::other) }
-    });
     let mut builder = auto::Builder::new(executor);
     builder.http1().timer(TokioTimer::new());
     builder.http2().timer(TokioTimer::new());
+    let handler = service_fn(move |request| answer(service.clone(), request));
     if let Err(error) = builder.serve_connection(TokioIo::new(stream), handler).await {
         tracing::debug!(%error, "a connection ended early");
     }
+}
+
+/// Serves one connection that is no socket.
+pub(crate) async fn serve_http1<Io>(stream: Io, service: Handler)
+where
+    Io: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let handler = service_fn(move |request| answer(service.clone(), request));
+    let connection = http1::Builder::new().serve_connection(stream, handler);
+    if let Err(error) = connection.await {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+async fn answer(
+    mut service: Handler,
+    request: Request<Incoming>,
+) -> io::Result<Response<ResponseBody>> {
+    // A boxed error keeps the compiler from seeing that the connection's future can be sent.
+    service.call(request).await.map_err(io::Error::other)
 }
 
 // === impl Executor ===
@@ -122,8 +146,3 @@ where
         });
     }
 }
-
-const _: () = {
-    const fn infallible<T: http_body::Body<Error = Infallible>>() {}
-    infallible::<crate::http::Body>();
-};

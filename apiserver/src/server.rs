@@ -7,21 +7,26 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use kube_client::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use tower::{BoxError, Service};
+use tower::{BoxError, Layer as _, Service};
 
 use crate::api;
+use crate::backup::Backup;
 use crate::clock::{Chance, Clock};
 use crate::core::Core;
+use crate::duplex::Duplex;
+use crate::faults::{self, Calls, Faults, Order, Trouble};
 use crate::http::{self as wire, Body};
 use crate::kinds::{Kind, Kinds};
 use crate::listener::Listener;
+use crate::view::{Lag, Sight, View};
 
 /// A Kubernetes API server in this process.
 ///
@@ -50,7 +55,7 @@ pub struct ApiServer {
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct Builder {
-    seed: u64,
+    seed: Option<u64>,
     epoch: Option<Timestamp>,
     kinds: Vec<Kind>,
 }
@@ -60,7 +65,6 @@ pub struct Builder {
 /// Each request runs in a task of its own: what has been asked for is done, though the caller drops the reply.
 pub struct ApiService<B> {
     server: ApiServer,
-    name: Option<HeaderValue>,
     body: PhantomData<fn(B)>,
 }
 
@@ -83,6 +87,12 @@ pub(crate) struct Inner {
     _stop: DropGuard,
 }
 
+/// When a server with a seed starts: 2026-01-01T00:00:00Z.
+const AGREED: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+/// Keeps the faults' chance apart from that of names and uids.
+const FAULTS: u64 = 0x6661_756c_7473_2121;
+
 // === impl ClientName ===
 
 impl ClientName {
@@ -100,17 +110,20 @@ impl ClientName {
 // === impl Builder ===
 
 impl Builder {
-    /// Where uids, generated names and the length of watches come from: the same seed gives the same.
+    /// Where uids, generated names, the length of watches and all chance among the [faults](ApiServer::faults) come
+    /// from: the same seed gives the same.
     ///
-    /// The default is 0.
+    /// A server with a seed also starts at the same time in every run, unless [`epoch`](Self::epoch) says when. Without
+    /// one the seed is 0, and the time is the real one.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.seed = Some(seed);
         self
     }
 
     /// The wall time at which the server starts. From then on it advances with tokio's clock.
     ///
-    /// The default is the time at which it is built, so that clients that look at the real time understand it.
+    /// The default is the time at which it is built, so that clients that look at the real time understand it; with a
+    /// [`seed`](Self::seed) it is the first second of 2026.
     pub fn epoch(mut self, epoch: Timestamp) -> Self {
         self.epoch = Some(epoch);
         self
@@ -124,8 +137,12 @@ impl Builder {
 
     /// Starts the server: empty, but for the namespaces that every cluster has.
     pub fn build(self) -> ApiServer {
-        let epoch = self.epoch.unwrap_or_else(Timestamp::now);
-        let core = Core::new(Kinds::new(self.kinds), Clock::new(epoch), Chance::new(self.seed));
+        let epoch = self.epoch.unwrap_or_else(|| self.seed.map_or_else(Timestamp::now, |_| AGREED));
+        let seed = self.seed.unwrap_or(0);
+        // Another stream of chance than that of the names, so that a fault more changes no name.
+        let faults = Faults::seeded(seed ^ FAULTS);
+        let chance = Chance::new(seed);
+        let core = Core::new(Kinds::new(self.kinds), Clock::new(epoch), chance, faults);
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             api::create_namespace(&core, name);
         }
@@ -144,33 +161,43 @@ impl ApiServer {
 
     /// Configures a server.
     pub fn builder() -> Builder {
-        Builder { seed: 0, epoch: None, kinds: Vec::new() }
+        Builder { seed: None, epoch: None, kinds: Vec::new() }
     }
 
-    /// A client in process, whose default namespace is `default`. It does not retry.
+    /// A client in process, whose default namespace is `default`. It does not retry. Its requests pass the server's
+    /// [faults](Self::faults), as those of every client of this server do.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime: the client starts a task.
     pub fn client(&self) -> Client {
-        Client::new(self.service(), "default")
+        Client::new(self.faults().layer().layer(self.service()), "default")
     }
 
-    /// A client with a name: its requests carry it as their `User-Agent` and as a [`ClientName`].
+    /// A client with a name: its requests carry it as their `User-Agent` and as a [`ClientName`], and
+    /// [`Calls::by`](crate::faults::Calls::by) tells them from others.
     ///
     /// # Panics
     ///
     /// Outside a tokio runtime: the client starts a task.
     pub fn client_as(&self, name: &str) -> Client {
-        let mut service = self.service();
-        // A name that no header can hold is left out: it is only told, never checked.
-        service.name = HeaderValue::from_str(name).ok();
-        Client::new(service, "default")
+        Client::new(self.faults().layer_as(name).layer(self.service()), "default")
     }
 
-    /// The server as a service, for any kind of request body.
+    /// What the server's clock shows: for clients that are to have the same time.
+    pub fn now(&self) -> Timestamp {
+        self.inner.core.clock.now()
+    }
+
+    /// What can be done to the clients of this server: faults on the conversation, and the trace of all of them. What
+    /// only the server can do is a method of the server, and goes into the same trace.
+    pub fn faults(&self) -> Faults {
+        self.inner.core.faults.clone()
+    }
+
+    /// The server as a service, for any kind of request body. No fault of the conversation touches it.
     pub fn service<B>(&self) -> ApiService<B> {
-        ApiService { server: self.clone(), name: None, body: PhantomData }
+        ApiService { server: self.clone(), body: PhantomData }
     }
 
     /// Serves HTTP/1.1 and HTTP/2 without TLS at `address`; port 0 takes a free one.
@@ -186,6 +213,11 @@ impl ApiServer {
         Listener::bind(self.clone(), address).await
     }
 
+    /// HTTP/1.1 through pipes in memory: the framing of a real connection, under a clock that may be paused.
+    pub fn duplex(&self) -> Duplex {
+        Duplex::new(self.clone())
+    }
+
     /// Forgets the past, as a compaction of etcd does: lists and watches from before now are answered with 410. Watches
     /// that are open go on.
     pub fn compact(&self) {
@@ -194,20 +226,91 @@ impl ApiServer {
 
     /// Does what a restart does: what is stored stays, open watches end, and the past is forgotten.
     pub fn restart(&self) {
-        self.inner.core.restart();
+        self.restart_slowly(Duration::ZERO);
     }
 
-    fn call<B>(&self, request: Request<B>) -> ReplyFuture
+    /// A restart after which the watch cache takes a while to be filled: until then watches, and lists that any
+    /// resourceVersion will do for, are answered with 429.
+    pub fn restart_slowly(&self, warm_up: Duration) {
+        self.inner.core.restart(warm_up);
+    }
+
+    /// What is stored now, to be [restored](Self::restore) later.
+    pub fn backup(&self) -> Backup {
+        self.inner.core.backup()
+    }
+
+    /// Goes back to what was stored then, as etcd does from a backup: versions go back too, and will be used a second
+    /// time for other writes. Open watches end; one that starts at a version that is yet to come says nothing until
+    /// then.
+    pub fn restore(&self, backup: &Backup) {
+        self.inner.core.restore(backup);
+    }
+
+    /// Uses up revisions, as writes to other resources do.
+    pub fn advance_revision(&self, revisions: u64) {
+        self.inner.core.skip(revisions);
+    }
+
+    /// Sends a bookmark to every watch that takes them, now; after [`advance_revision`](Self::advance_revision) it is
+    /// far ahead of the last event.
+    pub fn bookmark_watches(&self) {
+        self.inner.core.bookmark();
+    }
+
+    /// A second server on the same store, whose watch cache stays at what is stored now.
+    pub fn lagging_view(&self) -> View {
+        self.inner.core.view()
+    }
+
+    /// Moves the client of this name to a lagging server: its open watches end, and it goes on there.
+    pub fn move_client(&self, client: &str, view: &View) {
+        self.inner.core.move_client(client, Some(view.clone()));
+    }
+
+    /// Moves the client of this name back to the server that is up to date; its open watches end.
+    pub fn move_back(&self, client: &str) {
+        self.inner.core.move_client(client, None);
+    }
+
+    /// These gets and lists are answered from the past, also those that the real server answers from its store: what
+    /// they were when caches could be stale. A list's resourceVersion says so; a read that demands a newer one gets it
+    /// or 504.
+    pub fn stale_reads(&self, calls: Calls, lag: Lag) {
+        self.inner.core.faults.order(calls, Order::Stale(lag));
+    }
+
+    /// The server goes through this just before it carries these requests out.
+    pub fn trouble_before(&self, calls: Calls, trouble: Trouble) {
+        self.inner.core.faults.order(calls, Order::Before(trouble));
+    }
+
+    /// The server goes through this just after it has carried these requests out, before it answers.
+    pub fn trouble_after(&self, calls: Calls, trouble: Trouble) {
+        self.inner.core.faults.order(calls, Order::After(trouble));
+    }
+
+    fn call<B>(&self, mut request: Request<B>) -> ReplyFuture
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let core = Arc::clone(&self.inner.core);
+        let client = ClientName::of(&request);
+        let orders = core
+            .faults
+            .orders(|| faults::Call::parse(Arc::clone(&client.0), request.method(), request.uri()));
+        request.extensions_mut().insert(Sight { lag: orders.lag, ..core.sight(client) });
         let task = self.inner.tasks.spawn(async move {
             let stopped = core.stopped.clone();
+            orders.before.iter().for_each(|trouble| undergo(&core, trouble));
+            let served = wire::serve(Arc::clone(&core), request);
             tokio::select! {
                 biased;
-                response = wire::serve(core, request) => response,
+                response = served => {
+                    orders.after.iter().for_each(|trouble| undergo(&core, trouble));
+                    response
+                }
                 () = stopped.cancelled() => unavailable(),
             }
         });
@@ -225,6 +328,14 @@ impl Default for ApiServer {
     }
 }
 
+fn undergo(core: &Core, trouble: &Trouble) {
+    match trouble {
+        Trouble::Compact => core.compact(),
+        Trouble::Restart => core.restart(Duration::ZERO),
+        Trouble::Restore(backup) => core.restore(backup),
+    }
+}
+
 fn unavailable() -> Response<Body> {
     let mut response = Response::new(Body::full("the server is gone\n"));
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -235,7 +346,7 @@ fn unavailable() -> Response<Body> {
 
 impl<B> Clone for ApiService<B> {
     fn clone(&self) -> Self {
-        Self { server: self.server.clone(), name: self.name.clone(), body: PhantomData }
+        Self { server: self.server.clone(), body: PhantomData }
     }
 }
 
@@ -258,12 +369,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        if let Some(name) = &self.name {
-            let text = name.to_str().unwrap_or_default();
-            request.extensions_mut().insert(ClientName(text.into()));
-            request.headers_mut().insert(header::USER_AGENT, name.clone());
-        }
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         self.server.call(request)
     }
 }

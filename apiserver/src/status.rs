@@ -41,6 +41,12 @@ impl Failure {
         Self::new(400, "BadRequest", message)
     }
 
+    /// The watch cache of a server that has just started is not filled yet.
+    pub(crate) fn not_ready() -> Self {
+        let details = json!({"retryAfterSeconds": 1});
+        Self::new(429, "TooManyRequests", "storage is (re)initializing").with_details(details)
+    }
+
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }

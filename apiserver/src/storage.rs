@@ -13,8 +13,10 @@ use tokio::time::Instant;
 pub(crate) use history::Change;
 use history::History;
 
+use crate::backup::Backup;
 use crate::kinds::ResourceId;
 use crate::object::{Encoded, Stored};
+use crate::view::Lag;
 
 pub(crate) type Objects = OrdMap<Arc<str>, Arc<Stored>>;
 
@@ -180,6 +182,41 @@ impl Storage {
     ) -> Option<impl DoubleEndedIterator<Item = &Change>> {
         let history = &self.at(resource).history;
         (revision >= history.kept_after()).then(|| history.after(revision))
+    }
+
+    /// Everything that is stored now.
+    pub(crate) fn backup(&self) -> Backup {
+        let objects = self.resources.iter().map(|resource| resource.objects.clone()).collect();
+        Backup { revision: self.revision, objects }
+    }
+
+    /// Goes back to what was stored then. What happened since is not even history.
+    pub(crate) fn restore(&mut self, backup: &Backup) {
+        self.revision = backup.revision;
+        let restored = |objects: &Objects| Resource {
+            objects: objects.clone(),
+            ..Resource::new(backup.revision)
+        };
+        self.resources = backup.objects.iter().map(restored).collect();
+    }
+
+    /// Uses revisions up, as writes to resources that nobody looks at do.
+    pub(crate) fn skip(&mut self, revisions: u64) {
+        self.revision = self.revision.saturating_add(revisions);
+    }
+
+    /// The newest revision of a resource's past that lies so far back.
+    pub(crate) fn revision_ago(&self, resource: ResourceId, lag: Lag, now: Instant) -> u64 {
+        let history = &self.at(resource).history;
+        let revision = match lag {
+            Lag::Revisions(revisions) => self.revision.saturating_sub(revisions),
+            Lag::Time(time) => now
+                .checked_sub(time)
+                .and_then(|then| history.first_after(then))
+                .map_or(self.revision, |change| change.revision - 1),
+        };
+        // Further back nobody remembers.
+        revision.max(history.floor())
     }
 
     /// Forgets the past: nothing older than now can be listed, and no watch can start there.

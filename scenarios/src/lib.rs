@@ -9,9 +9,11 @@ mod census;
 mod replica_sets;
 mod scenarios;
 pub mod scene;
+mod simulation;
 mod world;
 
 pub use census::Census;
 pub use replica_sets::ReplicaSets;
 pub use scenarios::{ALL, Scenario};
+pub use simulation::{Simulation, in_virtual_time};
 pub use world::{Running, Target, World};

@@ -95,14 +95,7 @@ impl World {
 
     /// Starts a `ReplicaSet` controller, with empty caches.
     pub fn run_controller(&self) -> Running {
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
-        let client = self.controller.clone();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(homeostat_replicaset::run(client, Options::default(), async move {
-            stopped.cancelled().await;
-        }));
-        Running { stop, tasks }
+        Running::start(self.controller.clone(), Options::default())
     }
 
     /// Restarts the API server; what it stored stays.
@@ -149,6 +142,16 @@ impl Server {
 // === impl Running ===
 
 impl Running {
+    pub(crate) fn start(client: Client, options: Options) -> Self {
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(homeostat_replicaset::run(client, options, async move {
+            stopped.cancelled().await;
+        }));
+        Self { stop, tasks }
+    }
+
     /// Asks the controller to stop, and waits until all of it has.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::token::Token;
 use crate::core::Core;
 use crate::http::params::Match;
 use crate::http::{Answer, Call};
-use crate::kinds::{Kind, ResourceId};
+use crate::kinds::Kind;
 use crate::object::Stored;
 use crate::selection::Selection;
 use crate::status::{Cause, Failure, Result};
@@ -23,6 +23,8 @@ struct Request {
     limit: usize,
     state: State,
     start: Option<Token>,
+    /// Whether the watch cache answers, and not the store.
+    from_cache: bool,
 }
 
 /// Which state to list.
@@ -43,11 +45,14 @@ struct Page {
 
 pub(super) async fn list(core: &Arc<Core>, call: &Call) -> Result<Answer> {
     let request = Request::parse(call)?;
+    if request.from_cache {
+        core.check_ready()?;
+    }
     if let State::NotOlderThan(revision) | State::Exactly(revision) = request.state {
-        core.reach(revision).await?;
+        core.reach(revision, &call.sight).await?;
     }
     let served = &call.target.served;
-    let (revision, objects) = request.state(core, served.resource)?;
+    let (revision, objects) = request.state(core, call)?;
     let page = request.page(revision, &objects);
     if page.next.is_some() {
         core.pin(served.resource, revision, &objects);
@@ -59,7 +64,7 @@ pub(super) async fn list(core: &Arc<Core>, call: &Call) -> Result<Answer> {
 pub(super) fn all(core: &Core, call: &Call) -> Result<(u64, Vec<Arc<Stored>>)> {
     let mut request = Request::parse(call)?;
     request.limit = 0;
-    let (revision, objects) = request.state(core, call.target.served.resource)?;
+    let (revision, objects) = request.state(core, call)?;
     Ok((revision, request.page(revision, &objects).items))
 }
 
@@ -95,17 +100,20 @@ impl Request {
             (None, Some(revision), Match::Unset) if limit > 0 => State::Exactly(revision),
             (None, Some(revision), _) => State::NotOlderThan(revision),
         };
-        Ok(Self { selector, prefix: prefix(kind, call.namespace()), limit, state, start })
+        let from_cache = start.is_none() && !version.is_empty();
+        let prefix = prefix(kind, call.namespace());
+        Ok(Self { selector, prefix, limit, state, start, from_cache })
     }
 
-    fn state(&self, core: &Core, resource: ResourceId) -> Result<(u64, Objects)> {
-        core.read(|storage| match self.state {
-            State::Exactly(revision) => match storage.objects_at(resource, revision) {
-                Ok(objects) => Ok((revision, objects)),
-                Err(_) => Err(self.expired()),
-            },
-            _ => Ok((storage.revision(), storage.objects(resource).clone())),
-        })
+    fn state(&self, core: &Core, call: &Call) -> Result<(u64, Objects)> {
+        let resource = call.target.served.resource;
+        match self.state {
+            State::Exactly(revision) => {
+                let objects = core.read(|storage| storage.objects_at(resource, revision));
+                Ok((revision, objects.map_err(|_| self.expired())?))
+            }
+            _ => core.in_sight(call, self.from_cache).ok_or_else(|| self.expired()),
+        }
     }
 
     fn expired(&self) -> Failure {

@@ -14,10 +14,10 @@ use crate::status::{Failure, Result};
 pub(super) async fn get(core: &Arc<Core>, call: &Call, name: &str) -> Result<Answer> {
     let served = &call.target.served;
     if let Some(revision) = parse_version(call.params.get("resourceVersion"))? {
-        core.reach(revision).await?;
+        core.reach(revision, &call.sight).await?;
     }
     let key = served.kind.key(call.namespace(), name);
-    match core.get(served.resource, &key) {
+    match core.get_in_sight(call, &key) {
         Some(stored) => Ok(Answer::ok(render(served, &stored))),
         None => Err(Failure::not_found(&served.kind, name)),
     }

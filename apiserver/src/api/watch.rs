@@ -18,6 +18,7 @@ use crate::object::Stored;
 use crate::selection::Selection;
 use crate::status::{Cause, Failure, Result};
 use crate::storage::{Change, Storage};
+use crate::view::Sight;
 
 /// One watch, between two polls.
 struct Watch {
@@ -35,6 +36,10 @@ struct Watch {
     bookmark: Option<Instant>,
     deadline: Instant,
     ended: CancellationToken,
+    sight: Sight,
+    /// How many bookmarks out of turn it knows of.
+    bookmarks: u64,
+    wants_bookmarks: bool,
 }
 
 /// What a watch waited for.
@@ -58,12 +63,13 @@ pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
     let selector =
         Selection::parse(&served.kind, params.get("labelSelector"), params.get("fieldSelector"))?;
     check_options(call)?;
+    core.check_ready()?;
     let version = parse_version(params.get("resourceVersion"))?;
     let listing = params.flag("sendInitialEvents");
     let bookmarks = params.flag("allowWatchBookmarks");
     let mut watch = Watch::new(core, call, selector, bookmarks)?;
     if listing {
-        core.reach(version.unwrap_or(0)).await?;
+        core.reach(version.unwrap_or(0), &call.sight).await?;
         watch.list();
         watch.after_initial = bookmarks.then(|| bookmark(&watch.served, watch.revision, true));
     } else {
@@ -143,7 +149,10 @@ impl Watch {
             after_initial: None,
             bookmark: None,
             deadline,
-            ended: core.stream_end(),
+            ended: core.stream_end(&call.sight),
+            sight: call.sight.clone(),
+            bookmarks: core.bookmarks(),
+            wants_bookmarks: bookmarks,
         };
         if bookmarks {
             watch.bookmark = watch.next_bookmark(now);
@@ -153,9 +162,13 @@ impl Watch {
 
     /// Starts with what is there now.
     fn list(&mut self) {
-        let (revision, objects) = self
-            .core
-            .read(|storage| (storage.revision(), storage.objects(self.served.resource).clone()));
+        let resource = self.served.resource;
+        let (revision, objects) = self.core.read(|storage| {
+            let shown = self.sight.cached(storage.revision());
+            // What a server that has fallen behind no longer knows, it has learned meanwhile.
+            let objects = storage.objects_at(resource, shown).map(|objects| (shown, objects));
+            objects.unwrap_or_else(|_| (storage.revision(), storage.objects(resource).clone()))
+        });
         self.revision = revision;
         let scope = objects
             .range(Arc::<str>::from(self.prefix.as_str())..)
@@ -179,6 +192,10 @@ impl Watch {
             let chunk = self.next_changes()?;
             if !chunk.is_empty() {
                 return Some(chunk);
+            }
+            if self.wants_bookmarks && core.bookmarks() > self.bookmarks {
+                self.bookmarks = core.bookmarks();
+                return Some(bookmark_of(self));
             }
             let bookmark = self.bookmark.unwrap_or(self.deadline);
             let woken = tokio::select! {
@@ -222,7 +239,9 @@ impl Watch {
 
     fn take_changes(&mut self, storage: &Storage) -> Option<Bytes> {
         let mut chunk = Vec::new();
-        for change in storage.changes_after(self.served.resource, self.revision)? {
+        let shown = self.sight.cached(storage.revision());
+        let changes = storage.changes_after(self.served.resource, self.revision)?;
+        for change in changes.take_while(|change| change.revision <= shown) {
             self.revision = change.revision;
             self.append_change(&mut chunk, change);
             if chunk.len() >= CHUNK {
@@ -230,7 +249,7 @@ impl Watch {
             }
         }
         // Nothing is missing up to now, whatever resource now was written: that is what a bookmark says.
-        self.revision = self.revision.max(storage.revision());
+        self.revision = self.revision.max(shown);
         Some(chunk.into())
     }
 

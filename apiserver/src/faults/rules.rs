@@ -137,6 +137,19 @@ impl<F> Rule<F> {
 // === impl Fault ===
 
 impl Fault {
+    /// Whether the request is carried out as if there were no fault.
+    pub(super) fn is_of_the_reply(&self) -> bool {
+        matches!(
+            self,
+            Self::LoseReply
+                | Self::WithholdReply
+                | Self::ReplaceReply(_)
+                | Self::DelayReply(_)
+                | Self::TruncateReply(_)
+                | Self::CorruptReply(_)
+        )
+    }
+
     /// Whether it makes sense for this request: the faults of a stream are for watches.
     pub(super) fn suits(&self, call: &Call) -> bool {
         match self {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::{StreamExt as _, stream};
 use http::{HeaderValue, Request, Response, Uri, header};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt as _, Collected, Full, StreamBody};
@@ -18,7 +19,7 @@ use tower::{BoxError, Service};
 use super::call::{Call, Verb};
 use super::rules::Fault;
 use super::state::{Fate, Plan};
-use super::stream::{self, reset};
+use super::stream::{open, reset};
 use super::{ResponseBody, Shared, told};
 use crate::server::ClientName;
 
@@ -40,6 +41,12 @@ struct Errand {
     born: u64,
     plan: Plan,
     path: String,
+}
+
+/// How far a request has come.
+enum Way<Sent, S, Request> {
+    Sent(Sent),
+    Later(S, Request),
 }
 
 type Reply = Result<Response<ResponseBody>, BoxError>;
@@ -98,14 +105,25 @@ where
         let path = request.uri().path().to_owned();
         let shared = Arc::clone(&self.shared);
         let errand = Errand { shared, call, born: self.born, plan, path };
-        // The one that was made ready goes; its clone takes its place.
-        let clone = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, clone);
+        if errand.plan.told {
+            errand.tell("asked");
+        }
+        // What nothing holds up is sent now, not when somebody waits for the reply.
+        let way = if errand.plan.fate.sends_at_once() {
+            Way::Sent(self.inner.call(request))
+        } else {
+            // The one that was made ready goes; its clone takes its place.
+            let clone = self.inner.clone();
+            Way::Later(std::mem::replace(&mut self.inner, clone), request)
+        };
         Box::pin(async move {
             if let Some(unsent) = errand.before().await {
                 return unsent;
             }
-            let reply = inner.call(request).await;
+            let reply = match way {
+                Way::Sent(sent) => sent.await,
+                Way::Later(mut inner, request) => inner.call(request).await,
+            };
             errand.after(reply.map_err(Into::into)).await
         })
     }
@@ -116,9 +134,6 @@ where
 impl Errand {
     /// What happens before the request is sent; the outcome, if it is not.
     async fn before(&self) -> Option<Reply> {
-        if self.plan.told {
-            self.tell("asked");
-        }
         if self.plan.rewind > 0 {
             self.record(&Fault::Rewind(self.plan.rewind).to_string());
         }
@@ -231,7 +246,7 @@ impl Errand {
             let plan = std::mem::take(&mut self.plan.stream);
             return Ok(reply.map(|body| {
                 let body = body.map_err(Into::into).boxed_unsync();
-                stream::open(&self.shared, (&self.call, self.born), plan, body)
+                open(&self.shared, (&self.call, self.born), plan, body)
             }));
         }
         if !self.plan.told {
@@ -284,8 +299,13 @@ fn full(bytes: Bytes) -> ResponseBody {
 
 fn truncated(mut bytes: Bytes, at: u64) -> ResponseBody {
     bytes.truncate(usize::try_from(at).unwrap_or(usize::MAX));
-    let frames = [Ok(Frame::data(bytes)), Err(reset())];
-    StreamBody::new(futures::stream::iter(frames)).boxed_unsync()
+    let rest = async {
+        // Whoever sends it gets a turn to send what there is.
+        tokio::task::yield_now().await;
+        Err(reset())
+    };
+    let frames = stream::iter([Ok(Frame::data(bytes))]).chain(stream::once(rest));
+    StreamBody::new(frames).boxed_unsync()
 }
 
 fn corrupt(bytes: &Bytes, at: u64) -> ResponseBody {

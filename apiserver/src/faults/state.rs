@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::call::{Call, Verb};
 use super::crash::CrashPoint;
 use super::rules::{Fault, Rules};
+use super::server::{Order, ServerRules};
 use super::stream::StreamPlan;
 use super::trace::{Entry, Trace};
 use crate::clock::Chance;
@@ -20,6 +21,7 @@ pub(super) struct State {
     started: Instant,
     pub(super) chance: Chance,
     pub(super) rules: Rules<Fault>,
+    pub(super) server_rules: ServerRules,
     clients: BTreeMap<Arc<str>, Client>,
     /// Which mutating call of which client is its last; none of them is reached yet.
     crashes: Vec<(Arc<str>, CrashPoint, CancellationToken)>,
@@ -61,6 +63,19 @@ pub(super) enum Fate {
     CrashAfter(CancellationToken),
 }
 
+// === impl Fate ===
+
+impl Fate {
+    /// Whether nothing comes before the request is sent.
+    pub(super) fn sends_at_once(&self) -> bool {
+        match self {
+            Self::Pass | Self::CrashAfter(_) => true,
+            Self::Meet(fault) => fault.is_of_the_reply(),
+            Self::Frozen | Self::CrashBefore(_) => false,
+        }
+    }
+}
+
 // === impl State ===
 
 impl State {
@@ -69,6 +84,7 @@ impl State {
             started: Instant::now(),
             chance: Chance::new(seed),
             rules: Rules::default(),
+            server_rules: ServerRules::default(),
             clients: BTreeMap::new(),
             crashes: Vec::new(),
             requests: BTreeMap::new(),
@@ -130,6 +146,10 @@ impl State {
                 None | Some(_) => {}
             }
         }
+    }
+
+    pub(super) fn order_hits(&mut self, call: &Call) -> Vec<Order> {
+        self.server_rules.hits(call, &self.chance)
     }
 
     pub(super) fn plan_crash(&mut self, client: Arc<str>, at: CrashPoint) -> CancellationToken {

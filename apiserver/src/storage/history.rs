@@ -82,6 +82,12 @@ impl History {
         self.changes.range(start..).map(|(_, change)| change)
     }
 
+    /// The first change that was written after this moment.
+    pub(super) fn first_after(&self, then: Instant) -> Option<&Change> {
+        let start = self.changes.partition_point(|(written, _)| *written <= then);
+        self.changes.get(start).map(|(_, change)| change)
+    }
+
     pub(super) fn kept_after(&self) -> u64 {
         self.kept_after
     }

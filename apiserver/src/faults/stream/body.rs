@@ -39,8 +39,10 @@ struct WatchBody {
 enum Source {
     /// Passes on what comes; ends, or is ended.
     Open(ResponseBody),
-    /// What was there was passed on, and the error is next.
-    Torn,
+    /// What was there was passed on, and the error is next; but first whoever sends it gets a turn to send it.
+    Torn {
+        flushed: bool,
+    },
     /// Nothing comes any more, and no end.
     Stalled,
     Ended,
@@ -88,7 +90,9 @@ impl WatchBody {
             Command::Line(line) => return Some(line),
             Command::Break(Break::End) => (Source::Ended, None),
             Command::Break(Break::Stall) => (Source::Stalled, None),
-            Command::Break(Break::Reset) => (Source::Torn, Some(Bytes::from_static(TORN))),
+            Command::Break(Break::Reset) => {
+                (Source::Torn { flushed: false }, Some(Bytes::from_static(TORN)))
+            }
             Command::Break(Break::Error(refusal)) => (Source::Ended, Some(refusal.event())),
         };
         self.leave(source);
@@ -191,7 +195,7 @@ impl WatchBody {
         line.truncate(left);
         self.shared.record_on(&self.call, &format!("{how} at byte {limit}"));
         match how {
-            Break::Reset => self.leave(Source::Torn),
+            Break::Reset => self.leave(Source::Torn { flushed: false }),
             Break::Stall => self.leave(Source::Stalled),
             Break::End => self.leave(Source::Ended),
             Break::Error(refusal) => {
@@ -269,7 +273,12 @@ impl Body for WatchBody {
             match this.source {
                 Source::Ended => return Poll::Ready(None),
                 Source::Stalled => return Poll::Pending,
-                Source::Torn => {
+                Source::Torn { flushed: false } => {
+                    this.source = Source::Torn { flushed: true };
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Source::Torn { flushed: true } => {
                     this.source = Source::Ended;
                     return Poll::Ready(Some(Err(reset())));
                 }

@@ -1,0 +1,150 @@
+//! HTTP/1.1 through a pipe in memory: real framing, no socket, and time may be paused.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::{Request, Uri};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use kube_client::Client;
+use kube_client::client::Body;
+use tokio::io::DuplexStream;
+use tokio_util::sync::DropGuard;
+use tokio_util::task::TaskTracker;
+use tower::{Layer as _, Service, service_fn};
+
+use crate::faults::FaultLayer;
+use crate::listener::{Executor, serve_http1};
+use crate::server::ApiServer;
+
+/// Clients that speak HTTP/1.1 with a server through pipes in memory; made by
+/// [`ApiServer::duplex`]. Dropping it closes every connection.
+///
+/// The server's [faults](ApiServer::faults) are on its end of the pipe: a reply that is cut is a chunk that never gets
+/// complete, a reply that is lost a connection that closes.
+#[derive(Debug)]
+#[must_use = "dropping it closes every connection"]
+pub struct Duplex {
+    server: ApiServer,
+    executor: Executor,
+    _stop: DropGuard,
+}
+
+/// Opens connections: a pipe each, and a task at its other end.
+#[derive(Clone)]
+struct Connector {
+    server: ApiServer,
+    layer: FaultLayer,
+    executor: Executor,
+}
+
+/// The client's end of a pipe.
+struct Pipe(TokioIo<DuplexStream>);
+
+/// So much may be under way in each direction: as much as the buffer of a socket.
+const CAPACITY: usize = 64 * 1024;
+
+// === impl Duplex ===
+
+impl Duplex {
+    pub(crate) fn new(server: ApiServer) -> Self {
+        // Ends with this; the server lives on.
+        let stopped = server.stopped().child_token();
+        let executor = Executor { tasks: TaskTracker::new(), stopped: stopped.clone() };
+        Self { server, executor, _stop: stopped.drop_guard() }
+    }
+
+    /// A client without a name. It does not retry.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime: the client starts a task.
+    pub fn client(&self) -> Client {
+        self.through(self.server.faults().layer())
+    }
+
+    /// A client with a name.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime: the client starts a task.
+    pub fn client_as(&self, name: &str) -> Client {
+        self.through(self.server.faults().layer_as(name))
+    }
+
+    fn through(&self, layer: FaultLayer) -> Client {
+        let (server, executor) = (self.server.clone(), self.executor.clone());
+        let connector = Connector { server, layer, executor: executor.clone() };
+        let mut builder = legacy::Client::builder(executor);
+        // No timer of the pool wakes a paused clock.
+        builder.pool_idle_timeout(None);
+        let transport = builder.build::<_, Body>(connector);
+        let absolute = service_fn(move |mut request: Request<Body>| {
+            let transport = transport.clone();
+            let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+            let uri = format!("http://pipe{path}").parse::<Uri>();
+            async move {
+                *request.uri_mut() = uri.map_err(io::Error::other)?;
+                transport.request(request).await.map_err(io::Error::other)
+            }
+        });
+        Client::new(absolute, "default")
+    }
+}
+
+// === impl Connector ===
+
+impl Service<Uri> for Connector {
+    type Response = Pipe;
+    type Error = io::Error;
+    type Future = std::future::Ready<io::Result<Pipe>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _uri: Uri) -> Self::Future {
+        let (ours, theirs) = tokio::io::duplex(CAPACITY);
+        let service = self.layer.layer(self.server.service());
+        hyper::rt::Executor::execute(&self.executor, serve_http1(TokioIo::new(theirs), service));
+        std::future::ready(Ok(Pipe(TokioIo::new(ours))))
+    }
+}
+
+// === impl Pipe ===
+
+impl Connection for Pipe {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl hyper::rt::Read for Pipe {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: hyper::rt::ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl hyper::rt::Write for Pipe {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
