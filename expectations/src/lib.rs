@@ -35,16 +35,11 @@
 //! assert!(expectations.satisfied(&key, &owner));
 //! ```
 //!
-//! # What differs from Kubernetes' own expectations
+//! [`UidTrackingExpectations`] and [`ControllerExpectations`] count what is to be seen.
+//! [`ConsistencyStore`] compares versions: it says whether a cache is as new as what was written, and wakes who
+//! waits for that.
 //!
-//! * Lowering after a failed request is the tokens' work, and a request whose outcome is unknown is
-//!   told apart from one that was refused. Upstream lowers by hand, after any error.
-//! * An entry belongs to one owner uid. The entry of a deleted and recreated owner neither holds up
-//!   its successor nor is lowered by the predecessor's events.
-//! * A guard lowers only the entry that it made, not one that has replaced it since.
-//! * Deletions are known by pod uid, where upstream (in spite of the name) has `namespace/name`: a
-//!   pod that was recreated under the same name is another pod.
-//! * One lock guards counts and uids together, so that no reader sees one changed without the other.
+//! What differs from Kubernetes' own is listed in the book's page about expectations.
 
 mod consistency;
 mod counting;

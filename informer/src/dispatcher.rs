@@ -1,4 +1,4 @@
-//! Brings events to handlers: each has a task and a queue of its own, so that none waits for another.
+//! Brings events, and versions, to handlers: each has a task and a queue of its own, so that none waits for another.
 //!
 //! The queues have no bound. A bound would stall the informer, and with it every other handler, or deadlock a handler
 //! that waits for what the store has not got yet. They are measured instead: [`Subscription::queued`].
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     event::Event,
-    object::Object,
+    object::{Object, ResourceVersion},
     store::{Entry, slab::Frozen},
 };
 
@@ -33,25 +33,42 @@ pub struct Subscription {
 }
 
 /// The queues of all handlers, in the order in which they were added.
-pub(crate) struct Outlets<K: Object>(Vec<Outlet<K>>);
+pub(crate) struct Outlets<K: Object> {
+    of_events: Vec<Outlet<K>>,
+    of_versions: Vec<Outlet<K>>,
+}
 
 /// The writing end of a handler's queue.
 pub(crate) struct Outlet<K: Object> {
     messages: mpsc::UnboundedSender<Message<K>>,
     handler: Arc<Handler>,
+    wants: Wants,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Wants {
+    Events,
+    Versions,
+}
+
+/// The author's code.
+pub(crate) enum Callback<K: Object> {
+    Events(Box<dyn FnMut(Event<K>) + Send>),
+    Versions(Box<dyn FnMut(&ResourceVersion) + Send>),
 }
 
 /// What a handler's task works on.
 pub(crate) struct HandlerTask<K: Object> {
     messages: mpsc::UnboundedReceiver<Message<K>>,
     handler: Arc<Handler>,
-    callback: Box<dyn FnMut(Event<K>) + Send>,
+    callback: Callback<K>,
 }
 
 enum Message<K: Object> {
     Events(Vec<Event<K>>),
     /// What was there when the handler was added.
     Snapshot(Frozen<Entry<K>>),
+    Version(ResourceVersion),
     /// All that was there at first has been sent.
     Synced,
 }
@@ -83,7 +100,7 @@ enum Phase {
 pub(crate) fn handler<K: Object>(
     name: Arc<str>,
     stop: &CancellationToken,
-    callback: Box<dyn FnMut(Event<K>) + Send>,
+    callback: Callback<K>,
 ) -> (Outlet<K>, HandlerTask<K>, Subscription) {
     #[expect(
         clippy::disallowed_methods,
@@ -99,8 +116,12 @@ pub(crate) fn handler<K: Object>(
         synced: watch::Sender::new(false),
         finished: CancellationToken::new(),
     });
+    let wants = match callback {
+        Callback::Events(_) => Wants::Events,
+        Callback::Versions(_) => Wants::Versions,
+    };
     (
-        Outlet { messages: sender, handler: Arc::clone(&handler) },
+        Outlet { messages: sender, handler: Arc::clone(&handler), wants },
         HandlerTask { messages: receiver, handler: Arc::clone(&handler), callback },
         Subscription { handler },
     )
@@ -169,30 +190,53 @@ impl fmt::Debug for Subscription {
 
 impl<K: Object> Outlets<K> {
     pub(crate) fn new() -> Self {
-        Self(Vec::new())
+        Self { of_events: Vec::new(), of_versions: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, outlet: Outlet<K>) {
-        self.0.push(outlet);
-    }
-
-    /// Queues the events for every handler. Forgets handlers that are gone.
-    pub(crate) fn send(&mut self, events: Vec<Event<K>>) {
-        self.0.retain(|outlet| !outlet.messages.is_closed());
-        if events.is_empty() {
-            return;
+    /// Adds a handler: what is there now, and then every change, without a gap or a repetition.
+    pub(crate) fn add(
+        &mut self,
+        outlet: Outlet<K>,
+        now: Frozen<Entry<K>>,
+        version: Option<ResourceVersion>,
+        synced: bool,
+    ) {
+        match (outlet.wants, version) {
+            (Wants::Events, _) if now.len() > 0 => outlet.send(now.len(), Message::Snapshot(now)),
+            (Wants::Versions, Some(version)) => outlet.send(1, Message::Version(version)),
+            _ => {}
         }
-        if let Some((last, others)) = self.0.split_last() {
+        if synced {
+            outlet.synced();
+        }
+        match outlet.wants {
+            Wants::Events => self.of_events.push(outlet),
+            Wants::Versions => self.of_versions.push(outlet),
+        }
+    }
+
+    /// Queues what happened for every handler. Forgets handlers that are gone.
+    pub(crate) fn send(&mut self, events: Vec<Event<K>>, versions: &[ResourceVersion]) {
+        self.of_events.retain(|outlet| !outlet.messages.is_closed());
+        self.of_versions.retain(|outlet| !outlet.messages.is_closed());
+        if !events.is_empty()
+            && let Some((last, others)) = self.of_events.split_last()
+        {
             for outlet in others {
                 outlet.events(events.clone());
             }
             last.events(events);
         }
+        for outlet in &self.of_versions {
+            for version in versions {
+                outlet.send(1, Message::Version(version.clone()));
+            }
+        }
     }
 
     /// Tells every handler that what it was sent is all that was there at first.
     pub(crate) fn synced(&self) {
-        for outlet in &self.0 {
+        for outlet in self.of_events.iter().chain(&self.of_versions) {
             outlet.synced();
         }
     }
@@ -201,10 +245,6 @@ impl<K: Object> Outlets<K> {
 // === impl Outlet ===
 
 impl<K: Object> Outlet<K> {
-    pub(crate) fn snapshot(&self, frozen: Frozen<Entry<K>>) {
-        self.send(frozen.len(), Message::Snapshot(frozen));
-    }
-
     pub(crate) fn synced(&self) {
         self.send(0, Message::Synced);
     }
@@ -255,14 +295,18 @@ impl<K: Object> HandlerTask<K> {
             Message::Events(events) => {
                 for event in events {
                     handler.turn(in_a_row).await?;
-                    self.call(event);
+                    self.event(event);
                 }
             }
             Message::Snapshot(frozen) => {
                 for (_, entry) in frozen.iter() {
                     handler.turn(in_a_row).await?;
-                    initial_events(entry).for_each(|event| self.call(event));
+                    initial_events(entry).for_each(|event| self.event(event));
                 }
+            }
+            Message::Version(version) => {
+                handler.turn(in_a_row).await?;
+                self.call(|callback| callback.version(&version));
             }
             Message::Synced => {
                 handler.synced.send_replace(true);
@@ -271,8 +315,12 @@ impl<K: Object> HandlerTask<K> {
         ControlFlow::Continue(())
     }
 
-    fn call(&mut self, event: Event<K>) {
-        if catch_unwind(AssertUnwindSafe(|| (self.callback)(event))).is_err() {
+    fn event(&mut self, event: Event<K>) {
+        self.call(|callback| callback.event(event));
+    }
+
+    fn call(&mut self, author: impl FnOnce(&mut Callback<K>)) {
+        if catch_unwind(AssertUnwindSafe(|| author(&mut self.callback))).is_err() {
             self.handler.panics.fetch_add(1, Ordering::Relaxed);
             let name = &*self.handler.name;
             tracing::error!(handler = name, "handler panicked; it goes on with the next event");
@@ -284,13 +332,29 @@ impl<K: Object> HandlerTask<K> {
 impl<K: Object> Drop for HandlerTask<K> {
     fn drop(&mut self) {
         // What the callback holds goes first, so that it is gone when `remove` returns, even if its drop panics.
-        let callback = std::mem::replace(&mut self.callback, Box::new(|_| {}));
+        let callback = std::mem::replace(&mut self.callback, Callback::Events(Box::new(|_| {})));
         if catch_unwind(AssertUnwindSafe(|| drop(callback))).is_err() {
             self.handler.panics.fetch_add(1, Ordering::Relaxed);
         }
         *self.handler.phase.lock() = Phase::Finished;
         self.handler.queued.store(0, Ordering::Relaxed);
         self.handler.finished.cancel();
+    }
+}
+
+// === impl Callback ===
+
+impl<K: Object> Callback<K> {
+    fn event(&mut self, event: Event<K>) {
+        if let Self::Events(callback) = self {
+            callback(event);
+        }
+    }
+
+    fn version(&mut self, version: &ResourceVersion) {
+        if let Self::Versions(callback) = self {
+            callback(version);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     backoff::BackoffConfig,
     delta_fifo::DeltaFifo,
-    dispatcher::{self, HandlerTask, Subscription},
+    dispatcher::{self, Callback, HandlerTask, Subscription},
     event::Event,
     index::Index,
     list_watch::ListWatch,
@@ -186,9 +186,25 @@ impl<K: Object> SharedIndexInformer<K> {
         name: impl Into<Arc<str>>,
         callback: impl FnMut(Event<K>) + Send + 'static,
     ) -> Subscription {
+        self.subscribe(name.into(), Callback::Events(Box::new(callback)))
+    }
+
+    /// Calls `callback` with each version of the server that the cache has reached, in order and after the cache has
+    /// changed: that of a list, of events, deletions included, and of bookmarks. What was reached before comes first.
+    ///
+    /// A version goes back only when a list does: then the server has another history. For the rest, it is as
+    /// [`add_handler`](Self::add_handler). Nothing is said about which of two handlers is told first.
+    pub fn add_version_handler(
+        &self,
+        name: impl Into<Arc<str>>,
+        callback: impl FnMut(&ResourceVersion) + Send + 'static,
+    ) -> Subscription {
+        self.subscribe(name.into(), Callback::Versions(Box::new(callback)))
+    }
+
+    fn subscribe(&self, name: Arc<str>, callback: Callback<K>) -> Subscription {
         let shared = &self.shared;
-        let (outlet, task, subscription) =
-            dispatcher::handler(name.into(), &shared.stop, Box::new(callback));
+        let (outlet, task, subscription) = dispatcher::handler(name, &shared.stop, callback);
         match &mut *shared.lifecycle.lock() {
             Lifecycle::New { handlers, .. } => {
                 shared.store.add_outlet(outlet);

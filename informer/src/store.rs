@@ -131,7 +131,7 @@ impl<K: Object> Store<K> {
             }
         }
         self.step(&mut writer, rest, &mut changes);
-        writer.outlets.send(std::mem::take(&mut changes.events));
+        writer.outlets.send(std::mem::take(&mut changes.events), &changes.versions);
         if whole && !writer.synced {
             writer.synced = true;
             writer.outlets.synced();
@@ -161,7 +161,7 @@ impl<K: Object> Store<K> {
                 Delta::Bookmark(_) | Delta::Replaced { .. } => {}
             }
         }
-        inner.advance(version);
+        inner.advance(version, changes);
     }
 
     fn replace(
@@ -191,7 +191,7 @@ impl<K: Object> Store<K> {
             }
         }
         changes.initial = false;
-        inner.resource_version = Some(version);
+        inner.reach(version, changes);
     }
 
     fn stage(&self, writer: &mut Writer<K>, object: &Decoded<K>) {
@@ -214,13 +214,9 @@ impl<K: Object> Store<K> {
     pub(crate) fn add_outlet(&self, outlet: Outlet<K>) {
         let mut writer = self.writer.lock();
         let frozen = self.inner.read().slab.freeze();
-        if frozen.len() > 0 {
-            outlet.snapshot(frozen);
-        }
-        if writer.synced {
-            outlet.synced();
-        }
-        writer.outlets.add(outlet);
+        let version = self.resource_version();
+        let synced = writer.synced;
+        writer.outlets.add(outlet, frozen, version, synced);
     }
 
     /// Adds an index over what is there and what will come; returns its number.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use homeostat_informer::{
-    Event, ObjectMeta, SharedIndexInformer, Subscription,
+    Event, ObjectMeta, Refusal, SharedIndexInformer, Subscription,
     testing::{ScriptedListWatch, ScriptedWatch},
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -299,4 +299,51 @@ async fn handler_whose_drop_panics_can_be_removed() {
     let removed = tokio::time::timeout(Duration::from_secs(1), subscription.remove()).await;
     assert!(removed.is_ok(), "its removal hangs");
     informer.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_version_that_the_cache_reaches_is_told_after_the_change() {
+    let (informer, watch) = following(vec![pod("a", "1", "90")]).await;
+    let (sender, versions) = mpsc::channel();
+    let lister = informer.lister();
+    let subscription = informer.add_version_handler("versions", move |version| {
+        let _unheard = sender.send(format!("{version}: {}", lister.len())).is_err();
+    });
+    settle().await;
+    assert!(subscription.has_synced());
+    assert_eq!(all(&versions), ["100: 1"], "what was reached before");
+    watch.apply(pod("b", "2", "101"));
+    settle().await;
+    watch.delete(pod("b", "2", "102"));
+    settle().await;
+    watch.bookmark("110");
+    settle().await;
+    assert_eq!(all(&versions), ["101: 2", "102: 1", "110: 1"]);
+    watch.apply(pod("a", "1", "105"));
+    settle().await;
+    assert_eq!(all(&versions), Vec::<String>::new(), "no way back by watch");
+    subscription.remove().await;
+    watch.bookmark("120");
+    settle().await;
+    assert_eq!(all(&versions), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn version_that_goes_back_with_a_list_is_told() {
+    let server = ScriptedListWatch::new();
+    let informer = SharedIndexInformer::<Pod>::builder(server.clone()).build();
+    let (sender, versions) = mpsc::channel();
+    let subscription = informer.add_version_handler("versions", move |version| {
+        let _unheard = sender.send(version.to_string()).is_err();
+    });
+    informer.start();
+    let watch = server.expect_watch().await.serve(vec![], "100");
+    settle().await;
+    watch.end_with(Refusal::new(410, "Expired", "restored"));
+    let again = server.expect_watch().await;
+    let watch = again.serve(vec![pod("a", "1", "40")], "50");
+    watch.bookmark("120");
+    settle().await;
+    assert_eq!(all(&versions), ["100", "50", "120"], "none is passed over");
+    subscription.remove().await;
 }

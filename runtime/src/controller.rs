@@ -5,9 +5,9 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat_expectations::UidTrackingExpectations;
+use homeostat_expectations::{ConsistencyStore, GroupResource, UidTrackingExpectations};
 use homeostat_informer::{
-    Event, Lister, Object, ObjectKey, SharedIndexInformer, Subscription, Uid,
+    Event, Lister, Object, ObjectKey, ResourceVersion, SharedIndexInformer, Subscription, Uid,
 };
 use homeostat_workqueue::{Priorities, Queue, RateLimiter};
 use kube_client::Resource;
@@ -65,6 +65,7 @@ pub struct Builder<K: Object> {
     timeout: Duration,
 }
 
+type Consistency<K> = ConsistencyStore<ObjectKey<<K as Object>::Kind>, Uid>;
 type Expectations<K> = UidTrackingExpectations<ObjectKey<<K as Object>::Kind>, Uid>;
 type Mapper<P, K> = Box<dyn FnMut(&Event<P>, &Enqueue<K>) + Send>;
 type Source<K> = Box<dyn FnOnce(&Wiring<K>) -> (Box<dyn AnyInformer>, Subscription) + Send>;
@@ -137,6 +138,22 @@ impl<K: Object> Builder<K> {
     /// owner's creations; one that is gone, or going, its deletions. That happens before the owner is asked for.
     pub fn expecting(mut self, expectations: &Expectations<K>) -> Self {
         self.expectations = Some(expectations.clone());
+        self
+    }
+
+    /// Keeps `store` in step with what `informer`'s cache shows, and asks for the keys that waited for it: they are
+    /// reconciled as soon as the cache is as new as what was written for them. Name each cache that the reconciler reads
+    /// and writes, the primary included.
+    pub fn consistency<P: Object>(
+        mut self,
+        store: &Consistency<K>,
+        informer: &SharedIndexInformer<P>,
+    ) -> Self
+    where
+        P::Kind: Resource<DynamicType = ()>,
+    {
+        let (store, informer) = (store.clone(), informer.clone());
+        self.sources.push(Box::new(move |wiring| wiring.consistency(store, &informer)));
         self
     }
 
@@ -255,6 +272,26 @@ impl<K: Object> Wiring<K> {
         (Box::new(informer.clone()), subscription)
     }
 
+    fn consistency<P: Object>(
+        &self,
+        store: Consistency<K>,
+        informer: &SharedIndexInformer<P>,
+    ) -> (Box<dyn AnyInformer>, Subscription)
+    where
+        P::Kind: Resource<DynamicType = ()>,
+    {
+        let why = Why::CaughtUp { informer: Arc::clone(informer.name()) };
+        let inbox = self.inbox.clone();
+        let resource = group_resource::<P::Kind>();
+        let handler = move |version: &ResourceVersion| {
+            for key in store.reached(&resource, version.as_str()) {
+                inbox.add(key, 0, why.clone());
+            }
+        };
+        let subscription = informer.add_version_handler(Arc::clone(&self.controller), handler);
+        (Box::new(informer.clone()), subscription)
+    }
+
     fn own<P: Object>(
         &self,
         informer: &SharedIndexInformer<P>,
@@ -285,4 +322,9 @@ impl<K: Object> Wiring<K> {
             change,
         })
     }
+}
+
+/// What a [`ConsistencyStore`] calls the resource of a kind.
+pub fn group_resource<Kind: Resource<DynamicType = ()>>() -> GroupResource {
+    GroupResource::new(Kind::group(&()), Kind::plural(&()))
 }

@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | [`client::builder()`] | a client that waits its turn and never repeats a write whose outcome is unknown |
 //! | [`SharedInformerFactory`] | one cache for each kind, kept in step with the server |
-//! | [`Controller::builder`] | says which events ask for which keys: [`owns`](ControllerBuilder::owns), [`watches`](ControllerBuilder::watches), [`expecting`](ControllerBuilder::expecting) |
+//! | [`Controller::builder`] | says which events ask for which keys: [`owns`](ControllerBuilder::owns), [`watches`](ControllerBuilder::watches), [`expecting`](ControllerBuilder::expecting), [`consistency`](ControllerBuilder::consistency) |
 //! | a [`Reconciler`] | reads the caches by [`Request::key`], compares, acts; errors, panics and timeouts are retried |
 //! | [`Manager::run_until`] | waits for the caches, runs the workers, drains and joins at the end |
 //! | [`EventRecorder`] | tells people, without holding anything up |
@@ -41,12 +41,14 @@ mod shutdown;
 mod worker;
 
 pub use batch::slow_start_batch;
-pub use controller::{Builder as ControllerBuilder, Controller};
+pub use controller::{Builder as ControllerBuilder, Controller, group_resource};
 pub use enqueue::Enqueue;
 pub use events::EventRecorder;
 #[doc(inline)]
 pub use homeostat_expectations as expectations;
-pub use homeostat_expectations::{ControllerExpectations, UidTrackingExpectations};
+pub use homeostat_expectations::{
+    ConsistencyStore, ControllerExpectations, GroupResource, Readiness, UidTrackingExpectations,
+};
 #[doc(inline)]
 pub use homeostat_informer as informer;
 pub use homeostat_informer::{
@@ -68,3 +70,8 @@ pub use shutdown::shutdown_signal;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The code in the book's page about expectations compiles, and where it must not, does not.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/expectations.md")]
+struct Expectations;

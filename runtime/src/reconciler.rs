@@ -83,6 +83,11 @@ pub enum Why {
         /// What happened to the other object.
         change: Change,
     },
+    /// The cache shows what was written for the object, which was waited for.
+    CaughtUp {
+        /// The name of the informer that told.
+        informer: Arc<str>,
+    },
     /// The last reconcile failed.
     Retry,
     /// The last reconcile asked for another look.
@@ -179,6 +184,7 @@ impl fmt::Display for Why {
         match self {
             Self::Itself(change) => change.fmt(f),
             Self::Related { informer, change } => write!(f, "{informer} {change}"),
+            Self::CaughtUp { informer } => write!(f, "{informer} caught up"),
             Self::Retry => f.write_str("retry"),
             Self::RequeueAfter => f.write_str("requeue after"),
             Self::Unknown => f.write_str("unknown"),

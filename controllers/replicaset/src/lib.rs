@@ -28,7 +28,6 @@ mod events;
 pub mod gates;
 mod handlers;
 mod outcome;
-mod own_writes;
 pub mod plan;
 pub mod pod;
 pub mod ranking;
@@ -39,9 +38,9 @@ mod scale;
 #[cfg(test)]
 mod script;
 pub mod selector;
+mod settled;
 pub mod status;
 mod template;
-mod unsettled;
 mod wiring;
 
 pub use self::gates::{FeatureGates, GateError};

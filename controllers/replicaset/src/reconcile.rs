@@ -1,33 +1,28 @@
 //! One pass over one `ReplicaSet`: see what there is, decide, act, report.
 
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use homeostat::expectations::UidTrackingExpectations;
 use homeostat::kube_client::{self};
 use homeostat::owner::ControllerRefs;
 use homeostat::{
-    Action, Index, Lister, Object, ObjectKey, Reconciler, Request, ResourceVersion, Uid,
+    Action, ConsistencyStore, Index, Lister, Object, ObjectKey, Reconciler, Request, Uid,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ReplicaSet as Kind, ReplicaSetStatus};
-use parking_lot::Mutex;
-use tokio::time::Instant;
 
 use crate::claim::{ClaimError, Claims};
 use crate::clock::Clock;
 use crate::events::Events;
 use crate::outcome;
-use crate::own_writes::{OwnWrites, Shown, Written};
 use crate::plan::{Plan, Rules, plan};
 use crate::pod::Pod;
 use crate::ranking::age_ratios;
 use crate::replica_set::ReplicaSet;
 use crate::requests::{Requests, Stored};
 use crate::scale::{Scale, ScaleError};
+use crate::settled::{Gate, pods_resource, sets_resource, time_left};
 use crate::status::{Observed, is_current, next_availability, next_status};
-use crate::unsettled::{FIRST_LOOK, Look, Unsettled};
 
 /// The controller's caches, its connection, and what it remembers between passes.
 pub(crate) struct ReplicaSetController {
@@ -35,8 +30,7 @@ pub(crate) struct ReplicaSetController {
     pub(crate) events: Events,
     pub(crate) caches: Caches,
     pub(crate) expectations: UidTrackingExpectations<ObjectKey<Kind>, Uid>,
-    pub(crate) unsettled: Mutex<Unsettled>,
-    pub(crate) own_writes: Mutex<OwnWrites>,
+    pub(crate) consistency: ConsistencyStore<ObjectKey<Kind>, Uid>,
     pub(crate) rules: Rules,
     pub(crate) report_terminating: bool,
     pub(crate) clock: Clock,
@@ -72,13 +66,6 @@ pub(crate) enum ReconcileError {
     Status(#[source] kube_client::Error),
 }
 
-/// Whether pods may be made and deleted in this pass.
-enum Gate {
-    Open,
-    /// The cache has yet to show our last writes; look again after this time.
-    Closed(Duration),
-}
-
 // === impl ReplicaSetController ===
 
 impl Reconciler<ReplicaSet> for ReplicaSetController {
@@ -90,11 +77,11 @@ impl Reconciler<ReplicaSet> for ReplicaSetController {
             self.absent(key);
             return Ok(Action::AwaitChange);
         };
-        if let Some(wait) = self.await_own_writes(key, &set) {
+        let owner = owner_name(set.metadata.namespace.as_deref(), set.name(), set.uid_str());
+        if let Some(wait) = self.await_own_writes(key, &set, &owner).await {
             return Ok(Action::RequeueAfter(wait));
         }
         let Some(refs) = usable(key, &set) else { return Ok(Action::AwaitChange) };
-        let owner = owner_name(set.metadata.namespace.as_deref(), set.name(), set.uid_str());
         if self.caches.owned.has_opaque(&owner) {
             // Not decodable is not absent: to count without it would make pods for ever.
             tracing::warn!(%key, "a pod of this ReplicaSet cannot be decoded: its pods are left as they are");
@@ -119,7 +106,7 @@ impl ReplicaSetController {
         let orphans = self.caches.orphans.get(set.namespace());
         let candidates = pods.into_iter().chain(orphans).filter(|pod| pod.is_active()).collect();
         let uid = set.uid();
-        let patched = |pod: &Stored| self.wrote((key, &uid), Written::Pod, pod);
+        let patched = |pod: &Stored| self.wrote((key, &uid), &pods_resource(), pod);
         let claims = Claims::new(&self.requests, set, refs, &patched);
         let active = claims.claim(candidates).await.map_err(ReconcileError::Claim)?;
 
@@ -141,7 +128,10 @@ impl ReplicaSetController {
         let available = next_availability(set, &status, &active, now, || self.clock.now());
         let settled = match gate {
             Gate::Closed(wait) => Some(wait),
-            Gate::Open => self.awaits_writes(key, &uid).then_some(FIRST_LOOK),
+            Gate::Open if self.awaits_writes(key, &uid) => {
+                Some(time_left(&self.consistency.unseen(key, &uid)))
+            }
+            Gate::Open => None,
         };
         let next = available.into_iter().chain(settled).min();
         Ok(next.map_or(Action::AwaitChange, Action::RequeueAfter))
@@ -155,71 +145,7 @@ impl ReplicaSetController {
         }
         tracing::debug!(%key, "ReplicaSet has been deleted");
         self.expectations.delete(key);
-        self.unsettled.lock().settled(key);
-        self.own_writes.lock().forget(key);
-    }
-
-    fn await_own_writes(&self, key: &ObjectKey<Kind>, set: &ReplicaSet) -> Option<Duration> {
-        let version = set.metadata.resource_version.as_deref().unwrap_or_default();
-        let pods = self.caches.pods.resource_version();
-        let shown = Shown { set: ResourceVersion::from(version), pods };
-        self.own_writes.lock().wait_for(key, &set.uid(), &shown, Instant::now())
-    }
-
-    fn wrote(&self, owner: (&ObjectKey<Kind>, &Uid), what: Written, stored: &Stored) {
-        let now = Instant::now();
-        self.own_writes.lock().wrote(owner, what, &stored.resource_version, now);
-    }
-
-    fn awaits_writes(&self, key: &ObjectKey<Kind>, uid: &Uid) -> bool {
-        let outstanding = self.expectations.outstanding(key, uid);
-        outstanding.is_some_and(|it| it.creations > 0 || it.deletions > 0)
-    }
-
-    async fn gate(&self, key: &ObjectKey<Kind>, set: &ReplicaSet, owner: &OwnerName) -> Gate {
-        let uid = set.uid();
-        if !self.awaits_writes(key, &uid) {
-            self.unsettled.lock().settled(key);
-            return Gate::Open;
-        }
-        let look = self.unsettled.lock().look(key, &uid, Instant::now());
-        match look {
-            Look::Later(wait) => Gate::Closed(wait),
-            Look::Now if self.cache_is_current(key, set, owner).await => {
-                self.expectations.delete(key);
-                self.unsettled.lock().settled(key);
-                Gate::Open
-            }
-            Look::Now => Gate::Closed(self.unsettled.lock().still_late(key, &uid, Instant::now())),
-        }
-    }
-
-    /// Whether the server has exactly the pods that the cache shows: then every write that is still awaited was either
-    /// shown, or never carried out.
-    async fn cache_is_current(
-        &self,
-        key: &ObjectKey<Kind>,
-        set: &ReplicaSet,
-        owner: &OwnerName,
-    ) -> bool {
-        let Ok(selector) = &set.spec.selector else { return false };
-        let live = match self.requests.list_pods(set.namespace(), &selector.to_string()).await {
-            Ok(live) => live,
-            Err(error) => {
-                tracing::warn!(%key, "failed to list the pods of the ReplicaSet: {}", outcome::words(&error));
-                return false;
-            }
-        };
-        let counts = |pod: &Pod| {
-            let selected = selector.matches(pod.metadata.labels.as_ref());
-            (pod.is_active() && selected && pod.is_controlled_by(set.uid_str())).then(|| pod.uid())
-        };
-        let live: HashSet<Uid> = live.iter().filter_map(counts).collect();
-        let cached = self.caches.owned.get(owner);
-        let cached: HashSet<Uid> = cached.iter().filter_map(|pod| counts(pod)).collect();
-        let (live_count, cached_count) = (live.len(), cached.len());
-        tracing::info!(%key, live_count, cached_count, same = live == cached, "asked the server what became of writes that the cache does not show");
-        live == cached
+        self.consistency.clear(key, None);
     }
 
     async fn scale(
@@ -231,10 +157,10 @@ impl ReplicaSetController {
     ) -> Result<(), ScaleError> {
         let (now, uid) = (self.clock.now(), set.uid());
         let Self { requests, events, expectations, .. } = self;
-        let made = |pod: &Stored| self.wrote((key, &uid), Written::Pod, pod);
+        let made = |pod: &Stored| self.wrote((key, &uid), &pods_resource(), pod);
         let scale = Scale { requests, events, expectations, key, uid: &uid, set, made: &made };
-        let result = match plan(set, active, || self.related(set), self.rules, now) {
-            Plan::Settled => return Ok(()),
+        match plan(set, active, || self.related(set), self.rules, now) {
+            Plan::Settled => Ok(()),
             Plan::Create(count) => scale.create(refs, count).await,
             Plan::Delete(surplus) => {
                 if surplus.ranked {
@@ -242,9 +168,7 @@ impl ReplicaSetController {
                 }
                 scale.delete(&surplus).await
             }
-        };
-        self.unsettled.lock().written(key, &uid, Instant::now());
-        result
+        }
     }
 
     /// The pods that any `ReplicaSet` under the same controller selects, whoever owns them.
@@ -287,7 +211,7 @@ impl ReplicaSetController {
             }
             self.requests.put_status(&live, status).await?
         };
-        self.wrote((key, &set.uid()), Written::Status, &written);
+        self.wrote((key, &set.uid()), &sets_resource(), &written);
         Ok(())
     }
 }

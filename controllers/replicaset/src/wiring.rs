@@ -7,22 +7,21 @@ use homeostat::expectations::UidTrackingExpectations;
 use homeostat::kube_client::Client;
 use homeostat::owner::controller_of;
 use homeostat::{
-    Controller, EventRecorder, Manager, ObjectMeta, SharedIndexInformer, SharedInformerFactory,
+    ConsistencyStore, Controller, EventRecorder, Manager, ObjectMeta, SharedIndexInformer,
+    SharedInformerFactory,
 };
 use jiff::Timestamp;
-use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::events::{COMPONENT, Events};
 use crate::gates::FeatureGates;
 use crate::handlers::PodEvents;
-use crate::own_writes::OwnWrites;
 use crate::plan::Rules;
 use crate::pod::Pod;
 use crate::reconcile::{Caches, OwnerName, ReplicaSetController, owner_name};
 use crate::replica_set::ReplicaSet;
 use crate::requests::Requests;
-use crate::unsettled::Unsettled;
+use crate::settled::{pods_resource, sets_resource};
 
 /// A cache that is not complete after this time has a reason that somebody may be waiting to read.
 const SAY_FIRST: Duration = Duration::from_secs(2);
@@ -109,13 +108,14 @@ pub fn controller(
     let sources = Sources::of(informers);
     let recorder = recorder(client.clone(), &options);
     let expectations = UidTrackingExpectations::new("replicaset");
+    let written = [sets_resource(), pods_resource()];
+    let consistency = ConsistencyStore::new("replicaset_controller", written);
     let reconciler = ReplicaSetController {
         requests: Requests::new(client),
         events: Events::new(recorder.clone()),
         caches: sources.caches(),
         expectations: expectations.clone(),
-        unsettled: Mutex::new(Unsettled::default()),
-        own_writes: Mutex::new(OwnWrites::default()),
+        consistency: consistency.clone(),
         rules: Rules {
             burst: options.burst_replicas.max(1),
             heed_costs: options.gates.pod_deletion_cost,
@@ -132,6 +132,8 @@ pub fn controller(
                 Some(delay) => enqueue.add_after(key, delay),
             });
         })
+        .consistency(&consistency, &sources.sets)
+        .consistency(&consistency, &sources.pods)
         .workers(options.workers)
         .build(reconciler);
     for name in options.gates.unknown {

@@ -38,6 +38,8 @@ pub(super) struct Inner<K: Object> {
 /// What a step leaves behind.
 pub(super) struct Changes<K: Object> {
     pub(super) events: Vec<Event<K>>,
+    /// Each version that was reached, in order.
+    pub(super) versions: Vec<ResourceVersion>,
     /// What was replaced and is in no event: dropped when the locks are released.
     pub(super) garbage: Vec<Entry<K>>,
     /// Whether what is added now was there before we looked.
@@ -187,11 +189,17 @@ impl<K: Object> Inner<K> {
     }
 
     /// The server has got this far.
-    pub(super) fn advance(&mut self, version: Option<ResourceVersion>) {
+    pub(super) fn advance(&mut self, version: Option<ResourceVersion>, changes: &mut Changes<K>) {
         let Some(version) = version else { return };
         if self.resource_version.as_ref().is_none_or(|own| version.may_follow(own)) {
-            self.resource_version = Some(version);
+            self.reach(version, changes);
         }
+    }
+
+    /// This is the server's state as of `version`, whatever it was before.
+    pub(super) fn reach(&mut self, version: ResourceVersion, changes: &mut Changes<K>) {
+        changes.versions.push(version.clone());
+        self.resource_version = Some(version);
     }
 
     fn insert(&mut self, key: ObjectKey<K::Kind>, entry: Entry<K>) -> u32 {
@@ -215,7 +223,7 @@ impl<K: Object> Inner<K> {
 
 impl<K: Object> Changes<K> {
     pub(super) fn new() -> Self {
-        Self { events: Vec::new(), garbage: Vec::new(), initial: false }
+        Self { events: Vec::new(), versions: Vec::new(), garbage: Vec::new(), initial: false }
     }
 }
 

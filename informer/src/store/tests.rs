@@ -8,7 +8,12 @@ use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::{dispatcher, event::Event, index::Index, object::ObjectKey};
+use crate::{
+    dispatcher::{self, Callback},
+    event::Event,
+    index::Index,
+    object::ObjectKey,
+};
 
 fn metadata(name: &str, uid: &str, version: &str) -> ObjectMeta {
     ObjectMeta {
@@ -73,7 +78,7 @@ impl Fixture {
     fn on(store: Arc<Store<Pod>>) -> Self {
         let heard = Arc::<TestMutex<Vec<_>>>::default();
         let log = Arc::clone(&heard);
-        let hear = Box::new(move |event| log.lock().push(event));
+        let hear = Callback::Events(Box::new(move |event| log.lock().push(event)));
         let (outlet, task, subscription) =
             dispatcher::handler("test".into(), &CancellationToken::new(), hear);
         store.add_outlet(outlet);

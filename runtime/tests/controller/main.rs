@@ -9,7 +9,8 @@ use std::time::Duration;
 use homeostat::expectations::UidTrackingExpectations;
 use homeostat::workqueue::RateLimiter;
 use homeostat::{
-    Action, Controller, ControllerBuilder, Event, Manager, ObjectKey, Priorities, RunError, Uid,
+    Action, ConsistencyStore, Controller, ControllerBuilder, Event, Manager, ObjectKey, Priorities,
+    Readiness, RunError, Uid, group_resource,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::{Instant, sleep, timeout};
@@ -176,6 +177,45 @@ async fn expectations_are_lowered_before_the_owner_is_asked_for() {
         cluster.maps.delete("b");
         sleep(Duration::from_secs(1)).await;
         assert_eq!(seen.notes()[3..], ["awaiting", "satisfied"]);
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_its_own_write_is_asked_for_as_soon_as_the_cache_shows_it_and_not_before() {
+    let web = foo("web", "1");
+    let (key, uid) = (ObjectKey::<Foo>::namespaced("ns", "web"), Uid::from("1"));
+    let cluster = Cluster::new([web.clone()]);
+    cluster.maps.apply(config_map("first"));
+    let resource = group_resource::<ConfigMap>();
+    let written = ConsistencyStore::new("test", [resource.clone()]);
+    let (reconciler, seen) = recorder({
+        let (written, key, uid) = (written.clone(), key.clone(), uid.clone());
+        move |seen| {
+            let is_ready = written.ready(&key, &uid) == Readiness::Ready;
+            seen.note(["waiting", "ready"][usize::from(is_ready)]);
+            ready(Ok(Action::AwaitChange))
+        }
+    });
+    let controller = Controller::builder("foo", &cluster.foos.informer)
+        .consistency(&written, &cluster.maps.informer)
+        .build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        written.wrote_at(&key, &uid, &resource, "3");
+        cluster.foos.apply(web);
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.notes(), ["ready", "waiting"]);
+        cluster.maps.apply(config_map("second"));
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(seen.notes().len(), 2, "it is not polled, nor asked for too early");
+        cluster.maps.apply(config_map("third"));
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(seen.notes()[2..], ["ready"]);
+        assert_eq!(seen.lines()[2], "ns/web configmaps caught up");
+        cluster.maps.delete("third");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(seen.notes().len(), 3, "once");
     };
     Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
 }

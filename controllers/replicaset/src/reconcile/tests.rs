@@ -1,5 +1,7 @@
-use homeostat::EventRecorder;
 use homeostat::informer::testing::Store;
+use std::time::Duration;
+
+use homeostat::{EventRecorder, GroupResource};
 use serde_json::{Value, json};
 
 use super::*;
@@ -7,6 +9,7 @@ use crate::events::COMPONENT;
 use crate::script::{self, Answer, Asked, Log, refusal};
 use crate::wiring::{controller_uid, orphan_in, owner_of};
 
+const FIRST_LOOK: Duration = Duration::from_secs(5);
 const STATUS: &str = "PUT /apis/apps/v1/namespaces/shop/replicasets/web/status";
 const CREATE: &str = "POST /api/v1/namespaces/shop/pods";
 
@@ -35,8 +38,7 @@ impl World {
             events: Events::new(EventRecorder::new(events, COMPONENT)),
             caches,
             expectations: UidTrackingExpectations::default(),
-            unsettled: Mutex::default(),
-            own_writes: Mutex::default(),
+            consistency: ConsistencyStore::new("test", [sets_resource(), pods_resource()]),
             rules: Rules { burst: 500, heed_costs: true },
             report_terminating: true,
             clock: Clock::new(Some("2026-06-01T12:00:00Z".parse().unwrap())),
@@ -321,18 +323,81 @@ async fn the_most_crowded_node_of_all_siblings_loses_a_pod() {
     assert_eq!(world.asked.lines().len(), 2);
 }
 
+/// A world in which every write gets version 12, and the caches are at 10.
+fn writing_at_12(answer: impl Fn(&Asked) -> Option<Value> + Send + Sync + 'static) -> World {
+    let world = World::new(move |_, asked| {
+        let agreed = || json!({"metadata": {"name": "made", "resourceVersion": "12"}});
+        Answer::Said(200, answer(asked).unwrap_or_else(agreed))
+    });
+    world.reached(&sets_resource(), "10", &[]);
+    world.reached(&pods_resource(), "10", &[]);
+    world
+}
+
+impl World {
+    /// An informer has come so far: these keys are asked for.
+    fn reached(&self, resource: &GroupResource, version: &str, woken: &[&str]) {
+        let keys = self.controller.consistency.reached(resource, version);
+        let keys: Vec<_> = keys.iter().map(|key| key.name().to_owned()).collect();
+        assert_eq!(keys, woken);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_status_that_the_cache_does_not_show_yet_is_waited_for() {
-    let world =
-        World::new(|_, _| Answer::Said(200, json!({"metadata": {"resourceVersion": "12"}})));
+    let world = writing_at_12(|_| None);
     world.sets.apply(set("web", 0, plain));
     world.pass("web").await;
     assert_eq!(world.asked.lines(), [STATUS]);
-    assert_eq!(world.reconcile("web").await, Ok(Action::RequeueAfter(Duration::from_secs(5))));
+    assert_eq!(world.reconcile("web").await, Ok(Action::RequeueAfter(FIRST_LOOK)));
     world.sets.apply(set("web", 0, |set| {
         set["metadata"]["resourceVersion"] = json!("12");
         set["status"] = json!({"replicas": 0, "observedGeneration": 1, "terminatingReplicas": 0});
     }));
+    world.reached(&sets_resource(), "12", &["web"]);
     assert_eq!(world.reconcile("web").await, Ok(Action::AwaitChange));
     assert_eq!(world.asked.lines(), [STATUS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_the_cache_does_not_show_yet_are_waited_for_and_then_the_server_is_asked() {
+    let live = json!({"items": [{"metadata": {
+        "name": "made", "uid": "uid-made", "labels": {"app": "web"},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
+                             "uid": "uid-web", "controller": true}]}}]});
+    let world = writing_at_12(move |asked| asked.line.starts_with("GET").then(|| live.clone()));
+    world.sets.apply(set("web", 1, plain));
+    assert_eq!(world.reconcile("web").await, Ok(Action::RequeueAfter(FIRST_LOOK)));
+    assert_eq!(world.asked.lines(), [CREATE, STATUS]);
+    world.reached(&sets_resource(), "12", &[]);
+    assert_eq!(world.reconcile("web").await, Ok(Action::RequeueAfter(FIRST_LOOK)));
+    tokio::time::sleep(FIRST_LOOK).await;
+    assert_eq!(world.reconcile("web").await, Ok(Action::RequeueAfter(2 * FIRST_LOOK)));
+    let pods = "GET /api/v1/namespaces/shop/pods";
+    assert_eq!(world.asked.lines()[2..], [pods], "it has a pod that the cache does not show");
+    world.pods.apply(pod("made", Some("web"), plain));
+    tokio::time::sleep(2 * FIRST_LOOK).await;
+    world.pass("web").await;
+    assert_eq!(world.asked.lines()[3..], [pods, STATUS], "asked once, and there is a pod by now");
+    assert!(world.controller.expectations.satisfied(&World::key().0, &World::key().1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_stays_late_is_compared_with_the_servers() {
+    for (live, goes_on) in [("10", true), ("12", false)] {
+        let world = writing_at_12(move |asked| match asked.line.as_str() {
+            "GET /api/v1/namespaces/shop/pods" => Some(json!({"items": []})),
+            line if line.starts_with("GET") => {
+                Some(json!({"metadata": {"uid": "uid-web", "resourceVersion": live}}))
+            }
+            _ => None,
+        });
+        world.sets.apply(set("web", 0, plain));
+        world.pass("web").await;
+        tokio::time::sleep(FIRST_LOOK).await;
+        world.pass("web").await;
+        let asked = world.asked.lines();
+        assert_eq!(asked[1], "GET /apis/apps/v1/namespaces/shop/replicasets/web");
+        assert_eq!(asked[2..].contains(&STATUS.to_owned()), goes_on, "{asked:?}");
+    }
 }
