@@ -75,3 +75,9 @@ pub use crate::request::Reason;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// Compiles the examples of the book's pages.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/workqueue.md")]
+#[doc = include_str!("../../docs/rate-limiters.md")]
+struct Book;
