@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use homeostat_workqueue::{BucketRateLimiter, Processing, Queue, RateLimiter, Undone};
@@ -70,6 +72,33 @@ fn item_done_is_not_handed_out_again() {
     item.done();
     assert!(!other.is_woken());
     assert_pending!(other.poll());
+}
+
+/// A worker that is as fast as can be: it takes an item while it is being woken.
+struct TakesAtOnce {
+    queue: Queue<&'static str>,
+    taken: Mutex<Option<Processing<&'static str>>>,
+}
+
+impl Wake for TakesAtOnce {
+    fn wake(self: Arc<Self>) {
+        *self.taken.lock().unwrap() = self.queue.try_get();
+    }
+}
+
+#[test]
+fn item_taken_while_another_workers_done_still_runs_is_that_of_the_new_worker() {
+    let queue = queue_of(["a"]);
+    let held = take(&queue);
+    queue.add("a");
+    let fast = Arc::new(TakesAtOnce { queue: queue.clone(), taken: Mutex::new(None) });
+    let waker = Waker::from(Arc::clone(&fast));
+    let mut get = pin!(queue.get());
+    assert_pending!(get.as_mut().poll(&mut Context::from_waker(&waker)));
+    held.done();
+    assert!(fast.taken.lock().unwrap().is_some());
+    queue.add("a");
+    assert!(queue.try_get().is_none(), "one key, one worker");
 }
 
 #[test]
@@ -414,11 +443,12 @@ async fn two_drains_both_hear_of_the_last_item() {
 
 #[tokio::test(start_paused = true)]
 async fn drain_that_hands_back_what_is_queued_ends_the_one_that_waits_for_it() {
-    let queue = queue_of(["a"]);
-    let (first, second) =
-        tokio::join!(queue.drain(Duration::from_secs(1)), queue.drain(Duration::MAX));
+    let (queue, start) = (queue_of(["a"]), Instant::now());
+    let (short, long) = (Duration::from_secs(1), Duration::from_secs(9));
+    let (first, second) = tokio::join!(queue.drain(short), queue.drain(long));
     assert_eq!(first, undone(vec![], vec!["a"], vec![]));
     assert!(second.is_empty());
+    assert_eq!(start.elapsed(), short);
 }
 
 #[tokio::test(start_paused = true)]

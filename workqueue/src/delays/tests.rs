@@ -189,6 +189,7 @@ fn take_due(delays: &mut Delays<u8>, model: &mut Model, now: Instant) -> usize {
         assert_eq!(hash, u64::from(item % 5));
         let first = model.0.iter().min_by_key(|(_, due)| **due);
         assert_eq!(first.map(|(item, _)| *item), Some(item));
+        assert!(first.is_some_and(|(_, (due, ..))| *due <= now), "it was not due yet");
         let priority = model.0.remove(&item).map(|(_, _, priority)| rank(item, priority));
         assert_eq!(priority, Some(ranked));
         taken += 1;

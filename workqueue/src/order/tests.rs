@@ -65,6 +65,7 @@ fn slot_comes_again_at_the_highest_priority_that_was_wanted() {
     order.want(0, 1);
     assert_eq!(order.priority(0), 5, "that at which it was taken");
     order.push_again(0, false);
+    assert_eq!(order.priority(0), 2, "the highest, not the last");
     assert_eq!(take_all(&mut order), [1, 2, 0], "its old priority is history");
 }
 
