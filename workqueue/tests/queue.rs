@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use homeostat_workqueue::{BucketRateLimiter, Processing, Queue, RateLimiter, Undone};
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready, task};
 
@@ -82,7 +83,7 @@ struct TakesAtOnce {
 
 impl Wake for TakesAtOnce {
     fn wake(self: Arc<Self>) {
-        *self.taken.lock().unwrap() = self.queue.try_get();
+        *self.taken.lock() = self.queue.try_get();
     }
 }
 
@@ -96,7 +97,7 @@ fn item_taken_while_another_workers_done_still_runs_is_that_of_the_new_worker() 
     let mut get = pin!(queue.get());
     assert_pending!(get.as_mut().poll(&mut Context::from_waker(&waker)));
     held.done();
-    assert!(fast.taken.lock().unwrap().is_some());
+    assert!(fast.taken.lock().is_some());
     queue.add("a");
     assert!(queue.try_get().is_none(), "one key, one worker");
 }
