@@ -1,7 +1,7 @@
 //! Takes out of an answer what differs from run to run, and nothing else.
 //!
 //! The closed list: uids, times, ages in tables, resourceVersions, continue tokens, generated suffixes, addresses that the server allots,
-//! and `managedFields`, which the embedded server does not write. A `message`, a `reason` and the `causes` keep every
+//! `managedFields`, which the embedded server does not write, and the descriptions of a table's columns. A `message`, a `reason` and the `causes` keep every
 //! letter; where they quote one of the values above, its name stands there instead.
 
 use std::ops::Range;
@@ -89,7 +89,10 @@ impl Normaliser {
     fn members(&self, members: &Map<String, Value>) -> Map<String, Value> {
         let named = members.contains_key("name");
         let mut normal = Map::new();
-        for (key, member) in members.iter().filter(|(key, _)| *key != "managedFields") {
+        // A member that is left out: each has its reason at the top of `differences.txt`.
+        let column = members.contains_key("priority") && members.contains_key("format");
+        let left_out = |key: &str| key == "managedFields" || (column && key == "description");
+        for (key, member) in members.iter().filter(|(key, _)| !left_out(key)) {
             let value = match (key.as_str(), member) {
                 ("resourceVersion", Value::String(raw)) => self.version(named, raw).into(),
                 ("nodePort", Value::Number(port)) if !self.sent.contains(&port.to_string()) => {

@@ -50,8 +50,8 @@ async fn play_one(
     variables: &mut Variables,
     normaliser: &mut Normaliser,
 ) -> Outcome {
-    if let Some(upheaval) = exchange.upheaval {
-        server.suffer(upheaval).await?;
+    for upheaval in &exchange.upheavals {
+        server.suffer(*upheaval).await?;
     }
     let asked = Asked::fill(exchange, variables)?;
     // What is filled in was the server's choice, not the client's.

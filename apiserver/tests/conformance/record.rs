@@ -1,11 +1,11 @@
-//! Records the scripts anew from a real kube-apiserver.
+//! Records the scripts anew from a real kube-apiserver, and shortens the list of differences.
 
 use std::fs;
 
 use crate::{
     print::print,
-    script::{Answer, Stage},
-    suite::{folder, play_real, scripts},
+    script::{Answer, Script, Stage},
+    suite::{folder, is_as_recorded, play_embedded, play_real, scripts},
 };
 
 /// Plays `all` scripts, or those named, separated by commas, and writes what was answered into their files.
@@ -15,6 +15,9 @@ use crate::{
 /// There is no control plane, or an exchange has no answer.
 pub(crate) fn record(wanted: &str) -> Result<(), String> {
     let mut scripts = scripts()?;
+    if wanted == "differences" {
+        return take_out_what_has_come_right(&scripts);
+    }
     let wanted: Vec<bool> = scripts
         .iter()
         .map(|script| wanted == "all" || wanted.split(',').any(|name| name == script.name))
@@ -41,4 +44,21 @@ pub(crate) fn record(wanted: &str) -> Result<(), String> {
         fs::write(file, print(script, &answers)).map_err(|error| error.to_string())?;
     }
     Ok(())
+}
+
+/// Takes the exchanges out of `differences.txt` that the embedded server answers as recorded.
+fn take_out_what_has_come_right(scripts: &[Script]) -> Result<(), String> {
+    let mut right = Vec::new();
+    for script in scripts {
+        for (exchange, outcome) in script.exchanges.iter().zip(play_embedded(script)) {
+            if is_as_recorded(exchange, outcome.as_ref()) {
+                right.push(format!("{} / {}", script.name, exchange.title));
+            }
+        }
+    }
+    let file = folder().join("differences.txt");
+    let text = fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let lines = text.lines().filter(|line| !right.iter().any(|right| right == line));
+    let text: Vec<_> = lines.collect();
+    fs::write(file, text.join("\n") + "\n").map_err(|error| error.to_string())
 }

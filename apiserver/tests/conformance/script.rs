@@ -39,7 +39,7 @@ pub(crate) struct Exchange {
     pub(crate) body: Option<String>,
     pub(crate) stage: Stage,
     /// What is done to the server before.
-    pub(crate) upheaval: Option<Upheaval>,
+    pub(crate) upheavals: Vec<Upheaval>,
     /// (variable, JSON pointer into the answer)
     pub(crate) saves: Vec<(String, String)>,
     /// The status to wait for: until it comes, the request is repeated.
@@ -162,8 +162,8 @@ impl Exchange {
             ("setup", "") => self.stage = Stage::Everywhere,
             ("setup", "embedded") => self.stage = Stage::Embedded,
             ("setup", "real") => self.stage = Stage::Real,
-            ("compact", "") => self.upheaval = Some(Upheaval::Compact),
-            ("restart", "") => self.upheaval = Some(Upheaval::Restart),
+            ("compact", "") => self.upheavals.push(Upheaval::Compact),
+            ("restart", "") => self.upheavals.push(Upheaval::Restart),
             ("events", count) => self.events = Some(count.parse().map_err(|_| unknown())?),
             ("until", status) => self.until = Some(status.parse().map_err(|_| unknown())?),
             ("save", rule) => {

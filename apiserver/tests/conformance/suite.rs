@@ -135,7 +135,7 @@ fn real_name(script: &Script, exchange: &Exchange) -> String {
 }
 
 /// On a fresh server in this process, under a clock that waits for nobody.
-fn play_embedded(script: &Script) -> Outcomes {
+pub(crate) fn play_embedded(script: &Script) -> Outcomes {
     let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.unwrap().block_on(async { play(script, &mut Server::embedded()).await })
 }
@@ -161,6 +161,11 @@ pub(crate) fn play_real(scripts: &[Script], wanted: &[bool]) -> Result<Vec<Outco
 }
 
 /// Whether the outcome is what has been recorded.
+pub(crate) fn is_as_recorded(exchange: &Exchange, outcome: Option<&Outcome>) -> bool {
+    exchange.stage == Stage::Compared && judge(exchange, outcome).is_ok()
+}
+
+/// Whether the outcome is what has been recorded; if not, how it differs.
 fn judge(exchange: &Exchange, outcome: Option<&Outcome>) -> Result<(), String> {
     let recorded = exchange.answer.as_ref().ok_or("nothing is recorded yet")?;
     let answer = outcome.ok_or("it was not played")?.as_ref()?;
