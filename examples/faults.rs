@@ -103,7 +103,7 @@ impl Play {
         tokio::time::sleep(Duration::from_millis(1)).await;
         faults.tear_watches(Calls::watch("pods").by("controller"));
         self.converged(12).await?;
-        faults.expire_watches("*");
+        faults.expire_watches(Calls::watches().by("controller"));
         self.kill_one().await?;
         self.converged(12).await
     }

@@ -1,5 +1,7 @@
 //! The handle, its builder, and the tower service.
 
+mod trouble;
+
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -7,7 +9,6 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
@@ -18,15 +19,14 @@ use tokio_util::task::TaskTracker;
 use tower::{BoxError, Layer as _, Service};
 
 use crate::api;
-use crate::backup::Backup;
 use crate::clock::{Chance, Clock};
 use crate::core::Core;
 use crate::duplex::Duplex;
-use crate::faults::{self, Calls, Faults, Order, Trouble};
+use crate::faults::{self, Faults};
 use crate::http::{self as wire, Body};
 use crate::kinds::{Kind, Kinds};
 use crate::listener::Listener;
-use crate::view::{Lag, Sight, View};
+use crate::view::Sight;
 
 /// A Kubernetes API server in this process.
 ///
@@ -218,78 +218,6 @@ impl ApiServer {
         Duplex::new(self.clone())
     }
 
-    /// Forgets the past, as a compaction of etcd does: lists and watches from before now are answered with 410. Watches
-    /// that are open go on.
-    pub fn compact(&self) {
-        self.inner.core.compact();
-    }
-
-    /// Does what a restart does: what is stored stays, open watches end, and the past is forgotten.
-    pub fn restart(&self) {
-        self.restart_slowly(Duration::ZERO);
-    }
-
-    /// A restart after which the watch cache takes a while to be filled: until then watches, and lists that any
-    /// resourceVersion will do for, are answered with 429.
-    pub fn restart_slowly(&self, warm_up: Duration) {
-        self.inner.core.restart(warm_up);
-    }
-
-    /// What is stored now, to be [restored](Self::restore) later.
-    pub fn backup(&self) -> Backup {
-        self.inner.core.backup()
-    }
-
-    /// Goes back to what was stored then, as etcd does from a backup: versions go back too, and will be used a second
-    /// time for other writes. Open watches end; one that starts at a version that is yet to come says nothing until
-    /// then.
-    pub fn restore(&self, backup: &Backup) {
-        self.inner.core.restore(backup);
-    }
-
-    /// Uses up revisions, as writes to other resources do.
-    pub fn advance_revision(&self, revisions: u64) {
-        self.inner.core.skip(revisions);
-    }
-
-    /// Sends a bookmark to every watch that takes them, now; after [`advance_revision`](Self::advance_revision) it is
-    /// far ahead of the last event.
-    pub fn bookmark_watches(&self) {
-        self.inner.core.bookmark();
-    }
-
-    /// A second server on the same store, whose watch cache stays at what is stored now.
-    pub fn lagging_view(&self) -> View {
-        self.inner.core.view()
-    }
-
-    /// Moves the client of this name to a lagging server: its open watches end, and it goes on there.
-    pub fn move_client(&self, client: &str, view: &View) {
-        self.inner.core.move_client(client, Some(view.clone()));
-    }
-
-    /// Moves the client of this name back to the server that is up to date; its open watches end.
-    pub fn move_back(&self, client: &str) {
-        self.inner.core.move_client(client, None);
-    }
-
-    /// These gets and lists are answered from the past, also those that the real server answers from its store: what
-    /// they were when caches could be stale. A list's resourceVersion says so; a read that demands a newer one gets it
-    /// or 504.
-    pub fn stale_reads(&self, calls: Calls, lag: Lag) {
-        self.inner.core.faults.order(calls, Order::Stale(lag));
-    }
-
-    /// The server goes through this just before it carries these requests out.
-    pub fn trouble_before(&self, calls: Calls, trouble: Trouble) {
-        self.inner.core.faults.order(calls, Order::Before(trouble));
-    }
-
-    /// The server goes through this just after it has carried these requests out, before it answers.
-    pub fn trouble_after(&self, calls: Calls, trouble: Trouble) {
-        self.inner.core.faults.order(calls, Order::After(trouble));
-    }
-
     fn call<B>(&self, mut request: Request<B>) -> ReplyFuture
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -303,12 +231,12 @@ impl ApiServer {
         request.extensions_mut().insert(Sight { lag: orders.lag, ..core.sight(client) });
         let task = self.inner.tasks.spawn(async move {
             let stopped = core.stopped.clone();
-            orders.before.iter().for_each(|trouble| undergo(&core, trouble));
+            orders.before.iter().for_each(|trouble| trouble::undergo(&core, trouble));
             let served = wire::serve(Arc::clone(&core), request);
             tokio::select! {
                 biased;
                 response = served => {
-                    orders.after.iter().for_each(|trouble| undergo(&core, trouble));
+                    orders.after.iter().for_each(|trouble| trouble::undergo(&core, trouble));
                     response
                 }
                 () = stopped.cancelled() => unavailable(),
@@ -325,14 +253,6 @@ impl ApiServer {
 impl Default for ApiServer {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-fn undergo(core: &Core, trouble: &Trouble) {
-    match trouble {
-        Trouble::Compact => core.compact(),
-        Trouble::Restart => core.restart(Duration::ZERO),
-        Trouble::Restore(backup) => core.restore(backup),
     }
 }
 

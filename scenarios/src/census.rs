@@ -31,6 +31,13 @@ struct Counts {
     ever: BTreeSet<String>,
 }
 
+/// How a watch ended.
+enum Ended {
+    AsUsual,
+    /// The server said why: it does not know any more what happened since.
+    Refused,
+}
+
 // === impl Census ===
 
 impl Census {
@@ -71,8 +78,13 @@ impl Census {
 /// Watches from `version` on, and again from where it was when the stream ends.
 async fn follow(pods: Api<Pod>, mut version: String, counts: Arc<Mutex<Counts>>) {
     loop {
-        // A watch that cannot be opened or breaks is one that ended.
-        if let Err(error) = follow_one(&pods, &mut version, &counts).await {
+        // A watch that cannot be opened or breaks is one that ended; where it was may be forgotten.
+        let ended = match follow_one(&pods, &mut version, &counts).await {
+            Ok(Ended::AsUsual) => Ok(()),
+            Ok(Ended::Refused) => relist(&pods, &mut version, &counts).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = ended {
             tracing::debug!(%error, "the census watches again");
         }
         // The server is gone for a moment: not a busy loop until it is back.
@@ -84,15 +96,29 @@ async fn follow_one(
     pods: &Api<Pod>,
     version: &mut String,
     counts: &Mutex<Counts>,
-) -> homeostat::kube_client::Result<()> {
+) -> homeostat::kube_client::Result<Ended> {
     let stream = pods.watch(&WatchParams::default(), version).await?;
     let mut stream = std::pin::pin!(stream);
     while let Some(event) = stream.try_next().await? {
         match counts.lock().take(&event) {
             Some(reached) => *version = reached,
-            None => break,
+            None => return Ok(Ended::Refused),
         }
     }
+    Ok(Ended::AsUsual)
+}
+
+/// What there is now; what came and went meanwhile was not seen.
+async fn relist(
+    pods: &Api<Pod>,
+    version: &mut String,
+    counts: &Mutex<Counts>,
+) -> homeostat::kube_client::Result<()> {
+    let list = pods.list(&ListParams::default()).await?;
+    let mut counts = counts.lock();
+    counts.alive.clear();
+    list.items.iter().for_each(|pod| counts.see(pod));
+    *version = list.metadata.resource_version.unwrap_or_default();
     Ok(())
 }
 

@@ -1,0 +1,49 @@
+//! What a run costs: one `ReplicaSet` with ten replicas, and a pod killed in every minute of fifty.
+//!
+//! `cargo test --release -p homeostat-scenarios --test speed -- --nocapture` prints it. Only an optimised build is held
+//! to its limit, and then to a generous one: the machine may be busy.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![expect(clippy::print_stdout, reason = "the figure is what the test is for")]
+
+use std::time::{Duration, SystemTime};
+
+use homeostat_scenarios::{ReplicaSets, Simulation, in_virtual_time};
+
+const RUNS: u32 = 20;
+/// What is aimed at is 10 ms on a machine that does nothing else.
+const LIMIT: Duration = Duration::from_millis(40);
+
+#[test]
+fn fifty_minutes_of_killed_pods_take_milliseconds() {
+    let mut fastest = Duration::MAX;
+    for seed in 0..RUNS {
+        // The real clock: virtual time does not say what a run costs.
+        let began = SystemTime::now();
+        let requests = in_virtual_time(run(seed.into()));
+        let took = began.elapsed().unwrap_or(Duration::MAX);
+        assert!(requests > 300, "{requests} requests");
+        fastest = fastest.min(took);
+        println!("seed {seed}: {requests} requests in {:.1} ms", took.as_secs_f64() * 1000.0);
+    }
+    println!("fastest of {RUNS}: {:.1} ms", fastest.as_secs_f64() * 1000.0);
+    assert!(cfg!(debug_assertions) || fastest < LIMIT, "{fastest:?}");
+}
+
+/// Returns how many requests there were.
+async fn run(seed: u64) -> u64 {
+    let simulation = Simulation::start(seed);
+    let running = simulation.run_controller();
+    let web = ReplicaSets::named(simulation.user(), "web");
+    web.create(10).await.unwrap();
+    web.converged(10, Duration::from_secs(10)).await.unwrap();
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let victim = web.pods().await.unwrap().remove(0).metadata.name.unwrap();
+        web.kill(&victim).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    web.converged(10, Duration::from_secs(10)).await.unwrap();
+    drop(running);
+    simulation.faults().requests().values().sum()
+}
