@@ -4,6 +4,7 @@ mod list;
 mod patched;
 mod read;
 mod token;
+mod view;
 mod watch;
 mod write;
 
@@ -26,6 +27,12 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &Call) -> Result<Answer> {
         (&Method::GET, None, None) if call.params.flag("watch") => watch::start(core, call).await,
         (&Method::GET, None, None) => list::list(core, call).await,
         (&Method::GET, Some(name), None | Some("status")) => read::get(core, call, name).await,
+        // All namespaces can be read together, and not written.
+        (&Method::POST | &Method::DELETE, None, None)
+            if target.served.kind.namespaced && target.namespace.is_none() =>
+        {
+            Err(Failure::method_not_allowed(&target.served.kind, verb(&call.method, false)))
+        }
         (&Method::POST, None, None) => write::create(core, call),
         // For custom resources the real server takes it for a create.
         (&Method::POST, Some(_), None) if target.served.kind.custom => write::create(core, call),
@@ -34,7 +41,7 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &Call) -> Result<Answer> {
         }
         (&Method::PATCH, Some(name), None | Some("status")) => write::patch(core, call, name),
         (&Method::DELETE, Some(name), None) => write::delete(core, call, name),
-        (&Method::DELETE, None, None) => write::delete_collection(core, call),
+        (&Method::DELETE, None, None) => write::delete_collection(core, call).await,
         (&Method::POST, Some(name), Some(action))
             if target.served.kind.action(action).is_some() =>
         {

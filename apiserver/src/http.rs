@@ -35,6 +35,8 @@ pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) target: Target,
     pub(crate) params: Params,
+    /// In which form the client wants the answer.
+    pub(crate) form: Form,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     /// What the answer may know.
@@ -51,7 +53,11 @@ where
     let route = Route::find(&core.kinds, parts.uri.path());
     let reply = match route {
         Route::NotFound => Reply::NotFound,
+        Route::NoResource => Reply::Failure(Failure::no_resource()),
         Route::Health => Reply::Text("ok"),
+        Route::Document(_) if parts.method != Method::GET => {
+            Reply::Failure(Failure::method_unknown())
+        }
         Route::Document(document) => discovery::answer(&core.kinds, &document, &parts.headers),
         Route::Resource(target) => match answer(&core, parts, target, body).await {
             Ok(reply) => reply,
@@ -66,11 +72,12 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    negotiate::check_accept(&parts.headers)?;
-    let params = Params::parse(parts.uri.query().unwrap_or(""))?;
+    let form = negotiate::form(&parts.headers, target.served.kind.custom)?;
+    let params = Params::parse(parts.uri.query().unwrap_or(""));
     let body = collect(body).await?;
     let sight = parts.extensions.remove::<Sight>().unwrap_or_default();
-    let call = Call { method: parts.method, target, params, headers: parts.headers, body, sight };
+    let headers = parts.headers;
+    let call = Call { method: parts.method, target, params, form, headers, body, sight };
     api::dispatch(core, &call).await
 }
 
@@ -111,4 +118,5 @@ impl Call {
     }
 }
 
+pub(crate) use negotiate::Form;
 pub(crate) use response::Reply as Answer;

@@ -9,6 +9,7 @@
 //! - `storage`: objects as bytes, one revision counter, and the history that watches read.
 //! - `admission`: what a write may change, as pure functions.
 //! - `api`: the verbs. `http`: paths, queries, bodies, and answers.
+//! - `table`: the columns of every kind.
 //! - `selector`, `patch`, `names`, `status`: what the names say.
 
 // Public API.
@@ -45,6 +46,7 @@ mod quantity;
 mod selection;
 mod status;
 mod storage;
+mod table;
 mod types;
 
 /// The pages whose examples are run.

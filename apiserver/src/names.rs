@@ -55,7 +55,7 @@ pub(crate) fn qualified(key: &str) -> Option<&'static str> {
     };
     match name.len() {
         0 => Some("name part must be non-empty"),
-        64.. => Some("name part must be no more than 63 characters"),
+        64.. => Some("name part must be no more than 63 bytes"),
         _ => (!is_word(name)).then_some(QUALIFIED),
     }
 }
@@ -63,7 +63,7 @@ pub(crate) fn qualified(key: &str) -> Option<&'static str> {
 /// Why `value` cannot be the value of a label, if it cannot.
 pub(crate) fn label_value(value: &str) -> Option<&'static str> {
     if value.len() > 63 {
-        return Some("must be no more than 63 characters");
+        return Some("must be no more than 63 bytes");
     }
     (!value.is_empty() && !is_word(value)).then_some(LABEL_VALUE)
 }

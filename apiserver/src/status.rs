@@ -124,9 +124,28 @@ impl Failure {
     }
 
     pub(crate) fn method_not_allowed(kind: &Kind, verb: &str) -> Self {
+        if !kind.custom {
+            return Self::method_unknown();
+        }
         let resource = kind.group_resource();
         let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
         Self::new(405, "MethodNotAllowed", message).with_details(resource_details(kind, ""))
+    }
+
+    /// A path in a group of built-in kinds that names nothing.
+    pub(crate) fn no_resource() -> Self {
+        let message = "the server could not find the requested resource";
+        Self::new(404, "NotFound", message).with_details(json!({}))
+    }
+
+    /// A method that the path does not have.
+    pub(crate) fn method_unknown() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message).with_details(json!({}))
+    }
+
+    pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(406, "NotAcceptable", message)
     }
 
     pub(crate) fn unsupported_media_type(accepted: &str) -> Self {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::read::{parse_version, render_list};
+use super::read::parse_version;
 use super::token::Token;
+use super::view::View;
 use crate::core::Core;
 use crate::http::params::Match;
 use crate::http::{Answer, Call};
@@ -44,26 +45,26 @@ struct Page {
 }
 
 pub(super) async fn list(core: &Arc<Core>, call: &Call) -> Result<Answer> {
+    let view = View::of_list(core, call)?;
     let request = Request::parse(call)?;
     if request.from_cache {
         core.check_ready()?;
     }
-    if let State::NotOlderThan(revision) | State::Exactly(revision) = request.state {
-        core.reach(revision, &call.sight).await?;
-    }
+    request.reach(core, call).await?;
     let served = &call.target.served;
     let (revision, objects) = request.state(core, call)?;
     let page = request.page(revision, &objects);
     if page.next.is_some() {
         core.pin(served.resource, revision, &objects);
     }
-    Ok(Answer::ok(render_list(served, &page.metadata(&served.kind), page.items.iter())))
+    Ok(Answer::ok(view.list(&page.metadata(&served.kind), page.items.iter())))
 }
 
 /// Every object in the call's scope that its selectors take, and the revision of the list.
-pub(super) fn all(core: &Core, call: &Call) -> Result<(u64, Vec<Arc<Stored>>)> {
+pub(super) async fn all(core: &Core, call: &Call) -> Result<(u64, Vec<Arc<Stored>>)> {
     let mut request = Request::parse(call)?;
     request.limit = 0;
+    request.reach(core, call).await?;
     let (revision, objects) = request.state(core, call)?;
     Ok((revision, request.page(revision, &objects).items))
 }
@@ -103,6 +104,16 @@ impl Request {
         let from_cache = start.is_none() && !version.is_empty();
         let prefix = prefix(kind, call.namespace());
         Ok(Self { selector, prefix, limit, state, start, from_cache })
+    }
+
+    /// Waits for a state that is yet to come.
+    async fn reach(&self, core: &Core, call: &Call) -> Result<()> {
+        match self.state {
+            State::NotOlderThan(revision) | State::Exactly(revision) => {
+                core.reach(revision, &call.sight).await
+            }
+            State::Newest => Ok(()),
+        }
     }
 
     fn state(&self, core: &Core, call: &Call) -> Result<(u64, Objects)> {

@@ -56,7 +56,7 @@ impl Token {
         let climbs = token.start_key().split('/').any(|part| part == "..");
         if !known {
             return Err(refusal(format!(
-                "server does not recognize this encoded version \"{}\"",
+                "server does not recognize this encoded version {}",
                 token.v
             )));
         }

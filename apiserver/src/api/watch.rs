@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::list::prefix;
-use super::read::{not_a_version, render};
+use super::read::not_a_version;
+use super::view::View;
 use crate::core::Core;
 use crate::http::params::Match;
-use crate::http::{Answer, Body, Call};
-use crate::kinds::Served;
+use crate::http::{Answer, Body, Call, Form};
 use crate::object::Stored;
 use crate::selection::Selection;
 use crate::status::{Cause, Failure, Result};
@@ -23,15 +23,17 @@ use crate::view::Sight;
 /// One watch, between two polls.
 struct Watch {
     core: Arc<Core>,
-    served: Served,
+    view: View,
     prefix: String,
     selector: Selection,
     /// All changes up to here have been sent, or need not be.
     revision: u64,
     /// Objects to send before any change, last one first.
     initial: Vec<Arc<Stored>>,
-    /// What follows them.
-    after_initial: Option<Bytes>,
+    /// Whether a bookmark follows them.
+    marks_initial_end: bool,
+    /// Whether an event has been sent: only the first one of a table has the columns.
+    has_begun: bool,
     /// When the next bookmark is due, for a client that takes them.
     bookmark: Option<Instant>,
     deadline: Instant,
@@ -68,12 +70,23 @@ pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
     let listing = params.flag("sendInitialEvents");
     let bookmarks = params.flag("allowWatchBookmarks");
     let mut watch = Watch::new(core, call, selector, bookmarks)?;
+    if let Form::Partial { list: true, .. } = call.form {
+        // No event is a list. The real server finds out when it encodes the first one, and ends the stream.
+        return Ok(Answer::Watch(Body::full("")));
+    }
     if listing {
-        core.reach(version.unwrap_or(0), &call.sight).await?;
+        if let Err(failure) = core.reach(version.unwrap_or(0), &call.sight).await {
+            // The header is on its way by then: it is told as an event.
+            return Ok(Answer::Watch(Body::full(event("ERROR", &failure.to_json()))));
+        }
         watch.list();
-        watch.after_initial = bookmarks.then(|| bookmark(&watch.served, watch.revision, true));
+        watch.marks_initial_end = bookmarks;
     } else {
         match version {
+            // Asked not to send what is there.
+            None | Some(0) if !params.get("sendInitialEvents").is_empty() => {
+                watch.revision = core.read(Storage::revision);
+            }
             None | Some(0) => watch.list(),
             Some(revision) => {
                 watch.revision = revision;
@@ -138,15 +151,15 @@ impl Watch {
         let deadline = now
             .checked_add(Duration::from_secs(seconds))
             .unwrap_or_else(|| now + Duration::from_secs(u32::MAX.into()));
-        let served = call.target.served.clone();
         let mut watch = Self {
             core: Arc::clone(core),
-            prefix: prefix(&served.kind, call.namespace()),
-            served,
+            view: View::of(core, call)?,
+            prefix: prefix(&call.target.served.kind, call.namespace()),
             selector,
             revision: 0,
             initial: Vec::new(),
-            after_initial: None,
+            marks_initial_end: false,
+            has_begun: false,
             bookmark: None,
             deadline,
             ended: core.stream_end(&call.sight),
@@ -162,7 +175,7 @@ impl Watch {
 
     /// Starts with what is there now.
     fn list(&mut self) {
-        let resource = self.served.resource;
+        let resource = self.view.served().resource;
         let (revision, objects) = self.core.read(|storage| {
             let shown = self.sight.cached(storage.revision());
             // What a server that has fallen behind no longer knows, it has learned meanwhile.
@@ -195,7 +208,7 @@ impl Watch {
             }
             if self.wants_bookmarks && core.bookmarks() > self.bookmarks {
                 self.bookmarks = core.bookmarks();
-                return Some(bookmark_of(self));
+                return Some(self.bookmark(false));
             }
             let bookmark = self.bookmark.unwrap_or(self.deadline);
             let woken = tokio::select! {
@@ -210,7 +223,7 @@ impl Watch {
                 Woken::Ended => return None,
                 Woken::Bookmark => {
                     self.bookmark = self.next_bookmark(Instant::now());
-                    return Some(bookmark_of(self));
+                    return Some(self.bookmark(false));
                 }
             }
         }
@@ -220,10 +233,10 @@ impl Watch {
         let mut chunk = Vec::new();
         while chunk.len() < CHUNK {
             let Some(object) = self.initial.pop() else { break };
-            append(&mut chunk, "ADDED", &render(&self.served, &object));
+            self.append(&mut chunk, "ADDED", &object);
         }
-        if self.initial.is_empty() {
-            chunk.extend(self.after_initial.take().into_iter().flatten());
+        if self.initial.is_empty() && std::mem::take(&mut self.marks_initial_end) {
+            chunk.extend(self.bookmark(true));
         }
         (!chunk.is_empty()).then(|| chunk.into())
     }
@@ -234,61 +247,70 @@ impl Watch {
             return None;
         }
         let core = Arc::clone(&self.core);
-        core.read(|storage| self.take_changes(storage))
+        let events = core.read(|storage| self.take_changes(storage))?;
+        self.view.refresh(&core);
+        let mut chunk = Vec::new();
+        for (kind, object) in events {
+            self.append(&mut chunk, kind, &object);
+        }
+        Some(chunk.into())
     }
 
-    fn take_changes(&mut self, storage: &Storage) -> Option<Bytes> {
-        let mut chunk = Vec::new();
+    /// The next events, about a chunk of them: the lock is not held while they are written down.
+    fn take_changes(&mut self, storage: &Storage) -> Option<Vec<(&'static str, Arc<Stored>)>> {
+        let mut events = Vec::new();
+        let mut size = 0;
         let shown = self.sight.cached(storage.revision());
-        let changes = storage.changes_after(self.served.resource, self.revision)?;
+        let changes = storage.changes_after(self.view.served().resource, self.revision)?;
         for change in changes.take_while(|change| change.revision <= shown) {
             self.revision = change.revision;
-            self.append_change(&mut chunk, change);
-            if chunk.len() >= CHUNK {
-                return Some(chunk.into());
+            if let Some((kind, object)) = self.event_of(change) {
+                size += object.bytes().len();
+                events.push((kind, object));
+            }
+            if size >= CHUNK {
+                return Some(events);
             }
         }
         // Nothing is missing up to now, whatever resource now was written: that is what a bookmark says.
         self.revision = self.revision.max(shown);
-        Some(chunk.into())
+        Some(events)
     }
 
     /// An object that starts to match is added, one that ceases to is deleted.
-    fn append_change(&self, chunk: &mut Vec<u8>, change: &Change) {
+    fn event_of(&self, change: &Change) -> Option<(&'static str, Arc<Stored>)> {
         if !change.key.starts_with(&self.prefix) {
-            return;
+            return None;
         }
         let matching = |object: &&Arc<Stored>| self.selector.matches(&object.selectable);
         let old = change.old.as_ref().filter(matching);
         let new = change.new.as_ref().filter(matching);
         match (old, new) {
-            (None, None) => {}
-            (None, Some(new)) => append(chunk, "ADDED", &render(&self.served, new)),
-            (Some(_), Some(new)) => append(chunk, "MODIFIED", &render(&self.served, new)),
-            (Some(old), None) => {
-                append(chunk, "DELETED", &render(&self.served, &old.at(change.revision)));
-            }
+            (None, None) => None,
+            (None, Some(new)) => Some(("ADDED", Arc::clone(new))),
+            (Some(_), Some(new)) => Some(("MODIFIED", Arc::clone(new))),
+            (Some(old), None) => Some(("DELETED", Arc::new(old.at(change.revision)))),
         }
+    }
+
+    fn append(&mut self, chunk: &mut Vec<u8>, kind: &str, object: &Stored) {
+        let first = !std::mem::replace(&mut self.has_begun, true);
+        append(chunk, kind, &self.view.event_object(object, first));
+    }
+
+    fn bookmark(&mut self, ends_initial: bool) -> Bytes {
+        let mut metadata = json!({"resourceVersion": self.revision.to_string()});
+        if ends_initial {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let first = !std::mem::replace(&mut self.has_begun, true);
+        event("BOOKMARK", &self.view.bookmark(&metadata, first))
     }
 
     fn next_bookmark(&self, now: Instant) -> Option<Instant> {
         let last = self.deadline.checked_sub(BOOKMARK_BEFORE_END)?;
         (now < last).then(|| last.min(now + BOOKMARK_EVERY))
     }
-}
-
-fn bookmark_of(watch: &Watch) -> Bytes {
-    bookmark(&watch.served, watch.revision, false)
-}
-
-fn bookmark(served: &Served, revision: u64, initial_events_end: bool) -> Bytes {
-    let mut metadata = json!({"resourceVersion": revision.to_string()});
-    if initial_events_end {
-        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-    }
-    let kind = &served.kind;
-    let object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});
-    event("BOOKMARK", &object)
 }
 
 /// The event that ends a watch from a revision that is no longer known.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::read::{render, render_list};
+use super::view::View;
 use super::{list, patched};
 use crate::admission::create::{self, Birth};
 use crate::admission::delete::{self, DeleteOptions};
@@ -32,6 +32,7 @@ pub(super) fn create(core: &Core, call: &Call) -> Result<Answer> {
 
 fn create_object(core: &Core, call: &Call, object: &Fields, dry_run: bool) -> Result<Answer> {
     let served = &call.target.served;
+    let view = View::of_object(core, call)?;
     let home = &served.home;
     let generated = meta_text(object, "name").is_empty();
     let mut name = String::new();
@@ -50,7 +51,7 @@ fn create_object(core: &Core, call: &Call, object: &Fields, dry_run: bool) -> Re
                 return Ok(Answer::Json { code: 201, body: encoded.without_revision() });
             }
         } else if let Ok(stored) = core.put(served.resource, &key, None, encoded) {
-            return Ok(Answer::Json { code: 201, body: render(served, &stored) });
+            return Ok(Answer::Json { code: 201, body: view.object(&stored) });
         }
         if !generated {
             let terminating =
@@ -91,6 +92,7 @@ fn check_namespace(core: &Core, call: &Call, object: &Fields) -> Result<()> {
 pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
     let dry_run = call.params.is_dry_run("UpdateOptions")?;
     let served = &call.target.served;
+    let view = View::of_object(core, call)?;
     let body = call.object()?;
     let target = target_of(call);
     let key = served.kind.key(call.namespace(), name);
@@ -106,7 +108,7 @@ pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
         let old = stored.fields();
         update::check_version(&served.kind, &old, &body, true)?;
         let change = Replacement { old: &old, new: body.clone(), target, dry_run };
-        if let Some(answer) = commit(core, served, &key, &stored, change)? {
+        if let Some(answer) = commit(core, &view, &key, &stored, change)? {
             return Ok(Answer::ok(answer));
         }
     }
@@ -115,6 +117,7 @@ pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
 pub(super) fn patch(core: &Core, call: &Call, name: &str) -> Result<Answer> {
     let dry_run = call.params.is_dry_run("PatchOptions")?;
     let served = &call.target.served;
+    let view = View::of_object(core, call)?;
     let format = patched::format(call)?;
     let target = target_of(call);
     let key = served.kind.key(call.namespace(), name);
@@ -130,7 +133,7 @@ pub(super) fn patch(core: &Core, call: &Call, name: &str) -> Result<Answer> {
         check_identity(&old, &new, name)?;
         update::check_version(&served.kind, &old, &new, false)?;
         let change = Replacement { old: &old, new, target, dry_run };
-        if let Some(answer) = commit(core, served, &key, &stored, change)? {
+        if let Some(answer) = commit(core, &view, &key, &stored, change)? {
             return Ok(Answer::ok(answer));
         }
     }
@@ -140,6 +143,7 @@ pub(super) fn patch(core: &Core, call: &Call, name: &str) -> Result<Answer> {
 pub(super) fn act(core: &Core, call: &Call, name: &str, action: &str) -> Result<Answer> {
     let dry_run = call.params.is_dry_run("CreateOptions")?;
     let served = &call.target.served;
+    let view = View::of_object(core, call)?;
     let body = call.any_object(action)?;
     let Some(action) = served.kind.action(action) else {
         return Err(Failure::method_not_allowed(&served.kind, "create"));
@@ -153,7 +157,7 @@ pub(super) fn act(core: &Core, call: &Call, name: &str, action: &str) -> Result<
         let mut new = old.clone();
         served.kind.act(action, &mut new, &body, &rfc3339(core.clock.now()))?;
         let change = Replacement { old: &old, new, target: Target::Whole, dry_run };
-        if commit(core, served, &key, &stored, change)?.is_some() {
+        if commit(core, &view, &key, &stored, change)?.is_some() {
             let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
             return Ok(Answer::Json { code: 201, body: done.to_string().into() });
         }
@@ -171,26 +175,26 @@ struct Replacement<'a> {
 /// Commits a new state, unless somebody was faster (then there is no answer).
 fn commit(
     core: &Core,
-    served: &Served,
+    view: &View,
     key: &str,
     stored: &Arc<Stored>,
     change: Replacement<'_>,
 ) -> Result<Option<Bytes>> {
-    let (home, resource) = (&served.home, served.resource);
+    let (home, resource) = (&view.served().home, view.served().resource);
     let outcome = update::prepare(home, change.old, change.new, change.target)?;
     Ok(match outcome {
-        update::Outcome::Unchanged => Some(render(served, stored)),
+        update::Outcome::Unchanged => Some(view.object(stored)),
         update::Outcome::Store(new) | update::Outcome::Delete(new) if change.dry_run => {
-            Some(render(served, &Encoded::new(home, new).at(stored.revision)))
+            Some(view.object(&Encoded::new(home, new).at(stored.revision)))
         }
         update::Outcome::Store(new) => {
             let committed = core.put(resource, key, Some(stored.revision), Encoded::new(home, new));
-            committed.ok().map(|stored| render(served, &stored))
+            committed.ok().map(|stored| view.object(&stored))
         }
         // The answer is the last state, at the revision before the deletion's.
         update::Outcome::Delete(new) => {
             let committed = core.delete(resource, key, stored.revision);
-            committed.ok().map(|_| render(served, &Encoded::new(home, new).at(stored.revision)))
+            committed.ok().map(|_| view.object(&Encoded::new(home, new).at(stored.revision)))
         }
     })
 }
@@ -230,9 +234,10 @@ pub(super) fn delete(core: &Core, call: &Call, name: &str) -> Result<Answer> {
         let why = format!("this {resource} may not be deleted");
         return Err(Failure::forbidden(&served.kind, name, &why));
     }
+    let view = View::of_object(core, call)?;
     let key = served.kind.key(call.namespace(), name);
     let deleted = delete_object(core, served, &key, name, &options)?;
-    Ok(deleted.answer(served, name, &options))
+    Ok(deleted.answer(&view, name, &options))
 }
 
 /// What a delete did.
@@ -242,15 +247,15 @@ enum Deleted {
 }
 
 impl Deleted {
-    fn answer(&self, served: &Served, name: &str, options: &DeleteOptions) -> Answer {
+    fn answer(&self, view: &View, name: &str, options: &DeleteOptions) -> Answer {
         match self {
-            Self::Gone(last) if served.kind.returns_deleted => Answer::ok(render(served, last)),
+            Self::Gone(last) if view.served().kind.returns_deleted => Answer::ok(view.object(last)),
             Self::Gone(last) => {
-                Answer::value(&status::deleted(&served.kind, name, &last.selectable.uid))
+                Answer::value(&status::deleted(&view.served().kind, name, &last.selectable.uid))
             }
             Self::Waiting(stored) => {
                 let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
-                Answer::Json { code, body: render(served, stored) }
+                Answer::Json { code, body: view.object(stored) }
             }
         }
     }
@@ -293,13 +298,14 @@ fn delete_object(
     }
 }
 
-pub(super) fn delete_collection(core: &Core, call: &Call) -> Result<Answer> {
+pub(super) async fn delete_collection(core: &Core, call: &Call) -> Result<Answer> {
     let served = &call.target.served;
     if !served.kind.deletes_collections {
         return Err(Failure::method_not_allowed(&served.kind, "deletecollection"));
     }
+    let view = View::of_list(core, call)?;
     let options = call.delete_options()?;
-    let (revision, items) = list::all(core, call)?;
+    let (revision, items) = list::all(core, call).await?;
     for item in &items {
         let selectable = &item.selectable;
         let key = served.kind.key(&selectable.namespace, &selectable.name);
@@ -314,7 +320,7 @@ pub(super) fn delete_collection(core: &Core, call: &Call) -> Result<Answer> {
     if served.kind.custom {
         metadata["continue"] = json!("");
     }
-    Ok(Answer::ok(render_list(served, &metadata, items.iter())))
+    Ok(Answer::ok(view.list(&metadata, items.iter())))
 }
 
 // === at the start ===

@@ -1,58 +1,130 @@
-//! Which media type the client can read. There is one to choose from.
+//! In which form the client wants its answer.
 
 use http::{HeaderMap, header};
 
 use crate::status::{Failure, Result};
 
-/// Checks that the client takes plain JSON.
+/// The form of what is answered. The media type is always JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The object itself.
+    Whole,
+    /// Its metadata; for a list, `PartialObjectMetadataList`.
+    Partial { version: &'static str, list: bool },
+    /// Rows of cells.
+    Table { version: &'static str },
+}
+
+/// The first of the client's ranges that can be served.
 ///
-/// A Table, or partial metadata, is asked for with parameters (`as=…`); a client that asks for those names plain JSON as
-/// a second choice.
-pub(super) fn check_accept(headers: &HeaderMap) -> Result<()> {
+/// A client that would rather have a Table, or only metadata, says so with parameters (`as=…;v=…;g=…`).
+///
+/// # Errors
+///
+/// When there is none: 406. Built-in kinds have a second, coarser filter in front, whose text differs.
+pub(super) fn form(headers: &HeaderMap, custom: bool) -> Result<Form> {
     let mut asked = false;
+    let mut of_known_type = false;
     for value in headers.get_all(header::ACCEPT) {
         for range in
             value.to_str().unwrap_or("").split(',').map(str::trim).filter(|range| !range.is_empty())
         {
             asked = true;
-            if takes_json(range) {
-                return Ok(());
+            let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
+            if !matches!(media_type.trim(), "application/json" | "application/*" | "*/*") {
+                continue;
+            }
+            of_known_type = true;
+            if let Some(form) = form_of(parameters) {
+                return Ok(form);
             }
         }
     }
-    if asked { Err(not_acceptable()) } else { Ok(()) }
+    if !asked {
+        return Ok(Form::Whole);
+    }
+    Err(if of_known_type || custom { not_acceptable() } else { unknown_type() })
 }
 
-fn takes_json(range: &str) -> bool {
-    let mut parts = range.split(';').map(str::trim);
-    let media_type = parts.next().unwrap_or("");
-    let transformed = parts.any(|parameter| parameter.starts_with("as="));
-    matches!(media_type, "application/json" | "application/*" | "*/*") && !transformed
+/// The form that the parameters ask for, if it is known.
+fn form_of(parameters: &str) -> Option<Form> {
+    let (mut kind, mut group, mut version) = ("", "", "");
+    for parameter in parameters.split(';') {
+        let (name, value) = parameter.trim().split_once('=').unwrap_or((parameter, ""));
+        match name {
+            "as" => kind = value,
+            "g" => group = value,
+            "v" => version = value,
+            "stream" if value != "watch" => return None,
+            _ => {}
+        }
+    }
+    if kind.is_empty() {
+        return Some(Form::Whole);
+    }
+    let version = match (group, version) {
+        ("meta.k8s.io", "v1") => "meta.k8s.io/v1",
+        ("meta.k8s.io", "v1beta1") => "meta.k8s.io/v1beta1",
+        _ => return None,
+    };
+    match kind {
+        "Table" => Some(Form::Table { version }),
+        "PartialObjectMetadata" => Some(Form::Partial { version, list: false }),
+        "PartialObjectMetadataList" => Some(Form::Partial { version, list: true }),
+        _ => None,
+    }
 }
+
+const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 fn not_acceptable() -> Failure {
-    let message = "only the following media types are accepted: application/json, application/yaml, \
-                   application/vnd.kubernetes.protobuf";
-    Failure::new(406, "NotAcceptable", message)
+    let message = format!("only the following media types are accepted: {TYPES}");
+    Failure::not_acceptable(message)
+}
+
+fn unknown_type() -> Failure {
+    let mut failure = Failure::not_acceptable(format!(
+        "406: Not Acceptable\n\nAvailable representations: {TYPES}"
+    ));
+    failure.details = Some(serde_json::json!({}));
+    failure
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn accepts(value: &str) -> bool {
+    fn asked(value: &str) -> Result<Form> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, value.parse().unwrap());
-        check_accept(&headers).is_ok()
+        form(&headers, false)
     }
 
     #[test]
-    fn json_is_found_among_other_types() {
-        assert!(accepts("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"));
-        assert!(accepts("application/vnd.kubernetes.protobuf,application/json"));
-        assert!(accepts("*/*"));
-        assert!(!accepts("application/xml"));
-        assert!(!accepts("application/json;as=Table;v=v1;g=meta.k8s.io"));
-        assert!(check_accept(&HeaderMap::new()).is_ok());
+    fn the_first_form_that_can_be_served_is_taken() {
+        let table = Form::Table { version: "meta.k8s.io/v1" };
+        assert_eq!(
+            asked("application/json;as=Table;v=v1;g=meta.k8s.io,application/json").unwrap(),
+            table
+        );
+        assert_eq!(
+            asked("application/vnd.kubernetes.protobuf,application/json").unwrap(),
+            Form::Whole
+        );
+        let later = "application/json;as=Table;v=v9;g=meta.k8s.io, */*;q=0.1";
+        assert_eq!(asked(later).unwrap(), Form::Whole);
+        let partial = "application/json;g=meta.k8s.io;v=v1beta1;as=PartialObjectMetadataList";
+        let expected = Form::Partial { version: "meta.k8s.io/v1beta1", list: true };
+        assert_eq!(asked(partial).unwrap(), expected);
+        assert_eq!(form(&HeaderMap::new(), false).unwrap(), Form::Whole);
+    }
+
+    #[test]
+    fn a_form_that_nobody_knows_is_refused() {
+        let refusal = asked("application/json;as=Table;v=v1;g=other").unwrap_err();
+        assert!(refusal.message.starts_with("only the following"));
+        let refusal = asked("application/xml").unwrap_err();
+        assert!(refusal.message.starts_with("406: Not Acceptable"));
+        assert!(asked("application/json;stream=other").is_err());
     }
 }

@@ -9,6 +9,8 @@ pub(crate) enum Route {
     Resource(Target),
     Document(Document),
     Health,
+    /// Nothing, in a group of built-in kinds.
+    NoResource,
     NotFound,
 }
 
@@ -66,10 +68,16 @@ impl Route {
             return if known {
                 Self::Document(Document::Resources { group, version })
             } else {
-                Self::NotFound
+                Self::nothing(kinds, &group)
             };
         }
-        Target::find(kinds, group, version, rest).map_or(Self::NotFound, Self::Resource)
+        Target::find(kinds, group, version, rest)
+            .map_or_else(|| Self::nothing(kinds, group), Self::Resource)
+    }
+
+    fn nothing(kinds: &Kinds, group: &str) -> Self {
+        let built_in = kinds.rows().iter().any(|kind| kind.group == group && !kind.custom);
+        if built_in { Self::NoResource } else { Self::NotFound }
     }
 }
 
