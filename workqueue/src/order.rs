@@ -109,10 +109,20 @@ impl Order {
         }
     }
 
-    /// A taken slot is asked for at this priority: of several the highest counts, once it is returned.
-    pub(crate) fn want(&mut self, slot: u32, priority: i32) {
-        if let Self::Ranked(ranked) = self {
-            ranked.want(slot, priority);
+    /// A taken slot is asked for at this priority: of several the highest counts, once it is returned. If
+    /// it was asked for before, at a lower one, that is returned.
+    pub(crate) fn want(&mut self, slot: u32, priority: i32) -> Option<i32> {
+        match self {
+            Self::Fifo(_) => None,
+            Self::Ranked(ranked) => ranked.want(slot, priority),
+        }
+    }
+
+    /// The priority at which a taken slot was [wanted](Self::want).
+    pub(crate) fn wanted(&self, slot: u32) -> i32 {
+        match self {
+            Self::Fifo(_) => 0,
+            Self::Ranked(ranked) => ranked.wanted(slot),
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) enum Added<T> {
     /// It is held in this slot, and was not asked for since. As in all that follow, the item is returned
     /// so that it can be dropped outside of a lock.
     Wanted(u32, T),
-    /// It was queued already, at a lower priority, and is now at the one that was asked for.
+    /// It was asked for already, at a lower priority, and is now at this one, or is when it is returned.
     Raised { from: i32, item: T },
     /// It was asked for already.
     Merged(T),
@@ -50,8 +50,9 @@ pub(crate) enum Place {
 /// What became of an item that its worker returned.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Released<T> {
-    /// It can be taken again: one worker is worth waking.
-    Requeued,
+    /// It can be taken again: one worker is worth waking. If it was asked for while it was held, this is
+    /// at which priority.
+    Requeued { wanted: Option<i32> },
     /// It is gone; the item is returned so that it can be dropped outside of a lock.
     Gone(T),
 }
@@ -159,6 +160,15 @@ impl<T> State<T> {
         self.order.priority(slot)
     }
 
+    /// The priority of each request that no worker has taken yet: what is queued, and what is to be queued
+    /// when its worker is done.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = i32> {
+        self.items().filter_map(|(slot, place, _)| match place {
+            Place::Queued => Some(self.order.priority(slot)),
+            Place::Held { again } => again.then(|| self.order.wanted(slot)),
+        })
+    }
+
     /// All items and their slots, but for those that were handed back; in no order.
     pub(crate) fn items(&self) -> impl Iterator<Item = (u32, Place, &T)> {
         (0..).zip(&self.slots).filter_map(|(number, slot)| match &slot.phase {
@@ -194,6 +204,7 @@ impl<T> State<T> {
 
     fn release(&mut self, Held(number): Held, unfinished: bool) -> Released<T> {
         let slot = &mut self.slots[number as usize];
+        let wanted = matches!(slot.phase, Phase::Dirty(_)).then(|| self.order.wanted(number));
         let (item, again) = match mem::replace(&mut slot.phase, Phase::Vacant) {
             Phase::Processing(item) => (item, unfinished),
             Phase::Dirty(item) => (item, true),
@@ -202,14 +213,14 @@ impl<T> State<T> {
             // runs in a `Drop`, and a panic while another one unwinds would hide that by an abort.
             other @ (Phase::Vacant | Phase::Queued(_)) => {
                 slot.phase = other;
-                return Released::Requeued;
+                return Released::Requeued { wanted };
             }
         };
         self.held -= 1;
         if again {
             slot.phase = Phase::Queued(item);
             self.order.push_again(number, unfinished);
-            Released::Requeued
+            Released::Requeued { wanted }
         } else {
             self.vacate(number);
             Released::Gone(item)
@@ -292,7 +303,11 @@ impl<T: Eq> State<T> {
                     return Added::Raised { from, item };
                 }
             }
-            Phase::Dirty(_) => self.order.want(number, rank.priority),
+            Phase::Dirty(_) => {
+                if let Some(from) = self.order.want(number, rank.priority) {
+                    return Added::Raised { from, item };
+                }
+            }
             Phase::Processing(_) => {
                 self.order.want(number, rank.priority);
                 if let Phase::Processing(known) = mem::replace(phase, Phase::Vacant) {

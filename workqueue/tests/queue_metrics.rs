@@ -1,7 +1,8 @@
 //! What a queue reports, and what it shows of itself.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use homeostat_workqueue::{Builder, Priorities, Processing, Queue, Reason};
@@ -14,9 +15,14 @@ use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// The recorder panics at this.
+const TOO_LONG: Duration = Duration::from_secs(1_000_000);
+
 /// Keeps numbers, and the values of histograms, by `name{label=value,…}`.
 #[derive(Clone, Default)]
 struct Recorder {
+    /// Adds to this queue when it is asked for a gauge.
+    meddles_with: Arc<OnceLock<Queue<&'static str>>>,
     numbers: Arc<Mutex<BTreeMap<String, f64>>>,
     values: Arc<Mutex<BTreeMap<String, Vec<f64>>>>,
 }
@@ -95,6 +101,7 @@ impl GaugeFn for Series {
 
 impl HistogramFn for Series {
     fn record(&self, value: f64) {
+        assert!(value < TOO_LONG.as_secs_f64(), "this recorder panics");
         self.recorder.values.lock().entry(self.name.clone()).or_default().push(value);
     }
 }
@@ -111,6 +118,9 @@ impl metrics::Recorder for Recorder {
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        if let Some(queue) = self.meddles_with.get() {
+            queue.at_priority(7).add("meddled");
+        }
         Gauge::from_arc(self.series(key))
     }
 
@@ -144,7 +154,8 @@ async fn adds_depth_and_durations_are_those_of_client_go() {
     assert_eq!(recorder.number("depth"), Some(1.0));
     queue.add("a");
     queue.add("a");
-    assert_eq!((recorder.number("adds_total"), recorder.number("depth")), (Some(3.0), Some(1.0)));
+    // Held and asked for again: client-go counts that at once.
+    assert_eq!((recorder.number("adds_total"), recorder.number("depth")), (Some(3.0), Some(2.0)));
 
     sleep(SECOND * 3).await;
     item.done();
@@ -247,11 +258,65 @@ async fn what_is_handed_back_counts_no_longer() {
     let held = [take(&queue), take(&queue)];
     queue.at_priority(7).add_batch(["b", "c"]);
     let depths = recorder.depths();
-    assert_eq!([&*depths["0"], &*depths["7"]], ["1", "1"]);
+    assert_eq!([&*depths["0"], &*depths["7"]], ["1", "2"], "one of them is held");
     assert_eq!(queue.drain(Duration::ZERO).await.len(), 4);
     assert!(recorder.depths().values().all(|depth| *depth == "0"), "{:?}", recorder.depths());
     drop(held);
     assert!(recorder.depths().values().all(|depth| *depth == "0"), "{:?}", recorder.depths());
+}
+
+#[tokio::test(start_paused = true)]
+async fn depth_of_a_held_item_is_where_it_is_queued_when_it_is_returned() {
+    let recorder = Recorder::default();
+    // Priorities get their labels when they are first seen.
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let queue = recorder.build(Queue::builder().priorities(Priorities::default()));
+    let depths = |[one, two, three]: [&str; 3]| {
+        let depths = recorder.depths();
+        let depth = |of: &str| depths.get(of).cloned().unwrap_or_else(|| "0".to_owned());
+        assert_eq!([depth("1"), depth("2"), depth("3")], [one, two, three]);
+    };
+    queue.at_priority(2).add("a");
+    depths(["0", "1", "0"]);
+    let item = take(&queue);
+    depths(["0", "0", "0"]);
+    queue.at_priority(1).add("a");
+    depths(["1", "0", "0"]);
+    drop(item); // falls no lower than it was
+    depths(["0", "1", "0"]);
+    let item = take(&queue);
+    queue.at_priority(1).add("a");
+    queue.at_priority(3).add("a");
+    depths(["0", "0", "1"]);
+    item.done();
+    depths(["0", "0", "1"]);
+    drop(take(&queue)); // not asked for
+    depths(["0", "0", "1"]);
+    take(&queue).done();
+    depths(["0", "0", "0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn item_is_given_back_if_the_recorder_panics() {
+    let recorder = Recorder::default();
+    let queue = recorder.build(Queue::builder());
+    queue.add("a");
+    sleep(TOO_LONG).await;
+    let taken = catch_unwind(AssertUnwindSafe(|| queue.try_get()));
+    assert!(taken.is_err());
+    assert_eq!(queue.len(), 1);
+    take(&queue).done();
+}
+
+#[test]
+fn recorder_is_not_asked_under_a_lock() {
+    let recorder = Recorder::default();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let queue = recorder.build(Queue::builder().priorities(Priorities::default()));
+    recorder.meddles_with.set(queue.clone()).expect("set once");
+    queue.at_priority(1).add("a"); // would never return
+    assert_eq!((queue.len(), take(&queue).priority()), (2, 7));
+    // A queue and its recorder that know each other end with the process.
 }
 
 /// controller-runtime#3060, #3396 and #3419: numbers below zero, and a time series per priority.

@@ -131,9 +131,16 @@ impl Ranked {
         self.join(slot);
     }
 
-    pub(super) fn want(&mut self, slot: u32, priority: i32) {
+    pub(super) fn want(&mut self, slot: u32, priority: i32) -> Option<i32> {
         let known = &mut self.slots[slot as usize];
-        known.wanted = known.wanted.max(Some(priority));
+        let before = known.wanted;
+        known.wanted = before.max(Some(priority));
+        before.filter(|&before| before < priority)
+    }
+
+    pub(super) fn wanted(&self, slot: u32) -> i32 {
+        let known = &self.slots[slot as usize];
+        known.wanted.unwrap_or(known.rank.priority)
     }
 
     pub(super) fn raise(&mut self, slot: u32, priority: i32) -> Option<i32> {

@@ -102,7 +102,8 @@ where
     /// reports the metrics of client-go's queues, with the label `name`: `workqueue_depth`,
     /// `workqueue_adds_total`, `workqueue_queue_duration_seconds`, `workqueue_work_duration_seconds`,
     /// `workqueue_unfinished_work_seconds`, `workqueue_longest_running_processor_seconds` and
-    /// `workqueue_retries_total`. With [`priorities`](Self::priorities) the depth has the label `priority`,
+    /// `workqueue_retries_total`. The depth counts what is asked for: also an item that is held and was
+    /// added again, unlike [`Queue::len`]. With [`priorities`](Self::priorities) it has the label `priority`,
     /// too: 25 of them, and `exceeded_cardinality_limit` for all others. (A recorder without any state,
     /// whose type has no size, cannot be told from none.)
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {

@@ -38,17 +38,19 @@ pub(super) struct Enqueued<T> {
     pub(super) change: Change,
 }
 
-/// What an item that was to be queued has changed.
+/// What an item that was to be queued, or was returned, has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing: it was asked for already.
+    /// Nothing: it was asked for already, or is gone.
     None,
     /// One more is queued at this priority.
     Queued(i32),
-    /// It is held, and was not asked for before.
-    Wanted,
-    /// It was queued, at a lower priority.
+    /// It is held, and was not asked for since: it is to be queued at this priority.
+    Wanted(i32),
+    /// It was asked for, at a lower priority.
     Raised { from: i32, to: i32 },
+    /// It was returned unfinished, and not asked for since: it is queued at this priority again.
+    Returned(i32),
 }
 
 // === impl Core ===
@@ -79,6 +81,16 @@ impl<T> Core<T> {
             _ => Duration::ZERO,
         };
         (released, worked)
+    }
+
+    /// What a slot changes that is queued again, and that was asked for, while held, at this priority.
+    pub(super) fn requeued(&self, slot: u32, wanted: Option<i32>) -> Change {
+        let to = self.state.priority(slot);
+        match wanted {
+            None => Change::Returned(to),
+            Some(from) if from == to => Change::None,
+            Some(from) => Change::Raised { from, to },
+        }
     }
 
     /// Gives up the memory of a burst that is over; what is returned is to be dropped outside of the lock.
@@ -134,7 +146,7 @@ impl<T: Eq> Core<T> {
         }
         let (known, change) = match added {
             Added::Queued(_) => (None, Change::Queued(rank.priority)),
-            Added::Wanted(_, item) => (Some(item), Change::Wanted),
+            Added::Wanted(_, item) => (Some(item), Change::Wanted(rank.priority)),
             Added::Raised { from, item } => {
                 (Some(item), Change::Raised { from, to: rank.priority })
             }

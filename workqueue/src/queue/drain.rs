@@ -13,7 +13,7 @@ use super::waiters::Ticket;
 pub struct Undone<T> {
     /// Workers still hold these, in no particular order. They may yet finish them.
     pub held: Vec<T>,
-    /// No worker has taken these; the one that waited longest comes first.
+    /// No worker has taken these; they come in the order in which workers would have got them.
     pub queued: Vec<T>,
     /// These would have been queued later; the one that was due first comes first.
     pub delayed: Vec<T>,

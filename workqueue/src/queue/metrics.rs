@@ -35,7 +35,8 @@ pub(super) struct Metrics {
     ticker: Mutex<Option<Ticker>>,
 }
 
-/// How many items are queued.
+/// How many items are asked for and not taken: as in client-go, those that are held and asked for again
+/// count as well as those that are queued.
 enum Depth {
     All(Gauge),
     ByPriority { name: SharedString, known: Mutex<Vec<(i32, Gauge)>>, others: Gauge },
@@ -78,11 +79,11 @@ impl Metrics {
     pub(super) fn changed(&self, change: Change) {
         match change {
             Change::None => {}
-            Change::Queued(priority) => {
+            Change::Queued(priority) | Change::Wanted(priority) => {
                 self.adds.increment(1);
                 self.depth.add(priority, 1.0);
             }
-            Change::Wanted => self.adds.increment(1),
+            Change::Returned(priority) => self.depth.add(priority, 1.0),
             Change::Raised { from, to } => {
                 self.depth.add(from, -1.0);
                 self.depth.add(to, 1.0);
@@ -99,15 +100,13 @@ impl Metrics {
         self.queue_duration.record(waited);
     }
 
-    /// An item was returned; and queued again, if at a priority.
-    pub(super) fn released(&self, worked: Duration, again: Option<i32>) {
+    /// An item was returned.
+    pub(super) fn released(&self, worked: Duration, change: Change) {
         self.work_duration.record(worked);
-        if let Some(priority) = again {
-            self.depth.add(priority, 1.0);
-        }
+        self.changed(change);
     }
 
-    /// Items of these priorities are queued no longer.
+    /// Items of these priorities are asked for no longer.
     pub(super) fn handed_back(&self, priorities: Vec<i32>) {
         for priority in priorities {
             self.depth.add(priority, -1.0);
@@ -181,18 +180,35 @@ impl Depth {
         match self {
             Self::All(gauge) => gauge.increment(number),
             Self::ByPriority { name, known, others } => {
-                let mut known = known.lock();
-                if let Some((_, gauge)) = known.iter().find(|(known, _)| *known == priority) {
-                    gauge.increment(number);
-                } else if known.len() < PRIORITIES {
-                    let gauge = Self::gauge(name, priority.to_string().into());
-                    gauge.increment(number);
-                    known.push((priority, gauge));
-                } else {
-                    others.increment(number);
-                }
+                Self::of(known, name, priority).as_ref().unwrap_or(others).increment(number);
             }
         }
+    }
+
+    /// The gauge of this priority, if it is among the first; asks the recorder while nothing is locked.
+    fn of(known: &Mutex<Vec<(i32, Gauge)>>, name: &SharedString, priority: i32) -> Option<Gauge> {
+        let find = |known: &[(i32, Gauge)]| {
+            let mut all = known.iter();
+            all.find_map(|(known, gauge)| (*known == priority).then(|| gauge.clone()))
+        };
+        let found = {
+            let known = known.lock();
+            find(&known).ok_or(known.len())
+        };
+        match found {
+            Ok(gauge) => return Some(gauge),
+            Err(labels) if labels >= PRIORITIES => return None,
+            Err(_) => {}
+        }
+        let gauge = Self::gauge(name, priority.to_string().into());
+        let mut known = known.lock();
+        // Another thread may have been faster.
+        let faster = find(&known);
+        if faster.is_none() && known.len() < PRIORITIES {
+            known.push((priority, gauge.clone()));
+            return Some(gauge);
+        }
+        faster
     }
 }
 

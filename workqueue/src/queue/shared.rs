@@ -16,7 +16,7 @@ use crate::delays::Delayed;
 use crate::order::{Rank, Ranking};
 use crate::rate_limiter::RateLimiter;
 use crate::request::{Reason, Request};
-use crate::state::{Held, Place, Released, Taken};
+use crate::state::{Held, Released, Taken};
 use crate::sync::Mutex;
 
 use super::core::{Change, Core, Enqueued};
@@ -114,9 +114,11 @@ impl<T> Shared<T> {
         let now = self.now();
         let mut core = self.core.lock();
         let (released, worked) = core.release(held, finished, now);
-        let (woken, again) = match released {
-            Released::Requeued => (core.workers.next(), Some(core.state.priority(held.slot()))),
-            Released::Gone(_) => (None, None),
+        let (woken, change) = match released {
+            Released::Requeued { wanted } => {
+                (core.workers.next(), core.requeued(held.slot(), wanted))
+            }
+            Released::Gone(_) => (None, Change::None),
         };
         let (drains, burst) = if core.state.is_idle() {
             (core.drains.all(), core.trim())
@@ -127,7 +129,7 @@ impl<T> Shared<T> {
         wake(woken.into_iter().chain(drains));
         drop(burst);
         if let Some(metrics) = &self.metrics {
-            metrics.released(worked, again);
+            metrics.released(worked, change);
         }
     }
 
@@ -147,8 +149,7 @@ impl<T: Clone> Shared<T> {
         let mut core = self.core.lock();
         let mut priorities = Vec::new();
         if self.metrics.is_some() {
-            let queued = core.state.items().filter(|(_, place, _)| *place == Place::Queued);
-            priorities.extend(queued.map(|(slot, ..)| core.state.priority(slot)));
+            priorities.extend(core.state.requests());
         }
         let undone = Undone {
             held: core.state.hand_back_held(),
@@ -187,11 +188,13 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
 
     /// To be called outside of the lock with what was taken under it.
     pub(super) fn hand_out(shared: &Arc<Self>, taken: Taken<T>, waited: Duration) -> Processing<T> {
+        // First, because a recorder is somebody else's code: if it panics, the item is given back.
+        let processing = Processing::new(shared, taken);
         if let Some(metrics) = &shared.metrics {
-            metrics.taken(taken.priority, waited);
+            metrics.taken(processing.priority(), waited);
             metrics.tick(shared);
         }
-        Processing::new(shared, taken)
+        processing
     }
 }
 

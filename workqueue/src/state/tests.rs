@@ -44,7 +44,7 @@ fn item_added_while_held_is_not_handed_out_before_it_is_done() {
     assert_eq!(state.add(HASH, 1, Rank::default()), Added::Wanted(held.slot(), 1));
     assert_eq!(state.add(HASH, 1, Rank::default()), Added::Merged(1));
     assert_eq!(state.take(), None, "one key, one worker");
-    assert_eq!(state.done(held), Released::Requeued);
+    assert_eq!(state.done(held), Released::Requeued { wanted: Some(0) });
     let (held, _) = take(&mut state);
     assert_eq!(state.done(held), Released::Gone(1), "two adds while held are one more hand-out");
 }
@@ -55,7 +55,7 @@ fn item_given_back_is_queued_behind_the_others() {
     state.add(HASH, 1, Rank::default());
     state.add(HASH, 2, Rank::default());
     let (held, _) = take(&mut state);
-    assert_eq!(state.give_back(held), Released::Requeued);
+    assert_eq!(state.give_back(held), Released::Requeued { wanted: None });
     assert_eq!([take(&mut state).1, take(&mut state).1], [2, 1]);
 }
 
@@ -216,8 +216,10 @@ fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, tally: &Tally) {
             let back = matches!(step, Step::GiveBack(_));
             tally.count("dropped without done", usize::from(back));
             let released = if back { state.give_back(held) } else { state.done(held) };
+            let wanted = model.dirty.contains(&item).then_some(0);
             let again = model.release(item, back);
-            assert_eq!(released, if again { Released::Requeued } else { Released::Gone(item) });
+            let requeued = Released::Requeued { wanted };
+            assert_eq!(released, if again { requeued } else { Released::Gone(item) });
         }
         Step::TakeQueued => {
             let queued: Vec<u8> = model.queue.drain(..).collect();
