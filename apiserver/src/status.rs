@@ -148,6 +148,12 @@ impl Failure {
         Self::new(406, "NotAcceptable", message)
     }
 
+    /// A patch of a built-in kind in a format that nobody knows.
+    pub(crate) fn unknown_patch() -> Self {
+        let message = "415: Unsupported Media Type";
+        Self::new(415, "UnsupportedMediaType", message).with_details(json!({}))
+    }
+
     pub(crate) fn unsupported_media_type(accepted: &str) -> Self {
         let what = "the body of the request was in an unknown format";
         let message = format!("{what} - accepted media types include: {accepted}");

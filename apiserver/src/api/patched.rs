@@ -16,14 +16,13 @@ pub(super) fn format(call: &Call) -> Result<PatchKind> {
         Some(PatchKind::Strategic) | None if kind.custom => {
             Err(Failure::unsupported_media_type(CUSTOM))
         }
-        None => Err(Failure::unsupported_media_type(BUILT_IN)),
+        None => Err(Failure::unknown_patch()),
         Some(format) => Ok(format),
     }
 }
 
 /// What custom resources take: they have no merge keys.
 const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
-const BUILT_IN: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 
 /// The patched object.
 pub(super) fn apply(format: PatchKind, kind: &Kind, object: Fields, body: &[u8]) -> Result<Fields> {
