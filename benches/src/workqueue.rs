@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use homeostat_informer::ObjectKey;
-use homeostat_workqueue::{Priorities, Queue};
+use homeostat_workqueue::{Priorities, Processing, Queue};
 use k8s_openapi::api::core::v1::Pod;
 
 mod delays;
@@ -107,6 +107,18 @@ impl Key for ObjectKey<Pod> {
 impl<K> Default for Pass<K> {
     fn default() -> Self {
         Self { took: Took::default(), handed_out: 0, seen: Vec::new() }
+    }
+}
+
+impl<K: Key> Pass<K> {
+    /// Finishes a key.
+    #[inline]
+    fn hand_out(&mut self, key: Processing<K>, keep: bool) {
+        self.handed_out += 1;
+        if keep {
+            self.seen.push(K::clone(&key));
+        }
+        key.done();
     }
 }
 
@@ -237,7 +249,8 @@ impl<K: Key> Work<K> {
         let start = Stopwatch::start();
         for (key, priority) in supply {
             self.queue.at_priority(priority).add(key);
-            hand_out(&self.queue, &mut pass, keep).await;
+            let key = self.queue.get().await.expect("nobody shuts the queue down");
+            pass.hand_out(key, keep);
         }
         Pass { took: start.read(), ..pass }
     }
@@ -250,7 +263,7 @@ impl<K: Key> Work<K> {
         for (key, priority) in supply {
             queue.at_priority(priority).add(key);
         }
-        drain(queue, &mut pass, keep).await;
+        drain(queue, queue.len(), &mut pass, keep).await;
         Pass { took: start.read(), ..pass }
     }
 
@@ -263,7 +276,7 @@ impl<K: Key> Work<K> {
         while let (Some(_), Some(priority)) = (supply.peek(), priorities.next()) {
             self.queue.at_priority(priority).add_batch(supply.by_ref().take(BATCH));
         }
-        drain(&self.queue, &mut pass, keep).await;
+        drain(&self.queue, self.queue.len(), &mut pass, keep).await;
         Pass { took: start.read(), ..pass }
     }
 
@@ -290,20 +303,12 @@ fn priorities(levels: i32) -> impl Iterator<Item = i32> + Send {
     })
 }
 
-async fn drain<K: Key>(queue: &Queue<K>, pass: &mut Pass<K>, keep: bool) {
-    for _ in 0..queue.len() {
-        hand_out(queue, pass, keep).await;
+/// Gets and finishes so many keys.
+async fn drain<K: Key>(queue: &Queue<K>, count: usize, pass: &mut Pass<K>, keep: bool) {
+    for _ in 0..count {
+        let key = queue.get().await.expect("nobody shuts the queue down");
+        pass.hand_out(key, keep);
     }
-}
-
-/// Gets and finishes a key.
-async fn hand_out<K: Key>(queue: &Queue<K>, pass: &mut Pass<K>, keep: bool) {
-    let key = queue.get().await.expect("nobody shuts the queue down");
-    pass.handed_out += 1;
-    if keep {
-        pass.seen.push(K::clone(&key));
-    }
-    key.done();
 }
 
 /// The texts of so many keys, 40 bytes each; the Go side makes the same ones.

@@ -56,6 +56,7 @@ impl Order {
     }
 
     /// How many slots are queued.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Fifo(ring) => ring.len(),
@@ -63,11 +64,13 @@ impl Order {
         }
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The slot that is handed out next.
+    #[inline]
     pub(crate) fn first(&self) -> Option<u32> {
         match self {
             Self::Fifo(ring) => ring.front().copied(),
@@ -76,6 +79,7 @@ impl Order {
     }
 
     /// Takes out the slot that is handed out next.
+    #[inline]
     pub(crate) fn take_first(&mut self) -> Option<u32> {
         match self {
             Self::Fifo(ring) => ring.pop_front(),
@@ -84,6 +88,7 @@ impl Order {
     }
 
     /// Queues a slot that has got a new item.
+    #[inline]
     pub(crate) fn push(&mut self, slot: u32, rank: Rank) {
         match self {
             Self::Fifo(ring) => ring.push_back(slot),
@@ -127,6 +132,7 @@ impl Order {
     }
 
     /// The priority at which a slot is queued or was taken.
+    #[inline]
     pub(crate) fn priority(&self, slot: u32) -> i32 {
         match self {
             Self::Fifo(_) => 0,

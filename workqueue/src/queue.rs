@@ -176,8 +176,9 @@ where
     ///
     /// This is cancel-safe: if the future is dropped, no item was taken, and if it had been woken for
     /// an item, another worker is woken instead.
-    pub async fn get(&self) -> Option<Processing<T>> {
-        Get::new(&self.shared).await
+    // No `async fn`: that would be one more future around this one, and one more copy of what it hands out.
+    pub fn get(&self) -> impl Future<Output = Option<Processing<T>>> + Send {
+        Get::new(&self.shared)
     }
 
     /// Takes an item if one is queued.

@@ -193,6 +193,7 @@ impl<T> State<T> {
     }
 
     /// The worker has finished: the item goes, or is queued again if it was added meanwhile.
+    #[inline]
     pub(crate) fn done(&mut self, held: Held) -> Released<T> {
         self.release(held, false)
     }
@@ -202,6 +203,7 @@ impl<T> State<T> {
         self.release(held, true)
     }
 
+    #[inline]
     fn release(&mut self, Held(number): Held, unfinished: bool) -> Released<T> {
         let slot = &mut self.slots[number as usize];
         let wanted = matches!(slot.phase, Phase::Dirty(_)).then(|| self.order.wanted(number));
@@ -228,6 +230,7 @@ impl<T> State<T> {
     }
 
     /// Forgets a slot whose item was moved out.
+    #[inline]
     fn vacate(&mut self, number: u32) {
         let hash = self.slots[number as usize].hash;
         if let Ok(entry) = self.index.find_entry(hash, |&other| other == number) {
@@ -251,6 +254,7 @@ impl<T> State<T> {
 
 impl<T: Clone> State<T> {
     /// Hands out the item whose turn it is.
+    #[inline]
     pub(crate) fn take(&mut self) -> Option<Taken<T>> {
         let number = self.order.first()?;
         let slot = &mut self.slots[number as usize];
@@ -289,9 +293,12 @@ impl<T: Clone> State<T> {
 
 impl<T: Eq> State<T> {
     /// Asks for the item to be handed out; `hash` is its hash, always by the same hasher.
+    #[inline]
     pub(crate) fn add(&mut self, hash: u64, item: T, rank: Rank) -> Added<T> {
         let found = self.index.find(hash, |&number| {
-            self.slots[number as usize].phase.item().is_some_and(|known| *known == item)
+            let slot = &self.slots[number as usize];
+            // The hash first: to look at another item costs more.
+            slot.hash == hash && slot.phase.item().is_some_and(|known| *known == item)
         });
         let Some(&number) = found else {
             return Added::Queued(self.insert(hash, item, rank));
@@ -320,6 +327,7 @@ impl<T: Eq> State<T> {
         Added::Merged(item)
     }
 
+    #[inline]
     fn insert(&mut self, hash: u64, item: T, rank: Rank) -> u32 {
         let slot = Slot { hash, phase: Phase::Queued(item) };
         let number = if let Some(number) = self.vacant.pop() {

@@ -6,7 +6,7 @@ use homeostat_workqueue::Queue;
 use tokio::time::Instant;
 
 use super::stopwatch::Stopwatch;
-use super::{Key, Keys, Pass, hand_out};
+use super::{Key, Keys, Pass, drain};
 
 /// When keys are due that are all due at once; mostly long enough to add them all.
 const DUE_AFTER: Duration = Duration::from_millis(200);
@@ -51,9 +51,7 @@ pub(super) async fn due<K: Key>(keys: &Keys<K>, keep: bool) -> Pass<K> {
         }
         let mut pass = Pass::default();
         let start = Stopwatch::start();
-        for _ in 0..keys.len() {
-            hand_out(&queue, &mut pass, keep).await;
-        }
+        drain(&queue, keys.len(), &mut pass, keep).await;
         return Pass { took: start.read_since(at), ..pass };
     }
 }

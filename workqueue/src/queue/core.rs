@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::delays::Delays;
 use crate::order::{Rank, Ranking};
 use crate::request::Request;
-use crate::state::{Added, Held, Released, State, Taken};
+use crate::state::{Added, Held, State};
 
 use super::observer::Observer;
 use super::timer::Timer;
@@ -68,19 +68,22 @@ impl<T> Core<T> {
         }
     }
 
-    /// A worker returns its item. Tells how long it was held, if that is observed.
-    pub(super) fn release(
-        &mut self,
-        held: Held,
-        finished: bool,
-        now: Option<Instant>,
-    ) -> (Released<T>, Duration) {
-        let released = if finished { self.state.done(held) } else { self.state.give_back(held) };
-        let worked = match (&mut self.observer, now) {
+    /// A worker has taken an item. Tells how long it was queued, if that is observed.
+    #[inline]
+    pub(super) fn observe_taken(&mut self, held: Held, now: Option<Instant>) -> Duration {
+        match (&mut self.observer, now) {
+            (Some(observer), Some(now)) => observer.taken(held.slot(), now),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// A worker has returned an item. Tells how long it was held, if that is observed.
+    #[inline]
+    pub(super) fn observe_released(&mut self, held: Held, now: Option<Instant>) -> Duration {
+        match (&mut self.observer, now) {
             (Some(observer), Some(now)) => observer.released(held.slot(), now),
             _ => Duration::ZERO,
-        };
-        (released, worked)
+        }
     }
 
     /// What a slot changes that is queued again, and that was asked for, while held, at this priority.
@@ -103,18 +106,6 @@ impl<T> Core<T> {
     }
 }
 
-impl<T: Clone> Core<T> {
-    /// Hands out an item. Tells how long it was queued, if that is observed.
-    pub(super) fn take(&mut self, now: Option<Instant>) -> Option<(Taken<T>, Duration)> {
-        let taken = self.state.take()?;
-        let waited = match (&mut self.observer, now) {
-            (Some(observer), Some(now)) => observer.taken(taken.held.slot(), now),
-            _ => Duration::ZERO,
-        };
-        Some((taken, waited))
-    }
-}
-
 impl<T: Eq> Core<T> {
     /// Ends the delay of an item that is wanted now, at no lower priority than it was to have. Returns
     /// what to drop.
@@ -128,6 +119,7 @@ impl<T: Eq> Core<T> {
     }
 
     /// Queues an item.
+    #[inline]
     pub(super) fn enqueue(
         &mut self,
         hash: u64,

@@ -32,15 +32,16 @@ impl<T: Clone + Send + Sync + 'static> Future for Get<'_, T> {
         loop {
             let now = self.shared.now();
             let mut core = self.shared.core.lock();
-            let taken = core.take(now);
+            let taken = core.state.take();
             if taken.is_some() || core.shutting_down {
+                let held = taken.as_ref().map(|taken| taken.held);
+                let waited = held.map(|held| core.observe_taken(held, now)).unwrap_or_default();
                 // It is still in the line if it was polled without having been woken.
                 let left = self.ticket.take().and_then(|ticket| core.workers.leave(ticket));
                 drop(core);
                 drop(left);
                 let shared = self.shared;
-                let hand_out = |(taken, waited)| Shared::hand_out(shared, taken, waited);
-                return Poll::Ready(taken.map(hand_out));
+                return Poll::Ready(taken.map(|taken| Shared::hand_out(shared, taken, waited)));
             }
             if let Some(waker) = waker.take() {
                 let replaced = core.workers.wait(&mut self.ticket, waker);

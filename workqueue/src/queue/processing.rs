@@ -17,9 +17,9 @@ use super::shared::Shared;
 /// This keeps its queue alive.
 #[must_use = "dropped at once, the item is queued again"]
 pub struct Processing<T> {
-    shared: Arc<Shared<T>>,
+    /// `None` once it is done. (Not a flag beside it: that has to be carried along with each move.)
+    shared: Option<Arc<Shared<T>>>,
     held: Held,
-    finished: bool,
     priority: i32,
     item: T,
 }
@@ -27,9 +27,10 @@ pub struct Processing<T> {
 // === impl Processing ===
 
 impl<T> Processing<T> {
+    #[inline]
     pub(super) fn new(shared: &Arc<Shared<T>>, taken: Taken<T>) -> Self {
         let Taken { held, item, priority } = taken;
-        Self { shared: Arc::clone(shared), held, finished: false, priority, item }
+        Self { shared: Some(Arc::clone(shared)), held, priority, item }
     }
 
     /// The priority at which the item was queued; 0 in a queue without priorities.
@@ -40,17 +41,20 @@ impl<T> Processing<T> {
     }
 
     /// Finishes the item. If it was added in the meantime, it is queued again now.
+    #[inline]
     pub fn done(mut self) {
-        self.finished = true;
+        if let Some(shared) = self.shared.take() {
+            shared.release(self.held, true);
+        }
     }
 }
 
 impl<T> Drop for Processing<T> {
     fn drop(&mut self) {
         // Nothing here needs a runtime: it may have ended already.
-        self.shared.release(self.held, self.finished);
-        if !self.finished {
-            let queue = &*self.shared.name;
+        if let Some(shared) = self.shared.take() {
+            shared.release(self.held, false);
+            let queue = &*shared.name;
             tracing::debug!(queue, "an item was dropped before it was done: it is given back");
         }
     }

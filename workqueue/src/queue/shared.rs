@@ -97,6 +97,7 @@ impl<T> Shared<T> {
     }
 
     /// The time, if anybody wants to know: to read the clock takes a third of what an add does.
+    #[inline]
     pub(super) fn now(&self) -> Option<Instant> {
         self.observed.then(Instant::now)
     }
@@ -110,10 +111,12 @@ impl<T> Shared<T> {
     }
 
     /// A worker returns its item; `finished` says whether it called `done`.
+    #[inline]
     pub(super) fn release(&self, held: Held, finished: bool) {
         let now = self.now();
         let mut core = self.core.lock();
-        let (released, worked) = core.release(held, finished, now);
+        let released = if finished { core.state.done(held) } else { core.state.give_back(held) };
+        let worked = core.observe_released(held, now);
         let (woken, change) = match released {
             Released::Requeued { wanted } => {
                 (core.workers.next(), core.requeued(held.slot(), wanted))
@@ -182,11 +185,15 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
 
     pub(super) fn take(shared: &Arc<Self>) -> Option<Processing<T>> {
         let now = shared.now();
-        let taken = shared.core.lock().take(now);
-        taken.map(|(taken, waited)| Self::hand_out(shared, taken, waited))
+        let mut core = shared.core.lock();
+        let taken = core.state.take()?;
+        let waited = core.observe_taken(taken.held, now);
+        drop(core);
+        Some(Self::hand_out(shared, taken, waited))
     }
 
     /// To be called outside of the lock with what was taken under it.
+    #[inline]
     pub(super) fn hand_out(shared: &Arc<Self>, taken: Taken<T>, waited: Duration) -> Processing<T> {
         // First, because a recorder is somebody else's code: if it panics, the item is given back.
         let processing = Processing::new(shared, taken);

@@ -49,6 +49,10 @@ impl Waiters {
 
     /// Takes out everybody.
     pub(super) fn all(&mut self) -> Vec<Waker> {
+        // Mostly there is nobody, and this is asked often.
+        if self.line.is_empty() {
+            return Vec::new();
+        }
         self.line.drain(..).map(|(_, waker)| waker).collect()
     }
 
