@@ -33,6 +33,8 @@ pub trait Key: Eq + Hash + Clone + Send + Sync + 'static {
 pub enum Workload {
     /// Adds, gets and finishes one key after the other.
     Cycle,
+    /// The same in a queue that is inspected, and so reads the clock.
+    CycleInspected,
     /// One producer and 16 workers, on two threads.
     Workers,
     /// Adds all keys, then drains the queue.
@@ -138,7 +140,7 @@ impl Workload {
     /// What it is called on the command line of the Go program.
     pub fn name_in_go(self) -> &'static str {
         match self {
-            Self::Cycle | Self::PriorityCycle => "cycle",
+            Self::Cycle | Self::CycleInspected | Self::PriorityCycle => "cycle",
             Self::Workers | Self::PriorityWorkers => "workers",
             Self::Burst | Self::PriorityBurst => "burst",
             Self::BurstFresh => "burst-fresh",
@@ -153,6 +155,7 @@ impl Workload {
     pub fn title(self) -> &'static str {
         match self {
             Self::Cycle => "add, get, done, one key after the other",
+            Self::CycleInspected => "the same; ours is inspected, theirs has no such thing",
             Self::Workers => "one producer, 16 workers, two threads",
             Self::Burst => "all keys added, then drained",
             Self::BurstFresh => "all keys added, then drained; a new queue",
@@ -174,7 +177,7 @@ impl Workload {
             Self::Workers => Some(0.55),
             Self::Burst | Self::BurstFresh | Self::Batch => Some(0.6),
             Self::ReAdd | Self::Delay => Some(0.35),
-            Self::Due => None,
+            Self::Due | Self::CycleInspected => None,
             _ => Some(0.25),
         }
     }
@@ -204,6 +207,8 @@ impl<K: Key> Work<K> {
     pub fn new(workload: Workload, keys: Keys<K>) -> Self {
         let (queue, levels) = if workload.has_priorities() {
             (Queue::builder().priorities(Priorities::default()).build(), LEVELS)
+        } else if workload == Workload::CycleInspected {
+            (Queue::builder().inspect().build(), 1)
         } else {
             (Queue::new(), 1)
         };
@@ -223,7 +228,7 @@ impl<K: Key> Work<K> {
     pub async fn pass(&mut self, keep: bool) -> Pass<K> {
         use Workload as W;
         match self.workload {
-            W::Cycle | W::PriorityCycle => self.cycle(keep).await,
+            W::Cycle | W::CycleInspected | W::PriorityCycle => self.cycle(keep).await,
             W::Workers | W::PriorityWorkers => {
                 let many = self.many.as_ref().expect("made for this workload");
                 many.pass(self.supply(), self.keys.len(), keep).await
