@@ -102,11 +102,15 @@ impl<T> Delays<T> {
         slots.filter_map(|(slot, entry)| slot.map(|slot| (&slot.item, slot.request, entry.due)))
     }
 
+    /// The first item and its hash, if it is due.
+    pub(crate) fn first_due(&self, now: Instant) -> Option<(u64, &T)> {
+        let first = self.heap.first().filter(|entry| entry.due <= now)?;
+        self.slots[first.slot as usize].as_ref().map(|slot| (slot.hash, &slot.item))
+    }
+
     /// Takes out the first item if it is due, with its hash and what was asked.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<(u64, T, Request)> {
-        if self.next_deadline()? > now {
-            return None;
-        }
+        self.first_due(now)?;
         let slot = self.remove_at(0);
         Some((slot.hash, slot.item, slot.request))
     }

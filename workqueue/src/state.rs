@@ -14,6 +14,13 @@ use crate::order::{Order, Rank, Ranking};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Held(u32);
 
+/// The slot of an item that was searched, if it has one, and its hash.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    hash: u64,
+    slot: Option<u32>,
+}
+
 /// An item that was taken, to be worked on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Taken<T> {
@@ -276,12 +283,11 @@ impl<T: Clone> State<T> {
     ///
     /// What an earlier call returned is not returned again.
     pub(crate) fn hand_back_held(&mut self) -> Vec<T> {
-        let is_held =
-            |slot: &&mut Slot<T>| matches!(slot.phase, Phase::Processing(_) | Phase::Dirty(_));
-        let mut items = Vec::new();
-        for slot in self.slots.iter_mut().filter(is_held) {
-            // Cloned before anything changes, as in `take`.
-            items.extend(slot.phase.item().cloned());
+        let held =
+            |(_, place, item): (u32, Place, &T)| (place != Place::Queued).then(|| item.clone());
+        // Cloned before anything changes, as in `take`.
+        let items = self.items().filter_map(held).collect();
+        for slot in &mut self.slots {
             slot.phase = match mem::replace(&mut slot.phase, Phase::Vacant) {
                 Phase::Processing(item) | Phase::Dirty(item) => Phase::HandedBack(item),
                 other => other,
@@ -292,16 +298,26 @@ impl<T: Clone> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Asks for the item to be handed out; `hash` is its hash, always by the same hasher.
+    /// Searches an item; `hash` is its hash, always by the same hasher.
     #[inline]
-    pub(crate) fn add(&mut self, hash: u64, item: T, rank: Rank) -> Added<T> {
+    pub(crate) fn find(&self, hash: u64, item: &T) -> Found {
         let found = self.index.find(hash, |&number| {
             let slot = &self.slots[number as usize];
             // The hash first: to look at another item costs more.
-            slot.hash == hash && slot.phase.item().is_some_and(|known| *known == item)
+            slot.hash == hash && slot.phase.item() == Some(item)
         });
-        let Some(&number) = found else {
-            return Added::Queued(self.insert(hash, item, rank));
+        Found { hash, slot: found.copied() }
+    }
+}
+
+impl<T> State<T> {
+    /// Asks for the item to be handed out that was just [searched](Self::find).
+    ///
+    /// Apart from that, because an `Eq` may panic: the caller compares before it changes anything.
+    #[inline]
+    pub(crate) fn add(&mut self, found: Found, item: T, rank: Rank) -> Added<T> {
+        let Some(number) = found.slot else {
+            return Added::Queued(self.insert(found.hash, item, rank));
         };
         let phase = &mut self.slots[number as usize].phase;
         match phase {

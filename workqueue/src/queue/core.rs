@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::delays::Delays;
 use crate::order::{Rank, Ranking};
 use crate::request::Request;
-use crate::state::{Added, Held, State};
+use crate::state::{Added, Found, Held, State};
 
 use super::observer::Observer;
 use super::timer::Timer;
@@ -33,8 +33,8 @@ pub(super) struct Core<T> {
 /// What became of an item that was to be queued.
 pub(super) struct Enqueued<T> {
     pub(super) worker: Option<Waker>,
-    /// To be dropped outside of the lock.
-    pub(super) known: Option<T>,
+    /// What was known and what was delayed: to be dropped outside of the lock.
+    pub(super) spare: [Option<T>; 2],
     pub(super) change: Change,
 }
 
@@ -107,9 +107,35 @@ impl<T> Core<T> {
 }
 
 impl<T: Eq> Core<T> {
+    /// Queues an item that is wanted now.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        hash: u64,
+        item: T,
+        request: Request,
+        now: Option<Instant>,
+    ) -> Enqueued<T> {
+        // All that is compared is compared before anything changes: an `Eq` that panics costs nothing
+        // but this call.
+        let found = self.state.find(hash, &item);
+        let (delayed, rank) = self.overtake(hash, &item, request.rank);
+        let mut enqueued = self.enqueue(found, item, Request { rank, ..request }, now);
+        enqueued.spare[1] = delayed;
+        enqueued
+    }
+
+    /// Queues the first item whose delay is over, if there is one.
+    pub(super) fn end_delay(&mut self, now: Instant) -> Option<Enqueued<T>> {
+        let (hash, item) = self.delays.first_due(now)?;
+        let found = self.state.find(hash, item); // before anything changes, as above
+        let (_, item, request) = self.delays.take_due(now)?;
+        Some(self.enqueue(found, item, request, Some(now)))
+    }
+
     /// Ends the delay of an item that is wanted now, at no lower priority than it was to have. Returns
     /// what to drop.
-    pub(super) fn overtake(&mut self, hash: u64, item: &T, rank: Rank) -> (Option<T>, Rank) {
+    fn overtake(&mut self, hash: u64, item: &T, rank: Rank) -> (Option<T>, Rank) {
         match self.delays.remove(hash, item) {
             None => (None, rank),
             Some((item, priority)) => {
@@ -118,17 +144,17 @@ impl<T: Eq> Core<T> {
         }
     }
 
-    /// Queues an item.
+    /// Queues an item that was just searched.
     #[inline]
-    pub(super) fn enqueue(
+    fn enqueue(
         &mut self,
-        hash: u64,
+        found: Found,
         item: T,
         request: Request,
         now: Option<Instant>,
     ) -> Enqueued<T> {
         let Request { rank, reason } = request;
-        let added = self.state.add(hash, item, rank);
+        let added = self.state.add(found, item, rank);
         if let (Some(observer), Some(now)) = (&mut self.observer, now) {
             match added {
                 Added::Queued(slot) => observer.queued(slot, reason, now),
@@ -146,6 +172,6 @@ impl<T: Eq> Core<T> {
         };
         let queued = matches!(change, Change::Queued(_));
         let worker = if queued { self.workers.next() } else { None };
-        Enqueued { worker, known, change }
+        Enqueued { worker, spare: [known, None], change }
     }
 }

@@ -58,13 +58,14 @@ pub(super) enum Next {
     End,
 }
 
-/// What became of items that were queued under one lock.
-struct Many<T> {
+/// What became of items that were queued under one lock. Made before the lock, and dropped after it, this
+/// wakes, drops and counts; also when an `Eq` has panicked half-way.
+struct Many<'a, T> {
     workers: Vec<Waker>,
-    known: Vec<T>,
+    spare: Vec<T>,
     /// Empty unless somebody counts.
     changes: Vec<Change>,
-    counted: bool,
+    metrics: Option<&'a Metrics>,
 }
 
 /// How many items are queued under one lock, so that workers get in between.
@@ -214,11 +215,10 @@ impl<T: Eq + Hash> Shared<T> {
         if core.shutting_down {
             return;
         }
-        let (delayed, rank) = core.overtake(hash, &item, rank);
-        let enqueued = core.enqueue(hash, item, Request { rank, reason }, now);
+        let enqueued = core.add(hash, item, Request { rank, reason }, now);
         drop(core);
         wake(enqueued.worker);
-        drop((delayed, enqueued.known));
+        drop(enqueued.spare);
         if let Some(metrics) = &self.metrics {
             metrics.changed(enqueued.change);
             if reason != Reason::Added {
@@ -247,8 +247,7 @@ impl<T: Eq + Hash> Shared<T> {
 
     /// Queues these, in order, under one lock. Leaves in the chunk what is to be dropped.
     fn add_chunk(&self, chunk: &mut Vec<(u64, T, Rank)>) {
-        let mut many = Many::new(self.metrics.is_some());
-        let mut delays = Vec::new();
+        let mut many = Many::new(self.metrics.as_ref());
         let now = self.now();
         chunk.reverse(); // so that taking the first leaves the others where they are
         let mut core = self.core.lock();
@@ -256,22 +255,10 @@ impl<T: Eq + Hash> Shared<T> {
             return;
         }
         while let Some((hash, item, rank)) = chunk.pop() {
-            let (delayed, rank) = core.overtake(hash, &item, rank);
-            delays.extend(delayed);
-            let request = Request { rank, reason: Reason::Added };
-            many.push(core.enqueue(hash, item, request, now));
+            many.push(core.add(hash, item, Request { rank, reason: Reason::Added }, now));
         }
         drop(core);
-        self.tell(many);
-    }
-
-    /// Wakes the workers, drops what was known, and counts: outside of the lock.
-    fn tell(&self, many: Many<T>) {
-        wake(many.workers);
-        drop(many.known);
-        if let Some(metrics) = &self.metrics {
-            many.changes.into_iter().for_each(|change| metrics.changed(change));
-        }
+        drop(many);
     }
 
     /// Takes back what was delayed; returns whether it was.
@@ -283,14 +270,14 @@ impl<T: Eq + Hash> Shared<T> {
 
     /// Queues what is due, up to a bound, and tells when to look again.
     pub(super) fn release_due(&self, now: Instant) -> Next {
+        let mut many = Many::new(self.metrics.as_ref());
         let mut core = self.core.lock();
         if core.shutting_down {
             return Next::End;
         }
-        let mut many = Many::new(self.metrics.is_some());
         for _ in 0..AT_ONCE {
-            let Some((hash, item, request)) = core.delays.take_due(now) else { break };
-            many.push(core.enqueue(hash, item, request, Some(now)));
+            let Some(enqueued) = core.end_delay(now) else { break };
+            many.push(enqueued);
         }
         let next = match core.delays.next_deadline() {
             Some(due) if due <= now => Next::Now,
@@ -298,7 +285,7 @@ impl<T: Eq + Hash> Shared<T> {
             None => Next::Never,
         };
         drop(core);
-        self.tell(many);
+        drop(many);
         next
     }
 }
@@ -331,16 +318,26 @@ impl<T: Eq + Hash + Send + Sync + 'static> Shared<T> {
 
 // === impl Many ===
 
-impl<T> Many<T> {
-    fn new(counted: bool) -> Self {
-        Self { workers: Vec::new(), known: Vec::new(), changes: Vec::new(), counted }
+impl<'a, T> Many<'a, T> {
+    fn new(metrics: Option<&'a Metrics>) -> Self {
+        Self { workers: Vec::new(), spare: Vec::new(), changes: Vec::new(), metrics }
     }
 
     fn push(&mut self, enqueued: Enqueued<T>) {
         self.workers.extend(enqueued.worker);
-        self.known.extend(enqueued.known);
-        if self.counted {
+        self.spare.extend(enqueued.spare.into_iter().flatten());
+        if self.metrics.is_some() {
             self.changes.push(enqueued.change);
+        }
+    }
+}
+
+impl<T> Drop for Many<'_, T> {
+    fn drop(&mut self) {
+        wake(self.workers.drain(..));
+        self.spare.clear();
+        for change in self.changes.drain(..) {
+            self.metrics.iter().for_each(|metrics| metrics.changed(change));
         }
     }
 }

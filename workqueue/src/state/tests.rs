@@ -9,6 +9,11 @@ use crate::testing::{Schedules, Tally};
 /// All keys collide: what tells them apart must be `Eq`.
 const HASH: u64 = 7;
 
+fn add<T: Eq>(state: &mut State<T>, hash: u64, item: T) -> Added<T> {
+    let found = state.find(hash, &item);
+    state.add(found, item, Rank::default())
+}
+
 fn take(state: &mut State<u8>) -> (Held, u8) {
     let Taken { held, item, .. } = state.take().expect("something is queued");
     (held, item)
@@ -19,7 +24,7 @@ fn items_come_in_the_order_in_which_they_were_added() {
     let mut state = State::new(None);
     for (slot, item) in [3, 1, 2].into_iter().enumerate() {
         let slot = u32::try_from(slot).expect("small");
-        assert_eq!(state.add(HASH, item, Rank::default()), Added::Queued(slot));
+        assert_eq!(add(&mut state, HASH, item), Added::Queued(slot));
     }
     assert_eq!([take(&mut state).1, take(&mut state).1, take(&mut state).1], [3, 1, 2]);
     assert_eq!(state.take(), None);
@@ -28,8 +33,8 @@ fn items_come_in_the_order_in_which_they_were_added() {
 #[test]
 fn item_added_twice_is_handed_out_once() {
     let mut state = State::new(None);
-    state.add(HASH, 1, Rank::default());
-    assert_eq!(state.add(HASH, 1, Rank::default()), Added::Merged(1));
+    add(&mut state, HASH, 1);
+    assert_eq!(add(&mut state, HASH, 1), Added::Merged(1));
     let (held, _) = take(&mut state);
     assert_eq!(state.take(), None);
     assert_eq!(state.done(held), Released::Gone(1));
@@ -39,10 +44,10 @@ fn item_added_twice_is_handed_out_once() {
 #[test]
 fn item_added_while_held_is_not_handed_out_before_it_is_done() {
     let mut state = State::new(None);
-    state.add(HASH, 1, Rank::default());
+    add(&mut state, HASH, 1);
     let (held, _) = take(&mut state);
-    assert_eq!(state.add(HASH, 1, Rank::default()), Added::Wanted(held.slot(), 1));
-    assert_eq!(state.add(HASH, 1, Rank::default()), Added::Merged(1));
+    assert_eq!(add(&mut state, HASH, 1), Added::Wanted(held.slot(), 1));
+    assert_eq!(add(&mut state, HASH, 1), Added::Merged(1));
     assert_eq!(state.take(), None, "one key, one worker");
     assert_eq!(state.done(held), Released::Requeued { wanted: Some(0) });
     let (held, _) = take(&mut state);
@@ -52,8 +57,8 @@ fn item_added_while_held_is_not_handed_out_before_it_is_done() {
 #[test]
 fn item_given_back_is_queued_behind_the_others() {
     let mut state = State::new(None);
-    state.add(HASH, 1, Rank::default());
-    state.add(HASH, 2, Rank::default());
+    add(&mut state, HASH, 1);
+    add(&mut state, HASH, 2);
     let (held, _) = take(&mut state);
     assert_eq!(state.give_back(held), Released::Requeued { wanted: None });
     assert_eq!([take(&mut state).1, take(&mut state).1], [2, 1]);
@@ -62,11 +67,11 @@ fn item_given_back_is_queued_behind_the_others() {
 #[test]
 fn item_that_was_handed_back_is_not_queued_again() {
     let mut state = State::new(None);
-    state.add(HASH, 1, Rank::default());
-    state.add(HASH, 2, Rank::default());
+    add(&mut state, HASH, 1);
+    add(&mut state, HASH, 2);
     let (first, _) = take(&mut state);
     let (second, _) = take(&mut state);
-    state.add(HASH, 2, Rank::default());
+    add(&mut state, HASH, 2);
     assert_eq!(state.hand_back_held(), [1, 2]);
     assert_eq!(state.hand_back_held(), [0; 0], "once is enough");
     assert!(!state.is_idle(), "the workers still have them");
@@ -79,7 +84,7 @@ fn item_that_was_handed_back_is_not_queued_again() {
 fn slots_are_used_again() {
     let mut state = State::new(None);
     for round in 0..1000_u16 {
-        state.add(u64::from(round), round, Rank::default());
+        add(&mut state, u64::from(round), round);
         let Taken { held, .. } = state.take().expect("just added");
         state.done(held);
     }
@@ -93,7 +98,7 @@ fn memory_of_a_burst_is_given_back_when_less_is_used() {
     let mut state = State::new(None);
     let mut run = |items: usize| {
         for item in 0..items {
-            state.add(item as u64, item, Rank::default());
+            add(&mut state, item as u64, item);
         }
         while let Some(Taken { held, .. }) = state.take() {
             assert!(state.trim().is_none(), "not idle");
@@ -184,7 +189,7 @@ fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, tally: &Tally) {
             let wanted = model.dirty.insert(item);
             tally.count("added while held", usize::from(held.is_some()));
             // Two hashes for six keys: some collide, some do not.
-            match state.add(u64::from(item % 2), item, Rank::default()) {
+            match add(state, u64::from(item % 2), item) {
                 Added::Queued(_) => {
                     assert!(wanted && held.is_none());
                     model.queue.push_back(item);
