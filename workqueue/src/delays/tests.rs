@@ -177,7 +177,7 @@ fn run(steps: &[Step], tally: &Tally) {
             }
         }
         assert_eq!(delays.next_deadline(), model.0.values().map(|(due, ..)| *due).min());
-        assert_eq!((delays.heap.len(), delays.index.len()), (model.0.len(), model.0.len()));
+        assert_eq!((delays.len(), delays.index.len()), (model.0.len(), model.0.len()));
         assert!(delays.slots.len() <= 24, "as many slots as there are keys");
     }
 }
