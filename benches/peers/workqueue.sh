@@ -15,5 +15,5 @@ echo "load before: $(cut -d' ' -f1-3 /proc/loadavg)"
 target/release/workqueue_peers compare --go "$go" "$@"
 target/release/workqueue_memory
 for peer in client-go controller-runtime; do
-    echo "$peer: $("$go" --peer "$peer" --workload memory)"
+    "$go" --peer "$peer" --workload memory
 done

@@ -35,8 +35,6 @@ type result struct {
 	WallNs    []int64 `json:"wall_ns"`
 	CPUNs     []int64 `json:"cpu_ns"`
 	HandedOut []int   `json:"handed_out"`
-	Allocs    float64 `json:"allocations_per_key"`
-	BytesKey  float64 `json:"bytes_per_queued_key"`
 }
 
 // A pass returns what its measured part took and how many keys were handed out, and passes each of them
@@ -64,7 +62,9 @@ func main() {
 	flag.Parse()
 	keys := makeKeys(*count)
 	if *workload == "memory" {
-		report(memory(keys))
+		allocations, bytes := memory(keys)
+		fmt.Printf("%s: allocations per key in the steady state\n  cycle %.3f\n", *peer, allocations)
+		fmt.Printf("%s: bytes per key besides what the key points to\n  queued %.1f\n", *peer, bytes)
 		return
 	}
 	run := workloads(*peer, *workload, keys)

@@ -238,7 +238,7 @@ func due(peer string, keys []string) pass {
 }
 
 // memory counts what a cycle allocates in the steady state, and what the queue holds for a queued key.
-func memory(keys []string) result {
+func memory(keys []string) (allocations, bytes float64) {
 	fresh := plain
 	if *peer == "controller-runtime" {
 		fresh = newPrioritized
@@ -249,7 +249,7 @@ func memory(keys []string) result {
 	before := memStats()
 	run(nil)
 	after := memStats()
-	allocations := float64(after.Mallocs-before.Mallocs) / float64(len(keys))
+	allocations = float64(after.Mallocs-before.Mallocs) / float64(len(keys))
 
 	queue = fresh()
 	before = memStats()
@@ -262,7 +262,7 @@ func memory(keys []string) result {
 	after = memStats()
 	held := float64(after.HeapAlloc) - float64(before.HeapAlloc)
 	runtime.KeepAlive(queue)
-	return result{Allocs: allocations, BytesKey: held / float64(len(keys))}
+	return allocations, held / float64(len(keys))
 }
 
 func memStats() runtime.MemStats {
