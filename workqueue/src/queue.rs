@@ -126,7 +126,8 @@ where
     ///
     /// If `delay` is not zero, and this is called outside of a tokio runtime before the queue's timer
     /// runs. The first delay starts that timer, as a task on the runtime of its caller; it ends with
-    /// the last handle of the queue. The runtime must have its time driver enabled.
+    /// the last handle of the queue. The runtime must have its time driver enabled. If it ends before the
+    /// queue, no delay is over until the next call starts the timer again, on another one.
     #[track_caller]
     pub fn add_after(&self, item: T, delay: Duration) {
         self.delay(item, 0, delay);

@@ -133,7 +133,8 @@ where
     /// ([`Priorities`]) come on top.
     ///
     /// The function runs outside of the queue's lock, once for each add. Only the hash of what it returns
-    /// counts, so that two whose hashes are the same share their turns.
+    /// counts, so that two whose hashes are the same share their turns. What it returns cannot borrow from
+    /// the item; where a copy of a name is too dear, return a hash of it.
     ///
     /// # Examples
     ///
