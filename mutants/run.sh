@@ -22,8 +22,7 @@ run() { # LOOM? ARGUMENTS…: compiles, then runs the tests that are named
     shift
     local arguments=("${@:1:$#-1}") filter=${!#}
     if [[ $loom == yes ]]; then
-        # Whoever has run the models has compiled the dependencies.
-        export RUSTFLAGS="--cfg homeostat_loom" CARGO_TARGET_DIR=$here/target/loom
+        export RUSTFLAGS="--cfg homeostat_loom" CARGO_TARGET_DIR=$here/target/mutants/loom # cargo cannot tell the copy from here
     else
         export CARGO_TARGET_DIR=$here/target/mutants/target
         export CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_TEST_OPT_LEVEL=0
