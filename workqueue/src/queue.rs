@@ -16,6 +16,7 @@ mod core;
 mod drain;
 mod get;
 mod inspect;
+mod many;
 mod metrics;
 mod observer;
 mod processing;

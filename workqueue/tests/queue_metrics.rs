@@ -221,6 +221,23 @@ async fn what_is_held_is_measured_while_it_is_held() {
     assert_eq!(alive_tasks(), 0, "it ends with the queue");
 }
 
+#[tokio::test(start_paused = true)]
+async fn queue_that_is_gone_counts_no_longer() {
+    let recorder = Recorder::default();
+    let queue = recorder.build(Queue::builder());
+    queue.add_batch(["a", "b", "c"]);
+    let (first, second) = (take(&queue), take(&queue));
+    queue.add("a");
+    sleep(Duration::from_millis(1100)).await;
+    assert_eq!(recorder.number("unfinished_work_seconds"), Some(2.0));
+    assert_eq!(recorder.number("depth"), Some(2.0));
+    first.done();
+    second.done();
+    drop(queue);
+    let numbers = ["unfinished_work_seconds", "longest_running_processor_seconds", "depth"];
+    assert_eq!(numbers.map(|name| recorder.number(name)), [Some(0.0); 3]);
+}
+
 #[test]
 fn without_a_runtime_all_but_the_gauges_of_what_is_held_is_measured() {
     let recorder = Recorder::default();

@@ -123,6 +123,15 @@ impl Metrics {
         *ticker = Some(Ticker(runtime.spawn(tick(Arc::downgrade(queue)))));
     }
 
+    /// Nothing is held, and nothing will be.
+    pub(super) fn stop(&self) {
+        let ticker = self.ticker.lock().take();
+        if ticker.is_some() {
+            self.unfinished.set(0.0);
+            self.longest.set(0.0);
+        }
+    }
+
     /// Sets the gauges of what is held; false, and the task is no longer owned, if nothing is.
     fn set_unfinished<T>(&self, queue: &Shared<T>) -> bool {
         let mut ticker = self.ticker.lock();

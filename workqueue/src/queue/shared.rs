@@ -19,9 +19,10 @@ use crate::request::{Reason, Request};
 use crate::state::{Held, Released, Taken};
 use crate::sync::Mutex;
 
-use super::core::{Change, Core, Enqueued};
+use super::core::{Change, Core};
 use super::drain::Undone;
 use super::inspect::Snapshot;
+use super::many::Many;
 use super::metrics::Metrics;
 use super::processing::Processing;
 use super::timer::Timer;
@@ -56,16 +57,6 @@ pub(super) enum Next {
     Never,
     /// The queue is shut down: no delay ends any more.
     End,
-}
-
-/// What became of items that were queued under one lock. Made before the lock, and dropped after it, this
-/// wakes, drops and counts; also when an `Eq` has panicked half-way.
-struct Many<'a, T> {
-    workers: Vec<Waker>,
-    spare: Vec<T>,
-    /// Empty unless somebody counts.
-    changes: Vec<Change>,
-    metrics: Option<&'a Metrics>,
 }
 
 /// How many items are queued under one lock, so that workers get in between.
@@ -144,6 +135,16 @@ impl<T> Shared<T> {
         drop(core);
         wake(workers);
         self.timer_wake.notify_one();
+    }
+}
+
+/// A queue that is gone counts no longer; nothing else would set its gauges back.
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.handed_back(self.core.lock().state.requests().collect());
+            metrics.stop();
+        }
     }
 }
 
@@ -316,34 +317,8 @@ impl<T: Eq + Hash + Send + Sync + 'static> Shared<T> {
     }
 }
 
-// === impl Many ===
-
-impl<'a, T> Many<'a, T> {
-    fn new(metrics: Option<&'a Metrics>) -> Self {
-        Self { workers: Vec::new(), spare: Vec::new(), changes: Vec::new(), metrics }
-    }
-
-    fn push(&mut self, enqueued: Enqueued<T>) {
-        self.workers.extend(enqueued.worker);
-        self.spare.extend(enqueued.spare.into_iter().flatten());
-        if self.metrics.is_some() {
-            self.changes.push(enqueued.change);
-        }
-    }
-}
-
-impl<T> Drop for Many<'_, T> {
-    fn drop(&mut self) {
-        wake(self.workers.drain(..));
-        self.spare.clear();
-        for change in self.changes.drain(..) {
-            self.metrics.iter().for_each(|metrics| metrics.changed(change));
-        }
-    }
-}
-
 /// Wakes them, outside of the lock: a waker is somebody else's code.
-fn wake(wakers: impl IntoIterator<Item = Waker>) {
+pub(super) fn wake(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
         waker.wake();
     }
