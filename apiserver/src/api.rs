@@ -3,6 +3,7 @@
 mod list;
 mod patched;
 mod read;
+mod scale;
 mod token;
 mod view;
 mod watch;
@@ -26,6 +27,7 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &Call) -> Result<Answer> {
     match (&call.method, name, subresource) {
         (&Method::GET, None, None) if call.params.flag("watch") => watch::start(core, call).await,
         (&Method::GET, None, None) => list::list(core, call).await,
+        (method, Some(name), Some("scale")) => scale::serve(core, call, method, name).await,
         (&Method::GET, Some(name), None | Some("status")) => read::get(core, call, name).await,
         // All namespaces can be read together, and not written.
         (&Method::POST | &Method::DELETE, None, None)

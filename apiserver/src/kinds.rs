@@ -1,5 +1,6 @@
 //! The table of kinds: what differs between two kinds is a column, never a branch in a handler.
 
+mod checks;
 mod claim;
 mod defaults;
 mod job;
@@ -9,7 +10,7 @@ mod namespace;
 mod node;
 mod pod;
 mod registry;
-mod rules;
+mod scale;
 mod secret;
 mod service;
 mod table;
@@ -19,10 +20,12 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::names::Judge;
 use crate::object::Fields;
 use crate::status::{Cause, Result};
-use crate::types::{Type, Types, tidy_kind};
+use crate::types::{Type, Types, Wrong, tidy_kind, wrong_member};
 
+pub(crate) use checks::selectors;
 pub(crate) use registry::{Kinds, ResourceId, Served};
 pub(crate) use table::built_in;
 
@@ -46,7 +49,7 @@ pub struct Kind {
     pub(crate) namespaced: bool,
     pub(crate) custom: bool,
     /// Why a name is not one for this kind.
-    pub(crate) name: fn(&str) -> Option<&'static str>,
+    pub(crate) name: Judge,
     /// Whether `/status` exists, and who may write the status through the object itself.
     pub(crate) status: Status,
     pub(crate) generation: Generation,
@@ -77,7 +80,6 @@ pub struct Kind {
     pub(crate) on_mark: fn(&mut Fields),
     /// A list of names that, as finalizers do, keeps a deleted object until `/finalize` has emptied it.
     pub(crate) finalize: Option<&'static str>,
-    #[expect(dead_code, reason = "the columns come before the verbs")]
     /// Where `/scale` finds its numbers, if there is one.
     pub(crate) scale: Option<Scale>,
     /// What POST on a subresource does to the object.
@@ -155,7 +157,6 @@ pub(crate) enum DefaultValue {
 
 /// Where an object has what its `/scale` shows.
 #[derive(Debug, Clone, Copy)]
-#[expect(dead_code, reason = "the columns come before the verbs")]
 pub(crate) struct Scale {
     pub(crate) wanted: &'static str,
     pub(crate) counted: &'static str,
@@ -274,6 +275,7 @@ impl Kind {
         match name {
             "status" => self.has_status(),
             "finalize" => self.finalize.is_some(),
+            "scale" => self.scale.is_some(),
             other => self.action(other).is_some(),
         }
     }
@@ -309,6 +311,11 @@ impl Kind {
         if self.custom { None } else { Types::all().of_kind(&self.group, &self.kind) }
     }
 
+    /// The first member of a wrong type.
+    pub(crate) fn wrong_member(&self, object: &Fields) -> Option<Wrong> {
+        wrong_member(self.known_type()?, object)
+    }
+
     /// Names this kind's members as the kind that stores them does.
     pub(crate) fn rename_for_storage(&self, object: &mut Fields) {
         let renames = self.stored_as.map_or(&[][..], |home| home.renames);
@@ -326,6 +333,9 @@ impl Kind {
             if let Some(value) = object.remove(*there) {
                 object.insert((*here).to_owned(), value);
             }
+        }
+        if let Some(known) = self.known_type().filter(|_| self.stored_as.is_some()) {
+            tidy_kind(known, object);
         }
     }
 

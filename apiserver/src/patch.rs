@@ -26,6 +26,8 @@ mod merge;
 mod rules;
 mod strategic;
 
+pub(crate) use strategic::go_text;
+
 /// The format of a patch's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PatchKind {

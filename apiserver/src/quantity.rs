@@ -74,6 +74,19 @@ impl Quantity {
         let nano = factor.apply(whole, fraction);
         Ok(Self { nano: if negative { -nano } else { nano }, notation })
     }
+
+    pub(crate) fn is_negative(self) -> bool {
+        self.nano < 0
+    }
+
+    /// Whether it is a whole number.
+    pub(crate) fn is_whole(self) -> bool {
+        self.nano % NANO == 0
+    }
+
+    pub(crate) fn nano(self) -> i128 {
+        self.nano
+    }
 }
 
 /// What a suffix multiplies by.

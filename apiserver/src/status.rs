@@ -247,6 +247,38 @@ impl Cause {
         Self { reason: "FieldValueNotSupported", message, field: field.into() }
     }
 
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        let message = format!("Duplicate value: {value}");
+        Self { reason: "FieldValueDuplicate", message, field: field.into() }
+    }
+
+    /// A duplicate that is more than a JSON value.
+    pub(crate) fn duplicate_shown(field: impl Into<String>, shown: &str) -> Self {
+        let message = format!("Duplicate value: {shown}");
+        Self { reason: "FieldValueDuplicate", message, field: field.into() }
+    }
+
+    pub(crate) fn not_found(field: impl Into<String>, value: &Value, why: &str) -> Self {
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let message = format!("Not found: {value}{why}");
+        Self { reason: "FieldValueNotFound", message, field: field.into() }
+    }
+
+    pub(crate) fn too_long(field: impl Into<String>, most: usize) -> Self {
+        let message = format!("Too long: may not be more than {most} bytes");
+        Self { reason: "FieldValueTooLong", message, field: field.into() }
+    }
+
+    pub(crate) fn too_many(field: impl Into<String>, found: usize, most: usize) -> Self {
+        let message = format!("Too many: {found}: must have at most {most} items");
+        Self { reason: "FieldValueTooMany", message, field: field.into() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn field(&self) -> &str {
+        &self.field
+    }
+
     fn to_json(&self) -> Value {
         json!({"reason": self.reason, "message": self.message, "field": self.field})
     }

@@ -125,7 +125,7 @@ impl Storage {
         let change =
             Change { revision: self.revision, key, old: Some(Arc::clone(&old)), new: None };
         resource.history.push(change, now);
-        Ok(old)
+        Ok(Arc::new(old.at(self.revision)))
     }
 
     /// The state of a resource at exactly `revision`, which must not lie in the future.

@@ -14,11 +14,13 @@
 
 mod parse;
 mod tidy;
+mod wrong;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 pub(crate) use tidy::tidy_kind;
+pub(crate) use wrong::{Wrong, wrong_member};
 
 /// All types, from the table.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(crate) struct Types {
 /// One type of the API: an object with known members.
 #[derive(Debug)]
 pub(crate) struct Type {
+    /// Without its package.
+    pub(crate) name: &'static str,
     pub(crate) members: Vec<Member>,
 }
 
@@ -38,6 +42,8 @@ pub(crate) struct Type {
 pub(crate) struct Member {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
+    /// What messages call the type.
+    pub(crate) go_type: String,
     pub(crate) empty: Empty,
     pub(crate) merge: Merge,
 }

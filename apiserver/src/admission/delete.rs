@@ -34,6 +34,8 @@ pub(crate) struct Preconditions {
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Delete,
+    /// It is marked, as every object of a kind with grace is, and then goes at once.
+    MarkAndDelete(Fields),
     /// The object stays for now, marked.
     Store(Fields),
     /// It is on its way already, and this delete adds nothing.
@@ -130,7 +132,8 @@ pub(crate) fn prepare(
         grace == 0
     };
     if goes_now && finalizers(&new).is_empty() && !is_held(kind, &new) {
-        return Outcome::Delete;
+        let marks = kind.grace.is_some() && new != *old;
+        return if marks { Outcome::MarkAndDelete(new) } else { Outcome::Delete };
     }
     if new == *old { Outcome::Pending } else { Outcome::Store(new) }
 }

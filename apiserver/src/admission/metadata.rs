@@ -3,34 +3,51 @@
 use serde_json::{Value, json};
 
 use super::{finalizers, is_terminating, meta_text};
-use crate::kinds::Kind;
+use crate::kinds::{Kind, selectors};
 use crate::names;
 use crate::object::Fields;
 use crate::status::Cause;
 
 /// Checks what a create and an update have in common.
 pub(super) fn check(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
-    let metadata = object.get("metadata");
-    let name = meta_text(object, "name");
-    if let Some(why) = (kind.name)(name) {
-        causes.push(Cause::invalid("metadata.name", &json!(name), why));
-    }
-    check_labels(metadata.and_then(|m| m.get("labels")), causes);
-    check_owners(kind, metadata.and_then(|m| m.get("ownerReferences")), causes);
-    for finalizer in finalizers(object) {
-        if let Some(why) = names::qualified(finalizer) {
-            causes.push(Cause::invalid("metadata.finalizers", &json!(finalizer), why));
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let base = meta_text(object, "generateName");
+    if !base.is_empty() {
+        let mut whole = base.to_owned();
+        if base.ends_with('-') && base.len() > 1 {
+            // The random part that follows makes a name of it.
+            whole.truncate(base.len() - 1);
+            whole.push('a');
         }
+        let found = (kind.name)(&whole);
+        let base = json!(base);
+        causes.extend(found.iter().map(|why| Cause::invalid("metadata.generateName", &base, why)));
     }
+    let name = meta_text(object, "name");
+    let found = (kind.name)(name);
+    causes.extend(found.iter().map(|why| Cause::invalid("metadata.name", &json!(name), why)));
+    let member = |key: &str| metadata.get(key).unwrap_or(&Value::Null);
+    selectors::labels(metadata, member("labels"), "metadata.labels", causes);
+    selectors::annotations(member("annotations"), "metadata.annotations", causes);
+    check_owners(kind, metadata.get("ownerReferences"), causes);
+    check_finalizers(kind, object, causes);
 }
 
-fn check_labels(labels: Option<&Value>, causes: &mut Vec<Cause>) {
-    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
-        if let Some(why) = names::qualified(key) {
-            causes.push(Cause::invalid("metadata.labels", &json!(key), why));
-        }
-        if let Some(why) = value.as_str().and_then(names::label_value) {
-            causes.push(Cause::invalid("metadata.labels", value, why));
+/// The finalizers that need no domain before them.
+const STANDARD: [&str; 3] = ["kubernetes", "foregroundDeletion", "orphan"];
+
+fn check_finalizers(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
+    for finalizer in finalizers(object) {
+        let shown = json!(finalizer);
+        let found = names::qualified(finalizer);
+        causes.extend(found.iter().map(|why| Cause::invalid("metadata.finalizers", &shown, why)));
+    }
+    let list = finalizers(object).into_iter().enumerate();
+    for (at, finalizer) in list.filter(|_| !kind.custom) {
+        if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            let at = format!("metadata.finalizers[{at}]");
+            causes.push(Cause::invalid(at, &json!(finalizer), why));
         }
     }
 }
@@ -46,6 +63,10 @@ fn check_owners(kind: &Kind, owners: Option<&Value>, causes: &mut Vec<Cause>) {
                 causes.push(Cause::required(path, "must not be empty"));
             }
         }
+        if text("apiVersion") == "v1" && text("kind") == "Event" {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            causes.push(Cause::invalid(format!("metadata.ownerReferences[{at}]"), owner, why));
+        }
         if owner.get("controller") == Some(&json!(true)) {
             controllers.push(format!("{}/{}", text("kind"), text("name")));
         }
@@ -55,13 +76,13 @@ fn check_owners(kind: &Kind, owners: Option<&Value>, causes: &mut Vec<Cause>) {
             "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
         );
         let cause = Cause::invalid("metadata.ownerReferences", &json!(list), &why);
-        // The real server comes across it this often, and says so each time.
-        causes.extend(std::iter::repeat_n(cause, if kind.custom { 3 } else { 2 }));
+        // For a custom resource the real server comes across it this often, and says so each time.
+        causes.extend(std::iter::repeat_n(cause, if kind.custom { 3 } else { 1 }));
     }
 }
 
-/// Checks what an update may not change. Each of these is found twice by the real server.
-pub(super) fn check_update(object: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
+/// Checks what an update may not change.
+pub(super) fn check_update(kind: &Kind, object: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
     let mut found = Vec::new();
     for key in ["uid", "deletionTimestamp"] {
         let (new, old) = (meta_text(object, key), meta_text(old, key));
@@ -88,6 +109,9 @@ pub(super) fn check_update(object: &Fields, old: &Fields, causes: &mut Vec<Cause
             found.push(Cause::forbidden("metadata.finalizers", &why));
         }
     }
-    causes.extend(found.clone());
+    if kind.custom {
+        // The real server comes across each of these twice.
+        causes.extend(found.clone());
+    }
     causes.extend(found);
 }

@@ -99,12 +99,12 @@ pub(crate) fn prepare(
         // The server's own change is no wish of a client, and obeys none of the rules for those.
         return Ok(Outcome::Store(new));
     }
-    if is_another_generation(kind, old, &new) {
+    if target == Target::Object && is_another_generation(kind, old, &new) {
         bump_generation(&mut new);
     }
     let mut causes = Vec::new();
     metadata::check(kind, &new, &mut causes);
-    metadata::check_update(&new, old, &mut causes);
+    metadata::check_update(kind, &new, old, &mut causes);
     kind.check(&new, Some(old), &mut causes);
     if !causes.is_empty() {
         return Err(Failure::invalid(kind, meta_text(old, "name"), &causes));

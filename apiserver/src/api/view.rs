@@ -80,6 +80,16 @@ impl View {
         })
     }
 
+    /// The objects as they are, whatever the client asked for.
+    pub(super) fn of_whole_objects(core: &Core, call: &Call) -> Self {
+        Self {
+            served: call.target.served.clone(),
+            form: Form::Whole,
+            included: Included::Nothing,
+            now: core.clock.now(),
+        }
+    }
+
     pub(super) fn served(&self) -> &Served {
         &self.served
     }

@@ -165,15 +165,15 @@ pub(super) fn act(core: &Core, call: &Call, name: &str, action: &str) -> Result<
 }
 
 /// A new state for what is stored.
-struct Replacement<'a> {
-    old: &'a Fields,
-    new: Fields,
-    target: Target,
-    dry_run: bool,
+pub(super) struct Replacement<'a> {
+    pub(super) old: &'a Fields,
+    pub(super) new: Fields,
+    pub(super) target: Target,
+    pub(super) dry_run: bool,
 }
 
 /// Commits a new state, unless somebody was faster (then there is no answer).
-fn commit(
+pub(super) fn commit(
     core: &Core,
     view: &View,
     key: &str,
@@ -210,7 +210,13 @@ fn target_of(call: &Call) -> Target {
 /// A patch may not make another object of it.
 fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<()> {
     let own = meta_text(new, "name");
-    if !own.is_empty() && own != name {
+    if own.is_empty() {
+        let message = format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        );
+        return Err(Failure::bad_request(message));
+    }
+    if own != name {
         let message =
             format!("the name of the object ({own}) does not match the name on the URL ({name})");
         return Err(Failure::bad_request(message));
@@ -284,6 +290,19 @@ fn delete_object(
                 if let Ok(last) = core.delete(resource, key, revision) {
                     return Ok(Deleted::Gone(last));
                 }
+            }
+            delete::Outcome::MarkAndDelete(new) if !dry_run => {
+                // Two writes, and two events. When the second loses a race, the next round sees the mark.
+                let marked =
+                    core.put(resource, key, Some(revision), Encoded::new(&served.home, new));
+                let Ok(marked) = marked else { continue };
+                if let Ok(last) = core.delete(resource, key, marked.revision) {
+                    return Ok(Deleted::Gone(last));
+                }
+            }
+            delete::Outcome::MarkAndDelete(new) => {
+                let marked = Encoded::new(&served.home, new).at(revision);
+                return Ok(Deleted::Gone(Arc::new(marked)));
             }
             delete::Outcome::Store(new) => {
                 let encoded = Encoded::new(&served.home, new);

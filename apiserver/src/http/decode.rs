@@ -103,9 +103,10 @@ fn unreadable(kind: &str, why: &str, body: &[u8]) -> Failure {
     ))
 }
 
-/// Checks that the metadata can be read as such.
+/// Checks that each member is of its type: those of the metadata, and all that are known of a built-in kind.
 pub(crate) fn check_metadata(kind: &Kind, object: &Fields) -> Result<()> {
-    match wrong_metadata(object) {
+    let wrong = wrong_metadata(object);
+    match wrong.or_else(|| kind.wrong_member(object).map(|wrong| wrong.decoded)) {
         None => Ok(()),
         Some(why) => Err(Failure::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {why}",

@@ -91,10 +91,16 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
             "verbs": verbs(kind), "shortNames": kind.short_names, "categories": kind.categories,
         }));
         for (name, verbs) in subresources(kind) {
-            resources.push(json!({
+            let mut subresource = json!({
                 "name": format!("{}/{name}", kind.plural), "singularName": "", "namespaced": kind.namespaced,
                 "kind": kind.kind, "verbs": verbs,
-            }));
+            });
+            if name == "scale" {
+                subresource["kind"] = json!("Scale");
+                subresource["group"] = json!("autoscaling");
+                subresource["version"] = json!("v1");
+            }
+            resources.push(subresource);
         }
     }
     let group_version =
@@ -115,6 +121,9 @@ fn subresources(kind: &Kind) -> Vec<(&'static str, &'static [&'static str])> {
     let mut found: Vec<(&str, &[&str])> = Vec::new();
     if kind.has_status() {
         found.push(("status", &["get", "patch", "update"]));
+    }
+    if kind.scale.is_some() {
+        found.push(("scale", &["get", "patch", "update"]));
     }
     if kind.finalize.is_some() {
         found.push(("finalize", &["update"]));
@@ -149,7 +158,11 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
             let response_kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
             let subresources: Vec<Value> = subresources(kind)
                 .into_iter()
-                .map(|(name, verbs)| json!({"subresource": name, "responseKind": response_kind, "verbs": verbs}))
+                .map(|(name, verbs)| {
+                    let scale = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
+                    let response_kind = if name == "scale" { &scale } else { &response_kind };
+                    json!({"subresource": name, "responseKind": response_kind, "verbs": verbs})
+                })
                 .collect();
             json!({
                 "resource": kind.plural, "responseKind": response_kind, "singularResource": kind.singular(),

@@ -64,7 +64,8 @@ fn merge_absent(into: &mut Fields, from: Fields) {
 
 impl DefaultValue {
     fn put(&self, object: &mut Fields, name: &str) {
-        let there = object.get_mut(name).filter(|value| !value.is_null());
+        // An empty text is none: no member with a default may be empty.
+        let there = object.get_mut(name).filter(|value| !value.is_null() && **value != "");
         match (self, there) {
             (Self::Merge(_), Some(Value::Object(member))) => self.merge(member),
             (Self::Merge(_), _) | (Self::Json(_) | Self::From(_), Some(_)) => {}

@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 
 use super::{read_path, workload};
 use crate::object::Fields;
-use crate::status::Cause;
 
 /// The label that a job finds its pods by.
 const UID: &str = "batch.kubernetes.io/controller-uid";
@@ -63,7 +62,3 @@ fn set(object: &mut Fields, parents: &[&str], key: &str, value: Value) {
 pub(super) fn inherit(job: &mut Fields, _old: &Fields) {
     workload::take_labels_of_template(job);
 }
-
-pub(super) fn validate(_job: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}
-
-pub(super) fn validate_cron_job(_job: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}

@@ -48,6 +48,44 @@ impl LabelSelector {
     }
 }
 
+/// The selector as one text, as `kubectl get --selector` takes it: of labels and expressions, or of labels alone.
+pub(super) fn show(selector: &Value) -> String {
+    let labels_alone = selector.as_object().is_some_and(|all| all.values().all(Value::is_string));
+    let labels = if labels_alone { Some(selector) } else { selector.get("matchLabels") };
+    let labels = labels.and_then(Value::as_object).into_iter().flatten();
+    let mut parts: Vec<(&str, String)> = labels
+        .map(|(key, value)| (key.as_str(), format!("{key}={}", value.as_str().unwrap_or(""))))
+        .collect();
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+    parts.extend(expressions.into_iter().flatten().filter_map(show_expression));
+    parts.sort_by(|one, other| one.0.cmp(other.0));
+    let parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
+    parts.join(",")
+}
+
+fn show_expression(expression: &Value) -> Option<(&str, String)> {
+    let key = expression.get("key")?.as_str()?;
+    let mut values: Vec<&str> = expression
+        .get("values")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    values.sort_unstable();
+    let values = values.join(",");
+    Some((
+        key,
+        match expression.get("operator")?.as_str()? {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => return None,
+        },
+    ))
+}
+
 fn read_expression(expression: &Value) -> Result<(String, Test), BadSelector> {
     let member = |key: &str| expression.get(key).and_then(Value::as_str).unwrap_or("");
     let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();

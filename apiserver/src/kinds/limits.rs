@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::{checks, read_path};
 use crate::object::Fields;
 use crate::status::Cause;
 
@@ -34,6 +35,41 @@ pub(super) fn protect_claim(claim: &mut Fields) {
     }
 }
 
-pub(super) fn validate_claim(_claim: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}
+pub(super) fn validate_claim(claim: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
+    checks::quota::storage_claim(claim, causes);
+    let Some(old) = old else { return };
+    if frozen(claim, old) != frozen(old, old) {
+        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        causes.push(Cause::forbidden("spec", why));
+    }
+}
 
-pub(super) fn validate_quota(_quota: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}
+/// What of a claim stays, as far as `old` has come: a volume and a class are given once, and a bound claim may grow.
+fn frozen(claim: &Fields, old: &Fields) -> Value {
+    let mut spec = claim.get("spec").cloned().unwrap_or_default();
+    let Some(members) = spec.as_object_mut() else { return spec };
+    for key in ["volumeName", "storageClassName"] {
+        if read_path(old, &format!("spec.{key}")).is_none() {
+            members.remove(key);
+        }
+    }
+    if read_path(old, "status.phase") == Some(&json!("Bound")) {
+        members.remove("volumeAttributesClassName");
+        if let Some(Value::Object(resources)) = members.get_mut("resources") {
+            resources.remove("requests");
+        }
+    }
+    spec
+}
+
+pub(super) fn validate_quota(quota: &Fields, _: Option<&Fields>, causes: &mut Vec<Cause>) {
+    checks::quota::quota(quota, causes);
+    let status = quota.get("status").unwrap_or(&Value::Null);
+    for list in ["hard", "used"] {
+        checks::quota::amounts(checks::member(status, list), &format!("status.{list}"), causes);
+    }
+}
+
+pub(super) fn validate_range(range: &Fields, _: Option<&Fields>, causes: &mut Vec<Cause>) {
+    checks::quota::limit_range(range, causes);
+}

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::read_path;
 use crate::object::Fields;
+use crate::status::Cause;
 
 /// What a namespace waits for before it goes: the namespace controller removes it when nothing is left inside.
 const FINALIZER: &str = "kubernetes";
@@ -34,4 +35,19 @@ pub(super) fn mark(namespace: &mut Fields) {
     if let Some(Value::Object(status)) = namespace.get_mut("status") {
         status.insert("phase".to_owned(), json!("Terminating"));
     }
+    if let Some(Value::Object(metadata)) = namespace.get_mut("metadata") {
+        // Its own way of deletion knows no grace.
+        metadata.remove("deletionGracePeriodSeconds");
+    }
+}
+
+pub(super) fn validate(namespace: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
+    let (Some(phase), Some(_)) = (read_path(namespace, "status.phase"), old) else { return };
+    let marked = read_path(namespace, "metadata.deletionTimestamp").is_some();
+    let why = match (marked, phase == "Active") {
+        (false, false) => "may only be 'Active' if `deletionTimestamp` is empty",
+        (true, true) => "may only be 'Terminating' if `deletionTimestamp` is not empty",
+        _ => return,
+    };
+    causes.push(Cause::invalid("status.Phase", phase, why));
 }

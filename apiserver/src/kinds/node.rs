@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::checks;
 use crate::object::Fields;
+use crate::status::Cause;
 
 /// What pods may use is all there is, unless the kubelet keeps some.
 pub(super) fn allocatable(status: &Fields) -> Value {
@@ -18,4 +20,8 @@ pub(super) fn prepare(node: &mut Fields) {
     if let Some(taints) = taints.as_array_mut().filter(|taints| !taints.iter().any(is_same)) {
         taints.push(taint);
     }
+}
+
+pub(super) fn validate(node: &Fields, _: Option<&Fields>, causes: &mut Vec<Cause>) {
+    checks::core::node(node, causes);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::read_path;
+use super::{checks, read_path};
 use crate::object::Fields;
 use crate::status::Cause;
 
@@ -52,12 +52,61 @@ fn object_in<'a>(object: &'a mut Fields, key: &str) -> &'a mut Map<String, Value
     member.as_object_mut().expect("made an object just now")
 }
 
+/// No grace is less than none, and on the network of its node a pod has that node's ports.
+pub(super) fn derive(pod: &mut Fields) {
+    if let Some(Value::Object(status)) = pod.get_mut("status") {
+        agree_on_addresses(status);
+    }
+    let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
+    let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
+    if grace.is_some_and(|grace| grace < 0) {
+        spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+    }
+    if spec.get("hostNetwork") != Some(&json!(true)) {
+        return;
+    }
+    for list in ["containers", "initContainers"] {
+        let list = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        let ports = list.filter_map(|one| one.get_mut("ports").and_then(Value::as_array_mut));
+        for port in ports.flatten().filter_map(Value::as_object_mut) {
+            let number = port.get("containerPort").cloned().unwrap_or_default();
+            port.entry("hostPort").or_insert(number);
+        }
+    }
+}
+
+/// The one address is the first of all addresses.
+fn agree_on_addresses(status: &mut Fields) {
+    let first = status.get("podIPs").and_then(|all| all.pointer("/0/ip")).cloned();
+    match status.get("podIP").cloned() {
+        Some(one) if first.as_ref() != Some(&one) => {
+            status.insert("podIPs".to_owned(), json!([{"ip": one}]));
+        }
+        None if first.is_some() => {
+            status.insert("podIP".to_owned(), json!(first));
+        }
+        _ => {}
+    }
+}
+
 /// What a new pod's status starts with, and what admission adds to its spec.
 pub(super) fn prepare(pod: &mut Fields) {
     let class = quality_of_service(pod);
-    pod.insert("status".to_owned(), json!({"phase": "Pending", "qosClass": class}));
+    let now = read_path(pod, "metadata.creationTimestamp").cloned();
+    let mut status = json!({"phase": "Pending", "qosClass": class});
+    if read_path(pod, "spec.schedulingGates").is_some() {
+        status["conditions"] = json!([{
+            "type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": now,
+            "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]);
+    }
+    pod.insert("status".to_owned(), status);
+    admit(pod);
+}
+
+/// What admission adds to a pod whenever its spec is written.
+fn admit(pod: &mut Fields) {
     if let Some(Value::Object(spec)) = pod.get_mut("spec") {
-        spec.entry("enableServiceLinks").or_insert(json!(true));
         spec.entry("priority").or_insert(json!(0));
         spec.entry("preemptionPolicy").or_insert(json!("PreemptLowerPriority"));
         let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
@@ -80,10 +129,12 @@ fn tolerate_for_a_while(tolerations: &mut Value) {
 }
 
 fn quality_of_service(pod: &Fields) -> &'static str {
-    let containers = read_path(pod, "spec.containers").and_then(Value::as_array);
-    let containers: Vec<&Value> = containers.into_iter().flatten().collect();
+    let list = |path| read_path(pod, path).and_then(Value::as_array).into_iter().flatten();
+    let containers: Vec<&Value> =
+        list("spec.containers").chain(list("spec.initContainers")).collect();
     let member = |container: &Value, which: &str, what: &str| {
-        container.pointer(&format!("/resources/{which}/{what}")).cloned()
+        let amount = container.pointer(&format!("/resources/{which}/{what}"));
+        amount.filter(|amount| **amount != "0").cloned()
     };
     let asks = |container: &Value| {
         ["requests", "limits"].iter().any(|which| {
@@ -131,7 +182,7 @@ pub(super) fn requests(container: &Fields) -> Value {
     }
 }
 
-/// What a status that is written without them keeps.
+/// What an update without them keeps, in the spec and in the status.
 pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
     const KEPT: [&str; 4] = [
         "qosClass",
@@ -139,6 +190,7 @@ pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
         "extendedResourceClaimStatus",
         "nodeAllocatableResourceClaimStatuses",
     ];
+    admit(pod);
     let Some(Value::Object(status)) = pod.get_mut("status") else { return };
     for key in KEPT {
         if let Some(value) = old.get("status").and_then(|status| status.get(key)) {
@@ -157,17 +209,50 @@ pub(super) fn pull_policy(container: &Fields) -> Value {
 }
 
 pub(super) fn validate(pod: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    validate_spec(pod.get("spec"), "spec", causes);
-    if let Some(old) = old {
-        let frozen = |pod: &Fields| without_mutable(pod.get("spec").cloned().unwrap_or_default());
-        if frozen(pod) != frozen(old) {
-            let why = "pod updates may not change fields other than `spec.containers[*].image`,\
-                       `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` \
-                       (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` \
-                       (allow it to be set to 1 if it was previously negative)";
-            causes.push(Cause::forbidden("spec", why));
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
+    checks::run(checks::pod_spec::POD_SPEC, spec, "spec", causes);
+    let Some(old) = old.and_then(|old| old.get("spec")) else { return };
+    let count =
+        |spec: &Value, list: &str| spec.get(list).and_then(Value::as_array).map_or(0, Vec::len);
+    let mut grew = false;
+    for list in ["containers", "initContainers"] {
+        if count(spec, list) != count(old, list) {
+            let why = "pod updates may not add or remove containers";
+            causes.push(Cause::forbidden(format!("spec.{list}"), why));
+            grew = true;
         }
     }
+    if grew {
+        return;
+    }
+    tolerates_no_less(spec, old, causes);
+    if without_mutable(spec.clone()) != without_mutable(old.clone()) {
+        let why = "pod updates may not change fields other than `spec.containers[*].image`,\
+                   `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` \
+                   (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` \
+                   (allow it to be set to 1 if it was previously negative)";
+        causes.push(Cause::forbidden("spec", why));
+    }
+}
+
+/// What a pod tolerates it goes on tolerating, if perhaps for another time.
+fn tolerates_no_less(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+    let list = |spec: &Value| -> Vec<Value> {
+        let list = spec.get("tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
+        list.into_iter().map(without_time).collect()
+    };
+    let kept = list(new);
+    if list(old).iter().any(|one| !kept.contains(one)) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        causes.push(Cause::forbidden("spec.tolerations", why));
+    }
+}
+
+fn without_time(mut toleration: Value) -> Value {
+    if let Some(members) = toleration.as_object_mut() {
+        members.remove("tolerationSeconds");
+    }
+    toleration
 }
 
 fn without_mutable(mut spec: Value) -> Value {
@@ -178,24 +263,9 @@ fn without_mutable(mut spec: Value) -> Value {
         }
     }
     if let Some(spec) = spec.as_object_mut() {
-        spec.remove("activeDeadlineSeconds");
-        spec.remove("tolerations");
-    }
-    spec
-}
-
-/// What a pod's spec, or a template's, must have.
-pub(super) fn validate_spec(spec: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
-    let containers = spec.and_then(|spec| spec.get("containers")).and_then(Value::as_array);
-    let Some(containers) = containers.filter(|list| !list.is_empty()) else {
-        causes.push(Cause::required(format!("{path}.containers"), ""));
-        return;
-    };
-    for (at, container) in containers.iter().enumerate() {
-        for member in ["name", "image"] {
-            if container.get(member).and_then(Value::as_str).is_none_or(str::is_empty) {
-                causes.push(Cause::required(format!("{path}.containers[{at}].{member}"), ""));
-            }
+        for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+            spec.remove(key);
         }
     }
+    spec
 }

@@ -1,18 +1,31 @@
 //! What secrets and config maps do: data that can be frozen.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
+use super::checks;
 use crate::object::Fields;
 use crate::status::Cause;
 
-/// The type of a secret stays.
-pub(super) fn inherit(_secret: &mut Fields, _old: &Fields) {}
+/// Texts are another way to write the data, and win over it.
+pub(super) fn take_texts(secret: &mut Fields) {
+    let Some(Value::Object(texts)) = secret.remove("stringData") else { return };
+    let data = secret.entry("data").or_insert_with(|| json!({}));
+    let Some(data) = data.as_object_mut() else { return };
+    for (key, text) in texts {
+        if let Value::String(text) = text {
+            data.insert(key, json!(STANDARD.encode(text)));
+        }
+    }
+}
 
 pub(super) fn validate(secret: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    validate_frozen(secret, old, &["stringData", "data"], causes);
+    checks::core::secret(secret, causes);
+    validate_frozen(secret, old, &["data"], causes);
 }
 
 pub(super) fn validate_config_map(map: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
+    checks::core::config_map(map, causes);
     validate_frozen(map, old, &["data", "binaryData"], causes);
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::read_path;
+use super::{checks, read_path};
 use crate::object::Fields;
 use crate::status::Cause;
 
@@ -49,7 +49,7 @@ pub(super) fn allocates_node_ports(spec: &Fields) -> Value {
     if kind_of(spec) == "LoadBalancer" { json!(true) } else { Value::Null }
 }
 
-/// Gives out an address and ports. They follow from the uid: so the same run has the same ones, and nothing is kept.
+/// Gives out an address and ports, as the real server does that conformance is recorded with. They follow from the uid: so the same run has the same ones, and nothing is kept.
 pub(super) fn allocate(service: &mut Fields) {
     let uid = read_path(service, "metadata.uid").and_then(Value::as_str).unwrap_or("").to_owned();
     let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
@@ -62,7 +62,7 @@ pub(super) fn allocate(service: &mut Fields) {
 
 fn allocate_address(spec: &mut Fields, number: u64) {
     let address = match text(spec, "clusterIP") {
-        "" => format!("10.96.{}.{}", number % 256, 1 + number / 256 % 254),
+        "" => format!("10.0.0.{}", 1 + number % 254),
         given => given.to_owned(),
     };
     spec.insert("clusterIP".to_owned(), json!(address));
@@ -91,6 +91,11 @@ fn allocate_ports(spec: &mut Fields, number: u64) {
         let free = FIRST_NODE_PORT + (number.wrapping_add(at)) % NODE_PORTS;
         port.entry("nodePort").or_insert(json!(free));
     }
+    let checked = kind_of(spec) == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local";
+    if checked {
+        let free = FIRST_NODE_PORT + number.wrapping_add(NODE_PORTS / 2) % NODE_PORTS;
+        spec.entry("healthCheckNodePort").or_insert(json!(free));
+    }
 }
 
 /// A number that follows from the text (FNV-1a).
@@ -100,19 +105,44 @@ fn number_of(text: &str) -> u64 {
     })
 }
 
+/// Members that only a service with an address has.
+const OF_ADDRESSES: [&str; 5] =
+    ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"];
+
 /// What has been given out stays, unless the update says otherwise.
 pub(super) fn inherit(service: &mut Fields, old: &Fields) {
     let old = old.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
-    if kind_of(spec) == "ExternalName" || kind_of(&old) == "ExternalName" {
+    let was_name = kind_of(&old) == "ExternalName";
+    if kind_of(spec) == "ExternalName" {
+        spec.retain(|key, value| {
+            was_name || !OF_ADDRESSES.contains(&key.as_str()) || Some(&*value) != old.get(key)
+        });
+    } else if was_name {
+        allocate(service);
         return;
+    } else {
+        inherit_addresses(spec, &old);
     }
-    for key in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+    inherit_ports(spec, &old);
+    let uid = read_path(service, "metadata.uid").and_then(Value::as_str).unwrap_or("");
+    let number = number_of(uid);
+    if let Some(Value::Object(spec)) = service.get_mut("spec") {
+        allocate_ports(spec, number);
+    }
+}
+
+fn inherit_addresses(spec: &mut Fields, old: &Fields) {
+    for key in OF_ADDRESSES {
         if let Some(value) = old.get(key) {
             spec.entry(key).or_insert_with(|| value.clone());
         }
     }
-    inherit_ports(spec, &old);
+    // Who changes only the first address means both.
+    let first = spec.get("clusterIP").cloned();
+    if first.as_ref() != old.get("clusterIP") && spec.get("clusterIPs") == old.get("clusterIPs") {
+        spec.insert("clusterIPs".to_owned(), json!([first]));
+    }
 }
 
 fn inherit_ports(spec: &mut Fields, old: &Fields) {
@@ -131,4 +161,20 @@ fn inherit_ports(spec: &mut Fields, old: &Fields) {
     }
 }
 
-pub(super) fn validate(_service: &Fields, _old: Option<&Fields>, _causes: &mut Vec<Cause>) {}
+pub(super) fn validate(service: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
+    checks::core::service(service, causes);
+    let Some(old) = old else { return };
+    let kind = |service| read_path(service, "spec.type").cloned().unwrap_or_default();
+    let has_address = |service| kind(service) != "ExternalName";
+    let [new_ips, old_ips] = [service, old].map(|one| read_path(one, "spec.clusterIPs"));
+    let first = |ips: Option<&Value>| ips.and_then(|ips| ips.get(0)).cloned();
+    if has_address(service) && has_address(old) && first(new_ips) != first(old_ips) {
+        let shown = new_ips.cloned().unwrap_or_default();
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &shown, "may not change once set"));
+    }
+    let ingress = read_path(service, "status.loadBalancer.ingress");
+    if ingress.is_some() && kind(service) != "LoadBalancer" {
+        let why = "may only be used when `spec.type` is 'LoadBalancer'";
+        causes.push(Cause::forbidden("status.loadBalancer.ingress", why));
+    }
+}

@@ -115,7 +115,7 @@ fn order_of(
         return Ok(ids);
     }
     Err(PatchError::Internal(format!(
-        "the order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}",
+        "The order in patch list:\n{}\n doesn't match {SET_ELEMENT_ORDER} list:\n{}\n",
         go_text(&Value::Array(patch.to_vec())),
         go_text(&Value::Array(order)),
     )))

@@ -32,12 +32,25 @@ const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
 const RETAIN_KEYS: &str = "$retainKeys";
 
 pub(super) fn apply(rules: Rules, current: Value, body: &[u8]) -> Result<Value, PatchError> {
-    let patch: Object = serde_json::from_slice(body)
-        .map_err(|error| PatchError::BadRequest(format!("error decoding patch: {error}")))?;
+    let patch = read_patch(body)?;
     let Value::Object(current) = current else {
         return Err(PatchError::BadRequest("invalid JSON document".to_owned()));
     };
     merge_objects(rules, current, patch).map(Value::Object)
+}
+
+fn read_patch(body: &[u8]) -> Result<Object, PatchError> {
+    let why = match serde_json::from_slice(body) {
+        Ok(Value::Object(patch)) => return Ok(patch),
+        Ok(Value::Null) => return Ok(Object::new()),
+        Ok(Value::Array(_)) => "array",
+        Ok(Value::String(_)) => "string",
+        Ok(Value::Number(_)) => "number",
+        Ok(Value::Bool(_)) => "bool",
+        Err(_) => return Err(PatchError::BadRequest("invalid JSON patch".to_owned())),
+    };
+    let into = "Go value of type map[string]interface {}";
+    Err(PatchError::BadRequest(format!("json: cannot unmarshal {why} into {into}")))
 }
 
 pub(super) fn merge_objects(
@@ -113,9 +126,7 @@ fn retain_keys(current: &mut Object, patch: &mut Object) -> Result<(), PatchErro
         .iter()
         .any(|(name, value)| !value.is_null() && !is_beside_a_list(name) && !is_retained(name))
     {
-        return Err(PatchError::Unprocessable {
-            detail: "patch content does not match retainKeys list".to_owned(),
-        });
+        return Err(PatchError::BadRequest("invalid patch format of retainKeys".to_owned()));
     }
     current.retain(|name, _| is_retained(name));
     Ok(())
@@ -193,16 +204,12 @@ pub(super) fn cleaned(mut object: Object) -> Object {
 
 pub(super) fn unknown_directive(patch: &Object) -> PatchError {
     let directive = patch.get(PATCH).map(go_text).unwrap_or_default();
-    let mut rest = patch.clone();
-    rest.remove(PATCH);
-    PatchError::Internal(format!(
-        "unknown patch type: {directive} in map: {}",
-        go_text(&Value::Object(rest))
-    ))
+    let patch = go_text(&Value::Object(patch.clone()));
+    PatchError::Internal(format!("unknown patch type: {directive} in map: {patch}"))
 }
 
 /// The value as the Go servers print it in their messages, `map[a:1 b:[x y]]`.
-pub(super) fn go_text(value: &Value) -> String {
+pub(crate) fn go_text(value: &Value) -> String {
     let mut text = String::new();
     write_go_text(&mut text, value);
     text

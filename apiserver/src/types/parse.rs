@@ -9,13 +9,20 @@ struct Reader {
     /// `core.RestartPolicy` → (package, `string`)
     other_names: BTreeMap<String, (&'static str, &'static str)>,
     /// In the order of the table.
-    lines: Vec<(&'static str, Vec<&'static str>)>,
+    lines: Vec<Line>,
     by_name: BTreeMap<String, TypeId>,
+}
+
+/// One type, before its members are read.
+struct Line {
+    package: &'static str,
+    name: &'static str,
+    members: Vec<&'static str>,
 }
 
 pub(super) fn parse(text: &'static str) -> Types {
     let reader = Reader::new(text);
-    let list = reader.lines.iter().map(|(package, members)| reader.object(package, members));
+    let list = reader.lines.iter().map(|line| reader.object(line));
     Types { list: list.collect(), by_name: reader.by_name }
 }
 
@@ -33,18 +40,19 @@ impl Reader {
             } else if let Some((name, other)) = line.split_once(" = ") {
                 reader.other_names.insert(format!("{package}.{name}"), (package, other));
             } else if line.starts_with(' ') {
-                let (_, members) = reader.lines.last_mut().expect("a type before its members");
-                members.extend(words);
+                let line = reader.lines.last_mut().expect("a type before its members");
+                line.members.extend(words);
             } else if let Some(name) = words.next() {
                 reader.by_name.insert(format!("{package}.{name}"), TypeId(reader.lines.len()));
-                reader.lines.push((package, words.collect()));
+                reader.lines.push(Line { package, name, members: words.collect() });
             }
         }
         reader
     }
 
-    fn object(&self, package: &str, members: &[&'static str]) -> Type {
-        Type { members: members.iter().map(|word| self.member(package, word)).collect() }
+    fn object(&self, line: &Line) -> Type {
+        let members = line.members.iter().map(|word| self.member(line.package, word)).collect();
+        Type { name: line.name, members }
     }
 
     fn member(&self, package: &str, word: &'static str) -> Member {
@@ -59,7 +67,7 @@ impl Reader {
             (None, Some(name)) => (name, Empty::LeftOut),
             (None, None) => (name, Empty::Written),
         };
-        Member { name, shape: self.shape(package, shape), empty, merge }
+        Member { name, shape: self.shape(package, shape), go_type: go_type(shape), empty, merge }
     }
 
     fn shape(&self, package: &str, text: &str) -> Shape {
@@ -96,6 +104,24 @@ impl Reader {
             return self.shape(package, other);
         }
         Shape::Object(*self.by_name.get(&full).expect("the table has every type that it names"))
+    }
+}
+
+/// What Go's messages call a type of the table.
+fn go_type(text: &str) -> String {
+    let text = text.trim_start_matches('*');
+    if let Some(item) = text.strip_prefix("[]") {
+        return format!("[]{}", go_type(item));
+    }
+    if let Some(item) = text.strip_prefix("{}") {
+        return format!("map[string]{}", go_type(item));
+    }
+    match text {
+        "string" | "bool" | "int32" | "int64" | "float64" => text.to_owned(),
+        "Bytes" => "[]uint8".to_owned(),
+        "Quantity" => "resource.Quantity".to_owned(),
+        "IntOrString" => "intstr.IntOrString".to_owned(),
+        name => format!("v1.{}", name.rsplit('.').next().unwrap_or(name)),
     }
 }
 

@@ -27,6 +27,7 @@ const TIMES: &[&str] = &[
     "lastTransitionTime",
     "lastUpdateTime",
     "startTime",
+    "timeAdded",
 ];
 
 /// Columns of a table that are computed from the clock.
@@ -95,7 +96,9 @@ impl Normaliser {
         for (key, member) in members.iter().filter(|(key, _)| !left_out(key)) {
             let value = match (key.as_str(), member) {
                 ("resourceVersion", Value::String(raw)) => self.version(named, raw).into(),
-                ("nodePort", Value::Number(port)) if !self.sent.contains(&port.to_string()) => {
+                ("nodePort" | "healthCheckNodePort", Value::Number(port))
+                    if !self.sent.contains(&port.to_string()) =>
+                {
                     "<port>".into()
                 }
                 _ => self.value(key, member),

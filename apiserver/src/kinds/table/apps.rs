@@ -3,7 +3,8 @@
 use super::pod_spec::POD_SPEC;
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
-use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, rules, workload};
+use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks, workload};
+use crate::names;
 
 const TEMPLATE: Defaults = Defaults { under: "spec.template.spec", rules: POD_SPEC };
 
@@ -27,7 +28,7 @@ fn replica_set() -> Kind {
         fields: const { &[label("status.replicas", &["status.replicas"])] },
         scale: Some(REPLICAS),
         defaults: &[Defaults { under: "spec", rules: &[("replicas", Json("1"))] }, TEMPLATE],
-        validate: rules::replica_set,
+        validate: checks::workloads::replica_set,
         ..workload("ReplicaSet", "replicasets")
     }
 }
@@ -52,7 +53,7 @@ fn deployment() -> Kind {
             },
             TEMPLATE,
         ],
-        validate: rules::deployment,
+        validate: checks::workloads::deployment,
         ..workload("Deployment", "deployments")
     }
 }
@@ -84,8 +85,14 @@ fn stateful_set() -> Kind {
             },
             TEMPLATE,
         ],
-        validate: rules::stateful_set,
-        immutable: &[],
+        validate: checks::workloads::stateful_set,
+        immutable: &[
+            "spec.selector",
+            "spec.volumeClaimTemplates",
+            "spec.serviceName",
+            "spec.podManagementPolicy",
+        ],
+        name: names::dns_label_without_dots,
         ..workload("StatefulSet", "statefulsets")
     }
 }
@@ -106,7 +113,7 @@ fn daemon_set() -> Kind {
         ],
         prepare: workload::first_template,
         inherits: workload::count_templates,
-        validate: rules::daemon_set,
+        validate: checks::workloads::daemon_set,
         ..workload("DaemonSet", "daemonsets")
     }
 }

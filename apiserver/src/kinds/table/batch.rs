@@ -3,7 +3,8 @@
 use super::pod_spec::POD_SPEC;
 use super::{ALL, KEEPS_SPEC, OF_SPEC, label, named};
 use crate::kinds::DefaultValue::{From, Json};
-use crate::kinds::{DefaultValue, Defaults, Dependents, FieldLabel, Kind, job};
+use crate::kinds::{DefaultValue, Defaults, Dependents, FieldLabel, Kind, checks, job};
+use crate::names;
 
 /// What a job has that is not in a template of one.
 const JOB: &[(&str, DefaultValue)] = &[
@@ -36,7 +37,7 @@ fn job() -> Kind {
         ],
         prepare: job::prepare,
         inherits: job::inherit,
-        validate: job::validate,
+        validate: checks::workloads::job,
         ..named("batch", "Job", "jobs")
     }
 }
@@ -44,6 +45,7 @@ fn job() -> Kind {
 fn cron_job() -> Kind {
     Kind {
         short_names: &["cj"],
+        name: names::cron_job,
         categories: ALL,
         status: KEEPS_SPEC,
         generation: OF_SPEC,
@@ -63,7 +65,7 @@ fn cron_job() -> Kind {
             },
             Defaults { under: "spec.jobTemplate.spec.template.spec", rules: POD_SPEC },
         ],
-        validate: job::validate_cron_job,
+        validate: checks::workloads::cron_job,
         ..named("batch", "CronJob", "cronjobs")
     }
 }

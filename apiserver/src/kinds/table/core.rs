@@ -4,8 +4,8 @@ use super::pod_spec::{POD, POD_SPEC};
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::{
-    Action, Defaults, Dependents, FieldLabel, Kind, OnCreate, Scale, Status, limits, namespace,
-    node, pod, rules, secret, service, workload,
+    Action, Defaults, Dependents, FieldLabel, Kind, OnCreate, Scale, Status, checks, limits,
+    namespace, node, pod, secret, service, workload,
 };
 use crate::names;
 
@@ -29,7 +29,7 @@ fn namespace() -> Kind {
     Kind {
         short_names: &["ns"],
         namespaced: false,
-        name: names::dns_label,
+        name: names::dns_label_without_dots,
         status: KEEPS_SPEC,
         returns_deleted: true,
         deletes_collections: false,
@@ -37,6 +37,7 @@ fn namespace() -> Kind {
         defaults: &[Defaults { under: "status", rules: &[("phase", Json("\"Active\""))] }],
         derive: namespace::label_with_name,
         prepare: namespace::prepare,
+        validate: namespace::validate,
         on_mark: namespace::mark,
         finalize: Some("spec.finalizers"),
         protected: &["default", "kube-system", "kube-public"],
@@ -60,6 +61,7 @@ fn node() -> Kind {
             rules: &[("allocatable", From(node::allocatable))],
         }],
         prepare: node::prepare,
+        validate: node::validate,
         ..named("", "Node", "nodes")
     }
 }
@@ -79,9 +81,11 @@ fn pod() -> Kind {
             Defaults { under: "spec", rules: POD },
             Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
         ],
+        derive: pod::derive,
         prepare: pod::prepare,
         inherits: pod::inherit,
         validate: pod::validate,
+        immutable: &["status.qosClass"],
         grace: Some(pod::grace),
         actions: &[BINDING],
         ..named("", "Pod", "pods")
@@ -92,7 +96,7 @@ fn service() -> Kind {
     Kind {
         short_names: &["svc"],
         categories: ALL,
-        name: names::dns_label_1035,
+        name: names::dns_label_without_dots,
         status: KEEPS_SPEC,
         returns_deleted: true,
         fields: const {
@@ -131,8 +135,9 @@ fn secret() -> Kind {
     Kind {
         fields: const { &[label("type", &["type"])] },
         defaults: &[Defaults { under: "", rules: &[("type", Json("\"Opaque\""))] }],
-        inherits: secret::inherit,
+        derive: secret::take_texts,
         validate: secret::validate,
+        immutable: &["type"],
         ..named("", "Secret", "secrets")
     }
 }
@@ -178,7 +183,7 @@ fn replication_controller() -> Kind {
             Defaults { under: "spec.template.spec", rules: POD_SPEC },
         ],
         derive: workload::take_labels_of_template,
-        validate: rules::replication_controller,
+        validate: checks::workloads::replication_controller,
         ..named("", "ReplicationController", "replicationcontrollers")
     }
 }
@@ -189,6 +194,7 @@ fn resource_quota() -> Kind {
         status: KEEPS_SPEC,
         returns_deleted: true,
         validate: limits::validate_quota,
+        immutable: &["spec.scopes", "spec.scopeSelector"],
         ..named("", "ResourceQuota", "resourcequotas")
     }
 }
@@ -204,6 +210,7 @@ fn limit_range() -> Kind {
                 ("limits[]", Merge(limits::default_request)),
             ],
         }],
+        validate: limits::validate_range,
         ..named("", "LimitRange", "limitranges")
     }
 }

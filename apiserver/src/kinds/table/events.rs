@@ -2,7 +2,7 @@
 
 use super::{PLAIN, label, named};
 use crate::kinds::DefaultValue::Json;
-use crate::kinds::{Defaults, Dependents, FieldLabel, Generation, Kind, StoredAs, rules};
+use crate::kinds::{Defaults, Dependents, FieldLabel, Generation, Kind, StoredAs, checks};
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![event(), events_v1(), lease(), priority_class()]
@@ -14,7 +14,7 @@ fn event() -> Kind {
         create_on_update: true,
         dependents: Dependents::None,
         fields: EVENT_FIELDS,
-        validate: rules::event,
+        validate: checks::small::event,
         ..named("", "Event", "events")
     }
 }
@@ -40,7 +40,7 @@ fn lease() -> Kind {
     Kind {
         unconditional_update: false,
         create_on_update: true,
-        validate: rules::lease,
+        validate: checks::small::lease,
         ..named("coordination.k8s.io", "Lease", "leases")
     }
 }
@@ -54,7 +54,8 @@ fn priority_class() -> Kind {
         // Only ever 1: an update does not count.
         generation: Generation::Of(&[]),
         defaults: DEFAULTS,
-        validate: rules::priority_class,
+        validate: checks::small::priority_class,
+        immutable: &["preemptionPolicy"],
         group: "scheduling.k8s.io".into(),
         kind: "PriorityClass".into(),
         plural: "priorityclasses".into(),

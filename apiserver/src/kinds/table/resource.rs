@@ -2,7 +2,7 @@
 
 use super::{OF_SPEC, label, named};
 use crate::kinds::DefaultValue::Merge;
-use crate::kinds::{DefaultValue, Defaults, Kind, OnCreate, Status, claim};
+use crate::kinds::{DefaultValue, Defaults, Kind, OnCreate, Status, checks, claim};
 
 const REQUESTS: &[(&str, DefaultValue)] = &[
     ("requests[].exactly", Merge(claim::one_device)),
@@ -37,6 +37,7 @@ fn resource_claim_template() -> Kind {
     Kind {
         defaults: &[Defaults { under: "spec.spec.devices", rules: REQUESTS }],
         validate: claim::validate_template,
+        immutable: &["spec"],
         ..of_group("ResourceClaimTemplate", "resourceclaimtemplates")
     }
 }
@@ -57,7 +58,15 @@ fn resource_slice() -> Kind {
             ]
         },
         prepare: claim::date_taints,
-        validate: claim::validate_slice,
+        inherits: claim::inherit_times,
+        validate: checks::devices::slice,
+        immutable: &[
+            "spec.pool.name",
+            "spec.driver",
+            "spec.nodeName",
+            "spec.nodeSelector",
+            "spec.allNodes",
+        ],
         ..of_group("ResourceSlice", "resourceslices")
     }
 }

@@ -340,7 +340,7 @@ fn what_a_server_refuses_is_refused_in_its_words() {
         (
             json!({"metadata": {"labels": {"$patch": "dance", "x": ["y", 1, null]}}}),
             500,
-            "unknown patch type: dance in map: map[x:[y 1 <nil>]]",
+            "unknown patch type: dance in map: map[$patch:dance x:[y 1 <nil>]]",
         ),
         (
             json!({"spec": {"containers": [["a"]]}}),
@@ -360,13 +360,13 @@ fn what_a_server_refuses_is_refused_in_its_words() {
         (json!({"metadata": {"$retainKeys": "labels"}}), 400, "invalid patch format of retainKeys"),
         (
             json!({"metadata": {"$retainKeys": ["labels"], "finalizers": ["g"]}}),
-            422,
-            "the server rejected our request due to an error in our request",
+            400,
+            "invalid patch format of retainKeys",
         ),
         (
             json!({"metadata": {"$setElementOrder/finalizers": ["f"], "finalizers": ["g"]}}),
             500,
-            "the order in patch list:\n[g]\n doesn't match $setElementOrder list:\n[f]",
+            "The order in patch list:\n[g]\n doesn't match $setElementOrder list:\n[f]\n",
         ),
     ] {
         let error = try_patch("Pod", pod.clone(), &patch).unwrap_err();
@@ -376,7 +376,7 @@ fn what_a_server_refuses_is_refused_in_its_words() {
 
 #[test]
 fn what_is_no_object_is_a_bad_request() {
-    for body in ["", "{", "[]", "null"] {
+    for body in ["", "{", "[]", "3"] {
         let error = apply(PatchKind::Strategic, json!({}), body.as_bytes(), "v1", "Pod");
         assert_eq!(error.unwrap_err().code(), 400, "{body}");
     }

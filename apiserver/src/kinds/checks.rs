@@ -1,0 +1,180 @@
+//! What must hold of an object, as tables: which member, and what is asked of it.
+//!
+//! A table is read from top to bottom, and so the causes come in the order of the real server's.
+
+pub(crate) mod core;
+pub(crate) mod devices;
+pub(crate) mod pod_spec;
+pub(crate) mod quantities;
+pub(crate) mod quota;
+pub(crate) mod selectors;
+pub(crate) mod small;
+pub(crate) mod workloads;
+
+use serde_json::{Value, json};
+
+use crate::names::Judge;
+use crate::status::Cause;
+
+/// A member, by its path within the object that the table is for, and what is asked of it.
+pub(crate) type Check = (&'static str, Test);
+
+/// What is asked of a member. All but `Required` are content when there is none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Test {
+    /// It is there and not empty.
+    Required(&'static str),
+    /// A number that is not negative.
+    NotNegative,
+    /// A number that is at least this, or else the reason why not.
+    AtLeast(i64, &'static str),
+    /// A number from the first to the second.
+    Between(i64, i64),
+    /// One of these texts.
+    OneOf(&'static [&'static str]),
+    /// A text of some form, unless it is empty.
+    Text(Judge),
+    /// An object of which these things are asked.
+    Has(&'static [Check]),
+    /// A list of such objects.
+    Each(&'static [Check]),
+    /// A list of such objects, with a name (its member) that none shares.
+    EachNamed(&'static str, &'static [Check]),
+    /// Whatever the function asks: of the object around the member, and of the member, at this path.
+    By(fn(&Value, &Value, &str, &mut Vec<Cause>)),
+}
+
+/// Runs a table against an object that is at the path `at`.
+pub(super) fn run(checks: &[Check], object: &Value, at: &str, causes: &mut Vec<Cause>) {
+    for (path, test) in checks {
+        let found = find(object, path).unwrap_or(&Value::Null);
+        test.run(object, found, &join(at, path), causes);
+    }
+}
+
+fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut parts = path.split('.').filter(|part| !part.is_empty());
+    parts.try_fold(object, |value, part| value.get(part))
+}
+
+pub(super) fn join(at: &str, path: &str) -> String {
+    match (at, path) {
+        ("", path) => path.to_owned(),
+        (at, "") => at.to_owned(),
+        (at, path) => format!("{at}.{path}"),
+    }
+}
+
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+pub(super) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+/// A member that is there, or null.
+pub(super) fn member<'a>(object: &'a Value, key: &str) -> &'a Value {
+    object.get(key).unwrap_or(&Value::Null)
+}
+
+pub(super) fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Judges a text that is there.
+pub(super) fn judge(value: &Value, judge: Judge, at: &str, causes: &mut Vec<Cause>) {
+    let Some(text) = value.as_str() else { return };
+    causes.extend(judge(text).iter().map(|why| Cause::invalid(at, value, why)));
+}
+
+// === impl Test ===
+
+impl Test {
+    fn run(&self, around: &Value, value: &Value, at: &str, causes: &mut Vec<Cause>) {
+        match self {
+            Self::Required(why) if is_empty(value) => causes.push(Cause::required(at, why)),
+            Self::By(ask) => ask(around, value, at, causes),
+            _ if value.is_null() => {}
+            Self::NotNegative => at_least(value, 0, NOT_NEGATIVE, at, causes),
+            Self::AtLeast(least, why) => at_least(value, *least, why, at, causes),
+            Self::Between(least, most) => {
+                if value.as_i64().is_some_and(|number| !(*least..=*most).contains(&number)) {
+                    let why = format!("must be between {least} and {most}, inclusive");
+                    causes.push(Cause::invalid(at, value, &why));
+                }
+            }
+            Self::OneOf(known) => {
+                if value.as_str().is_some_and(|text| !known.contains(&text)) {
+                    causes.push(Cause::unsupported(at, value, known));
+                }
+            }
+            Self::Text(is) if !is_empty(value) => judge(value, *is, at, causes),
+            Self::Has(checks) => run(checks, value, at, causes),
+            Self::Each(checks) => {
+                for (place, item) in items(value).iter().enumerate() {
+                    run(checks, item, &format!("{at}[{place}]"), causes);
+                }
+            }
+            Self::EachNamed(name, checks) => each_named(name, checks, value, at, causes),
+            Self::Required(_) | Self::Text(_) => {}
+        }
+    }
+}
+
+pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+
+fn at_least(value: &Value, least: i64, why: &str, at: &str, causes: &mut Vec<Cause>) {
+    if value.as_i64().is_some_and(|number| number < least) {
+        causes.push(Cause::invalid(at, value, why));
+    }
+}
+
+fn each_named(name: &str, checks: &[Check], list: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let mut known = Vec::new();
+    for (place, item) in items(list).iter().enumerate() {
+        let at = format!("{at}[{place}]");
+        let (naming, others): (Vec<Check>, Vec<Check>) =
+            checks.iter().partition(|(path, _)| *path == name);
+        run(&naming, item, &at, causes);
+        let own = text(item, name);
+        if known.contains(&own) {
+            causes.push(Cause::duplicate(join(&at, name), &json!(own)));
+        } else if !own.is_empty() {
+            known.push(own);
+        }
+        run(&others, item, &at, causes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names;
+
+    #[test]
+    fn a_table_is_read_from_top_to_bottom_item_by_item() {
+        const ITEM: &[Check] =
+            &[("name", Test::Required("")), ("name", Test::Text(names::dns_label))];
+        const TABLE: &[Check] = &[
+            ("list", Test::EachNamed("name", ITEM)),
+            ("count", Test::NotNegative),
+            ("how", Test::OneOf(&["A"])),
+        ];
+        let object = json!({"list": [{"name": "x"}, {}, {"name": "x"}], "count": -1, "how": "B"});
+        let mut causes = Vec::new();
+        run(TABLE, &object, "spec", &mut causes);
+        let fields: Vec<&str> = causes.iter().map(Cause::field).collect();
+        assert_eq!(fields, ["spec.list[1].name", "spec.list[2].name", "spec.count", "spec.how"]);
+        causes.clear();
+        run(TABLE, &json!(null), "spec", &mut causes);
+        run(TABLE, &json!({"list": 3, "count": "x", "how": []}), "spec", &mut causes);
+        assert!(causes.is_empty(), "what is of a wrong type has been refused before: {causes:?}");
+    }
+}

@@ -1,0 +1,176 @@
+//! The other kinds of the core group.
+
+use serde_json::{Value, json};
+
+use super::Test::{self, By};
+use super::{Check, is_empty, items, judge, member, pod_spec, selectors, text};
+use crate::names;
+use crate::object::Fields;
+use crate::status::Cause;
+
+type Causes<'a> = &'a mut Vec<Cause>;
+
+fn spec(object: &Fields) -> &Value {
+    object.get("spec").unwrap_or(&Value::Null)
+}
+
+// === data ===
+
+pub(crate) fn config_map(object: &Fields, causes: Causes<'_>) {
+    let list = |key: &str| object.get(key).and_then(Value::as_object);
+    for (key, _) in list("data").into_iter().flatten() {
+        let at = format!("data[{key}]");
+        judge(&json!(key), names::config_key, &at, causes);
+        if list("binaryData").is_some_and(|binary| binary.contains_key(key)) {
+            causes.push(Cause::invalid(at, &json!(key), "duplicate of key present in binaryData"));
+        }
+    }
+    for (key, _) in list("binaryData").into_iter().flatten() {
+        judge(&json!(key), names::config_key, &format!("binaryData[{key}]"), causes);
+    }
+}
+
+/// What secrets of a type must hold.
+const SECRETS: [(&str, &[&str]); 5] = [
+    ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
+    ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
+    ("kubernetes.io/dockercfg", &[".dockercfg"]),
+    ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
+    ("kubernetes.io/service-account-token", &[]),
+];
+
+pub(crate) fn secret(object: &Fields, causes: Causes<'_>) {
+    const ACCOUNT: &str = "kubernetes.io/service-account.name";
+    let data = object.get("data").and_then(Value::as_object);
+    for (key, _) in data.into_iter().flatten() {
+        judge(&json!(key), names::config_key, &format!("data[{key}]"), causes);
+    }
+    let kind = object.get("type").and_then(Value::as_str).unwrap_or("");
+    let has = |key: &str| data.is_some_and(|data| data.contains_key(key));
+    let needed = SECRETS.iter().find(|(name, _)| *name == kind).map_or(&[][..], |(_, keys)| keys);
+    for key in needed.iter().filter(|key| !has(key)) {
+        causes.push(Cause::required(format!("data[{key}]"), ""));
+    }
+    if kind == "kubernetes.io/basic-auth" && !has("username") && !has("password") {
+        causes.push(Cause::required("data[username]", ""));
+        causes.push(Cause::required("data[password]", ""));
+    }
+    let annotations = object.get("metadata").map_or(&Value::Null, |it| member(it, "annotations"));
+    if kind == "kubernetes.io/service-account-token" && text(annotations, ACCOUNT).is_empty() {
+        causes.push(Cause::required(format!("metadata.annotations[{ACCOUNT}]"), ""));
+    }
+}
+
+// === services ===
+
+const SERVICE: &[Check] = &[
+    ("ports", By(service_ports)),
+    ("selector", By(selectors::labels)),
+    ("sessionAffinity", Test::OneOf(&["ClientIP", "None"])),
+    ("type", Test::OneOf(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"])),
+];
+
+pub(crate) fn service(object: &Fields, causes: Causes<'_>) {
+    let spec = spec(object);
+    super::run(SERVICE, spec, "spec", causes);
+    let addresses = member(spec, "clusterIPs");
+    if text(spec, "type") == "ExternalName" {
+        if !is_empty(addresses) || !text(spec, "clusterIP").is_empty() {
+            let why = "may not be set for ExternalName services";
+            causes.push(Cause::forbidden("spec.clusterIPs", why));
+        }
+        if text(spec, "externalName").is_empty() {
+            causes.push(Cause::required("spec.externalName", ""));
+        }
+        return;
+    }
+    for (place, address) in items(addresses).iter().enumerate() {
+        let known = address.as_str().is_some_and(|it| it == "None" || is_address(it));
+        if !known {
+            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            causes.push(Cause::invalid(format!("spec.clusterIPs[{place}]"), address, why));
+        }
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    text.parse::<std::net::IpAddr>().is_ok()
+}
+
+fn service_ports(spec: &Value, ports: &Value, at: &str, causes: Causes<'_>) {
+    let ports = items(ports);
+    let headless = text(spec, "clusterIP") == "None" || text(spec, "type") == "ExternalName";
+    if ports.is_empty() && !headless {
+        causes.push(Cause::required(at, ""));
+    }
+    let mut known = Vec::new();
+    for (place, port) in ports.iter().enumerate() {
+        let at = format!("{at}[{place}]");
+        let name = text(port, "name");
+        if name.is_empty() && ports.len() > 1 {
+            causes.push(Cause::required(format!("{at}.name"), ""));
+        }
+        if !name.is_empty() {
+            judge(member(port, "name"), names::dns_label, &format!("{at}.name"), causes);
+            if known.contains(&name) {
+                causes.push(Cause::duplicate(format!("{at}.name"), &json!(name)));
+            }
+            known.push(name);
+        }
+        service_port(port, &at, causes);
+    }
+    let number = |port: &Value| (text(port, "protocol").to_owned(), member(port, "port").as_i64());
+    for (place, port) in ports.iter().enumerate() {
+        if ports[..place].iter().any(|other| number(other) == number(port)) {
+            let shown = json!({
+                "Name": "", "Protocol": text(port, "protocol"), "AppProtocol": null,
+                "Port": member(port, "port"), "TargetPort": 0, "NodePort": 0,
+            });
+            causes.push(Cause::duplicate(format!("{at}[{place}]"), &shown));
+        }
+    }
+}
+
+fn service_port(port: &Value, at: &str, causes: Causes<'_>) {
+    const RANGE: std::ops::RangeInclusive<i64> = 1..=65_535;
+    let number = |key: &str| member(port, key).as_i64();
+    let why = "must be between 1 and 65535, inclusive";
+    if number("port").is_none_or(|number| !RANGE.contains(&number)) {
+        causes.push(Cause::invalid(format!("{at}.port"), member(port, "port"), why));
+    }
+    super::run(&[("protocol", Test::OneOf(pod_spec::PROTOCOLS))], port, at, causes);
+    let target = member(port, "targetPort");
+    if target.is_string() {
+        judge(target, names::port, &format!("{at}.targetPort"), causes);
+    } else if number("targetPort").is_none_or(|number| !RANGE.contains(&number)) {
+        let shown = if target.is_null() { &json!(0) } else { target };
+        causes.push(Cause::invalid(format!("{at}.targetPort"), shown, why));
+    }
+    let node_port = member(port, "nodePort");
+    if number("nodePort").is_some_and(|number| !(30_000..=32_767).contains(&number)) {
+        let why =
+            "provided port is not in the valid range. The range of valid ports is 30000-32767";
+        causes.push(Cause::invalid(format!("{at}.nodePort"), node_port, why));
+    }
+}
+
+// === nodes ===
+
+pub(crate) fn node(object: &Fields, causes: Causes<'_>) {
+    const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+    let mut known = Vec::new();
+    for (place, taint) in items(member(spec(object), "taints")).iter().enumerate() {
+        let at = format!("metadata.taints[{place}]");
+        judge(member(taint, "key"), names::qualified, &format!("{at}.key"), causes);
+        super::run(&[("effect", Test::OneOf(EFFECTS))], taint, &at, causes);
+        let [key, effect] = ["key", "effect"].map(|name| text(taint, name));
+        if known.contains(&(key, effect)) {
+            let shown = json!({
+                "Key": key, "Value": text(taint, "value"), "Effect": effect, "TimeAdded": member(taint, "timeAdded"),
+            });
+            let at_fault = format!("{shown}: taints must be unique by key and effect pair");
+            causes.push(Cause::duplicate_shown(at, &at_fault));
+        }
+        known.push((key, effect));
+    }
+}

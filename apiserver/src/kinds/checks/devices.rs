@@ -1,0 +1,213 @@
+//! Claims to devices, and the devices.
+
+use serde_json::{Value, json};
+
+use super::Test::{By, Each, Required, Text};
+use super::{Check, is_empty, items, member, text};
+use crate::names;
+use crate::object::Fields;
+use crate::status::Cause;
+
+type Causes<'a> = &'a mut Vec<Cause>;
+
+/// So much may be in one list of a claim.
+const MOST: usize = 32;
+/// So many pods may share a claim.
+const MOST_CONSUMERS: usize = 256;
+
+pub(crate) const CLAIM: &[Check] = &[
+    ("requests", By(at_most)),
+    ("requests", Each(REQUEST)),
+    ("requests", By(twice)),
+    ("constraints", By(at_most)),
+    ("constraints", By(named)),
+    ("constraints", Each(&[("", By(constraint))])),
+    ("config", By(at_most)),
+    ("config", Each(CONFIG)),
+    // These the real server finds in a second pass.
+    ("requests", Each(MODES)),
+    ("constraints", Each(&[("matchAttribute", By(full_name))])),
+];
+
+const REQUEST: &[Check] =
+    &[("name", Required("")), ("name", Text(names::dns_label)), ("", By(one_form))];
+
+const MODES: &[Check] = &[("exactly.allocationMode", super::Test::OneOf(&["All", "ExactCount"]))];
+
+const CONFIG: &[Check] = &[("opaque", Required("")), ("opaque", By(opaque))];
+
+fn at_most(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
+    let found = items(list).len();
+    if found > MOST {
+        causes.push(Cause::too_many(at, found, MOST));
+    }
+}
+
+fn one_form(_: &Value, request: &Value, at: &str, causes: Causes<'_>) {
+    let (exactly, first) = (member(request, "exactly"), member(request, "firstAvailable"));
+    match (exactly.is_null(), is_empty(first)) {
+        (true, true) => {
+            let why = "exactly one of `exactly` or `firstAvailable` is required";
+            causes.push(Cause::required(at, why));
+        }
+        (false, false) => {
+            let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
+            causes.push(Cause::invalid(at, &Value::Null, why));
+        }
+        (false, true) => device(exactly, &format!("{at}.exactly"), causes),
+        (true, false) => {
+            for (place, alternative) in items(first).iter().enumerate() {
+                let at = format!("{at}.firstAvailable[{place}]");
+                let named = &[("name", Required("")), ("name", Text(names::dns_label))];
+                super::run(named, alternative, &at, causes);
+                device(alternative, &at, causes);
+            }
+        }
+    }
+}
+
+fn device(request: &Value, at: &str, causes: Causes<'_>) {
+    const CLASS: &[Check] =
+        &[("deviceClassName", Required("")), ("deviceClassName", Text(names::dns_subdomain))];
+    super::run(CLASS, request, at, causes);
+    for (place, selector) in items(member(request, "selectors")).iter().enumerate() {
+        if member(selector, "cel").is_null() {
+            causes.push(Cause::required(format!("{at}.selectors[{place}].cel"), ""));
+        }
+    }
+    let count = member(request, "count");
+    let number = count.as_i64().unwrap_or(0);
+    let why = match text(request, "allocationMode") {
+        "All" if number != 0 => "must not be specified when allocationMode is 'All'",
+        "ExactCount" if number <= 0 => "must be greater than zero",
+        _ => return,
+    };
+    causes.push(Cause::invalid(format!("{at}.count"), count, why));
+}
+
+fn twice(_: &Value, requests: &Value, at: &str, causes: Causes<'_>) {
+    let mut known = Vec::new();
+    for (place, request) in items(requests).iter().enumerate() {
+        let name = text(request, "name");
+        if known.contains(&name) {
+            causes.push(Cause::duplicate(format!("{at}[{place}]"), request));
+        }
+        known.push(name);
+    }
+}
+
+fn constraint(_: &Value, constraint: &Value, at: &str, causes: Causes<'_>) {
+    let by = ["matchAttribute", "distinctAttribute"];
+    if by.iter().all(|key| member(constraint, key).is_null()) {
+        let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
+        causes.push(Cause::required(at, why));
+    }
+}
+
+/// Whether each constraint is about requests that there are.
+fn named(devices: &Value, constraints: &Value, at: &str, causes: Causes<'_>) {
+    let requests = items(member(devices, "requests"));
+    let is_request = |name: &str| {
+        let (name, alternative) = name.split_once('/').unwrap_or((name, ""));
+        requests.iter().filter(|request| text(request, "name") == name).any(|request| {
+            let others = items(member(request, "firstAvailable"));
+            alternative.is_empty() || others.iter().any(|one| text(one, "name") == alternative)
+        })
+    };
+    for (place, constraint) in items(constraints).iter().enumerate() {
+        for (name_place, name) in items(member(constraint, "requests")).iter().enumerate() {
+            if name.as_str().is_some_and(|name| !is_request(name)) {
+                let why = "must be the name of a request in the claim or the name of a request and a subrequest separated \
+                           by '/'";
+                let at = format!("{at}[{place}].requests[{name_place}]");
+                causes.push(Cause::invalid(at, name, why));
+            }
+        }
+    }
+}
+
+fn full_name(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
+    if name.as_str().is_some_and(|name| !name.contains('/')) {
+        let why = "a fully qualified name must be a domain and a name separated by a slash";
+        causes.push(Cause::invalid(at, name, why));
+    }
+}
+
+fn opaque(_: &Value, opaque: &Value, at: &str, causes: Causes<'_>) {
+    if opaque.is_object() && member(opaque, "parameters").is_null() {
+        causes.push(Cause::required(format!("{at}.parameters"), ""));
+    }
+}
+
+/// Who may use a claim: pods, each once, and none before there is something to use.
+pub(crate) fn consumers(status: &Value, causes: Causes<'_>) {
+    let at = "status.reservedFor";
+    let list = items(member(status, "reservedFor"));
+    if list.len() > MOST_CONSUMERS {
+        causes.push(Cause::too_many(at, list.len(), MOST_CONSUMERS));
+    }
+    if !list.is_empty() && member(status, "allocation").is_null() {
+        let why = "may not be specified when `allocated` is not set";
+        causes.push(Cause::forbidden(at, why));
+    }
+    for (place, consumer) in list.iter().enumerate() {
+        let at = format!("{at}[{place}]");
+        for key in ["resource", "name", "uid"] {
+            if text(consumer, key).is_empty() {
+                causes.push(Cause::required(format!("{at}.{key}"), ""));
+            }
+        }
+    }
+    let mut known = Vec::new();
+    for (place, consumer) in list.iter().enumerate() {
+        let uid = text(consumer, "uid");
+        if known.contains(&uid) {
+            causes.push(Cause::duplicate(format!("{at}[{place}]"), consumer));
+        }
+        known.push(uid);
+    }
+}
+
+const SLICE: &[Check] = &[
+    ("driver", Required("")),
+    ("driver", Text(names::dns_subdomain)),
+    ("pool.name", Required("")),
+    ("pool.resourceSliceCount", super::Test::AtLeast(1, "must be greater than zero")),
+    ("", By(one_place)),
+    ("devices", By(devices)),
+];
+
+pub(crate) fn slice(slice: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    super::run(SLICE, slice.get("spec").unwrap_or(&Value::Null), "spec", causes);
+}
+
+fn one_place(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
+    const WHY: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+    let places = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
+    let is_given = |key: &&str| !is_empty(member(spec, key)) && *member(spec, key) != false;
+    let given: Vec<String> =
+        places.into_iter().filter(|key| is_given(key)).map(|key| format!("`{key}`")).collect();
+    match given.len() {
+        0 => causes.push(Cause::required(at, WHY)),
+        1 => {}
+        _ => {
+            let shown = format!("{{{}}}", given.join(", "));
+            let why = format!("{WHY}, but multiple fields are set");
+            causes.push(Cause::invalid(at, &json!(shown), &why));
+        }
+    }
+}
+
+fn devices(_: &Value, devices: &Value, at: &str, causes: Causes<'_>) {
+    let mut known = Vec::new();
+    for (place, device) in items(devices).iter().enumerate() {
+        let at = format!("{at}[{place}]");
+        let named = &[("name", Required("")), ("name", Text(names::dns_label))];
+        super::run(named, device, &at, causes);
+        let name = text(device, "name");
+        if known.contains(&name) {
+            causes.push(Cause::duplicate(at, &json!(name)));
+        }
+        known.push(name);
+    }
+}

@@ -1,0 +1,360 @@
+//! What keeps pods running: replicas, selectors, templates, strategies.
+
+use serde_json::{Value, json};
+
+use super::Test::{By, NotNegative};
+use super::{Check, NOT_NEGATIVE, is_empty, items, member, pod_spec, selectors, text};
+use crate::object::{Fields, string_map};
+use crate::status::Cause;
+
+type Causes<'a> = &'a mut Vec<Cause>;
+
+const SELECTOR: Check = ("selector", By(selectors::selector));
+const MIN_READY: Check = ("minReadySeconds", NotNegative);
+const HISTORY: Check = ("revisionHistoryLimit", NotNegative);
+
+fn spec(object: &Fields) -> &Value {
+    object.get("spec").unwrap_or(&Value::Null)
+}
+
+/// Whether a status counts no more of some pods than of all.
+fn counts(object: &Fields, old: Option<&Fields>, parts: &[&str], causes: Causes<'_>) {
+    if old.is_none() {
+        return;
+    }
+    let status = object.get("status").unwrap_or(&Value::Null);
+    let count = |key: &str| member(status, key).as_i64().unwrap_or(0);
+    for key in [&["replicas"], parts].concat() {
+        if count(key) < 0 {
+            causes.push(Cause::invalid(format!("status.{key}"), &json!(count(key)), NOT_NEGATIVE));
+        }
+    }
+    for key in parts.iter().filter(|key| count(key) > count("replicas")) {
+        let why = "cannot be greater than status.replicas";
+        causes.push(Cause::invalid(format!("status.{key}"), &json!(count(key)), why));
+    }
+    let available = count("availableReplicas");
+    if available > count("readyReplicas") {
+        let why = "cannot be greater than readyReplicas";
+        causes.push(Cause::invalid("status.availableReplicas", &json!(available), why));
+    }
+}
+
+fn run(checks: &[Check], spec: &Value, causes: Causes<'_>) {
+    super::run(checks, spec, "spec", causes);
+}
+
+pub(crate) fn replica_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    let spec = spec(object);
+    run(&[("replicas", NotNegative), MIN_READY], spec, causes);
+    if selector(spec, "deployment", true, causes) {
+        selectors::matches(spec, causes);
+        template(spec, "ReplicaSet", causes);
+    }
+    counts(object, old, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], causes);
+}
+
+pub(crate) fn deployment(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    let spec = spec(object);
+    run(&[("replicas", NotNegative)], spec, causes);
+    if selector(spec, "deployment", true, causes) {
+        selectors::matches(spec, causes);
+        template(spec, "ReplicaSet", causes);
+    }
+    run(&[("strategy", By(strategy)), MIN_READY, HISTORY], spec, causes);
+    let deadline = member(spec, "progressDeadlineSeconds");
+    let ready = member(spec, "minReadySeconds").as_i64().unwrap_or(0);
+    if deadline.as_i64().is_some_and(|deadline| deadline <= ready) {
+        let why = "must be greater than minReadySeconds";
+        causes.push(Cause::invalid("spec.progressDeadlineSeconds", deadline, why));
+    }
+    counts(object, old, &["updatedReplicas", "readyReplicas", "availableReplicas"], causes);
+}
+
+pub(crate) fn stateful_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
+    let spec = spec(object);
+    let policy = member(spec, "podManagementPolicy");
+    if !POLICIES.contains(&policy.as_str().unwrap_or("")) {
+        let why = "must be 'OrderedReady' or 'Parallel'";
+        causes.push(Cause::invalid("spec.podManagementPolicy", policy, why));
+    }
+    run(&[("updateStrategy", By(stateful_strategy))], spec, causes);
+    run(&[("replicas", NotNegative), MIN_READY], spec, causes);
+    if selector(spec, "statefulset", true, causes) {
+        selectors::matches(spec, causes);
+        template(spec, "StatefulSet", causes);
+    }
+    counts(
+        object,
+        old,
+        &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+        causes,
+    );
+}
+
+pub(crate) fn daemon_set(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    let spec = spec(object);
+    if selector(spec, "daemonset", false, causes) {
+        selectors::matches(spec, causes);
+    }
+    template(spec, "DaemonSet", causes);
+    run(&[MIN_READY, ("updateStrategy", By(daemon_strategy)), HISTORY], spec, causes);
+}
+
+pub(crate) fn replication_controller(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    let spec = spec(object);
+    run(&[MIN_READY], spec, causes);
+    let selector = member(spec, "selector");
+    if is_empty(selector) {
+        causes.push(Cause::required("spec.selector", ""));
+    }
+    if member(spec, "template").is_null() {
+        causes.push(Cause::required("spec.template", ""));
+    } else {
+        let labels = member(member(member(spec, "template"), "metadata"), "labels");
+        let found = labels.as_object().map(string_map).unwrap_or_default();
+        let wanted = selector.as_object().map(string_map).unwrap_or_default();
+        if wanted.iter().any(|(key, value)| found.get(key) != Some(value)) {
+            selectors::mismatch(labels, causes);
+        }
+        template(spec, "ReplicationController", causes);
+    }
+    run(&[("replicas", NotNegative)], spec, causes);
+    counts(object, old, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], causes);
+}
+
+/// Whether there is a selector that can be read.
+fn selector(spec: &Value, kind: &str, needed: bool, causes: Causes<'_>) -> bool {
+    let selector = member(spec, "selector");
+    if selector.is_null() {
+        if needed {
+            causes.push(Cause::required("spec.selector", ""));
+        }
+        return true;
+    }
+    let before = causes.len();
+    run(&[SELECTOR], spec, causes);
+    if causes.len() > before {
+        causes.push(Cause::invalid("spec.selector", selector, "invalid label selector"));
+        return false;
+    }
+    if is_empty(member(selector, "matchLabels")) && is_empty(member(selector, "matchExpressions")) {
+        let why = format!("empty selector is invalid for {kind}");
+        causes.push(Cause::invalid("spec.selector", selector, &why));
+    }
+    true
+}
+
+fn template(spec: &Value, kind: &str, causes: Causes<'_>) {
+    pod_spec::template(member(spec, "template"), "spec.template", (kind, &["Always"]), causes);
+}
+
+// === strategies ===
+
+fn strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
+    let rolling = member(strategy, "rollingUpdate");
+    match text(strategy, "type") {
+        "RollingUpdate" => rolling_deployment(rolling, &format!("{at}.rollingUpdate"), causes),
+        "Recreate" if rolling.is_null() => {}
+        "Recreate" => {
+            let why = "may not be specified when strategy `type` is 'Recreate'";
+            causes.push(Cause::forbidden(format!("{at}.rollingUpdate"), why));
+        }
+        _ => causes.push(Cause::unsupported(at, &shown(strategy), &["Recreate", "RollingUpdate"])),
+    }
+}
+
+/// A strategy as the real server's messages show it.
+fn shown(strategy: &Value) -> Value {
+    json!({"Type": member(strategy, "type"), "RollingUpdate": member(strategy, "rollingUpdate")})
+}
+
+fn rolling_deployment(rolling: &Value, at: &str, causes: Causes<'_>) {
+    let [unavailable, surge] = ["maxUnavailable", "maxSurge"].map(|key| member(rolling, key));
+    let [unavailable_at, surge_at] =
+        ["maxUnavailable", "maxSurge"].map(|key| format!("{at}.{key}"));
+    count_or_percent(unavailable, &unavailable_at, causes);
+    count_or_percent(surge, &surge_at, causes);
+    if is_none(unavailable) && is_none(surge) {
+        let why = "may not be 0 when `maxSurge` is 0";
+        causes.push(Cause::invalid(&unavailable_at, unavailable, why));
+    }
+    at_most_all(unavailable, &unavailable_at, causes);
+}
+
+fn stateful_strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
+    let rolling = member(strategy, "rollingUpdate");
+    match text(strategy, "type") {
+        "OnDelete" if rolling.is_null() => {}
+        "OnDelete" => {
+            let why = "only allowed for updateStrategy 'RollingUpdate'";
+            causes.push(Cause::invalid(format!("{at}.rollingUpdate"), rolling, why));
+        }
+        "RollingUpdate" => {
+            let at = format!("{at}.rollingUpdate");
+            super::run(&[("partition", NotNegative)], rolling, &at, causes);
+            let (unavailable, at) =
+                (member(rolling, "maxUnavailable"), format!("{at}.maxUnavailable"));
+            count_or_percent(unavailable, &at, causes);
+            if !unavailable.is_null() && is_none(unavailable) {
+                causes.push(Cause::invalid(&at, unavailable, "cannot be 0"));
+            }
+            at_most_all(unavailable, &at, causes);
+        }
+        _ => {
+            let why = "must be 'RollingUpdate' or 'OnDelete'";
+            causes.push(Cause::invalid(at, &shown(strategy), why));
+        }
+    }
+}
+
+fn daemon_strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
+    let rolling = member(strategy, "rollingUpdate");
+    match text(strategy, "type") {
+        "OnDelete" => {}
+        "RollingUpdate" => rolling_daemons(rolling, &format!("{at}.rollingUpdate"), causes),
+        _ => causes.push(Cause::unsupported(at, &shown(strategy), &["RollingUpdate", "OnDelete"])),
+    }
+}
+
+fn rolling_daemons(rolling: &Value, at: &str, causes: Causes<'_>) {
+    let [unavailable, surge] = ["maxUnavailable", "maxSurge"].map(|key| member(rolling, key));
+    count_or_percent(unavailable, &format!("{at}.maxUnavailable"), causes);
+    count_or_percent(surge, &format!("{at}.maxSurge"), causes);
+    at_most_all(unavailable, &format!("{at}.maxUnavailable"), causes);
+    at_most_all(surge, &format!("{at}.maxSurge"), causes);
+    match (is_none(unavailable), is_none(surge)) {
+        (true, true) => {
+            let why = "cannot be 0 when maxSurge is 0";
+            causes.push(Cause::required(format!("{at}.maxUnavailable"), why));
+        }
+        (false, false) => {
+            let why = "may not be set when maxUnavailable is non-zero";
+            causes.push(Cause::invalid(format!("{at}.maxSurge"), surge, why));
+        }
+        _ => {}
+    }
+}
+
+/// Whether it comes to nobody: `0`, `"0%"`, or nothing at all.
+fn is_none(value: &Value) -> bool {
+    value.as_str().map_or_else(
+        || value.as_i64().unwrap_or(0) == 0,
+        |text| percent_of(text).is_some_and(|percent| percent == 0),
+    )
+}
+
+fn percent_of(text: &str) -> Option<u64> {
+    text.strip_suffix('%')?.parse().ok()
+}
+
+fn count_or_percent(value: &Value, at: &str, causes: Causes<'_>) {
+    let why = match value {
+        Value::String(text) if percent_of(text).is_none() => {
+            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used \
+             for validation is '[0-9]+%')"
+        }
+        Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => NOT_NEGATIVE,
+        _ => return,
+    };
+    causes.push(Cause::invalid(at, value, why));
+}
+
+fn at_most_all(value: &Value, at: &str, causes: Causes<'_>) {
+    if value.as_str().and_then(percent_of).is_some_and(|percent| percent > 100) {
+        causes.push(Cause::invalid(at, value, "must not be greater than 100%"));
+    }
+}
+
+// === jobs ===
+
+const JOB: &[Check] = &[
+    ("parallelism", NotNegative),
+    ("completions", NotNegative),
+    ("activeDeadlineSeconds", NotNegative),
+    ("backoffLimit", NotNegative),
+    ("ttlSecondsAfterFinished", NotNegative),
+];
+
+const ONCE: [&str; 2] = ["OnFailure", "Never"];
+
+pub(crate) fn job(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    let spec = spec(object);
+    let uid = object.get("metadata").map_or("", |metadata| text(metadata, "uid"));
+    let by_hand = member(spec, "manualSelector").as_bool().unwrap_or(false);
+    let selector = member(spec, "selector");
+    let own = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    if selector.is_null() {
+        causes.push(Cause::required("spec.selector", ""));
+    } else if old.is_none() && !by_hand && *selector != own {
+        causes.push(Cause::invalid("spec.selector", selector, "`selector` not auto-generated"));
+    }
+    job_spec(spec, "spec", causes);
+    if old.is_some() || by_hand {
+        selectors::matches(spec, causes);
+    }
+    if let Some(old) = old {
+        job_update(spec, old.get("spec").unwrap_or(&Value::Null), causes);
+    }
+}
+
+/// What a job keeps. How many are to complete may change where that also says how many run, what its pods are while none
+/// runs.
+fn job_update(new: &Value, old: &Value, causes: Causes<'_>) {
+    let elastic = member(new, "completionMode") == "Indexed"
+        && member(new, "completions") == member(new, "parallelism");
+    let idle = member(old, "suspend") == true;
+    for key in ["completions", "selector", "template", "completionMode", "podFailurePolicy"] {
+        let may_change = (key == "completions" && elastic) || (key == "template" && idle);
+        if !may_change && member(new, key) != member(old, key) {
+            let why = "field is immutable";
+            causes.push(Cause::invalid(format!("spec.{key}"), member(new, key), why));
+        }
+    }
+}
+
+fn job_spec(spec: &Value, at: &str, causes: Causes<'_>) {
+    super::run(JOB, spec, at, causes);
+    let mode = member(spec, "completionMode");
+    if mode == "Indexed" && member(spec, "completions").is_null() {
+        causes
+            .push(Cause::required(format!("{at}.completions"), "when completion mode is Indexed"));
+    }
+    let at_template = format!("{at}.template");
+    pod_spec::template(member(spec, "template"), &at_template, ("Job", &ONCE), causes);
+    let known = ["NonIndexed", "Indexed"];
+    if mode.as_str().is_some_and(|mode| !known.contains(&mode)) {
+        causes.push(Cause::unsupported(format!("{at}.completionMode"), mode, &known));
+    }
+}
+
+pub(crate) fn cron_job(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    let spec = spec(object);
+    let schedule = text(spec, "schedule");
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    if !schedule.is_empty() && !schedule.starts_with('@') && fields.len() != 5 {
+        let found = fields.join(" ");
+        let why = format!("expected exactly 5 fields, found {}: [{found}]", fields.len());
+        causes.push(Cause::invalid("spec.schedule", member(spec, "schedule"), &why));
+    }
+    run(&[("startingDeadlineSeconds", NotNegative)], spec, causes);
+    let policies = &["Allow", "Forbid", "Replace"];
+    let policy = member(spec, "concurrencyPolicy");
+    if policy.as_str().is_some_and(|policy| !policies.contains(&policy)) {
+        causes.push(Cause::unsupported("spec.concurrencyPolicy", policy, policies));
+    }
+    let job = member(member(spec, "jobTemplate"), "spec");
+    job_spec(job, "spec.jobTemplate.spec", causes);
+    let history =
+        [("successfulJobsHistoryLimit", NotNegative), ("failedJobsHistoryLimit", NotNegative)];
+    run(&history, spec, causes);
+    if schedule.is_empty() {
+        causes.push(Cause::required("spec.schedule", ""));
+    }
+}
+
+/// Whether a list holds something else than it may.
+pub(crate) fn all_known<'a>(list: &'a Value, known: &[&str]) -> Option<&'a Value> {
+    items(list).iter().find(|one| one.as_str().is_none_or(|one| !known.contains(&one)))
+}

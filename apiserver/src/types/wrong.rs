@@ -1,0 +1,224 @@
+//! Finds the first member that is not of its type, and says so as Go's decoder does.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Member, Shape, Type, Types};
+use crate::object::Fields;
+use crate::quantity::Quantity;
+
+/// A member of a wrong type.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    /// In the words of the decoder of JSON.
+    pub(crate) decoded: String,
+    /// In the words of what makes an object of a strategic merge patch's outcome.
+    pub(crate) restored: String,
+}
+
+/// Finds the first member of `object`, a `known` called `name`, that is of a wrong type.
+pub(crate) fn wrong_member(known: &Type, object: &Fields) -> Option<Wrong> {
+    wrong_in(known, object, "")
+}
+
+fn wrong_in(known: &Type, object: &Fields, path: &str) -> Option<Wrong> {
+    object.iter().find_map(|(name, value)| {
+        let member = known.member(name)?;
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let place = Place { known, member, path: &path };
+        place.check(&member.shape, &member.go_type, value)
+    })
+}
+
+/// A member, as messages name it.
+struct Place<'a> {
+    known: &'a Type,
+    member: &'a Member,
+    path: &'a str,
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    fn check(&self, shape: &Shape, go_type: &str, value: &Value) -> Option<Wrong> {
+        match (shape, value) {
+            (shape, value) if shape.is_plainly(value) => None,
+            (Shape::Pointer(inner), value) => self.check(inner, go_type, value),
+            (Shape::Object(id), Value::Object(object)) => {
+                wrong_in(Types::all().get(*id), object, self.path)
+            }
+            (Shape::List(inner), Value::Array(list)) => {
+                let go_type = inner.go_type_of_item(go_type);
+                list.iter().find_map(|item| self.check(inner, &go_type, item))
+            }
+            (Shape::Map(inner), Value::Object(members)) => {
+                let go_type = inner.go_type_of_item(go_type);
+                members.values().find_map(|item| self.check(inner, &go_type, item))
+            }
+            (Shape::Quantity, value) => check_quantity(value),
+            (Shape::Time, Value::String(text)) => check_time(text, "2006-01-02T15:04:05Z07:00"),
+            (Shape::MicroTime, Value::String(text)) => {
+                check_time(text, "2006-01-02T15:04:05.000000Z07:00")
+            }
+            (Shape::Time | Shape::MicroTime, value) => Some(self.mismatch("string", value)),
+            (Shape::IntOrString, value) => Some(self.mismatch("int32", value)),
+            (Shape::Bytes, Value::String(text)) => check_base64(text),
+            (_, value) => Some(self.mismatch(go_type, value)),
+        }
+    }
+
+    fn mismatch(&self, go_type: &str, value: &Value) -> Wrong {
+        let (json, go) = match value {
+            Value::Null => ("null".to_owned(), "interface"),
+            Value::Bool(_) => ("bool".to_owned(), "bool"),
+            Value::Number(number) if go_type.starts_with("int") => {
+                (format!("number {number}"), "int64")
+            }
+            Value::Number(_) => ("number".to_owned(), "int64"),
+            Value::String(_) => ("string".to_owned(), "string"),
+            Value::Array(_) => ("array".to_owned(), "slice"),
+            Value::Object(_) => ("object".to_owned(), "map"),
+        };
+        let (owner, path) = (self.known.name, self.path);
+        let decoded = format!(
+            "json: cannot unmarshal {json} into Go struct field {owner}.{path} of type {go_type}"
+        );
+        let restored = match &self.member.shape {
+            Shape::Object(_) => format!("cannot restore struct from: {go}"),
+            Shape::List(_) => format!("cannot restore slice from {go}"),
+            Shape::Map(_) => format!("cannot restore map from {go}"),
+            _ => format!("unrecognized type: {go_type}"),
+        };
+        Wrong { decoded, restored }
+    }
+}
+
+fn check_quantity(value: &Value) -> Option<Wrong> {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let why = Quantity::parse(&text).err()?;
+    Some(Wrong { decoded: why.to_owned(), restored: why.to_owned() })
+}
+
+fn fits(number: &serde_json::Number, shape: &Shape) -> bool {
+    match (number.as_i64(), shape) {
+        (Some(number), Shape::Int32 | Shape::IntOrString) => i32::try_from(number).is_ok(),
+        (number, _) => number.is_some(),
+    }
+}
+
+fn check_time(text: &str, layout: &str) -> Option<Wrong> {
+    if text.parse::<Timestamp>().is_ok() {
+        return None;
+    }
+    let why =
+        format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{text}\" as \"2006\"");
+    Some(Wrong { decoded: why.clone(), restored: why })
+}
+
+fn check_base64(text: &str) -> Option<Wrong> {
+    use base64::{DecodeError, Engine, engine::general_purpose::STANDARD};
+    let plain: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    let at = match STANDARD.decode(plain.as_bytes()) {
+        Ok(_) => return None,
+        Err(DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _)) => at,
+        Err(_) => plain.len() / 4 * 4,
+    };
+    let why = format!("illegal base64 data at input byte {at}");
+    Some(Wrong { decoded: why.clone(), restored: why })
+}
+
+// === impl Shape ===
+
+impl Shape {
+    /// Whether the JSON type alone says that the value fits.
+    fn is_plainly(&self, value: &Value) -> bool {
+        match (self, value) {
+            (_, Value::Null)
+            | (Self::Raw, _)
+            | (Self::Text | Self::Duration | Self::IntOrString, Value::String(_))
+            | (Self::Bool, Value::Bool(_))
+            | (Self::Float, Value::Number(_)) => true,
+            (Self::Int32 | Self::Int64 | Self::IntOrString, Value::Number(number)) => {
+                fits(number, self)
+            }
+            _ => false,
+        }
+    }
+
+    /// What Go calls an item of a list or a map that it calls so.
+    fn go_type_of_item(&self, of_list: &str) -> String {
+        match of_list.strip_prefix("[]").or_else(|| of_list.strip_prefix("map[string]")) {
+            Some(item) => item.trim_start_matches('*').to_owned(),
+            // A list or a map with a name of its own.
+            None => match self {
+                Self::Quantity => "resource.Quantity".to_owned(),
+                Self::Text => "string".to_owned(),
+                _ => of_list.to_owned(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wrong(kind: &str, object: Value) -> Option<String> {
+        let Value::Object(object) = object else { unreachable!() };
+        let known = Types::all().of_kind("", kind).unwrap();
+        wrong_member(known, &object).map(|wrong| wrong.decoded)
+    }
+
+    #[test]
+    fn a_wrong_type_is_told_as_go_tells_it() {
+        let into = |what: &str| Some(format!("json: cannot unmarshal {what}"));
+        for (spec, expected) in [
+            (
+                json!({"containers": {"a": 1}}),
+                into("object into Go struct field PodSpec.spec.containers of type []v1.Container"),
+            ),
+            (
+                json!({"containers": ["a"]}),
+                into("string into Go struct field PodSpec.spec.containers of type v1.Container"),
+            ),
+            (
+                json!({"restartPolicy": 3}),
+                into(
+                    "number into Go struct field PodSpec.spec.restartPolicy of type v1.RestartPolicy",
+                ),
+            ),
+            (
+                json!({"nodeSelector": {"a": 1}}),
+                into("number into Go struct field PodSpec.spec.nodeSelector of type string"),
+            ),
+            (
+                json!({"terminationGracePeriodSeconds": 1.5}),
+                into(
+                    "number 1.5 into Go struct field PodSpec.spec.terminationGracePeriodSeconds of type int64",
+                ),
+            ),
+            (json!([]), into("array into Go struct field Pod.spec of type v1.PodSpec")),
+            (
+                json!({"containers": [{"resources": {"limits": ["a"]}}]}),
+                into(
+                    "array into Go struct field ResourceRequirements.spec.containers.resources.limits of type v1.ResourceList",
+                ),
+            ),
+            (
+                json!({"containers": [{"resources": {"limits": {"cpu": "1.5", "memory": 7}}}], "hostNetwork": null}),
+                None,
+            ),
+        ] {
+            assert_eq!(wrong("Pod", json!({"spec": spec})), expected);
+        }
+        let number = json!({"data": {"a": 5}});
+        assert_eq!(
+            wrong("Secret", number),
+            into("number into Go struct field Secret.data of type []uint8")
+        );
+        let bad = wrong("Secret", json!({"data": {"a": "!!"}}));
+        assert_eq!(bad.as_deref(), Some("illegal base64 data at input byte 0"));
+    }
+}
