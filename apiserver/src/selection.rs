@@ -45,6 +45,15 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
+    /// Whether at most one object of a namespace can match: the real server then reads just that one.
+    pub(crate) fn names_one(&self) -> bool {
+        let is_name = |requirement: &Requirement| {
+            matches!(requirement.field, Field::Name)
+                && requirement.operator == FieldOperator::Equals
+        };
+        self.fields.iter().any(is_name)
+    }
+
     pub(crate) fn matches(&self, object: &Selectable) -> bool {
         self.fields.iter().all(|requirement| requirement.holds(object))
             && self.labels.matches(|key| object.labels.get(key).map(String::as_str))
@@ -73,7 +82,12 @@ impl Field {
             "metadata.namespace" if kind.namespaced => Ok(Self::Namespace),
             other => match kind.fields.iter().position(|field| field.label == other) {
                 Some(at) => Ok(Self::Of(at)),
-                None => Err(Failure::bad_request(format!("field label not supported: {other}"))),
+                None if kind.custom || !kind.fields.is_empty() => {
+                    Err(Failure::bad_request(format!("field label not supported: {other}")))
+                }
+                None => Err(Failure::bad_request(format!(
+                    "\"{other}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                ))),
             },
         }
     }

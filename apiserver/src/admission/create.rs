@@ -18,14 +18,13 @@ pub(crate) struct Birth {
     pub(crate) suffix: String,
 }
 
-const SYSTEM: [&str; 7] = [
+const SYSTEM: [&str; 6] = [
     "uid",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "selfLink",
     "managedFields",
-    "generation",
 ];
 /// A generated name is at most 63 long, and five of that are random.
 const LONGEST_BASE: usize = 58;
@@ -58,6 +57,7 @@ pub(crate) fn prepare(
     generate_name(metadata, &birth.suffix);
     metadata.insert("uid".to_owned(), json!(birth.uid));
     metadata.insert("creationTimestamp".to_owned(), json!(rfc3339(birth.now)));
+    // A kind that does not count generations keeps what the client says.
     if kind.generation != Generation::None {
         metadata.insert("generation".to_owned(), json!(1));
     }

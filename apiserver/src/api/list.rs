@@ -89,6 +89,9 @@ impl Request {
             ));
         }
         let mut limit = usize::try_from(params.number("limit")?.unwrap_or(0)).unwrap_or(0);
+        if start.is_some() && version == "0" {
+            limit = 0;
+        }
         let state = match (&start, parse_version(version)?, params.version_match()?) {
             (Some(token), ..) => u64::try_from(token.rv).map_or(State::Newest, State::Exactly),
             (None, None, _) => State::Newest,
@@ -166,7 +169,7 @@ impl Request {
         }
         let remaining = left.count();
         let next = last
-            .filter(|_| remaining > 0)
+            .filter(|_| remaining > 0 && !self.selector.names_one())
             .map(|key| Token::after(revision, &key[self.prefix.len()..]));
         let remaining = (next.is_some() && self.selector.is_everything()).then_some(remaining);
         Page { revision, items, next, remaining }
@@ -186,15 +189,18 @@ fn check_options(call: &Call) -> Result<()> {
     };
     let (version, matched) = (params.get("resourceVersion"), params.version_match()?);
     let resumed = !params.get("continue").is_empty();
-    if matched != Match::Unset && resumed {
-        return refuse(
-            "resourceVersionMatch",
-            "resourceVersionMatch is forbidden when continue is provided",
-        );
-    }
+    let field = "resourceVersionMatch";
+    let mut causes = Vec::new();
     if matched != Match::Unset && version.is_empty() {
         let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-        return refuse("resourceVersionMatch", why);
+        causes.push(Cause::forbidden(field, why));
+    }
+    if matched != Match::Unset && resumed {
+        let why = "resourceVersionMatch is forbidden when continue is provided";
+        causes.push(Cause::forbidden(field, why));
+    }
+    if !causes.is_empty() {
+        return Err(Failure::invalid_as("meta.k8s.io", "ListOptions", "", &causes));
     }
     if matched == Match::Exact && version == "0" {
         let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";

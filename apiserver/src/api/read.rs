@@ -10,7 +10,10 @@ use crate::status::{Failure, Result};
 pub(super) async fn get(core: &Arc<Core>, call: &Call, name: &str) -> Result<Answer> {
     let served = &call.target.served;
     let view = View::of_object(core, call)?;
-    if let Some(revision) = parse_version(call.params.get("resourceVersion"))? {
+    let version = call.params.get("resourceVersion");
+    if !version.is_empty() {
+        // A list refuses this with 400; a get really says 500.
+        let revision = version.parse().map_err(|_| Failure::internal(not_a_version(version)))?;
         core.reach(revision, &call.sight).await?;
     }
     let key = served.kind.key(call.namespace(), name);

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::status::{Failure, Result};
 
 /// The content of a token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Token {
     v: String,
     /// The revision of the first page; -1 continues with whatever is there now.
@@ -60,7 +61,10 @@ impl Token {
                 token.v
             )));
         }
-        if token.start.is_empty() || climbs || token.rv == 0 {
+        if token.start.is_empty() {
+            return Err(refusal(format!("encoded start key empty (version {})", token.v)));
+        }
+        if climbs || token.rv == 0 {
             return Err(refusal(token.start));
         }
         Ok(token)
@@ -74,7 +78,10 @@ fn not_json(bytes: &[u8]) -> String {
         Some(byte) if byte.is_ascii_graphic() => {
             format!("invalid character '{}' looking for beginning of value", char::from(*byte))
         }
-        Some(byte) => format!("invalid character '\\x{byte:02x}' looking for beginning of value"),
+        Some(byte) if byte.is_ascii() => {
+            format!("invalid character '\\x{byte:02x}' looking for beginning of value")
+        }
+        Some(byte) => format!("invalid character '\\u{byte:04x}' looking for beginning of value"),
     }
 }
 
@@ -94,7 +101,7 @@ mod tests {
     #[test]
     fn a_bad_token_is_refused_in_upstreams_words() {
         let refusal = Token::decode("garbage").unwrap_err();
-        let expected = "invalid continue token: continue key is not valid: invalid character '\\x81' looking for beginning of value";
+        let expected = "invalid continue token: continue key is not valid: invalid character '\\u0081' looking for beginning of value";
         assert_eq!(refusal.message, expected);
     }
 }

@@ -36,6 +36,8 @@ struct Watch {
     has_begun: bool,
     /// When the next bookmark is due, for a client that takes them.
     bookmark: Option<Instant>,
+    /// The revision of the last one, or of the start: a bookmark that says nothing new is not sent.
+    told: u64,
     deadline: Instant,
     ended: CancellationToken,
     sight: Sight,
@@ -98,6 +100,7 @@ pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
             }
         }
     }
+    watch.told = watch.revision;
     let events = futures::stream::unfold(watch, |mut watch| async move {
         let chunk = watch.next().await?;
         Some((chunk, watch))
@@ -121,6 +124,20 @@ fn check_options(call: &Call) -> Result<()> {
     };
     let matched = params.version_match()?;
     let listing = !params.get("sendInitialEvents").is_empty();
+    if !params.get("continue").is_empty() {
+        return refuse("resourceVersionMatch is forbidden when continue is provided");
+    }
+    if listing && matched == Match::Exact {
+        let field = "resourceVersionMatch";
+        let causes = [
+            Cause::forbidden(
+                field,
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ),
+            Cause::unsupported(field, &json!("Exact"), &["NotOlderThan"]),
+        ];
+        return Err(Failure::invalid_as("meta.k8s.io", "ListOptions", "", &causes));
+    }
     if listing && matched != Match::NotOlderThan {
         return refuse("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
     }
@@ -161,6 +178,7 @@ impl Watch {
             marks_initial_end: false,
             has_begun: false,
             bookmark: None,
+            told: 0,
             deadline,
             ended: core.stream_end(&call.sight),
             sight: call.sight.clone(),
@@ -223,7 +241,10 @@ impl Watch {
                 Woken::Ended => return None,
                 Woken::Bookmark => {
                     self.bookmark = self.next_bookmark(Instant::now());
-                    return Some(self.bookmark(false));
+                    if self.revision > self.told {
+                        self.told = self.revision;
+                        return Some(self.bookmark(false));
+                    }
                 }
             }
         }

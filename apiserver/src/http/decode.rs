@@ -86,6 +86,13 @@ impl Call {
             self.params.delete_options()?
         } else {
             let body = self.any_object("DeleteOptions")?;
+            let said = body.get("kind").and_then(Value::as_str).unwrap_or("");
+            if !matches!(said, "" | "DeleteOptions") {
+                let version = body.get("apiVersion").and_then(Value::as_str).unwrap_or("");
+                return Err(Failure::bad_request(format!(
+                    "no kind \"{said}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+                )));
+            }
             serde_json::from_value(Value::Object(body))
                 .map_err(|error| unreadable("DeleteOptions", &error.to_string(), &self.body))?
         };

@@ -36,7 +36,7 @@ const AGES: &[&str] =
 
 /// What stands in a message before a version that the server knows.
 const BEFORE_VERSIONS: &[&str] =
-    &["current: ", "resource version: ", "ResourceVersion in object meta: ", " ("];
+    &["current: ", "resource version: ", "ResourceVersion in object meta: "];
 
 /// The normaliser of one script: what it has seen decides what a value is called.
 #[derive(Debug, Default)]
@@ -199,7 +199,9 @@ fn is_a_duration(cell: &Value) -> bool {
 /// The message with the versions in it that the client has not named called `<version>`.
 fn versions_in(message: &str, sent: &str) -> String {
     let mut text = message.to_owned();
-    for before in BEFORE_VERSIONS {
+    // The version that is still known stands behind the one that is not.
+    let oldest = message.starts_with("too old resource version: ").then_some(&" (");
+    for before in BEFORE_VERSIONS.iter().chain(oldest) {
         let mut from = 0;
         while let Some(Range { start, end }) = digits_after(&text, before, from) {
             let digits = &text[start..end];

@@ -121,7 +121,7 @@ fn a_message_is_never_masked() {
             "name": "a", "uid": "<uid of a>", "resourceVersion": "<version 1 of a>", "creationTimestamp": "<time>",
         }})
     );
-    let told = "12 replicas at 2026-01-01T00:00:00Z, creationTimestamp: Invalid value: \"x\": field is immutable";
+    let told = "12 replicas (12) at 2026-01-01T00:00:00Z, creationTimestamp: Invalid value: \"x\": field is immutable";
     let status = json!({
         "message": told, "reason": "Invalid",
         "details": {"name": "a", "causes": [{"message": told, "reason": "FieldValueInvalid", "field": "spec"}]},
