@@ -39,6 +39,7 @@ mod admission;
 mod api;
 mod clock;
 mod core;
+mod go_json;
 mod http;
 mod names;
 mod object;

@@ -5,6 +5,7 @@ use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use serde::{Deserialize, Serialize};
 
+use crate::go_json::syntax_error;
 use crate::status::{Failure, Result};
 
 /// The content of a token.
@@ -52,7 +53,8 @@ impl Token {
             ))
         };
         let bytes = BASE64.decode(text).map_err(|error| refusal(error.to_string()))?;
-        let token: Self = serde_json::from_slice(&bytes).map_err(|_| refusal(not_json(&bytes)))?;
+        let token: Self = serde_json::from_slice(&bytes)
+            .map_err(|error| refusal(syntax_error(&bytes).unwrap_or_else(|| error.to_string())))?;
         let known = token.v == "meta.k8s.io/v1";
         let climbs = token.start_key().split('/').any(|part| part == "..");
         if !known {
@@ -68,20 +70,6 @@ impl Token {
             return Err(refusal(token.start));
         }
         Ok(token)
-    }
-}
-
-/// What Go's decoder says about bytes that do not even start as JSON does.
-fn not_json(bytes: &[u8]) -> String {
-    match bytes.first() {
-        None => "unexpected end of JSON input".to_owned(),
-        Some(byte) if byte.is_ascii_graphic() => {
-            format!("invalid character '{}' looking for beginning of value", char::from(*byte))
-        }
-        Some(byte) if byte.is_ascii() => {
-            format!("invalid character '\\x{byte:02x}' looking for beginning of value")
-        }
-        Some(byte) => format!("invalid character '\\u{byte:04x}' looking for beginning of value"),
     }
 }
 

@@ -236,18 +236,25 @@ impl Watch {
                 () = tokio::time::sleep_until(bookmark), if self.bookmark.is_some() => Woken::Bookmark,
                 () = tokio::time::sleep_until(self.deadline) => Woken::Ended,
             };
-            match woken {
-                Woken::Changed => {}
+            let news = match woken {
                 Woken::Ended => return None,
-                Woken::Bookmark => {
-                    self.bookmark = self.next_bookmark(Instant::now());
-                    if self.revision > self.told {
-                        self.told = self.revision;
-                        return Some(self.bookmark(false));
-                    }
-                }
+                Woken::Changed => None,
+                Woken::Bookmark => self.news(),
+            };
+            if news.is_some() {
+                return news;
             }
         }
+    }
+
+    /// The bookmark that is due, if it says anything new.
+    fn news(&mut self) -> Option<Bytes> {
+        self.bookmark = self.next_bookmark(Instant::now());
+        if self.revision == self.told {
+            return None;
+        }
+        self.told = self.revision;
+        Some(self.bookmark(false))
     }
 
     fn next_initial(&mut self) -> Option<Bytes> {

@@ -1,11 +1,14 @@
 //! Bodies: an object of the kind that the path names, or the reason why not.
 
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 
 use super::Call;
 use crate::admission::delete::DeleteOptions;
 use crate::admission::metadata_mut;
 use crate::admission::types::wrong_metadata;
+use crate::go_json::{kind_of, syntax_error};
 use crate::kinds::Kind;
 use crate::object::Fields;
 use crate::status::{Cause, Failure, Result};
@@ -39,13 +42,19 @@ impl Call {
             }
             _ => return Err(Failure::unsupported_media_type(ALL_TYPES)),
         }
+        if let Some(why) = syntax_error(&self.body) {
+            return Err(unreadable(expected, &why, &self.body));
+        }
         match serde_json::from_slice(&self.body) {
             Ok(Value::Object(object)) => Ok(object),
-            Ok(_) => Err(unreadable(
-                expected,
-                "json: cannot unmarshal into Go value of type struct",
-                &self.body,
-            )),
+            // Go reads it as a value without members.
+            Ok(Value::Null) => Ok(Fields::new()),
+            Ok(other) => {
+                let found = kind_of(&other);
+                let why =
+                    format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}");
+                Err(unreadable(expected, &why, &self.body))
+            }
             Err(error) => Err(unreadable(expected, &error.to_string(), &self.body)),
         }
     }
@@ -101,12 +110,30 @@ impl Call {
     }
 }
 
+/// Where the real server first looks for a kind.
+const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+/// As much of the body the real server repeats.
+const REPEATED: usize = 30;
+
 fn unreadable(kind: &str, why: &str, body: &[u8]) -> Failure {
-    // As much of the body as the real server repeats.
-    let start: String = String::from_utf8_lossy(body).chars().take(1024).collect();
+    if kind == "DeleteOptions" {
+        return Failure::bad_request(format!("couldn't get version/kind; json parse error: {why}"));
+    }
+    // What is no object might be anything: it is shown byte by byte.
+    let shown = match body {
+        [] => "<empty>".to_owned(),
+        [b'{', ..] if body.len() > REPEATED => {
+            format!("{} ...", String::from_utf8_lossy(&body[..REPEATED]))
+        }
+        [b'{', ..] => String::from_utf8_lossy(body).into_owned(),
+        bytes => bytes.iter().take(REPEATED).fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        }),
+    };
     Failure::bad_request(format!(
         "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: \
-         {why} ({start})"
+         {why} ({shown})"
     ))
 }
 

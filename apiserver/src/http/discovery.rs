@@ -86,10 +86,11 @@ fn group(kinds: &Kinds, group: &str) -> Value {
 fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
     let mut resources = Vec::new();
     for kind in kinds.rows().iter().filter(|kind| kind.group == group && kind.version == version) {
-        resources.push(json!({
+        let resource = json!({
             "name": kind.plural, "singularName": kind.singular(), "namespaced": kind.namespaced, "kind": kind.kind,
             "verbs": verbs(kind), "shortNames": kind.short_names, "categories": kind.categories,
-        }));
+        });
+        resources.push(without_empty(resource));
         for (name, verbs) in subresources(kind) {
             let mut subresource = json!({
                 "name": format!("{}/{name}", kind.plural), "singularName": "", "namespaced": kind.namespaced,
@@ -106,6 +107,14 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
     let group_version =
         if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+}
+
+/// Leaves out the lists that are empty.
+fn without_empty(mut resource: Value) -> Value {
+    if let Value::Object(members) = &mut resource {
+        members.retain(|_, member| member.as_array().is_none_or(|list| !list.is_empty()));
+    }
+    resource
 }
 
 const VERBS: [&str; 8] =
@@ -155,7 +164,9 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
     let rows = kinds.rows().iter().filter(|kind| kind.group == group && kind.version == version);
     let resources: Vec<Value> = rows
         .map(|kind| {
-            let response_kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+            // Of a built-in kind, the group and the version are those around it.
+            let (group, version) = if kind.custom { (group, version) } else { ("", "") };
+            let response_kind = json!({"group": group, "version": version, "kind": kind.kind});
             let subresources: Vec<Value> = subresources(kind)
                 .into_iter()
                 .map(|(name, verbs)| {
@@ -164,11 +175,11 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
                     json!({"subresource": name, "responseKind": response_kind, "verbs": verbs})
                 })
                 .collect();
-            json!({
+            without_empty(json!({
                 "resource": kind.plural, "responseKind": response_kind, "singularResource": kind.singular(),
                 "scope": if kind.namespaced { "Namespaced" } else { "Cluster" }, "verbs": verbs(kind),
                 "shortNames": kind.short_names, "categories": kind.categories, "subresources": subresources,
-            })
+            }))
         })
         .collect();
     json!({"version": version, "freshness": "Current", "resources": resources})

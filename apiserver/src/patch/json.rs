@@ -1,9 +1,10 @@
 //! JSON patch: all operations, or none.
 
-use json_patch::PatchOperation;
+use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
 use super::PatchError;
+use crate::go_json::kind_of;
 
 /// A real server's limit.
 const MAX_OPERATIONS: usize = 10_000;
@@ -29,6 +30,8 @@ pub(super) fn apply(mut current: Value, body: &[u8]) -> Result<Value, PatchError
         if copied > MAX_COPIED {
             return Err(unprocessable(format!("copies add more than {MAX_COPIED} bytes")));
         }
+        let added = replaces_what_is_missing(&current, operation);
+        let operation = added.as_ref().unwrap_or(operation);
         // What an operation that fails leaves behind is dropped.
         json_patch::patch_unsafe(&mut current, std::slice::from_ref(operation))
             .map_err(|error| unprocessable(error.to_string()))?;
@@ -56,19 +59,44 @@ fn depth(value: &Value) -> usize {
 }
 
 fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, PatchError> {
-    let invalid =
-        |error: serde_json::Error| PatchError::BadRequest(format!("invalid JSON patch: {error}"));
-    let operations: Vec<Value> = serde_json::from_slice(body).map_err(invalid)?;
+    let refusal = |why: &str| PatchError::BadRequest(why.to_owned());
+    let operations = match serde_json::from_slice(body) {
+        Ok(Value::Array(operations)) => operations,
+        Ok(other) => {
+            return Err(refusal(&format!(
+                "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
+                kind_of(&other)
+            )));
+        }
+        Err(_) => return Err(refusal("invalid JSON patch")),
+    };
     if operations.len() > MAX_OPERATIONS {
         return Err(PatchError::TooLarge(format!(
             "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
             operations.len()
         )));
     }
+    // An operation that is none is found when it is its turn: it fails, as one that does not apply.
+    let unprocessable =
+        |error: serde_json::Error| PatchError::Unprocessable { detail: error.to_string() };
     operations
         .into_iter()
-        .map(|operation| serde_json::from_value(operation).map_err(invalid))
+        .map(|operation| serde_json::from_value(operation).map_err(unprocessable))
         .collect()
+}
+
+/// A member that is to be replaced and is not there is added, as the real server does.
+fn replaces_what_is_missing(current: &Value, operation: &PatchOperation) -> Option<PatchOperation> {
+    let PatchOperation::Replace(replace) = operation else { return None };
+    let parent = replace.path.parent()?;
+    let is_member = current.pointer(parent.as_str()).is_some_and(Value::is_object);
+    let is_missing = current.pointer(replace.path.as_str()).is_none();
+    (is_member && is_missing).then(|| {
+        PatchOperation::Add(AddOperation {
+            path: replace.path.clone(),
+            value: replace.value.clone(),
+        })
+    })
 }
 
 #[cfg(test)]
@@ -118,7 +146,7 @@ mod tests {
     fn a_path_that_leads_nowhere_is_unprocessable() {
         for operation in [
             json!({"op": "remove", "path": "/b"}),
-            json!({"op": "replace", "path": "/b", "value": 1}),
+            json!({"op": "replace", "path": "/b/c", "value": 1}),
             json!({"op": "add", "path": "/b/c", "value": 1}),
             json!({"op": "copy", "from": "/b", "path": "/c"}),
         ] {
@@ -128,20 +156,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_patch_is_a_bad_request() {
-        for body in [
-            "{",
-            "{}",
-            "null",
-            r#"[{"op":"dance","path":"/a"}]"#,
-            r#"[{"path":"/a"}]"#,
-            r#"[{"op":"add","path":"/a"}]"#,
-            r#"[{"op":"remove","path":"a"}]"#,
+    fn what_is_no_json_patch_is_refused() {
+        for (body, code) in [
+            ("{", 400),
+            ("{}", 400),
+            ("null", 400),
+            (r#"[{"op":"dance","path":"/a"}]"#, 422),
+            (r#"[{"path":"/a"}]"#, 422),
+            (r#"[{"op":"add","path":"/a"}]"#, 422),
+            (r#"[{"op":"remove","path":"a"}]"#, 422),
         ] {
             let error = apply(json!({"a": 1}), body.as_bytes()).unwrap_err();
-            assert_eq!(error.code(), 400, "{body}");
-            assert!(error.to_string().starts_with("invalid JSON patch"), "{error}");
+            assert_eq!(error.code(), code, "{body}");
         }
+    }
+
+    #[test]
+    fn a_member_that_is_missing_is_replaced_by_being_added() {
+        let replace = json!([{"op": "replace", "path": "/b", "value": 1}]);
+        assert_eq!(patched(json!({"a": 1}), &replace).unwrap(), json!({"a": 1, "b": 1}));
     }
 
     #[test]

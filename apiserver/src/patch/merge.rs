@@ -3,11 +3,22 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use crate::go_json::kind_of;
 
 pub(super) fn apply(mut current: Value, body: &[u8]) -> Result<Value, PatchError> {
     // A patch that is not an object would replace the whole document: no API object is a list or a number.
-    let patch: Map<String, Value> = serde_json::from_slice(body)
-        .map_err(|_| PatchError::BadRequest("Invalid JSON Patch".to_owned()))?;
+    let refusal = |why: &str| PatchError::BadRequest(why.to_owned());
+    let patch: Map<String, Value> = match serde_json::from_slice(body) {
+        Ok(Value::Object(patch)) => patch,
+        Ok(Value::Null) => return Err(refusal("Invalid JSON Patch")),
+        Ok(other) => {
+            return Err(refusal(&format!(
+                "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                kind_of(&other)
+            )));
+        }
+        Err(_) => return Err(refusal("invalid JSON patch")),
+    };
     merge_into(&mut current, Value::Object(patch));
     Ok(current)
 }
@@ -94,9 +105,20 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_a_bad_request() {
-        for body in ["", "{", "[]", "3", "null"] {
+        let decoding = |found: &str| {
+            format!(
+                "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            )
+        };
+        for (body, why) in [
+            ("", "invalid JSON patch".to_owned()),
+            ("{", "invalid JSON patch".to_owned()),
+            ("[]", decoding("array")),
+            ("3", decoding("number")),
+            ("null", "Invalid JSON Patch".to_owned()),
+        ] {
             let error = apply(json!({}), body.as_bytes()).unwrap_err();
-            assert_eq!(error, PatchError::BadRequest("Invalid JSON Patch".to_owned()), "{body}");
+            assert_eq!(error, PatchError::BadRequest(why), "{body}");
         }
     }
 
