@@ -36,8 +36,8 @@ struct Watch {
     has_begun: bool,
     /// When the next bookmark is due, for a client that takes them.
     bookmark: Option<Instant>,
-    /// The revision of the last one, or of the start: a bookmark that says nothing new is not sent.
-    told: u64,
+    /// The revision of the start: a bookmark that does not go beyond it is not sent.
+    began_at: u64,
     deadline: Instant,
     ended: CancellationToken,
     sight: Sight,
@@ -100,7 +100,7 @@ pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
             }
         }
     }
-    watch.told = watch.revision;
+    watch.began_at = watch.revision;
     let events = futures::stream::unfold(watch, |mut watch| async move {
         let chunk = watch.next().await?;
         Some((chunk, watch))
@@ -178,7 +178,7 @@ impl Watch {
             marks_initial_end: false,
             has_begun: false,
             bookmark: None,
-            told: 0,
+            began_at: 0,
             deadline,
             ended: core.stream_end(&call.sight),
             sight: call.sight.clone(),
@@ -247,13 +247,12 @@ impl Watch {
         }
     }
 
-    /// The bookmark that is due, if it says anything new.
+    /// The bookmark that is due, if it says more than the start did.
     fn news(&mut self) -> Option<Bytes> {
         self.bookmark = self.next_bookmark(Instant::now());
-        if self.revision == self.told {
+        if self.revision == self.began_at {
             return None;
         }
-        self.told = self.revision;
         Some(self.bookmark(false))
     }
 

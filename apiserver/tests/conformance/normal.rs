@@ -36,7 +36,7 @@ const AGES: &[&str] =
 
 /// What stands in a message before a version that the server knows.
 const BEFORE_VERSIONS: &[&str] =
-    &["current: ", "resource version: ", "ResourceVersion in object meta: "];
+    &["current: ", "resource version: ", "ResourceVersion in object meta: ", "in record ("];
 
 /// The normaliser of one script: what it has seen decides what a value is called.
 #[derive(Debug, Default)]
