@@ -134,7 +134,7 @@ where
     /// The server has given `version` to an object that was written for this owner.
     ///
     /// Call it for each answer, in any order, also when the cache has shown the object already. It gives the
-    /// caches another five seconds.
+    /// caches another five seconds. A cache that has not told any version yet is not waited for.
     pub fn wrote_at(&self, key: &Key, uid: &Uid, resource: &GroupResource, version: &str) {
         let (Some(resource), Some(version)) = (self.number(resource), Version::parse(version))
         else {
@@ -160,8 +160,8 @@ where
     }
 
     /// Notes that this owner waits for something that has no version: a deletion, or a write whose answer was
-    /// lost. Says how long to: never [`Ready`](Readiness::Ready). The time counts from the last write, or from
-    /// the first time that this is called.
+    /// lost. Says how long to: never [`Ready`](Readiness::Ready). The time counts from the first time that this is
+    /// called, whatever is written meanwhile.
     ///
     /// Call [`clear`](Self::clear) when it was seen.
     pub fn unseen(&self, key: &Key, uid: &Uid) -> Readiness {

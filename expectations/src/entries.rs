@@ -59,9 +59,11 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> Shared<Key, Uid> {
         let mut entries = self.entries.lock();
         entries.generation.0 += 1;
         let generation = entries.generation;
-        let replaced = entries.by_key.insert(key, Entry { generation, owner, pending });
+        // Not `insert` alone: that drops a key that is known.
+        let replaced = entries.by_key.remove_entry(&key);
+        entries.by_key.insert(key, Entry { generation, owner, pending });
         drop(entries);
-        if replaced.is_some_and(|entry| entry.pending.awaits_uids()) {
+        if replaced.is_some_and(|(_, entry)| entry.pending.awaits_uids()) {
             tracing::error!("deletions that the cache has yet to show are not awaited any longer");
         }
         generation

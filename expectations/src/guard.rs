@@ -113,7 +113,7 @@ fn take_one(rest: &mut usize) -> bool {
 impl<Key: Eq + Hash, Uid: Eq + Hash> Drop for Expected<Key, Uid> {
     fn drop(&mut self) {
         let Counts { creations, deletions } = *self.not_started.get_mut();
-        if let Some(entry) = self.entry.as_ref().filter(|_| creations + deletions > 0) {
+        if let Some(entry) = self.entry.as_ref().filter(|_| creations > 0 || deletions > 0) {
             entry.lower(creations, deletions);
         }
     }

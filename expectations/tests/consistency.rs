@@ -290,6 +290,27 @@ async fn what_has_no_version_is_waited_for_until_it_is_cleared() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn writes_do_not_put_off_the_look_for_what_has_no_version() {
+    let store = at("10", "10");
+    let until = Instant::now() + seconds(5);
+    for version in ["11", "12"] {
+        assert_eq!(store.unseen(&KEY, &UID), Readiness::Waiting { missing: None, until });
+        advance(seconds(2)).await;
+        store.wrote_at(&KEY, &UID, &sets(), version);
+        assert_eq!(store.reached(&sets(), version), NOBODY);
+    }
+    advance(seconds(1)).await;
+    assert_eq!(store.unseen(&KEY, &UID), Readiness::Overdue { missing: None });
+    for (pause, version) in [(10, "13"), (20, "14"), (40, "15")] {
+        assert_eq!(store.still_late(&KEY, &UID), seconds(pause), "nor sooner again");
+        store.wrote_at(&KEY, &UID, &sets(), version);
+        assert_eq!(store.reached(&sets(), version), NOBODY);
+    }
+    store.wrote_at(&KEY, &UID, &sets(), "16");
+    assert_eq!(store.still_late(&KEY, &UID), seconds(10), "a version is another matter");
+}
+
+#[tokio::test(start_paused = true)]
 async fn version_that_is_shown_wakes_also_who_still_awaits_something_unseen() {
     let store = at("10", "10");
     store.wrote_at(&KEY, &UID, &pods(), "12");

@@ -47,11 +47,14 @@ struct Write {
 struct Owner {
     uid: Uid,
     writes: Vec<Write>,
-    unseen: bool,
+    wait: Wait,
+    /// Of what has no version.
+    unseen: Option<Wait>,
     waits: bool,
-    due: Instant,
-    patience: Duration,
 }
+
+/// When the server is to be asked, and how long is waited for that.
+type Wait = (Instant, Duration);
 
 struct World {
     real: ConsistencyStore<Key, Uid>,
@@ -63,6 +66,10 @@ struct World {
 
 fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
+}
+
+fn wait(patience: Duration) -> Wait {
+    (Instant::now() + patience, patience)
 }
 
 impl World {
@@ -95,14 +102,12 @@ impl World {
     }
 
     fn owner(&mut self, key: Key, uid: Uid) -> &mut Owner {
-        let due = Instant::now() + seconds(5);
         self.owners.entry(key).or_insert_with(|| Owner {
             uid,
             writes: Vec::new(),
-            unseen: false,
+            wait: wait(seconds(5)),
+            unseen: None,
             waits: false,
-            due,
-            patience: seconds(5),
         })
     }
 
@@ -115,7 +120,7 @@ impl World {
                 let history = self.history[resource];
                 let owner = self.owner(key, uid);
                 owner.writes.push(Write { resource, version, history });
-                (owner.due, owner.patience) = (Instant::now() + seconds(5), seconds(5));
+                owner.wait = wait(seconds(5));
             }
             Some(_) => tally.count("shown before the answer", 1),
             None => {}
@@ -136,7 +141,7 @@ impl World {
                 woken.push(key);
             }
         }
-        self.owners.retain(|key, owner| owner.unseen || after.contains(key));
+        self.owners.retain(|key, owner| owner.unseen.is_some() || after.contains(key));
         let text = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
         let mut real = self.real.reached(&self.resources[resource], &text);
         real.sort_unstable();
@@ -159,9 +164,10 @@ impl World {
             return;
         };
         owner.waits = true;
-        let late = Instant::now() >= owner.due;
+        let due = owner.wait.0;
+        let late = Instant::now() >= due;
         let (missing, what) = match real {
-            Readiness::Waiting { missing, until } if !late && until == owner.due => {
+            Readiness::Waiting { missing, until } if !late && until == due => {
                 (missing, "told to wait")
             }
             Readiness::Overdue { missing } if late => (missing, "told that it is overdue"),
@@ -183,10 +189,9 @@ impl World {
     fn unseen(&mut self, key: Key, uid: Uid, tally: &Tally) {
         let real = self.real.unseen(&key, &uid);
         self.meet(key, uid, tally);
-        let owner = self.owner(key, uid);
-        owner.unseen = true;
-        let expected = if Instant::now() < owner.due {
-            Readiness::Waiting { missing: None, until: owner.due }
+        let (until, _) = *self.owner(key, uid).unseen.get_or_insert_with(|| wait(seconds(5)));
+        let expected = if Instant::now() < until {
+            Readiness::Waiting { missing: None, until }
         } else {
             Readiness::Overdue { missing: None }
         };
@@ -196,14 +201,16 @@ impl World {
 
     fn still_late(&mut self, key: Key, uid: Uid) {
         let real = self.real.still_late(&key, &uid);
-        match self.owners.get_mut(&key).filter(|owner| owner.uid == uid) {
-            Some(owner) => {
-                owner.patience = (2 * owner.patience).min(seconds(60));
-                owner.due = Instant::now() + owner.patience;
-                assert_eq!(real, owner.patience);
-            }
-            None => assert_eq!(real, seconds(5)),
-        }
+        let awaited = self.owners.get(&key).and_then(|owner| self.awaited(owner));
+        let Some(owner) = self.owners.get_mut(&key).filter(|owner| owner.uid == uid) else {
+            assert_eq!(real, seconds(5));
+            return;
+        };
+        let versions = &mut owner.wait;
+        let late =
+            if awaited.is_some() { versions } else { owner.unseen.as_mut().unwrap_or(versions) };
+        *late = wait((2 * late.1).min(seconds(60)));
+        assert_eq!(real, late.1);
     }
 
     async fn apply(&mut self, step: Step, tally: &Tally) {

@@ -72,6 +72,13 @@ fn surplus_tokens_lower_nothing() {
 }
 
 #[test]
+fn no_count_is_too_large_for_a_guard() {
+    let expectations = Expectations::default();
+    drop(expectations.expect(&KEY, &OWNER, usize::MAX, usize::MAX));
+    assert_eq!(counts(&expectations), (0, 0), "nothing was started");
+}
+
+#[test]
 fn raising_adds_to_what_there_is_and_its_guard_lowers_what_was_not_started() {
     let expectations = Expectations::default();
     send(&expectations.expect(&KEY, &OWNER, 1, 0), 1, 0);

@@ -136,6 +136,9 @@ impl<K: Object> Builder<K> {
 
     /// Keeps `expectations` in step with the objects that this controller [`owns`](Self::owns): one that is new lowers its
     /// owner's creations; one that is gone, or going, its deletions. That happens before the owner is asked for.
+    ///
+    /// A deletion is often told twice, as going and as gone: so these are expectations that know uids. Lower others by a
+    /// mapper of [`watches`](Self::watches).
     pub fn expecting(mut self, expectations: &Expectations<K>) -> Self {
         self.expectations = Some(expectations.clone());
         self

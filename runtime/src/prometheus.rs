@@ -27,6 +27,13 @@ pub struct PrometheusError {
 const QUEUE_HISTOGRAMS: [&str; 2] =
     ["workqueue_queue_duration_seconds", "workqueue_work_duration_seconds"];
 
+/// The end of the name of what a [`ConsistencyStore`](crate::ConsistencyStore) measures; it begins with the controller's.
+const OBSERVED: &str = "_write_observed_seconds";
+
+/// From a watch that follows at once to a cache that is asked about once a minute; 5 is when the server is asked first.
+const OBSERVED_BUCKETS: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
+
 /// Records the metrics of this process, with the buckets that Kubernetes' dashboards expect, and serves them over plain HTTP on
 /// `address`, whatever the path.
 ///
@@ -59,6 +66,8 @@ fn install(address: SocketAddr) -> Result<Prometheus, BuildError> {
         builder = builder
             .set_buckets_for_metric(Matcher::Full(histogram.to_owned()), &DURATION_BUCKETS)?;
     }
+    builder =
+        builder.set_buckets_for_metric(Matcher::Suffix(OBSERVED.to_owned()), &OBSERVED_BUCKETS)?;
     let (recorder, exporter) = builder.build()?;
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).map_err(BuildError::FailedToSetGlobalRecorder)?;

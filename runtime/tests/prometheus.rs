@@ -1,12 +1,12 @@
 //! What a scraper gets. A file of its own: the recorder is the process's.
 #![cfg(feature = "prometheus")]
 
-use homeostat::{Queue, install_prometheus};
+use homeostat::{ConsistencyStore, GroupResource, Queue, install_prometheus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test]
-async fn a_scraper_gets_the_queues_metrics_with_kubernetes_buckets() {
+async fn a_scraper_gets_the_metrics_with_buckets_that_fit_them() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -15,6 +15,10 @@ async fn a_scraper_gets_the_queues_metrics_with_kubernetes_buckets() {
     queue.add("ns/a");
     queue.add("ns/b");
     queue.try_get().unwrap().done();
+    let pods = GroupResource::new("", "pods");
+    let store = ConsistencyStore::<&str, &str>::new("replicaset_controller", [pods.clone()]);
+    assert!(store.reached(&pods, "41").is_empty());
+    store.wrote_at(&"ns/a", &"uid", &pods, "41");
 
     let mut scraper = TcpStream::connect(address).await.unwrap();
     scraper
@@ -29,6 +33,7 @@ async fn a_scraper_gets_the_queues_metrics_with_kubernetes_buckets() {
         "workqueue_queue_duration_seconds_count{name=\"pods\"} 1",
         "workqueue_work_duration_seconds_bucket{name=\"pods\",le=\"10\"} 1",
         "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"+Inf\"} 1",
+        "replicaset_controller_write_observed_seconds_bucket{group=\"\",resource=\"pods\",le=\"5\"} 1",
     ] {
         assert!(answer.contains(line), "{line} is not in {answer}");
     }

@@ -21,7 +21,7 @@ use crate::ranking::age_ratios;
 use crate::replica_set::ReplicaSet;
 use crate::requests::{Requests, Stored};
 use crate::scale::{Scale, ScaleError};
-use crate::settled::{Gate, pods_resource, sets_resource, time_left};
+use crate::settled::{Gate, pods_resource, sets_resource};
 use crate::status::{Observed, is_current, next_availability, next_status};
 
 /// The controller's caches, its connection, and what it remembers between passes.
@@ -114,6 +114,11 @@ impl ReplicaSetController {
             Gate::Open if !set.is_leaving() => self.scale(key, set, refs, &active).await,
             Gate::Open | Gate::Closed(_) => Ok(()),
         };
+        // Also if the rest of this pass fails: what was sent just now is awaited from now on.
+        let settled = match gate {
+            Gate::Closed(wait) => Some(wait),
+            Gate::Open => self.settling(key, &uid),
+        };
         let now = self.clock.now();
         let failure = scaled.as_ref().err().map(ToString::to_string);
         let observed = Observed { active: &active, terminating, failure: failure.as_deref(), now };
@@ -126,13 +131,6 @@ impl ReplicaSetController {
         scaled?;
 
         let available = next_availability(set, &status, &active, now, || self.clock.now());
-        let settled = match gate {
-            Gate::Closed(wait) => Some(wait),
-            Gate::Open if self.awaits_writes(key, &uid) => {
-                Some(time_left(&self.consistency.unseen(key, &uid)))
-            }
-            Gate::Open => None,
-        };
         let next = available.into_iter().chain(settled).min();
         Ok(next.map_or(Action::AwaitChange, Action::RequeueAfter))
     }

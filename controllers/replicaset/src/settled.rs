@@ -73,7 +73,13 @@ impl ReplicaSetController {
         self.consistency.wrote_at(key, uid, what, &stored.resource_version);
     }
 
-    pub(crate) fn awaits_writes(&self, key: &ObjectKey<Kind>, uid: &Uid) -> bool {
+    /// How long until the server is asked what became of writes that the cache has yet to show; `None` if there are none.
+    pub(crate) fn settling(&self, key: &ObjectKey<Kind>, uid: &Uid) -> Option<Duration> {
+        let awaits = self.awaits_writes(key, uid);
+        awaits.then(|| time_left(&self.consistency.unseen(key, uid)))
+    }
+
+    fn awaits_writes(&self, key: &ObjectKey<Kind>, uid: &Uid) -> bool {
         let outstanding = self.expectations.outstanding(key, uid);
         outstanding.is_some_and(|it| it.creations > 0 || it.deletions > 0)
     }
@@ -149,7 +155,7 @@ pub(crate) fn sets_resource() -> GroupResource {
 }
 
 /// How long to wait at most before the server is asked.
-pub(crate) fn time_left(readiness: &Readiness) -> Duration {
+fn time_left(readiness: &Readiness) -> Duration {
     match readiness {
         Readiness::Waiting { until, .. } => until.saturating_duration_since(Instant::now()),
         Readiness::Ready | Readiness::Overdue { .. } => Duration::ZERO,

@@ -1,6 +1,5 @@
 //! What was written, what the caches show, and who waits. Pure: it is told what time it is.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::mem;
@@ -46,10 +45,16 @@ struct Record<Uid> {
     uid: Uid,
     /// The highest version that was written of each resource, unless the cache has reached it. Few.
     awaited: Vec<Awaited>,
-    /// Whether something is awaited that has no version.
-    unseen: bool,
+    /// How long the versions are waited for. Each write begins it anew.
+    wait: Wait,
+    /// Whether something is awaited that has no version, and how long. No write puts that off: an owner that keeps
+    /// writing would never look for it.
+    unseen: Option<Wait>,
     /// Whether it was told to wait for a version, and is to be woken.
     waits: bool,
+}
+
+struct Wait {
     /// From then on the server is to be asked.
     due: Instant,
     /// How long was waited for that.
@@ -112,17 +117,16 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
         outcome: &mut Outcome<Key, Uid>,
     ) {
         self.forget(&key, |record| record.uid != uid, outcome);
-        match &self.readings[resource].read {
-            None => return,
-            Some(read) if *read >= version => {
-                outcome.shown_after.push(Duration::ZERO);
-                return;
-            }
-            Some(_) => {}
+        let read = self.readings[resource].read.as_ref();
+        if read.is_none_or(|read| *read >= version) {
+            outcome.shown_after.extend(read.map(|_| Duration::ZERO));
+            outcome.keys.push(place_key);
+            outcome.discard([(key, uid)]);
+            return;
         }
         let Self { records, readings, tickets } = self;
         let record = record_of(records, (key, uid), now, outcome);
-        record.be_patient(PATIENCE, now);
+        record.wait = Wait::new(now);
         let places = &mut readings[resource].awaited;
         if let Some(at) = record.awaited.iter().position(|it| it.resource == resource) {
             if record.awaited[at].place.0 >= version {
@@ -153,7 +157,7 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
         record.waits = true;
         let (resource, written) = (awaited.resource, awaited.place.0.clone());
         let read = self.readings[resource].read.clone();
-        record.answer(Some(Gap { resource, written, read }), now)
+        record.wait.answer(Some(Gap { resource, written, read }), now)
     }
 
     /// This owner awaits something without a version: how long is that to be waited for?
@@ -165,8 +169,7 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
     ) -> Answer {
         self.forget(&key, |record| record.uid != uid, outcome);
         let record = record_of(&mut self.records, (key, uid), now, outcome);
-        record.unseen = true;
-        record.answer(None, now)
+        record.unseen.get_or_insert_with(|| Wait::new(now)).answer(None, now)
     }
 
     /// The server was asked, and the caches are late: when to ask again, and what is missing.
@@ -178,8 +181,13 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
     ) -> (Duration, Option<Resource>) {
         let record = self.records.get_mut(key).filter(|record| record.uid == *uid);
         let Some(record) = record else { return (PATIENCE, None) };
-        record.be_patient(record.patience.saturating_mul(2).min(MOST_PATIENCE), now);
-        (record.patience, record.awaited.iter().map(|it| it.resource).min())
+        let missing = record.awaited.iter().map(|it| it.resource).min();
+        let wait = match &mut record.unseen {
+            Some(unseen) if missing.is_none() => unseen,
+            _ => &mut record.wait,
+        };
+        wait.lengthen(now);
+        (wait.patience, missing)
     }
 
     /// Nothing is awaited any longer for this owner; `None` for whatever uid it has.
@@ -241,13 +249,15 @@ fn record_of<'a, Key: Eq + Hash, Uid>(
     now: Instant,
     outcome: &mut Outcome<Key, Uid>,
 ) -> &'a mut Record<Uid> {
-    match records.entry(key) {
-        Entry::Occupied(entry) => {
-            outcome.uids.push(uid);
-            entry.into_mut()
+    // Not `entry(key)` alone: that drops a key that is known.
+    let (key, record) = match records.remove_entry(&key) {
+        Some(known) => {
+            outcome.discard([(key, uid)]);
+            known
         }
-        Entry::Vacant(entry) => entry.insert(Record::new(uid, now)),
-    }
+        None => (key, Record::new(uid, now)),
+    };
+    records.entry(key).or_insert(record)
 }
 
 /// The cache has shown what this owner awaited of `resource`, or never will. Says when that was written.
@@ -261,7 +271,7 @@ fn settle<Key: Eq + Hash, Uid>(
     let at = record.awaited.iter().position(|it| it.resource == resource)?;
     let written_at = record.awaited.swap_remove(at).written_at;
     let wake = record.awaited.is_empty() && mem::take(&mut record.waits);
-    if record.awaited.is_empty() && !record.unseen {
+    if record.awaited.is_empty() && record.unseen.is_none() {
         outcome.discard(records.remove_entry(&key).map(|(key, record)| (key, record.uid)));
     }
     if wake {
@@ -276,13 +286,20 @@ fn settle<Key: Eq + Hash, Uid>(
 
 impl<Uid> Record<Uid> {
     fn new(uid: Uid, now: Instant) -> Self {
-        let (due, patience) = (now + PATIENCE, PATIENCE);
-        Self { uid, awaited: Vec::new(), unseen: false, waits: false, due, patience }
+        Self { uid, awaited: Vec::new(), wait: Wait::new(now), unseen: None, waits: false }
+    }
+}
+
+// === impl Wait ===
+
+impl Wait {
+    fn new(now: Instant) -> Self {
+        Self { due: now + PATIENCE, patience: PATIENCE }
     }
 
-    fn be_patient(&mut self, patience: Duration, now: Instant) {
-        self.patience = patience;
-        self.due = now + patience;
+    fn lengthen(&mut self, now: Instant) {
+        self.patience = self.patience.saturating_mul(2).min(MOST_PATIENCE);
+        self.due = now + self.patience;
     }
 
     fn answer(&self, missing: Option<Gap>, now: Instant) -> Answer {

@@ -323,6 +323,50 @@ async fn the_most_crowded_node_of_all_siblings_loses_a_pod() {
     assert_eq!(world.asked.lines().len(), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_is_looked_for_after_its_time_although_statuses_are_written_meanwhile() {
+    let world = World::new(|n, asked| match asked.line.split(' ').next() {
+        Some("GET") => Answer::Said(200, json!({"items": []})),
+        _ => Answer::Said(200, json!({"metadata": {"resourceVersion": (12 + n).to_string()}})),
+    });
+    world.reached(&sets_resource(), "10", &[]);
+    world.sets.apply(set("web", 2, plain));
+    let (key, uid) = World::key();
+    world.controller.expectations.expect_creations(&key, &uid, 1).start().sent();
+    let start = tokio::time::Instant::now();
+    for version in 12..15 {
+        // Another pod that comes and goes.
+        let name = format!("pod-{version}");
+        world.pods.apply(pod(&name, Some("web"), |pod| {
+            pod["metadata"]["resourceVersion"] = json!(version.to_string());
+        }));
+        let left = FIRST_LOOK.saturating_sub(start.elapsed());
+        assert_eq!(world.reconcile("web").await, Ok(Action::RequeueAfter(left)));
+        world.reached(&sets_resource(), &version.to_string(), &[]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(world.asked.lines(), [STATUS; 3]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.pass("web").await;
+    assert_eq!(world.asked.lines()[3], "GET /api/v1/namespaces/shop/pods");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_is_looked_for_in_time_although_the_pass_has_failed() {
+    let world = World::new(|_, asked| match asked.line.split(' ').next() {
+        Some("POST") => refusal(500, "the webhook did not answer"),
+        Some("GET") => Answer::Said(200, json!({"items": []})),
+        _ => refusal(409, "the object has been modified"),
+    });
+    world.sets.apply(set("web", 1, plain));
+    world.reconcile("web").await.unwrap_err();
+    // The back-off may have grown by then.
+    tokio::time::sleep(FIRST_LOOK).await;
+    world.reconcile("web").await.unwrap_err();
+    let asked = world.asked.lines();
+    assert_eq!(asked.iter().filter(|line| **line == CREATE).count(), 2, "{asked:?}");
+}
+
 /// A world in which every write gets version 12, and the caches are at 10.
 fn writing_at_12(answer: impl Fn(&Asked) -> Option<Value> + Send + Sync + 'static) -> World {
     let world = World::new(move |_, asked| {
