@@ -1,0 +1,41 @@
+//! What differs from run to run in what kubectl prints.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Each is replaced by its name: times, ages, uids, versions, generated suffixes, addresses. Nothing else is.
+static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    [
+        (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
+        (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "TIME"),
+        (r#"resourceVersion: "\d+""#, "resourceVersion: VERSION"),
+        (r#""resourceVersion": ?"\d+""#, "\"resourceVersion\": VERSION"),
+        (r"(?m)^(Resource Version:\s+)\d+$", "${1}VERSION"),
+        (r"\b(\d+d)?(\d+h)?(\d+m)?\d+m?s( ago)?\b", "AGE"),
+        (r"\b127\.0\.0\.1:\d+", "ADDRESS"),
+        (r"\b10\.0\.0\.\d{1,3}\b", "CLUSTER-IP"),
+        (r"(generated-)[bcdfghjklmnpqrstvwxz2456789]{5}\b", "${1}SUFFIX"),
+        (r"/tmp/\S+", "FILE"),
+        // The width of a column follows what is in it.
+        (r"(AGE|CLUSTER-IP|SUFFIX) +", "$1  "),
+        (r" +\n", "\n"),
+    ]
+    .into_iter()
+    .map(|(pattern, name)| (Regex::new(pattern).expect("the patterns are written here"), name))
+    .collect()
+});
+
+pub(crate) fn normal(printed: &str) -> String {
+    MASKS
+        .iter()
+        .fold(printed.to_owned(), |text, (mask, name)| mask.replace_all(&text, *name).into_owned())
+}
+
+/// The same lines in the order of their letters.
+pub(crate) fn sorted(printed: &str) -> String {
+    let mut lines: Vec<&str> = printed.lines().collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}
