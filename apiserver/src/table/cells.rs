@@ -148,7 +148,7 @@ pub(super) fn claim_class(claim: &Subject<'_>) -> Value {
 
 pub(super) fn claim_mode(claim: &Subject<'_>) -> Value {
     let mode = claim.text("spec.volumeMode");
-    json!(if is_bound(claim) && !mode.is_empty() { mode } else { "<unset>" })
+    json!(if mode.is_empty() { "<unset>" } else { mode })
 }
 
 fn is_bound(claim: &Subject<'_>) -> bool {

@@ -9,6 +9,7 @@ static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000", "TIME"),
         (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "TIME"),
         (r#"resourceVersion: "\d+""#, "resourceVersion: VERSION"),
         (r#""resourceVersion": ?"\d+""#, "\"resourceVersion\": VERSION"),
@@ -18,6 +19,8 @@ static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b10\.0\.0\.\d{1,3}\b", "CLUSTER-IP"),
         (r"(generated-)[bcdfghjklmnpqrstvwxz2456789]{5}\b", "${1}SUFFIX"),
         (r"/tmp/\S+", "FILE"),
+        // The embedded server does not pass itself off as a build of Kubernetes.
+        (r"v1\.37\.1\+homeostat", "v1.37.1"),
         // The width of a column follows what is in it.
         (r"(AGE|CLUSTER-IP|SUFFIX) +", "$1  "),
         (r" +\n", "\n"),
