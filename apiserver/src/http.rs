@@ -4,6 +4,7 @@ pub(crate) mod body;
 pub(crate) mod decode;
 mod discovery;
 mod negotiate;
+pub(crate) mod openapi;
 pub(crate) mod params;
 mod response;
 pub(crate) mod route;

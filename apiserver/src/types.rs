@@ -6,8 +6,10 @@
 //! [core]                        the package of what follows; another's types are named with it: meta.ObjectMeta
 //! RestartPolicy = string        another name for a type
 //! Probe periodSeconds?:int32    a type and its members
+//! PullPolicy = string Always IfNotPresent Never    a text that is one of these; `""` stands for the empty one
 //!
 //! name?:T   left out when it is empty     name?~:T  the same, also where T is an object
+//! name?+:T  required, though the encoder leaves it out     name-:T  optional, though the encoder writes it
 //! *T        empty is something else than absent        []T  a list     {}T  a map
 //! T@key     a strategic merge patch merges the list by the member `key`; T@ as a set
 //! ```
@@ -33,6 +35,7 @@ pub(crate) struct Types {
 /// One type of the API: an object with known members.
 #[derive(Debug)]
 pub(crate) struct Type {
+    pub(crate) package: &'static str,
     /// Without its package.
     pub(crate) name: &'static str,
     pub(crate) members: Vec<Member>,
@@ -46,6 +49,10 @@ pub(crate) struct Member {
     pub(crate) go_type: String,
     pub(crate) empty: Empty,
     pub(crate) merge: Merge,
+    /// Whether the schema that is published asks for it.
+    pub(crate) required: bool,
+    /// The texts that the schema allows; none for any.
+    pub(crate) values: Vec<&'static str>,
 }
 
 /// What becomes of a member that is empty.
@@ -84,6 +91,8 @@ pub(crate) enum Shape {
     Duration,
     /// Any JSON, kept as it is.
     Raw,
+    /// The same: which members a manager owns.
+    FieldsV1,
     Object(TypeId),
     List(Box<Self>),
     Map(Box<Self>),

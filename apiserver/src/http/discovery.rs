@@ -36,6 +36,10 @@ pub(super) fn answer(kinds: &Kinds, document: &Document, headers: &HeaderMap) ->
             Reply::value(&group)
         }
         Document::Resources { group, version } => Reply::value(&resources(kinds, group, version)),
+        Document::OpenApi => {
+            Reply::Typed { media_type: super::response::TEXT, body: kinds.documents().index() }
+        }
+        Document::Schemas(name) => kinds.documents().get(name).map_or(Reply::Nothing, Reply::ok),
     }
 }
 
@@ -120,13 +124,13 @@ fn without_empty(mut resource: Value) -> Value {
 const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-fn verbs(kind: &Kind) -> Vec<&'static str> {
+pub(super) fn verbs(kind: &Kind) -> Vec<&'static str> {
     let mut verbs = VERBS.to_vec();
     verbs.retain(|verb| kind.deletes_collections || *verb != "deletecollection");
     verbs
 }
 
-fn subresources(kind: &Kind) -> Vec<(&'static str, &'static [&'static str])> {
+pub(super) fn subresources(kind: &Kind) -> Vec<(&'static str, &'static [&'static str])> {
     let mut found: Vec<(&str, &[&str])> = Vec::new();
     if kind.has_status() {
         found.push(("status", &["get", "patch", "update"]));

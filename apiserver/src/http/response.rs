@@ -24,10 +24,12 @@ pub(crate) enum Reply {
     Failure(Failure),
     /// No such path. Not a Status: the real server's mux answers before any resource does.
     NotFound,
+    /// No such document, without a word.
+    Nothing,
 }
 
 const JSON: &str = "application/json";
-const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 // === impl Reply ===
 
@@ -47,6 +49,11 @@ impl Reply {
             Self::Watch(body) => respond(200, JSON, body),
             Self::Text(text) => respond(200, TEXT, Body::full(text)),
             Self::NotFound => respond(404, TEXT, Body::full("404 page not found\n")),
+            Self::Nothing => {
+                let mut response = respond(404, TEXT, Body::full(""));
+                response.headers_mut().remove(header::CONTENT_TYPE);
+                response
+            }
             Self::Failure(failure) => {
                 let body = Body::full(failure.to_json().to_string());
                 let mut response = respond(failure.code, JSON, body);

@@ -21,7 +21,14 @@ pub(crate) enum Document {
     CoreVersions,
     Groups,
     Group(String),
-    Resources { group: String, version: String },
+    Resources {
+        group: String,
+        version: String,
+    },
+    /// The index of the `OpenAPI` documents.
+    OpenApi,
+    /// One of them.
+    Schemas(String),
 }
 
 /// A collection, an object, or a subresource.
@@ -51,6 +58,8 @@ impl Route {
             ["version"] => Self::Document(Document::Version),
             ["api"] => Self::Document(Document::CoreVersions),
             ["apis"] => Self::Document(Document::Groups),
+            ["openapi", "v3"] => Self::Document(Document::OpenApi),
+            ["openapi", "v3", rest @ ..] => Self::Document(Document::Schemas(rest.join("/"))),
             ["api", version, rest @ ..] => Self::in_group(kinds, "", version, rest),
             ["apis", group] if kinds.rows().iter().any(|kind| kind.group == *group) => {
                 Self::Document(Document::Group((*group).to_owned()))

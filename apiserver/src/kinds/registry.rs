@@ -1,8 +1,9 @@
 //! All the kinds of one server, and where their objects are kept.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{Kind, built_in};
+use crate::http::openapi::Documents;
 
 /// All the kinds of one server.
 #[derive(Debug)]
@@ -10,6 +11,7 @@ pub(crate) struct Kinds {
     rows: Vec<Arc<Kind>>,
     /// For each row, the row whose objects it serves.
     homes: Vec<usize>,
+    documents: OnceLock<Documents>,
 }
 
 /// Where a kind's objects are kept.
@@ -43,11 +45,16 @@ impl Kinds {
         };
         let homes =
             rows.iter().enumerate().map(|(at, row)| home((at, row)).unwrap_or(at)).collect();
-        Self { rows: rows.into_iter().map(Arc::new).collect(), homes }
+        Self { rows: rows.into_iter().map(Arc::new).collect(), homes, documents: OnceLock::new() }
     }
 
     pub(crate) fn rows(&self) -> &[Arc<Kind>] {
         &self.rows
+    }
+
+    /// What `OpenAPI` says of them all.
+    pub(crate) fn documents(&self) -> &Documents {
+        self.documents.get_or_init(|| Documents::of(self))
     }
 
     /// The kind, the kind that its objects are stored as, and where.

@@ -6,18 +6,18 @@ use super::{Empty, Member, Merge, Shape, Type, TypeId, Types};
 
 /// What is read before the names are resolved.
 struct Reader {
-    /// `core.RestartPolicy` → (package, `string`)
-    other_names: BTreeMap<String, (&'static str, &'static str)>,
+    /// `core.PullPolicy` → `string Always IfNotPresent Never`
+    other_names: BTreeMap<String, Line>,
     /// In the order of the table.
     lines: Vec<Line>,
     by_name: BTreeMap<String, TypeId>,
 }
 
-/// One type, before its members are read.
+/// A package, and what the table says of one name in it.
 struct Line {
     package: &'static str,
     name: &'static str,
-    members: Vec<&'static str>,
+    words: Vec<&'static str>,
 }
 
 pub(super) fn parse(text: &'static str) -> Types {
@@ -33,26 +33,33 @@ impl Reader {
         let mut reader =
             Self { other_names: BTreeMap::new(), lines: Vec::new(), by_name: BTreeMap::new() };
         let mut package = "";
+        let mut lines: Vec<Line> = Vec::new();
         for line in text.lines().filter(|line| !line.is_empty()) {
             let mut words = line.split_ascii_whitespace();
             if let Some(name) = line.strip_prefix('[') {
                 package = name.trim_end_matches(']');
-            } else if let Some((name, other)) = line.split_once(" = ") {
-                reader.other_names.insert(format!("{package}.{name}"), (package, other));
             } else if line.starts_with(' ') {
-                let line = reader.lines.last_mut().expect("a type before its members");
-                line.members.extend(words);
+                lines.last_mut().expect("a name before what goes on").words.extend(words);
             } else if let Some(name) = words.next() {
-                reader.by_name.insert(format!("{package}.{name}"), TypeId(reader.lines.len()));
-                reader.lines.push(Line { package, name, members: words.collect() });
+                lines.push(Line { package, name, words: words.collect() });
+            }
+        }
+        for mut line in lines {
+            let full = format!("{}.{}", line.package, line.name);
+            if line.words.first() == Some(&"=") {
+                line.words.remove(0);
+                reader.other_names.insert(full, line);
+            } else {
+                reader.by_name.insert(full, TypeId(reader.lines.len()));
+                reader.lines.push(line);
             }
         }
         reader
     }
 
     fn object(&self, line: &Line) -> Type {
-        let members = line.members.iter().map(|word| self.member(line.package, word)).collect();
-        Type { name: line.name, members }
+        let members = line.words.iter().map(|word| self.member(line.package, word));
+        Type { package: line.package, name: line.name, members: members.collect() }
     }
 
     fn member(&self, package: &str, word: &'static str) -> Member {
@@ -62,12 +69,33 @@ impl Reader {
             Some((shape, "")) => (shape, Merge::Set),
             Some((shape, key)) => (shape, Merge::ByKey(key)),
         };
+        let (name, other_than_encoded) = match name.strip_suffix(['+', '-']) {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
         let (name, empty) = match (name.strip_suffix("?~"), name.strip_suffix('?')) {
             (Some(name), _) => (name, Empty::Zero),
             (None, Some(name)) => (name, Empty::LeftOut),
             (None, None) => (name, Empty::Written),
         };
-        Member { name, shape: self.shape(package, shape), go_type: go_type(shape), empty, merge }
+        let required = (empty == Empty::Written) != other_than_encoded;
+        let values = self.values(package, shape);
+        Member {
+            name,
+            shape: self.shape(package, shape),
+            go_type: go_type(shape),
+            empty,
+            merge,
+            required,
+            values,
+        }
+    }
+
+    /// The texts that a member of this type may have, or the items of one.
+    fn values(&self, package: &str, shape: &str) -> Vec<&'static str> {
+        let name = shape.trim_start_matches(['*', '[', ']', '{', '}']);
+        let Some(line) = self.other_names.get(&full_name(package, name)) else { return Vec::new() };
+        line.words.iter().skip(1).map(|word| word.trim_matches('"')).collect()
     }
 
     fn shape(&self, package: &str, text: &str) -> Shape {
@@ -94,17 +122,22 @@ impl Reader {
             "MicroTime" => Shape::MicroTime,
             "Duration" => Shape::Duration,
             "Raw" => Shape::Raw,
+            "FieldsV1" => Shape::FieldsV1,
             name => self.named(package, name),
         }
     }
 
     fn named(&self, package: &str, name: &str) -> Shape {
-        let full = if name.contains('.') { name.to_owned() } else { format!("{package}.{name}") };
-        if let Some((package, other)) = self.other_names.get(&full) {
-            return self.shape(package, other);
+        let full = full_name(package, name);
+        if let Some(line) = self.other_names.get(&full) {
+            return self.shape(line.package, line.words[0]);
         }
         Shape::Object(*self.by_name.get(&full).expect("the table has every type that it names"))
     }
+}
+
+fn full_name(package: &str, name: &str) -> String {
+    if name.contains('.') { name.to_owned() } else { format!("{package}.{name}") }
 }
 
 /// What Go's messages call a type of the table.
@@ -139,5 +172,8 @@ mod tests {
         assert!(containers.shape.object().unwrap().member("image").is_some());
         assert!(types.of_kind("resource.k8s.io", "ResourceClaim").is_some());
         assert!(types.of_kind("example.com", "Pod").is_none());
+        let policy = containers.shape.object().unwrap().member("imagePullPolicy").unwrap();
+        assert_eq!(policy.values, ["Always", "IfNotPresent", "Never"]);
+        assert!(containers.required && !policy.required);
     }
 }

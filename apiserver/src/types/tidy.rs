@@ -71,6 +71,7 @@ impl Shape {
             | Self::Time
             | Self::MicroTime
             | Self::Raw
+            | Self::FieldsV1
             | Self::List(_)
             | Self::Map(_)
             | Self::Pointer(_) => Value::Null,

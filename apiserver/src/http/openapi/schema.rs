@@ -1,0 +1,241 @@
+//! The schemas of a document: those of its kinds, and of every type that they have.
+
+use serde_json::{Map, Value, json};
+
+use crate::kinds::Kind;
+use crate::types::{Member, Shape, Type, Types};
+
+/// Schemas by name.
+#[derive(Debug, Default)]
+pub(super) struct Schemas {
+    by_name: Map<String, Value>,
+}
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const LIST_METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+
+// === impl Schemas ===
+
+impl Schemas {
+    pub(super) fn into_json(self) -> Value {
+        Value::Object(self.by_name)
+    }
+
+    /// Adds a kind and its list, with all that is in them. The reference to it.
+    pub(super) fn add_kind(&mut self, kind: &Kind) -> Value {
+        let types = Types::all();
+        let (name, mut schema) = match types.of_kind(&kind.group, &kind.kind) {
+            Some(known) if !kind.custom => (type_name(known), self.object(known)),
+            _ => {
+                self.add_type(types.metadata());
+                let free = json!({
+                    "type": "object", "properties": {"metadata": wrapped(METADATA)},
+                    "x-kubernetes-preserve-unknown-fields": true,
+                });
+                (custom_name(kind), free)
+            }
+        };
+        add_type_meta(&mut schema, kind, &kind.kind);
+        self.by_name.insert(name.clone(), schema);
+        self.add_list(kind, &name);
+        reference(&name)
+    }
+
+    fn add_list(&mut self, kind: &Kind, name: &str) {
+        let text = json!({"type": "string"});
+        let metadata = json!({"type": "object", "properties": {
+            "continue": text, "remainingItemCount": {"type": "integer", "format": "int64"},
+            "resourceVersion": text, "selfLink": text,
+        }});
+        self.by_name.insert(LIST_METADATA.to_owned(), metadata);
+        let items = json!({"type": "array", "items": reference(name)});
+        let mut list = json!({
+            "type": "object", "required": ["items"],
+            "properties": {"items": items, "metadata": wrapped(LIST_METADATA)},
+        });
+        add_type_meta(&mut list, kind, &format!("{}List", kind.kind));
+        self.by_name.insert(format!("{name}List"), list);
+    }
+
+    fn add_type(&mut self, known: &Type) {
+        let name = type_name(known);
+        if self.by_name.contains_key(&name) {
+            return;
+        }
+        // Types may have themselves in them.
+        self.by_name.insert(name.clone(), Value::Null);
+        let schema = self.object(known);
+        self.by_name.insert(name, schema);
+    }
+
+    fn object(&mut self, known: &Type) -> Value {
+        let properties: Map<String, Value> = known
+            .members
+            .iter()
+            .map(|member| (member.name.to_owned(), self.member(member)))
+            .collect();
+        let required: Vec<&str> = known
+            .members
+            .iter()
+            .filter(|member| member.required)
+            .map(|member| member.name)
+            .collect();
+        let mut schema = json!({"type": "object"});
+        if !properties.is_empty() {
+            schema["properties"] = Value::Object(properties);
+        }
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
+        schema
+    }
+
+    fn member(&mut self, member: &Member) -> Value {
+        let schema = self.shape(&member.shape, &member.values);
+        // Nothing may stand beside a reference, so the real documents wrap those of members.
+        if schema.get("$ref").is_some() { json!({"allOf": [schema]}) } else { schema }
+    }
+
+    fn shape(&mut self, shape: &Shape, values: &[&str]) -> Value {
+        match shape {
+            Shape::Text if !values.is_empty() => json!({"type": "string", "enum": values}),
+            Shape::Text => json!({"type": "string"}),
+            Shape::Bool => json!({"type": "boolean"}),
+            Shape::Int32 => json!({"type": "integer", "format": "int32"}),
+            Shape::Int64 => json!({"type": "integer", "format": "int64"}),
+            Shape::Float => json!({"type": "number", "format": "double"}),
+            Shape::Bytes => json!({"type": "string", "format": "byte"}),
+            Shape::Pointer(inner) => self.shape(inner, values),
+            Shape::List(item) => json!({"type": "array", "items": self.shape(item, values)}),
+            Shape::Map(item) => {
+                json!({"type": "object", "additionalProperties": self.shape(item, values)})
+            }
+            Shape::Object(id) => {
+                let known = Types::all().get(*id);
+                self.add_type(known);
+                reference(&type_name(known))
+            }
+            other => {
+                let (name, schema) = special(other);
+                self.by_name.insert(name.clone(), schema);
+                reference(&name)
+            }
+        }
+    }
+}
+
+/// A type that has a schema and no members.
+fn special(shape: &Shape) -> (String, Value) {
+    let text = |format: &str| json!({"type": "string", "format": format});
+    let in_meta = |name: &str| format!("{META}.{name}");
+    match shape {
+        Shape::Quantity => (
+            "io.k8s.apimachinery.pkg.api.resource.Quantity".to_owned(),
+            json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
+        ),
+        Shape::IntOrString => (
+            "io.k8s.apimachinery.pkg.util.intstr.IntOrString".to_owned(),
+            json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}),
+        ),
+        Shape::Time => (in_meta("Time"), text("date-time")),
+        Shape::MicroTime => (in_meta("MicroTime"), text("date-time")),
+        Shape::Duration => (in_meta("Duration"), json!({"type": "string"})),
+        Shape::FieldsV1 => (in_meta("FieldsV1"), json!({"type": "object"})),
+        _ => ("io.k8s.apimachinery.pkg.runtime.RawExtension".to_owned(), json!({"type": "object"})),
+    }
+}
+
+/// What every kind says of itself.
+fn add_type_meta(schema: &mut Value, kind: &Kind, name: &str) {
+    for member in ["apiVersion", "kind"] {
+        schema["properties"][member] = json!({"type": "string"});
+    }
+    schema["x-kubernetes-group-version-kind"] = json!([gvk(kind, name)]);
+}
+
+pub(super) fn gvk(kind: &Kind, name: &str) -> Value {
+    json!({"group": kind.group, "version": kind.version, "kind": name})
+}
+
+fn type_name(known: &Type) -> String {
+    let (package, name) = (known.package, known.name);
+    if package == "meta" {
+        format!("{META}.{name}")
+    } else {
+        format!("io.k8s.api.{package}.v1.{name}")
+    }
+}
+
+/// `com.example.v1.Widget`
+fn custom_name(kind: &Kind) -> String {
+    let mut parts: Vec<&str> = kind.group.split('.').rev().collect();
+    parts.extend([&*kind.version, &*kind.kind]);
+    parts.join(".")
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn wrapped(name: &str) -> Value {
+    json!({"allOf": [reference(name)]})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::Kinds;
+
+    fn schemas() -> Map<String, Value> {
+        let mut schemas = Schemas::default();
+        for kind in Kinds::new(vec![Kind::custom("example.com", "v1", "Widget", "widgets")]).rows()
+        {
+            schemas.add_kind(kind);
+        }
+        schemas.by_name
+    }
+
+    fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+        match value {
+            Value::Object(members) => {
+                found.extend(members.get("$ref").and_then(Value::as_str));
+                members.values().for_each(|value| references(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_reference_leads_to_a_schema() {
+        let schemas = schemas();
+        let mut found = Vec::new();
+        schemas.values().for_each(|schema| references(schema, &mut found));
+        assert!(found.len() > 500, "{}", found.len());
+        for reference in found {
+            let name = reference.strip_prefix("#/components/schemas/").unwrap();
+            assert!(schemas.get(name).is_some_and(Value::is_object), "{name}");
+        }
+    }
+
+    #[test]
+    fn schemas_have_the_real_names_and_types() {
+        let schemas = schemas();
+        let spec = &schemas["io.k8s.api.apps.v1.ReplicaSetSpec"];
+        assert_eq!(spec["required"], json!(["selector"]));
+        assert_eq!(spec["properties"]["replicas"], json!({"type": "integer", "format": "int32"}));
+        assert_eq!(
+            schemas["io.k8s.api.core.v1.ContainerPort"]["properties"]["protocol"],
+            json!({"type": "string", "enum": ["SCTP", "TCP", "UDP"]})
+        );
+        assert_eq!(
+            schemas["com.example.v1.Widget"]["x-kubernetes-preserve-unknown-fields"],
+            json!(true)
+        );
+        assert_eq!(
+            schemas["io.k8s.api.core.v1.Pod"]["x-kubernetes-group-version-kind"],
+            json!([{"group": "", "version": "v1", "kind": "Pod"}])
+        );
+    }
+}
