@@ -1,5 +1,7 @@
 //! What the server serves, told in the ways in which clients ask.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, header};
 use serde_json::{Value, json};
 
@@ -87,9 +89,17 @@ fn group(kinds: &Kinds, group: &str) -> Value {
     json!({"name": group, "preferredVersion": versions.first(), "versions": versions})
 }
 
+/// The kinds of one version of a group, by the names of their resources: kubectl shows them in this order.
+fn of_version<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec<&'a Arc<Kind>> {
+    let rows = kinds.rows().iter().filter(|kind| kind.group == group && kind.version == version);
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by(|a, b| a.plural.cmp(&b.plural));
+    rows
+}
+
 fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
     let mut resources = Vec::new();
-    for kind in kinds.rows().iter().filter(|kind| kind.group == group && kind.version == version) {
+    for kind in of_version(kinds, group, version) {
         let resource = json!({
             "name": kind.plural, "singularName": kind.singular(), "namespaced": kind.namespaced, "kind": kind.kind,
             "verbs": verbs(kind), "shortNames": kind.short_names, "categories": kind.categories,
@@ -165,8 +175,8 @@ fn aggregated(kinds: &Kinds, wanted: impl Fn(&str) -> bool) -> Reply {
 }
 
 fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
-    let rows = kinds.rows().iter().filter(|kind| kind.group == group && kind.version == version);
-    let resources: Vec<Value> = rows
+    let resources: Vec<Value> = of_version(kinds, group, version)
+        .into_iter()
         .map(|kind| {
             // Of a built-in kind, the group and the version are those around it.
             let (group, version) = if kind.custom { (group, version) } else { ("", "") };

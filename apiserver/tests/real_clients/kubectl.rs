@@ -85,7 +85,9 @@ fn compare(
     script: &str,
 ) -> Vec<Difference> {
     let mut differences = Vec::new();
+    let mut titles = BTreeSet::new();
     for step in parse(script) {
+        let title = title(name, &step, &mut titles);
         let theirs = settled(&step, || answer(programs, real, &step));
         let started = Instant::now();
         let mut ours = answer(programs, embedded, &step);
@@ -94,13 +96,22 @@ fn compare(
             ours = answer(programs, embedded, &step);
         }
         if ours != theirs {
-            let title = format!("{name}: {}", step.command);
             let answers =
                 format!("\n=== {title}\n--- kube-apiserver\n{theirs}\n--- embedded\n{ours}\n");
             differences.push(Difference { title, answers });
         }
     }
     differences
+}
+
+/// What a step is called; one that is typed again is told by its number.
+fn title(name: &str, step: &Step<'_>, titles: &mut BTreeSet<String>) -> String {
+    let title = format!("{name}: {}", step.command);
+    let again = (2..).map(|n| format!("{title} #{n}"));
+    let free = std::iter::once(title.clone()).chain(again).find(|title| !titles.contains(title));
+    let free = free.unwrap_or(title);
+    titles.insert(free.clone());
+    free
 }
 
 /// An answer that stays the same for a moment, if the step says that it takes its time.
