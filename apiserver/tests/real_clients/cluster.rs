@@ -22,7 +22,7 @@ pub(crate) struct Cluster {
 
 pub(crate) enum Server {
     Embedded { server: ApiServer, _listener: Listener, _folder: TempDir },
-    Real { _plane: ControlPlane },
+    Real { _plane: Box<ControlPlane> },
 }
 
 // === impl Cluster ===
@@ -43,7 +43,7 @@ impl Cluster {
         let plane = ControlPlane::start().await?;
         let kubeconfig = plane.kubeconfig().to_owned();
         let client = plane.client()?;
-        Self::with(kubeconfig, Server::Real { _plane: plane }, client).await
+        Self::with(kubeconfig, Server::Real { _plane: Box::new(plane) }, client).await
     }
 
     async fn with(kubeconfig: PathBuf, server: Server, client: Client) -> Result<Self, Failed> {

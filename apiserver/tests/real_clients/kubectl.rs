@@ -8,6 +8,7 @@ mod script;
 
 use std::{
     collections::BTreeSet,
+    fmt::Write as _,
     io::Write as _,
     path::Path,
     process::{Command, Stdio},
@@ -71,7 +72,8 @@ fn judge(found: &[Difference]) -> Result<(), Failed> {
     let mut wrong: String = new.map(|difference| &*difference.answers).collect();
     for title in listed {
         if found.iter().all(|difference| difference.title != title) {
-            wrong += &format!("\n=== the same on both; take it out of differences.txt: {title}\n");
+            writeln!(wrong, "\n=== the same on both; take it out of differences.txt: {title}")
+                .unwrap();
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
