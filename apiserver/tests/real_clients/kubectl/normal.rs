@@ -7,6 +7,8 @@ use regex::Regex;
 /// Each is replaced by its name: times, ages, uids, versions, generated suffixes, addresses. Nothing else is.
 static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
+        // kubectl's own log: what it was doing when its time ran out is chance.
+        (r"(?m)^[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ .*\n", ""),
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \+0000", "TIME"),
