@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::object::Fields;
+use crate::{go_json::kind_of, object::Fields};
 
 #[derive(Debug, Clone, Copy)]
 enum Type {
@@ -67,13 +67,6 @@ impl Type {
 }
 
 fn cannot(value: &Value, path: &str, expected: &str) -> String {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    let found = kind_of(value);
     format!("json: cannot unmarshal {found} into Go struct field {path} of type {expected}")
 }
