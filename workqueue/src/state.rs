@@ -61,7 +61,7 @@ pub(crate) enum Released<T> {
     /// at which priority.
     Requeued { wanted: Option<i32> },
     /// It is gone; the item is returned so that it can be dropped outside of a lock.
-    Gone(T),
+    Gone(Option<T>),
 }
 
 /// The queue itself: every item at most once queued and at most once held, never both.
@@ -86,24 +86,28 @@ const SLOTS_KEPT: usize = 1024;
 /// A burst's memory goes when fewer than one in so many slots were used since.
 const SLOTS_PER_USED: usize = 8;
 
+/// The phase stands beside the item, so that the item stays where it is while the phase changes.
 struct Slot<T> {
     hash: u64,
-    phase: Phase<T>,
+    /// `None` only in a vacant slot.
+    item: Option<T>,
+    phase: Phase,
 }
 
-enum Phase<T> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
     /// In `vacant`. Left by `add`.
     Vacant,
-    /// In `order`. Left by `take` (→ `Processing`) and `hand_back` (→ `Vacant`).
-    Queued(T),
+    /// In `order`. Left by `take` (→ `Processing`) and `take_queued` (→ `Vacant`).
+    Queued,
     /// A worker holds it. Left by `add` (→ `Dirty`), `done` (→ `Vacant`), `give_back` (→ `Queued`)
-    /// and `hand_back` (→ `HandedBack`).
-    Processing(T),
+    /// and `hand_back_held` (→ `HandedBack`).
+    Processing,
     /// A worker holds it and it was added since. Left by `done` and `give_back` (→ `Queued`) and
-    /// `hand_back` (→ `HandedBack`).
-    Dirty(T),
+    /// `hand_back_held` (→ `HandedBack`).
+    Dirty,
     /// A worker holds it, but a drain gave up on it. Left by `done` and `give_back` (→ `Vacant`).
-    HandedBack(T),
+    HandedBack,
 }
 
 // === impl Held ===
@@ -116,14 +120,14 @@ impl Held {
 
 // === impl Phase ===
 
-impl<T> Phase<T> {
-    fn item(&self) -> Option<&T> {
+impl Phase {
+    /// Where an item in this phase is, unless it counts no longer.
+    fn place(self) -> Option<Place> {
         match self {
-            Self::Vacant => None,
-            Self::Queued(item)
-            | Self::Processing(item)
-            | Self::Dirty(item)
-            | Self::HandedBack(item) => Some(item),
+            Self::Vacant | Self::HandedBack => None,
+            Self::Queued => Some(Place::Queued),
+            Self::Processing => Some(Place::Held { again: false }),
+            Self::Dirty => Some(Place::Held { again: true }),
         }
     }
 }
@@ -178,12 +182,8 @@ impl<T> State<T> {
 
     /// All items and their slots, but for those that were handed back; in no order.
     pub(crate) fn items(&self) -> impl Iterator<Item = (u32, Place, &T)> {
-        (0..).zip(&self.slots).filter_map(|(number, slot)| match &slot.phase {
-            Phase::Vacant | Phase::HandedBack(_) => None,
-            Phase::Queued(item) => Some((number, Place::Queued, item)),
-            Phase::Processing(item) => Some((number, Place::Held { again: false }, item)),
-            Phase::Dirty(item) => Some((number, Place::Held { again: true }, item)),
-        })
+        let slots = (0..).zip(&self.slots);
+        slots.filter_map(|(number, slot)| Some((number, slot.phase.place()?, slot.item.as_ref()?)))
     }
 
     /// Gives up the memory of a burst, if this is idle: to be called whenever it is.
@@ -213,47 +213,42 @@ impl<T> State<T> {
     #[inline]
     fn release(&mut self, Held(number): Held, unfinished: bool) -> Released<T> {
         let slot = &mut self.slots[number as usize];
-        let wanted = matches!(slot.phase, Phase::Dirty(_)).then(|| self.order.wanted(number));
-        let (item, again) = match mem::replace(&mut slot.phase, Phase::Vacant) {
-            Phase::Processing(item) => (item, unfinished),
-            Phase::Dirty(item) => (item, true),
-            Phase::HandedBack(item) => (item, false),
+        let (again, wanted) = match slot.phase {
+            Phase::Processing => (unfinished, None),
+            Phase::Dirty => (true, Some(self.order.wanted(number))),
+            Phase::HandedBack => (false, None),
             // Cannot be: a `Held` exists once for each slot that is held. No assertion, because this
             // runs in a `Drop`, and a panic while another one unwinds would hide that by an abort.
-            other @ (Phase::Vacant | Phase::Queued(_)) => {
-                slot.phase = other;
-                return Released::Requeued { wanted };
-            }
+            Phase::Vacant | Phase::Queued => return Released::Requeued { wanted: None },
         };
         self.held -= 1;
         if again {
-            slot.phase = Phase::Queued(item);
+            slot.phase = Phase::Queued;
             self.order.push_again(number, unfinished);
             Released::Requeued { wanted }
         } else {
-            self.vacate(number);
-            Released::Gone(item)
+            Released::Gone(self.vacate(number))
         }
     }
 
-    /// Forgets a slot whose item was moved out.
+    /// Forgets a slot, and returns its item.
     #[inline]
-    fn vacate(&mut self, number: u32) {
-        let hash = self.slots[number as usize].hash;
-        if let Ok(entry) = self.index.find_entry(hash, |&other| other == number) {
+    fn vacate(&mut self, number: u32) -> Option<T> {
+        let slot = &mut self.slots[number as usize];
+        slot.phase = Phase::Vacant;
+        let item = slot.item.take();
+        if let Ok(entry) = self.index.find_entry(slot.hash, |&other| other == number) {
             entry.remove();
         }
         self.vacant.push(number);
+        item
     }
 
     /// Takes out all that is queued, in the order in which it would have been handed out.
     pub(crate) fn take_queued(&mut self) -> Vec<T> {
         let mut items = Vec::with_capacity(self.order.len());
         while let Some(number) = self.order.take_first() {
-            let phase = mem::replace(&mut self.slots[number as usize].phase, Phase::Vacant);
-            let Phase::Queued(item) = phase else { unreachable!("the order names queued slots") };
-            self.vacate(number);
-            items.push(item);
+            items.extend(self.vacate(number));
         }
         items
     }
@@ -269,14 +264,12 @@ impl<T: Clone> State<T> {
         // that is held (reused, so that nothing is allocated) took four atomic steps, twice as long as to
         // clone a `String` of 40 bytes, and for an `Arc<str>` a clone allocates nothing either.
         // Cloned before anything changes: a `Clone` that panics costs nothing but this call.
-        let copy = slot.phase.item().expect("the order names queued slots").clone();
-        let phase = mem::replace(&mut slot.phase, Phase::Vacant);
-        let Phase::Queued(item) = phase else { unreachable!("the order names queued slots") };
-        slot.phase = Phase::Processing(item);
+        let item = slot.item.clone().expect("the order names queued slots");
+        slot.phase = Phase::Processing;
         self.order.take_first();
         self.held += 1;
         let priority = self.order.priority(number);
-        Some(Taken { held: Held(number), item: copy, priority })
+        Some(Taken { held: Held(number), item, priority })
     }
 
     /// Copies what is held, by the order of slots, and gives up on it: it is not queued again.
@@ -288,10 +281,9 @@ impl<T: Clone> State<T> {
         // Cloned before anything changes, as in `take`.
         let items = self.items().filter_map(held).collect();
         for slot in &mut self.slots {
-            slot.phase = match mem::replace(&mut slot.phase, Phase::Vacant) {
-                Phase::Processing(item) | Phase::Dirty(item) => Phase::HandedBack(item),
-                other => other,
-            };
+            if let Phase::Processing | Phase::Dirty = slot.phase {
+                slot.phase = Phase::HandedBack;
+            }
         }
         items
     }
@@ -304,7 +296,7 @@ impl<T: Eq> State<T> {
         let found = self.index.find(hash, |&number| {
             let slot = &self.slots[number as usize];
             // The hash first: to look at another item costs more.
-            slot.hash == hash && slot.phase.item() == Some(item)
+            slot.hash == hash && slot.item.as_ref() == Some(item)
         });
         Found { hash, slot: found.copied() }
     }
@@ -321,31 +313,29 @@ impl<T> State<T> {
         };
         let phase = &mut self.slots[number as usize].phase;
         match phase {
-            Phase::Queued(_) => {
+            Phase::Queued => {
                 if let Some(from) = self.order.raise(number, rank.priority) {
                     return Added::Raised { from, item };
                 }
             }
-            Phase::Dirty(_) => {
+            Phase::Dirty => {
                 if let Some(from) = self.order.want(number, rank.priority) {
                     return Added::Raised { from, item };
                 }
             }
-            Phase::Processing(_) => {
+            Phase::Processing => {
+                *phase = Phase::Dirty;
                 self.order.want(number, rank.priority);
-                if let Phase::Processing(known) = mem::replace(phase, Phase::Vacant) {
-                    *phase = Phase::Dirty(known);
-                }
                 return Added::Wanted(number, item);
             }
-            Phase::HandedBack(_) | Phase::Vacant => {}
+            Phase::HandedBack | Phase::Vacant => {}
         }
         Added::Merged(item)
     }
 
     #[inline]
     fn insert(&mut self, hash: u64, item: T, rank: Rank) -> u32 {
-        let slot = Slot { hash, phase: Phase::Queued(item) };
+        let slot = Slot { hash, item: Some(item), phase: Phase::Queued };
         let number = if let Some(number) = self.vacant.pop() {
             self.slots[number as usize] = slot;
             number

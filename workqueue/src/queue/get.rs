@@ -2,8 +2,9 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
+use super::core::Core;
 use super::processing::Processing;
 use super::shared::Shared;
 use super::waiters::Ticket;
@@ -22,26 +23,35 @@ impl<'a, T> Get<'a, T> {
     pub(super) fn new(shared: &'a Arc<Shared<T>>) -> Self {
         Self { shared, ticket: None }
     }
+
+    /// Leaves the line: it is still there if it was polled without having been woken.
+    fn leave(&mut self, core: &mut Core<T>) -> Option<Waker> {
+        self.ticket.take().and_then(|ticket| core.workers.leave(ticket))
+    }
 }
 
 impl<T: Clone + Send + Sync + 'static> Future for Get<'_, T> {
     type Output = Option<Processing<T>>;
 
+    /// A part of the caller, so that what it hands out is not copied on its way.
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut waker = None;
         loop {
             let now = self.shared.now();
             let mut core = self.shared.core.lock();
-            let taken = core.state.take();
-            if taken.is_some() || core.shutting_down {
-                let held = taken.as_ref().map(|taken| taken.held);
-                let waited = held.map(|held| core.observe_taken(held, now)).unwrap_or_default();
-                // It is still in the line if it was polled without having been woken.
-                let left = self.ticket.take().and_then(|ticket| core.workers.leave(ticket));
+            if let Some(taken) = core.state.take() {
+                let waited = core.observe_taken(taken.held, now);
+                let left = self.leave(&mut core);
                 drop(core);
                 drop(left);
-                let shared = self.shared;
-                return Poll::Ready(taken.map(|taken| Shared::hand_out(shared, taken, waited)));
+                return Poll::Ready(Some(Shared::hand_out(self.shared, taken, waited)));
+            }
+            if core.shutting_down {
+                let left = self.leave(&mut core);
+                drop(core);
+                drop(left);
+                return Poll::Ready(None);
             }
             if let Some(waker) = waker.take() {
                 let replaced = core.workers.wait(&mut self.ticket, waker);

@@ -76,6 +76,8 @@ impl Metrics {
         })
     }
 
+    // Cold, as all that follow: whoever keeps no metrics has short steps for that.
+    #[cold]
     pub(super) fn changed(&self, change: Change) {
         match change {
             Change::None => {}
@@ -91,16 +93,19 @@ impl Metrics {
         }
     }
 
+    #[cold]
     pub(super) fn retried(&self) {
         self.retries.increment(1);
     }
 
+    #[cold]
     pub(super) fn taken(&self, priority: i32, waited: Duration) {
         self.depth.add(priority, -1.0);
         self.queue_duration.record(waited);
     }
 
     /// An item was returned.
+    #[cold]
     pub(super) fn released(&self, worked: Duration, change: Change) {
         self.work_duration.record(worked);
         self.changed(change);
@@ -114,6 +119,7 @@ impl Metrics {
     }
 
     /// Sees to it that the gauges of what is held are set. Outside of a runtime they are not.
+    #[cold]
     pub(super) fn tick<T: Send + Sync + 'static>(&self, queue: &Arc<Shared<T>>) {
         let mut ticker = self.ticker.lock();
         if ticker.as_ref().is_some_and(|Ticker(task)| !task.is_finished()) {

@@ -38,7 +38,10 @@ impl Observer {
         self.slots.get(slot as usize)
     }
 
+    // Cold, as all steps that follow: a queue that nobody observes has short ones for that.
+
     /// An item that was not known has got this slot.
+    #[cold]
     pub(super) fn queued(&mut self, slot: u32, reason: Reason, now: Instant) {
         let seen = Seen { asked: (now, reason), again: None, taken: now, place: 0 };
         match self.slots.get_mut(slot as usize) {
@@ -49,6 +52,7 @@ impl Observer {
     }
 
     /// A slot that is held is asked for.
+    #[cold]
     pub(super) fn wanted(&mut self, slot: u32, reason: Reason, now: Instant) {
         if let Some(seen) = self.slots.get_mut(slot as usize) {
             seen.again.get_or_insert((now, reason));
@@ -56,6 +60,7 @@ impl Observer {
     }
 
     /// A worker takes a slot. Returns how long it was queued.
+    #[cold]
     pub(super) fn taken(&mut self, slot: u32, now: Instant) -> Duration {
         let Some(seen) = self.slots.get_mut(slot as usize) else { return Duration::ZERO };
         seen.taken = now;
@@ -65,6 +70,7 @@ impl Observer {
     }
 
     /// A worker returns a slot. Returns how long it was held.
+    #[cold]
     pub(super) fn released(&mut self, slot: u32, now: Instant) -> Duration {
         let Some(&Seen { again, taken, place, .. }) = self.slots.get(slot as usize) else {
             return Duration::ZERO;

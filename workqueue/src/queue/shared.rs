@@ -185,6 +185,7 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
         Some(snapshot)
     }
 
+    #[inline]
     pub(super) fn take(shared: &Arc<Self>) -> Option<Processing<T>> {
         let now = shared.now();
         let mut core = shared.core.lock();

@@ -37,7 +37,7 @@ fn item_added_twice_is_handed_out_once() {
     assert_eq!(add(&mut state, HASH, 1), Added::Merged(1));
     let (held, _) = take(&mut state);
     assert_eq!(state.take(), None);
-    assert_eq!(state.done(held), Released::Gone(1));
+    assert_eq!(state.done(held), Released::Gone(Some(1)));
     assert!(state.is_idle());
 }
 
@@ -51,7 +51,11 @@ fn item_added_while_held_is_not_handed_out_before_it_is_done() {
     assert_eq!(state.take(), None, "one key, one worker");
     assert_eq!(state.done(held), Released::Requeued { wanted: Some(0) });
     let (held, _) = take(&mut state);
-    assert_eq!(state.done(held), Released::Gone(1), "two adds while held are one more hand-out");
+    assert_eq!(
+        state.done(held),
+        Released::Gone(Some(1)),
+        "two adds while held are one more hand-out"
+    );
 }
 
 #[test]
@@ -75,8 +79,8 @@ fn item_that_was_handed_back_is_not_queued_again() {
     assert_eq!(state.hand_back_held(), [1, 2]);
     assert_eq!(state.hand_back_held(), [0; 0], "once is enough");
     assert!(!state.is_idle(), "the workers still have them");
-    assert_eq!(state.give_back(first), Released::Gone(1));
-    assert_eq!(state.done(second), Released::Gone(2));
+    assert_eq!(state.give_back(first), Released::Gone(Some(1)));
+    assert_eq!(state.done(second), Released::Gone(Some(2)));
     assert!(state.is_idle());
 }
 
@@ -224,7 +228,7 @@ fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, tally: &Tally) {
             let wanted = model.dirty.contains(&item).then_some(0);
             let again = model.release(item, back);
             let requeued = Released::Requeued { wanted };
-            assert_eq!(released, if again { requeued } else { Released::Gone(item) });
+            assert_eq!(released, if again { requeued } else { Released::Gone(Some(item)) });
         }
         Step::TakeQueued => {
             let queued: Vec<u8> = model.queue.drain(..).collect();
