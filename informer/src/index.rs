@@ -1,76 +1,47 @@
 //! [`Index`]: finds objects by a value that is computed from each of them.
 
+mod staging;
+mod table;
+
 use std::{
-    any::Any,
     borrow::Borrow,
-    collections::VecDeque,
     fmt,
-    hash::Hash,
+    hash::{BuildHasher, Hash},
     marker::PhantomData,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
+use foldhash::fast::RandomState;
+
+use self::staging::definition;
+pub(crate) use self::{
+    staging::{Definition, Stage},
+    table::{AnyTable, Table},
+};
 use crate::{
-    object::{Object, ObjectMeta},
-    store::{Store, postings::Postings},
+    object::{Object, ObjectKey, ObjectMeta},
+    store::{Inner, Store},
 };
 
 /// Finds objects by a value that is computed from each of them; always in step with the [`Lister`](crate::Lister).
 ///
 /// The handle is typed by its values, so there are no index names to get wrong. It keeps the index readable after
-/// its informer has stopped. Values are computed when an object changes, never when one is looked up.
+/// its informer has stopped. Values are computed when an object changes, never when one is looked up, and nothing is
+/// locked while the author's code runs: an index function may use the informer, add handlers and other indices.
+///
+/// A panic of the author's code (the function, or `Hash` and `Eq` of its values) costs that object its entry in this
+/// index, and is counted: see [`has_opaque`](Self::has_opaque) and
+/// [`index_panics`](crate::SharedIndexInformer::index_panics).
 pub struct Index<K: Object, V> {
     store: Arc<Store<K>>,
-    number: usize,
+    table: TableRef<V>,
+}
+
+/// Which table of a store is an index', and how its values are hashed.
+pub(crate) struct TableRef<V> {
+    pub(crate) number: usize,
+    hasher: RandomState,
     values: PhantomData<fn() -> V>,
-}
-
-/// The half of an index that runs the author's function, before the lock is taken.
-///
-/// Each staged object is committed or skipped, in the same order.
-pub(crate) trait Stage<K>: Send {
-    /// Computes the values of an object, or of the metadata of one that does not fit its type.
-    fn stage(&mut self, known: Result<&K, &ObjectMeta>) -> Staged;
-
-    /// Gives a slot of this index' table the values that were staged first.
-    fn commit(&mut self, table: &mut dyn AnyTable, slot: u32);
-
-    /// Drops the values that were staged first.
-    fn skip(&mut self);
-}
-
-/// What became of the author's function.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Staged {
-    Done,
-    Panicked,
-}
-
-/// A [`Table`] of any type of values.
-pub(crate) trait AnyTable: Any + Send + Sync {
-    /// Takes all values from a slot.
-    fn forget(&mut self, slot: u32);
-}
-
-/// The half of an index that readers see.
-pub(crate) struct Table<V> {
-    postings: Postings<V>,
-    /// Whether the values of a slot's object are not known: it does not fit its type, or the function panicked.
-    unplaced: Vec<bool>,
-    /// How many of those there are.
-    unplaced_count: usize,
-}
-
-/// Computes with `function` and keeps the values until they are committed.
-struct Stager<F, V> {
-    /// `None`: the values are not known.
-    function: F,
-    /// How many of `values` belong to each staged object; `None` if its values are not known.
-    counts: VecDeque<Option<usize>>,
-    values: VecDeque<V>,
-    /// The values being committed; kept for its space.
-    scratch: Vec<V>,
 }
 
 // === impl Index ===
@@ -78,35 +49,65 @@ struct Stager<F, V> {
 impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
     pub(crate) fn new<I: IntoIterator<Item = V>>(
         store: &Arc<Store<K>>,
-        function: impl Fn(&K) -> I + Send + 'static,
+        function: impl Fn(&K) -> I + Send + Sync + 'static,
     ) -> Self {
-        let function = move |known: Result<&K, &ObjectMeta>, values: &mut VecDeque<V>| {
+        let function = move |known: Result<&K, &ObjectMeta>, push: &mut dyn FnMut(V)| {
             let Ok(object) = known else { return false };
-            values.extend(function(object));
+            function(object).into_iter().for_each(push);
             true
         };
-        Self::with_stage(store, stager(function))
+        Self { store: Arc::clone(store), table: TableRef::new(store, function) }
     }
 
     pub(crate) fn by_metadata<I: IntoIterator<Item = V>>(
         store: &Arc<Store<K>>,
-        function: impl Fn(&ObjectMeta) -> I + Send + 'static,
+        function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
     ) -> Self {
-        Self::with_stage(store, by_metadata(function))
+        Self { store: Arc::clone(store), table: TableRef::by_metadata(store, function) }
     }
 
-    fn with_stage(store: &Arc<Store<K>>, stage: Box<dyn Stage<K>>) -> Self {
-        let number = store.add_index::<V>(stage);
-        Self { store: Arc::clone(store), number, values: PhantomData }
-    }
-
-    /// The objects with this value, as of one moment.
+    /// The objects with this value, as of one moment. The value is looked up as it is borrowed, without a copy.
     pub fn get<Q>(&self, value: &Q) -> Vec<Arc<K>>
     where
         V: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.store.indexed::<V, Q>(self.number, value)
+        let hash = self.table.hash(value);
+        let alike = self.store.alike(&self.table, hash, Inner::objects);
+        TableRef::equal(alike, value).reduce(concat).unwrap_or_default()
+    }
+
+    /// The objects with any of these values, each once, as of one moment.
+    pub fn get_any<'q, Q>(&self, values: impl IntoIterator<Item = &'q Q>) -> Vec<Arc<K>>
+    where
+        V: Borrow<Q>,
+        Q: Eq + Hash + ?Sized + 'q,
+    {
+        let values: Vec<_> =
+            values.into_iter().map(|value| (self.table.hash(value), value)).collect();
+        let hashes: Vec<_> = values.iter().map(|(hash, _)| *hash).collect();
+        let alike = self.store.alike_any(&self.table, &hashes);
+        let mut found: Vec<_> = values
+            .iter()
+            .zip(alike)
+            .flat_map(|((_, value), alike)| TableRef::equal(alike, *value).flatten())
+            .collect();
+        found.sort_unstable_by_key(|(slot, _)| *slot);
+        found.dedup_by_key(|(slot, _)| *slot);
+        found.into_iter().map(|(_, object)| object).collect()
+    }
+
+    /// The keys of the objects with this value, in their order; also of those that do not fit their Rust type.
+    pub fn keys<Q>(&self, value: &Q) -> Vec<ObjectKey<K::Kind>>
+    where
+        V: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let hash = self.table.hash(value);
+        let alike = self.store.alike(&self.table, hash, Inner::keys);
+        let mut keys = TableRef::equal(alike, value).reduce(concat).unwrap_or_default();
+        keys.sort_unstable();
+        keys
     }
 
     /// Whether there may be objects with this value that do not fit their Rust type, so that [`get`](Self::get) does
@@ -120,21 +121,26 @@ impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
         V: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.store.indexed_opaque::<V, Q>(self.number, value)
+        if self.store.has_unplaced(&self.table) {
+            return true;
+        }
+        let hash = self.table.hash(value);
+        let alike = self.store.alike(&self.table, hash, Inner::any_opaque);
+        TableRef::equal(alike, value).any(|opaque| opaque)
     }
 
     /// The values that some object has, in no particular order that means anything.
-    pub fn keys(&self) -> Vec<V>
+    pub fn values(&self) -> Vec<V>
     where
         V: Clone,
     {
-        self.store.index_values(self.number)
+        self.store.index_values(&self.table).iter().map(|value| V::clone(value)).collect()
     }
 }
 
 impl<K: Object, V> Clone for Index<K, V> {
     fn clone(&self) -> Self {
-        Self { store: Arc::clone(&self.store), number: self.number, values: PhantomData }
+        Self { store: Arc::clone(&self.store), table: self.table.clone() }
     }
 }
 
@@ -144,121 +150,55 @@ impl<K: Object, V> fmt::Debug for Index<K, V> {
     }
 }
 
-// === impl Stager ===
-
-fn stager<K, V, F>(function: F) -> Box<dyn Stage<K>>
-where
-    K: 'static,
-    V: Eq + Hash + Send + Sync + 'static,
-    F: Fn(Result<&K, &ObjectMeta>, &mut VecDeque<V>) -> bool + Send + 'static,
-{
-    Box::new(Stager {
-        function,
-        counts: VecDeque::new(),
-        values: VecDeque::new(),
-        scratch: Vec::new(),
-    })
+fn concat<T>(mut one: Vec<T>, other: Vec<T>) -> Vec<T> {
+    one.extend(other);
+    one
 }
 
-/// An index over metadata, which objects have whether or not they fit.
-pub(crate) fn by_metadata<K, V, I>(
-    function: impl Fn(&ObjectMeta) -> I + Send + 'static,
-) -> Box<dyn Stage<K>>
-where
-    K: Object,
-    V: Eq + Hash + Send + Sync + 'static,
-    I: IntoIterator<Item = V>,
-{
-    stager(move |known: Result<&K, &ObjectMeta>, values: &mut VecDeque<V>| {
-        values.extend(function(known.map_or_else(|metadata| metadata, Object::metadata)));
-        true
-    })
-}
+// === impl TableRef ===
 
-impl<K, V, F> Stage<K> for Stager<F, V>
-where
-    V: Eq + Hash + Send + Sync + 'static,
-    F: Fn(Result<&K, &ObjectMeta>, &mut VecDeque<V>) -> bool + Send,
-{
-    fn stage(&mut self, known: Result<&K, &ObjectMeta>) -> Staged {
-        let before = self.values.len();
-        let Self { function, values, .. } = self;
-        let placed = catch_unwind(AssertUnwindSafe(|| function(known, values)));
-        let known = matches!(placed, Ok(true));
-        if !known {
-            self.values.truncate(before);
-        }
-        self.counts.push_back(known.then(|| self.values.len() - before));
-        if placed.is_err() { Staged::Panicked } else { Staged::Done }
+impl<V: Eq + Hash + Send + Sync + 'static> TableRef<V> {
+    fn new<K: Object>(
+        store: &Store<K>,
+        function: impl Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let hasher = RandomState::default();
+        let number = store.add_index(definition(function, hasher.clone()));
+        Self { number, hasher, values: PhantomData }
     }
 
-    fn commit(&mut self, table: &mut dyn AnyTable, slot: u32) {
-        let table: &mut dyn Any = table;
-        let table: &mut Table<V> = table.downcast_mut().expect("stages and tables are in step");
-        match self.counts.pop_front().flatten() {
-            Some(count) => {
-                self.scratch.extend(self.values.drain(..count));
-                table.place(slot, &mut self.scratch);
-            }
-            None => table.misplace(slot),
-        }
+    /// An index over metadata, which objects have whether or not they fit.
+    pub(crate) fn by_metadata<K: Object, I: IntoIterator<Item = V>>(
+        store: &Store<K>,
+        function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(store, move |known: Result<&K, &ObjectMeta>, push| {
+            let metadata = known.map_or_else(|metadata| metadata, Object::metadata);
+            function(metadata).into_iter().for_each(push);
+            true
+        })
     }
 
-    fn skip(&mut self) {
-        if let Some(count) = self.counts.pop_front().flatten() {
-            self.values.drain(..count);
-        }
-    }
-}
-
-// === impl Table ===
-
-impl<V: Eq + Hash + Send + Sync + 'static> AnyTable for Table<V> {
-    fn forget(&mut self, slot: u32) {
-        self.set_unplaced(slot, false);
-        self.postings.remove(slot);
-    }
-}
-
-impl<V: Eq + Hash> Table<V> {
-    pub(crate) fn new() -> Self {
-        Self { postings: Postings::new(), unplaced: Vec::new(), unplaced_count: 0 }
+    pub(crate) fn hash<Q: Hash + ?Sized>(&self, value: &Q) -> u64 {
+        self.hasher.hash_one(value)
     }
 
-    pub(crate) fn slots<Q: Eq + Hash + ?Sized>(&self, value: &Q) -> &[u32]
+    /// Of what was found under the hash of `value`, what is its.
+    pub(crate) fn equal<Q, T>(alike: Vec<(Arc<V>, T)>, value: &Q) -> impl Iterator<Item = T>
     where
         V: Borrow<Q>,
+        Q: Eq + ?Sized,
     {
-        self.postings.get(value)
+        let equal = move |(own, found): (Arc<V>, T)| {
+            let own: &V = &own;
+            (own.borrow() == value).then_some(found)
+        };
+        alike.into_iter().filter_map(equal)
     }
+}
 
-    pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
-        self.postings.values()
-    }
-
-    pub(crate) fn has_unplaced(&self) -> bool {
-        self.unplaced_count > 0
-    }
-
-    fn place(&mut self, slot: u32, values: &mut Vec<V>) {
-        self.set_unplaced(slot, false);
-        self.postings.set(slot, values);
-    }
-
-    fn misplace(&mut self, slot: u32) {
-        self.set_unplaced(slot, true);
-        self.postings.remove(slot);
-    }
-
-    fn set_unplaced(&mut self, slot: u32, unplaced: bool) {
-        let slot = slot as usize;
-        if unplaced && self.unplaced.len() <= slot {
-            self.unplaced.resize(slot + 1, false);
-        }
-        if let Some(was) = self.unplaced.get_mut(slot) {
-            self.unplaced_count -= usize::from(*was);
-            self.unplaced_count += usize::from(unplaced);
-            *was = unplaced;
-        }
+impl<V> Clone for TableRef<V> {
+    fn clone(&self) -> Self {
+        Self { number: self.number, hasher: self.hasher.clone(), values: PhantomData }
     }
 }

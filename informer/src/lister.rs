@@ -1,6 +1,8 @@
 //! [`Lister`] and [`Snapshot`]: reading the cache.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use kube_core::{Selector, SelectorExt};
 
 use crate::{
     object::{KeyRef, Object, ObjectMeta, ResourceVersion},
@@ -34,6 +36,15 @@ impl<K: Object> Lister<K> {
         self.store.get(key.into())
     }
 
+    /// What `read` makes of the object of this key. Nothing is locked meanwhile.
+    pub fn get_with<'a, R>(
+        &self,
+        key: impl Into<KeyRef<'a, K::Kind>>,
+        read: impl FnOnce(&K) -> R,
+    ) -> Option<R> {
+        self.get(key).map(|object| read(&object))
+    }
+
     /// The metadata of the object of this key, if there is one that does not fit its Rust type.
     pub fn opaque<'a>(&self, key: impl Into<KeyRef<'a, K::Kind>>) -> Option<Arc<ObjectMeta>> {
         self.store.opaque(key.into())
@@ -44,9 +55,29 @@ impl<K: Object> Lister<K> {
         Snapshot { frozen: self.store.freeze() }
     }
 
-    /// All objects in a namespace that fit their Rust type. The first call builds an index.
+    /// All objects in a namespace that fit their Rust type.
+    ///
+    /// The first call builds an index, which the informer keeps up to date from then on: listers that never ask do not
+    /// pay for it. Neither the building nor a call holds up the informer.
     pub fn list_in(&self, namespace: &str) -> Vec<Arc<K>> {
         self.store.in_namespace(namespace)
+    }
+
+    /// All objects in a namespace, or in all of them, that fit their Rust type and whose labels match.
+    ///
+    /// Looks at the labels of each. If that is too slow, an [`Index`](crate::Index) over the labels that matter is not.
+    pub fn list_matching(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<K>> {
+        let none = BTreeMap::new();
+        let matches =
+            |object: &&Arc<K>| selector.matches(object.metadata().labels.as_ref().unwrap_or(&none));
+        match namespace {
+            Some(namespace) => {
+                let mut objects = self.list_in(namespace);
+                objects.retain(|object| matches(&object));
+                objects
+            }
+            None => self.list().iter().filter(matches).cloned().collect(),
+        }
     }
 
     /// How many objects there are that fit their Rust type.

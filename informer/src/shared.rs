@@ -1,6 +1,6 @@
 //! [`SharedIndexInformer`]: joins the parts, and owns their tasks.
 
-use std::{fmt, hash::Hash, sync::Arc};
+use std::{cmp::Ordering, fmt, hash::Hash, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -154,9 +154,8 @@ impl<K: Object> SharedIndexInformer<K> {
     /// Finds objects by values that `function` computes from each; before or after there are objects.
     ///
     /// The function should be quick and must be pure. If it panics, that object has no known value: see
-    /// [`Index::has_opaque`]. It may read this informer's cache, but not add indices or handlers to it
-    /// (the first [`Lister::list_in`] adds an index).
-    pub fn index<V, I>(&self, function: impl Fn(&K) -> I + Send + 'static) -> Index<K, V>
+    /// [`Index::has_opaque`]. Nothing is locked while it runs.
+    pub fn index<V, I>(&self, function: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K, V>
     where
         V: Eq + Hash + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
@@ -167,7 +166,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// Like [`index`](Self::index), over what every object has, also one that does not fit its Rust type.
     pub fn index_by_metadata<V, I>(
         &self,
-        function: impl Fn(&ObjectMeta) -> I + Send + 'static,
+        function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
     ) -> Index<K, V>
     where
         V: Eq + Hash + Send + Sync + 'static,
@@ -235,6 +234,42 @@ impl<K: Object> SharedIndexInformer<K> {
     /// Whether the cache has been whole once.
     pub fn has_synced(&self) -> bool {
         *self.shared.synced.borrow()
+    }
+
+    /// Waits until the cache is as new as `version`: a list, an event or a bookmark has brought it there. Returns false
+    /// if the informer stops before that.
+    ///
+    /// Where versions are no numbers, nobody can tell which is newer: then it does not wait once the cache has any.
+    ///
+    /// # Cancel safety
+    /// Safe: it only waits.
+    pub async fn wait_for(&self, version: &ResourceVersion) -> bool {
+        let reached = |store: &Store<K>| {
+            store
+                .resource_version()
+                .is_some_and(|own| own.compare(version).is_none_or(Ordering::is_ge))
+        };
+        self.until_store(|store| reached(store).then_some(())).await.is_some()
+    }
+
+    /// Looks at the store now and after each change, until there is something to return. `None`: the informer has
+    /// stopped, and then there was nothing either.
+    async fn until_store<T>(&self, mut look: impl FnMut(&Store<K>) -> Option<T>) -> Option<T> {
+        let store = &*self.shared.store;
+        let mut changes = store.changes();
+        loop {
+            // Before the look: a change during the look must not be missed.
+            changes.borrow_and_update();
+            if let Some(found) = look(store) {
+                return Some(found);
+            }
+            tokio::select! {
+                biased;
+                () = self.shared.stop.cancelled() => return look(store),
+                // The store is ours, so its sender lives.
+                _alive = changes.changed() => {}
+            }
+        }
     }
 
     /// What went wrong last, unless something has succeeded since. Its text says verb, resource and reason.

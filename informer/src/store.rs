@@ -1,58 +1,52 @@
 //! [`Store`]: the copy of the server's objects, its indices, and the version it has reached, changed in one step.
 //!
 //! Readers share a lock that is held for a look-up, never for a scan: a list is a snapshot of copy-on-write chunks.
-//! The write half belongs to whoever holds `writer`; only that one takes the lock for writing, and it computes all
-//! that comes from the author's code (index values) before it does.
+//! No lock is held while the author's code runs: what it computes from new objects is staged before the write lock is
+//! taken, what has to be compared with its code is copied out, and what was replaced is dropped when the locks are
+//! released.
 
 pub(crate) mod entry;
 mod inner;
 pub(crate) mod postings;
 pub(crate) mod slab;
+mod write;
 
-use std::{
-    borrow::Borrow,
-    hash::Hash,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
 };
 
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
 
-pub(crate) use self::{entry::Entry, inner::newest};
+pub(crate) use self::{
+    entry::Entry,
+    inner::{Inner, newest},
+};
 use self::{
-    inner::{Changes, Inner},
     slab::Frozen,
+    write::{Staging, Writer},
 };
 use crate::{
-    delta::Delta,
-    dispatcher::{Outlet, Outlets},
-    index::{AnyTable, Stage, Staged, Table},
+    index::TableRef,
     list_watch::Decoded,
     object::{KeyRef, Object, ObjectMeta, ResourceVersion},
 };
 
 /// The objects of one kind, by key, and in the order of their indices.
 pub(crate) struct Store<K: Object> {
-    /// What readers see. Never locked while the author's code runs.
+    /// What readers see.
     inner: RwLock<Inner<K>>,
-    /// The write half. Held for a whole step: compute, write, dispatch. An index function runs meanwhile; it may read
-    /// the store, but not add indices or handlers.
+    /// The write half: locked before `inner`, for one step.
     writer: Mutex<Writer<K>>,
-    /// The number of the index by namespace, once somebody has asked for one.
-    by_namespace: OnceLock<usize>,
-    /// How often an index function panicked.
+    /// The space of the last step, for the next.
+    staging: Mutex<Option<Staging<K>>>,
+    /// The index by namespace, once somebody has asked for one.
+    by_namespace: OnceLock<TableRef<Box<str>>>,
+    /// How often the author's code panicked in an index.
     index_panics: AtomicU64,
-}
-
-/// What writing takes, besides the lock.
-struct Writer<K: Object> {
-    /// In the order of `Inner::tables`.
-    stages: Vec<Box<dyn Stage<K>>>,
-    outlets: Outlets<K>,
-    /// Whether the store has been whole once.
-    synced: bool,
+    /// Told after each step.
+    changed: watch::Sender<()>,
 }
 
 // === impl Store ===
@@ -61,13 +55,11 @@ impl<K: Object> Store<K> {
     pub(crate) fn new() -> Self {
         Self {
             inner: RwLock::new(Inner::new()),
-            writer: Mutex::new(Writer {
-                stages: Vec::new(),
-                outlets: Outlets::new(),
-                synced: false,
-            }),
+            writer: Mutex::new(Writer::new()),
+            staging: Mutex::new(None),
             by_namespace: OnceLock::new(),
             index_panics: AtomicU64::new(0),
+            changed: watch::Sender::new(()),
         }
     }
 
@@ -100,6 +92,11 @@ impl<K: Object> Store<K> {
         self.index_panics.load(Ordering::Relaxed)
     }
 
+    /// Changes after each step that ends after this call.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
     /// Puts the cached object in the place of an equal one, so that only one of them stays in memory.
     pub(crate) fn reuse(&self, decoded: &mut Decoded<K>) {
         let inner = self.inner.read();
@@ -111,165 +108,54 @@ impl<K: Object> Store<K> {
         }
     }
 
-    /// One step of the copy towards the server: objects, indices and version change together, then the handlers'
-    /// queues get the events.
+    /// The values of a table that have this hash, and what is read of the slots of each.
     ///
-    /// Returns whether the store has been whole once.
-    pub(crate) fn apply(&self, batch: Vec<Delta<K>>) -> bool {
-        let mut changes = Changes::new();
-        let mut writer = self.writer.lock();
-        let mut rest = Vec::with_capacity(batch.len());
-        let mut whole = false;
-        for delta in batch {
-            match delta {
-                Delta::Replaced { objects, resource_version } => {
-                    self.step(&mut writer, std::mem::take(&mut rest), &mut changes);
-                    self.replace(&mut writer, objects, resource_version, &mut changes);
-                    whole = true;
-                }
-                delta => rest.push(delta),
-            }
-        }
-        self.step(&mut writer, rest, &mut changes);
-        writer.outlets.send(std::mem::take(&mut changes.events), &changes.versions);
-        if whole && !writer.synced {
-            writer.synced = true;
-            writer.outlets.synced();
-        }
-        let synced = writer.synced;
-        drop(writer);
-        // Only now go the objects that were replaced: freeing them takes as long as decoding them.
-        drop(changes);
-        synced
-    }
-
-    fn step(&self, writer: &mut Writer<K>, batch: Vec<Delta<K>>, changes: &mut Changes<K>) {
-        if batch.is_empty() {
-            return;
-        }
-        let version = newest(&batch);
-        for delta in &batch {
-            if let Delta::Applied(object) = delta {
-                self.stage(writer, object);
-            }
-        }
-        let mut inner = self.inner.write();
-        for delta in batch {
-            match delta {
-                Delta::Applied(object) => inner.applied(object, &mut writer.stages, changes),
-                Delta::Deleted(object) => inner.deleted(object, changes),
-                Delta::Bookmark(_) | Delta::Replaced { .. } => {}
-            }
-        }
-        inner.advance(version, changes);
-    }
-
-    fn replace(
+    /// Which of them are equal to what is looked for is decided by the author's code, after the lock is released.
+    pub(crate) fn alike<V: Send + Sync + 'static, T>(
         &self,
-        writer: &mut Writer<K>,
-        objects: Vec<Decoded<K>>,
-        version: ResourceVersion,
-        changes: &mut Changes<K>,
-    ) {
-        // Nobody else writes, so what is found here still holds below.
-        let difference = self.inner.read().difference(&objects);
-        for (object, unchanged) in objects.iter().zip(&difference.unchanged) {
-            if !unchanged {
-                self.stage(writer, object);
-            }
-        }
-        let mut inner = self.inner.write();
-        for slot in difference.gone {
-            inner.gone(slot, None, changes);
-        }
-        changes.initial = !writer.synced;
-        for (object, unchanged) in objects.into_iter().zip(difference.unchanged) {
-            if unchanged {
-                changes.garbage.push(object.into());
-            } else {
-                inner.put(object, &mut writer.stages, changes);
-            }
-        }
-        changes.initial = false;
-        inner.reach(version, changes);
+        table: &TableRef<V>,
+        hash: u64,
+        read: impl Fn(&Inner<K>, &[u32]) -> T,
+    ) -> Vec<(Arc<V>, T)> {
+        let inner = self.inner.read();
+        let lists = inner.table(table).lists(hash);
+        lists.map(|(_, value, slots)| (Arc::clone(value), read(&inner, slots))).collect()
     }
 
-    fn stage(&self, writer: &mut Writer<K>, object: &Decoded<K>) {
-        for stage in &mut writer.stages {
-            let staged = match object {
-                Decoded::Fits(object) => stage.stage(Ok(object)),
-                Decoded::Opaque { metadata, .. } => stage.stage(Err(metadata)),
-            };
-            self.count_panic(staged);
-        }
-    }
-
-    fn count_panic(&self, staged: Staged) {
-        if staged == Staged::Panicked {
-            self.index_panics.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Adds a handler's queue: what is there now, and then every change, without a gap or a repetition.
-    pub(crate) fn add_outlet(&self, outlet: Outlet<K>) {
-        let mut writer = self.writer.lock();
-        let frozen = self.inner.read().slab.freeze();
-        let version = self.resource_version();
-        let synced = writer.synced;
-        writer.outlets.add(outlet, frozen, version, synced);
-    }
-
-    /// Adds an index over what is there and what will come; returns its number.
-    pub(crate) fn add_index<V: Eq + Hash + Send + Sync + 'static>(
+    /// The same for several hashes, as of one moment: the objects, with their slots.
+    #[expect(clippy::type_complexity, reason = "a list of what `alike` returns")]
+    pub(crate) fn alike_any<V: Send + Sync + 'static>(
         &self,
-        mut stage: Box<dyn Stage<K>>,
-    ) -> usize {
-        let mut writer = self.writer.lock();
-        let mut table: Box<dyn AnyTable> = Box::new(Table::<V>::new());
-        let frozen = self.inner.read().slab.freeze();
-        for (slot, entry) in frozen.iter() {
-            self.count_panic(stage.stage(entry.known()));
-            stage.commit(&mut *table, slot);
-        }
-        self.inner.write().tables.push(table);
-        writer.stages.push(stage);
-        writer.stages.len() - 1
-    }
-
-    /// The objects that the index of this number finds.
-    pub(crate) fn indexed<V, Q>(&self, index: usize, value: &Q) -> Vec<Arc<K>>
-    where
-        V: Borrow<Q> + Eq + Hash + 'static,
-        Q: Eq + Hash + ?Sized,
-    {
+        table: &TableRef<V>,
+        hashes: &[u64],
+    ) -> Vec<Vec<(Arc<V>, Vec<(u32, Arc<K>)>)>> {
         let inner = self.inner.read();
-        let slots = inner.table::<V>(index).slots(value);
-        slots.iter().filter_map(|slot| inner.slab.get(*slot)?.object().cloned()).collect()
+        let found = |hash: &u64| {
+            let lists = inner.table(table).lists(*hash);
+            lists.map(|(_, value, slots)| (Arc::clone(value), inner.numbered(slots))).collect()
+        };
+        hashes.iter().map(found).collect()
     }
 
-    /// Whether there may be an object with this value that does not fit its type.
-    pub(crate) fn indexed_opaque<V, Q>(&self, index: usize, value: &Q) -> bool
-    where
-        V: Borrow<Q> + Eq + Hash + 'static,
-        Q: Eq + Hash + ?Sized,
-    {
-        let inner = self.inner.read();
-        let table = inner.table::<V>(index);
-        let opaque = |slot: &u32| inner.slab.get(*slot).is_some_and(Entry::is_opaque);
-        table.has_unplaced() || (inner.opaque > 0 && table.slots(value).iter().any(opaque))
+    /// Whether there is an object whose values are not known.
+    pub(crate) fn has_unplaced<V: Send + Sync + 'static>(&self, table: &TableRef<V>) -> bool {
+        self.inner.read().table(table).has_unplaced()
     }
 
-    pub(crate) fn index_values<V: Clone + Eq + Hash + 'static>(&self, index: usize) -> Vec<V> {
-        self.inner.read().table::<V>(index).values().cloned().collect()
+    pub(crate) fn index_values<V: Send + Sync + 'static>(
+        &self,
+        table: &TableRef<V>,
+    ) -> Vec<Arc<V>> {
+        self.inner.read().table(table).values().cloned().collect()
     }
 
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
-        let index = self.by_namespace.get_or_init(|| {
-            self.add_index::<String>(crate::index::by_metadata(|metadata| {
-                metadata.namespace.clone()
-            }))
+        let by_namespace = self.by_namespace.get_or_init(|| {
+            TableRef::by_metadata(self, |metadata| metadata.namespace.as_deref().map(Box::from))
         });
-        self.indexed::<String, str>(*index, namespace)
+        let hash = by_namespace.hash(namespace);
+        let alike = self.alike(by_namespace, hash, Inner::objects);
+        TableRef::equal(alike, namespace).flatten().collect()
     }
 }
 

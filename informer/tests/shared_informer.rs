@@ -347,3 +347,52 @@ async fn version_that_goes_back_with_a_list_is_told() {
     assert_eq!(all(&versions), ["100", "50", "120"], "none is passed over");
     subscription.remove().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_version_is_woken_when_the_cache_is_there() {
+    let (informer, watch) = following(vec![]).await;
+    assert!(informer.wait_for(&"100".into()).await && informer.wait_for(&"99".into()).await);
+    let version = "103".into();
+    let mut waiting = tokio_test::task::spawn(informer.wait_for(&version));
+    assert!(waiting.poll().is_pending());
+    watch.apply(pod("a", "u", "101"));
+    settle().await;
+    assert!(!waiting.is_woken() || waiting.poll().is_pending());
+    watch.bookmark("110");
+    settle().await;
+    assert!(waiting.is_woken());
+    tokio_test::assert_ready_eq!(waiting.poll(), true);
+    let stopping = informer.clone();
+    let never = "999".into();
+    let (reached, ()) = tokio::join!(informer.wait_for(&never), stopping.stop());
+    assert!(!reached);
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_select_in_one_namespace_or_in_all() {
+    let labelled = |name: &str, namespace: &str, app: &str| {
+        let mut pod = pod(name, name, "1");
+        pod.metadata.namespace = Some(namespace.into());
+        pod.metadata.labels = Some([("app".to_owned(), app.to_owned())].into());
+        pod
+    };
+    let (informer, _watch) = following(vec![
+        labelled("a", "n", "web"),
+        labelled("b", "m", "web"),
+        labelled("c", "n", "db"),
+        pod("d", "d", "1"),
+    ])
+    .await;
+    let lister = informer.lister();
+    let names = |namespace, selector: &kube_core::Selector| {
+        let found = lister.list_matching(namespace, selector);
+        found.iter().filter_map(|pod| pod.metadata.name.clone()).collect::<Vec<_>>()
+    };
+    let web = [("app", "web")].into_iter().collect();
+    assert_eq!(names(None, &web), ["a", "b"]);
+    assert_eq!(names(Some("n"), &web), ["a"]);
+    let others = kube_core::Expression::NotEqual("app".into(), "web".into()).into();
+    assert_eq!(names(Some("n"), &others), ["c", "d"]);
+    assert_eq!(names(None, &kube_core::Selector::default()).len(), 4);
+    assert_eq!(lister.get_with(("n", "a"), |pod| pod.metadata.uid.clone()), Some(Some("a".into())));
+}

@@ -1,25 +1,21 @@
 //! What the store's lock protects: objects by key, index tables, and the version that was reached.
 
-use std::{
-    any::Any,
-    cmp::Ordering,
-    hash::{BuildHasher, Hash},
-};
+use std::{any::Any, cmp::Ordering, hash::BuildHasher, sync::Arc};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::{Entry, slab::Slab};
+use super::{Entry, postings::Garbage, slab::Slab};
 use crate::{
     delta::Delta,
     event::Event,
-    index::{AnyTable, Stage, Table},
+    index::{AnyTable, Stage, Table, TableRef},
     list_watch::Decoded,
     object::{KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion, compare_versions},
 };
 
 /// Objects, indices and version, in step.
-pub(super) struct Inner<K: Object> {
+pub(crate) struct Inner<K: Object> {
     /// Slot numbers, by the hash of their key.
     table: HashTable<u32>,
     /// The key of each slot; stale for empty slots. Apart from the objects so that copying a chunk of those on write
@@ -42,14 +38,16 @@ pub(super) struct Changes<K: Object> {
     pub(super) versions: Vec<ResourceVersion>,
     /// What was replaced and is in no event: dropped when the locks are released.
     pub(super) garbage: Vec<Entry<K>>,
+    /// The values of indices that no object has any more: the same.
+    pub(super) values: Garbage,
     /// Whether what is added now was there before we looked.
     pub(super) initial: bool,
 }
 
 /// How a whole state differs from the store's.
 pub(super) struct Difference {
-    /// For each object, whether the store has it in the same state.
-    pub(super) unchanged: Vec<bool>,
+    /// For each object, whether it changes nothing: the store has it in the same state, or it is there again, newer.
+    pub(super) stays: Vec<bool>,
     /// The slots of the objects that are no more, by number.
     pub(super) gone: Vec<u32>,
 }
@@ -82,23 +80,43 @@ impl<K: Object> Inner<K> {
     ///
     /// # Panics
     /// If the index has other values: handles are typed by what made them.
-    pub(super) fn table<V: Eq + Hash + 'static>(&self, index: usize) -> &Table<V> {
-        let table: &dyn Any = &*self.tables[index];
+    pub(super) fn table<V: Send + Sync + 'static>(&self, table: &TableRef<V>) -> &Table<V> {
+        let table: &dyn Any = &*self.tables[table.number];
         table.downcast_ref().expect("an index handle has the type of its values")
     }
 
+    /// The objects of these slots that fit.
+    pub(crate) fn objects(&self, slots: &[u32]) -> Vec<Arc<K>> {
+        let mut objects = Vec::with_capacity(slots.len());
+        objects.extend(slots.iter().filter_map(|slot| self.slab.get(*slot)?.object().cloned()));
+        objects
+    }
+
+    /// The same, with their slots.
+    pub(super) fn numbered(&self, slots: &[u32]) -> Vec<(u32, Arc<K>)> {
+        let object = |slot: &u32| Some((*slot, self.slab.get(*slot)?.object().cloned()?));
+        slots.iter().filter_map(object).collect()
+    }
+
+    pub(crate) fn keys(&self, slots: &[u32]) -> Vec<ObjectKey<K::Kind>> {
+        slots.iter().map(|slot| self.keys[*slot as usize].clone()).collect()
+    }
+
+    pub(crate) fn any_opaque(&self, slots: &[u32]) -> bool {
+        let is_opaque = |slot: &u32| self.slab.get(*slot).is_some_and(Entry::is_opaque);
+        self.opaque > 0 && slots.iter().any(is_opaque)
+    }
+
     pub(super) fn difference(&self, objects: &[Decoded<K>]) -> Difference {
+        let mut stays = superseded(objects, &self.hasher);
         let mut seen = vec![false; self.keys.len()];
-        let mut compare = |object: &Decoded<K>| {
-            let Some(slot) = self.find(KeyRef::from_metadata(object.metadata())) else {
-                return false;
-            };
+        for (object, stays) in objects.iter().zip(&mut stays) {
+            let Some(slot) = self.find(KeyRef::from_metadata(object.metadata())) else { continue };
             seen[slot as usize] = true;
-            self.slab.get(slot).is_some_and(|entry| entry.is_unchanged(object))
-        };
-        let unchanged = objects.iter().map(&mut compare).collect();
+            *stays |= self.slab.get(slot).is_some_and(|entry| entry.is_unchanged(object));
+        }
         let gone = (0..).zip(seen).filter(|(slot, seen)| !seen && self.slab.get(*slot).is_some());
-        Difference { unchanged, gone: gone.map(|(slot, _)| slot).collect() }
+        Difference { stays, gone: gone.map(|(slot, _)| slot).collect() }
     }
 
     /// A state that arrived by watch: ignored if a newer one is known.
@@ -110,9 +128,16 @@ impl<K: Object> Inner<K> {
     ) {
         let current = self.get(KeyRef::from_metadata(object.metadata()));
         let order = current.and_then(|entry| compare_metadata(object.metadata(), entry.metadata()));
-        if order.is_some_and(Ordering::is_le) {
+        // What can be read now and could not before is news, although its version is the same.
+        let fits_now = current.is_some_and(Entry::is_opaque) && matches!(object, Decoded::Fits(_));
+        let is_old = match order {
+            Some(Ordering::Less) => true,
+            Some(Ordering::Equal) => !fits_now,
+            Some(Ordering::Greater) | None => false,
+        };
+        if is_old {
             for stage in stages {
-                stage.skip();
+                stage.skip(&mut changes.values);
             }
             changes.garbage.push(object.into());
         } else {
@@ -148,7 +173,7 @@ impl<K: Object> Inner<K> {
             (None, None) => unreachable!("an object without a slot is new"),
         };
         for (stage, table) in stages.iter_mut().zip(&mut self.tables) {
-            stage.commit(&mut **table, slot);
+            stage.commit(&mut **table, slot, &mut changes.values);
         }
     }
 
@@ -178,7 +203,7 @@ impl<K: Object> Inner<K> {
             found.remove();
         }
         for table in &mut self.tables {
-            table.forget(slot);
+            table.forget(slot, &mut changes.values);
         }
         self.opaque -= usize::from(entry.is_opaque());
         if let Some(object) = entry.object() {
@@ -186,6 +211,26 @@ impl<K: Object> Inner<K> {
             changes.garbage.push(Entry::Fits(object.clone()));
         }
         changes.events.push(entry.gone(last));
+    }
+
+    /// Gives the slots of a new table what was staged for them, unless they have been written since. Returns what is
+    /// to be dropped when the lock is released.
+    pub(super) fn fill(
+        &mut self,
+        table: usize,
+        slots: impl Iterator<Item = u32>,
+        stage: &mut dyn Stage<K>,
+    ) -> Garbage {
+        let mut garbage = Vec::new();
+        let table = &mut *self.tables[table];
+        for slot in slots {
+            if table.is_touched(slot) {
+                stage.skip(&mut garbage);
+            } else {
+                stage.commit(table, slot, &mut garbage);
+            }
+        }
+        garbage
     }
 
     /// The server has got this far.
@@ -223,8 +268,40 @@ impl<K: Object> Inner<K> {
 
 impl<K: Object> Changes<K> {
     pub(super) fn new() -> Self {
-        Self { events: Vec::new(), versions: Vec::new(), garbage: Vec::new(), initial: false }
+        Self {
+            events: Vec::new(),
+            versions: Vec::new(),
+            garbage: Vec::new(),
+            values: Vec::new(),
+            initial: false,
+        }
     }
+}
+
+/// For each object of a whole state, whether it is there once more in a newer state; if nobody can tell which state is
+/// newer, the later one counts.
+fn superseded<K: Object>(objects: &[Decoded<K>], hasher: &RandomState) -> Vec<bool> {
+    let key = |place: usize| KeyRef::<K::Kind>::from_metadata(objects[place].metadata());
+    let mut superseded = vec![false; objects.len()];
+    let mut places = HashTable::with_capacity(objects.len());
+    for place in 0..objects.len() {
+        let hash = hasher.hash_one(key(place));
+        match places.find_mut(hash, |other: &usize| key(*other) == key(place)) {
+            None => {
+                places.insert_unique(hash, place, |place| hasher.hash_one(key(*place)));
+            }
+            Some(other) => {
+                let order = compare_metadata(objects[place].metadata(), objects[*other].metadata());
+                let loser = if order == Some(Ordering::Less) {
+                    place
+                } else {
+                    std::mem::replace(other, place)
+                };
+                superseded[loser] = true;
+            }
+        }
+    }
+    superseded
 }
 
 // === versions ===

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
+    delta::Delta,
     dispatcher::{self, Callback},
     event::Event,
     index::Index,
@@ -262,6 +263,170 @@ fn index_function_may_read_the_store() {
     let index = Index::<Pod, usize>::new(&store, move |_| Some(reader.upgrade()?.count().0));
     store.apply(vec![Delta::Applied(pod("a", "u", "1"))]);
     assert_eq!(index.get(&0).len(), 1);
+}
+
+#[test]
+fn newest_of_two_states_in_one_list_counts() {
+    let mut store = Fixture::new();
+    let twice = vec![pod("a", "u", "2"), pod("b", "v", "1"), pod("a", "u", "1")];
+    assert_eq!(store.apply(vec![replaced(twice, "5")]), ["initial a2", "initial b1"]);
+    let twice = vec![pod("a", "u", "2"), pod("b", "v", "1"), pod("a", "u", "3")];
+    assert_eq!(store.apply(vec![replaced(twice, "6")]), ["a2 to 3"]);
+    let unordered = vec![pod("a", "u", "x"), pod("b", "v", "1"), pod("a", "u", "y")];
+    assert_eq!(store.apply(vec![replaced(unordered, "7")]), ["a3 to y"]);
+}
+
+#[test]
+fn object_that_can_be_read_after_all_is_news_at_the_same_version() {
+    let mut store = Fixture::new();
+    store.apply(vec![Delta::Applied(opaque("a", "u", "2"))]);
+    assert_eq!(store.apply(vec![Delta::Applied(pod("a", "u", "2"))]), ["added a2"]);
+    assert_eq!(store.apply(vec![Delta::Applied(opaque("a", "u", "2"))]), [""; 0], "it was read");
+    assert_eq!(store.store.count(), (1, 0));
+}
+
+#[test]
+fn index_function_may_do_anything() {
+    let store = Arc::new(Store::<Pod>::new());
+    let handle = Arc::downgrade(&store);
+    let outer = Index::<Pod, usize>::new(&store, move |_| {
+        let store = handle.upgrade()?;
+        let inner = Index::<Pod, String>::new(&store, |pod| pod.metadata.name.clone());
+        let found = inner.get("a").len() + store.in_namespace("n").len();
+        let _listener = Fixture::on(Arc::clone(&store));
+        Some(found)
+    });
+    store.apply(vec![Delta::Applied(pod("a", "u", "1"))]);
+    store.apply(vec![Delta::Applied(pod("b", "v", "2"))]);
+    assert_eq!((outer.get(&0).len(), outer.get(&2).len()), (1, 1), "before and after the first");
+}
+
+/// A value whose equality, hash or drop panics if it says so.
+#[derive(Clone, Debug)]
+struct Bomb(&'static str);
+
+impl PartialEq for Bomb {
+    fn eq(&self, other: &Self) -> bool {
+        assert!(self.0 != "eq" && other.0 != "eq");
+        self.0 == other.0
+    }
+}
+
+impl Eq for Bomb {}
+
+impl std::hash::Hash for Bomb {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        assert_ne!(self.0, "hash");
+        // All alike, so that all are compared.
+        state.write_u8(0);
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(self.0 != "drop" || std::thread::panicking());
+    }
+}
+
+fn bombs(pod: &Pod) -> Vec<Bomb> {
+    match pod.metadata.name.as_deref() {
+        Some("hash") => vec![Bomb("good"), Bomb("hash")],
+        Some("eq") => vec![Bomb("good"), Bomb("eq"), Bomb("never")],
+        Some("drop") => vec![Bomb("drop")],
+        _ => vec![Bomb("good"), Bomb("better"), Bomb("good")],
+    }
+}
+
+#[test]
+fn values_that_panic_cost_their_object_its_entry() {
+    let store = Arc::new(Store::<Pod>::new());
+    let index = Index::new(&store, bombs);
+    let batch = ["a", "hash", "b", "eq", "c"].map(|name| Delta::Applied(pod(name, name, "1")));
+    store.apply(batch.into());
+    assert_eq!((index.get(&Bomb("good")).len(), index.get(&Bomb("better")).len()), (3, 3));
+    assert_eq!((index.get(&Bomb("never")).len(), store.index_panics()), (0, 2));
+    assert!(index.has_opaque(&Bomb("good")));
+    store.apply(vec![replaced(vec![pod("a", "a", "1")], "9")]);
+    assert_eq!((index.get(&Bomb("good")).len(), index.values().len()), (1, 2));
+    assert!(!index.has_opaque(&Bomb("good")));
+    let again = Index::new(&store, bombs);
+    assert_eq!(again.get(&Bomb("good")).len(), 1);
+}
+
+#[test]
+fn value_whose_drop_panics_harms_nothing_else() {
+    let mut store = Fixture::new();
+    let index = Index::new(&store.store, bombs);
+    store.apply(vec![Delta::Applied(pod("drop", "d", "1"))]);
+    let batch = vec![Delta::Deleted(pod("drop", "d", "2")), Delta::Applied(pod("a", "a", "3"))];
+    assert_eq!(store.apply(batch), ["deleted drop2", "added a3"]);
+    assert_eq!(index.get(&Bomb("good")).len(), 1);
+}
+
+#[test]
+fn index_added_while_objects_change_is_complete_and_in_step() {
+    let store = Arc::new(Store::<Pod>::new());
+    let name = |number: u32| format!("p{number}");
+    let make = move |number: u32, version: u32| {
+        Delta::Applied(pod(&name(number), &format!("u{number}"), &version.to_string()))
+    };
+    store.apply((0..5_000).map(|number| make(number, 1)).collect());
+    let writer = Arc::clone(&store);
+    let go_on = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let stop = Arc::clone(&go_on);
+    let writing = std::thread::spawn(move || {
+        let mut version = 1;
+        while go_on.load(Ordering::Relaxed) {
+            version += 1;
+            for number in 0..200 {
+                writer.apply(vec![make(number * 20, version)]);
+                writer.apply(vec![Delta::Deleted(pod(
+                    &name(number * 20 + 1),
+                    &format!("u{}", number * 20 + 1),
+                    "9999999",
+                ))]);
+                writer.apply(vec![make(5_000 + number, version)]);
+            }
+        }
+    });
+    let indices: Vec<_> = (0..5)
+        .map(|_| Index::by_metadata(&store, |metadata| metadata.resource_version.clone()))
+        .collect();
+    stop.store(false, Ordering::Relaxed);
+    writing.join().unwrap();
+    let mut expected = BTreeMap::<String, usize>::new();
+    for (_, entry) in store.freeze().iter() {
+        *expected.entry(entry.metadata().resource_version.clone().unwrap()).or_default() += 1;
+    }
+    for index in indices {
+        let found: BTreeMap<_, _> = index
+            .values()
+            .into_iter()
+            .map(|version| (version.clone(), index.get(&version).len()))
+            .collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn several_values_find_each_object_once_and_keys_are_sorted() {
+    let store = Arc::new(Store::<Pod>::new());
+    let letters = Index::<Pod, char>::by_metadata(&store, |metadata| {
+        metadata.name.clone().unwrap_or_default().chars().collect::<Vec<_>>()
+    });
+    let batch =
+        [pod("ba", "1", "1"), pod("ab", "2", "2"), pod("bc", "3", "3"), opaque("cb", "4", "4")];
+    store.apply(batch.into_iter().map(Delta::Applied).collect());
+    let names = |found: Vec<Arc<Pod>>| -> Vec<String> {
+        found.iter().filter_map(|pod| pod.metadata.name.clone()).collect()
+    };
+    assert_eq!(names(letters.get_any(&['a', 'c'])), ["ba", "ab", "bc"]);
+    assert_eq!(names(letters.get_any(&[])), [""; 0]);
+    let keys: Vec<_> = letters.keys(&'b').iter().map(ToString::to_string).collect();
+    assert_eq!(keys, ["n/ab", "n/ba", "n/bc", "n/cb"]);
+    let mut values = letters.values();
+    values.sort_unstable();
+    assert_eq!(values, ['a', 'b', 'c']);
 }
 
 #[derive(Clone, Debug)]

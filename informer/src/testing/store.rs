@@ -78,7 +78,7 @@ impl<K: Object> Store<K> {
     }
 
     /// As [`SharedIndexInformer::index`](crate::SharedIndexInformer::index).
-    pub fn index<V, I>(&self, function: impl Fn(&K) -> I + Send + 'static) -> Index<K, V>
+    pub fn index<V, I>(&self, function: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K, V>
     where
         V: Eq + Hash + Send + Sync + 'static,
         I: IntoIterator<Item = V>,
@@ -89,7 +89,7 @@ impl<K: Object> Store<K> {
     /// As [`SharedIndexInformer::index_by_metadata`](crate::SharedIndexInformer::index_by_metadata).
     pub fn index_by_metadata<V, I>(
         &self,
-        function: impl Fn(&ObjectMeta) -> I + Send + 'static,
+        function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
     ) -> Index<K, V>
     where
         V: Eq + Hash + Send + Sync + 'static,
