@@ -22,6 +22,7 @@ mod dispatcher;
 mod event;
 mod factory;
 mod index;
+mod json;
 mod list_watch;
 mod lister;
 mod object;

@@ -76,6 +76,7 @@ pub struct ListRequest {
 }
 
 /// A page of a list.
+#[non_exhaustive]
 pub struct Page<K> {
     /// The objects.
     pub items: Vec<Decoded<K>>,
@@ -83,6 +84,8 @@ pub struct Page<K> {
     pub resource_version: ResourceVersion,
     /// Where to go on, if there is more.
     pub continue_token: Option<String>,
+    /// How many items did not fit and had not even a name, so that nothing can refer to them.
+    pub left_out: usize,
 }
 
 /// What a watch is asked with. Bookmarks are always asked for.
@@ -161,6 +164,14 @@ impl ListRequest {
 }
 
 // === impl Page ===
+
+impl<K> Page<K> {
+    /// All there is, in one page.
+    pub fn new(items: Vec<Decoded<K>>, resource_version: impl Into<ResourceVersion>) -> Self {
+        let resource_version = resource_version.into();
+        Self { items, resource_version, continue_token: None, left_out: 0 }
+    }
+}
 
 impl<K> fmt::Debug for Page<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

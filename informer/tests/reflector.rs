@@ -302,10 +302,10 @@ async fn chatty_server_that_never_completes_the_state_is_listed_too() {
 async fn list_goes_page_by_page_and_is_one_step() {
     let (server, informer) = start(1);
     server.expect_watch().await.refuse(Refusal::new(422, "Invalid", "sendInitialEvents"));
-    let page = |name: &str, token: Option<&str>| Page {
-        items: vec![Decoded::Fits(Arc::new(pod(name, "1")))],
-        resource_version: "5".into(),
-        continue_token: token.map(Into::into),
+    let page = |name: &str, token: Option<&str>| {
+        let mut page = Page::new(vec![Decoded::Fits(Arc::new(pod(name, "1")))], "5");
+        page.continue_token = token.map(Into::into);
+        page
     };
     server.expect_list().await.reply(page("a", Some("more")));
     let (text, _, request) = asked(&server).await;
@@ -374,11 +374,9 @@ async fn unchanged_object_is_not_held_twice_while_a_list_goes_on() {
     server.expect_list().await.serve([pod("a", "4")], "5");
     server.expect_watch().await.open().end_with(Refusal::new(410, "Expired", ""));
     let again = Arc::new(pod("a", "4"));
-    server.expect_list().await.reply(Page {
-        items: vec![Decoded::Fits(Arc::clone(&again))],
-        resource_version: "9".into(),
-        continue_token: Some("more".into()),
-    });
+    let mut page = Page::new(vec![Decoded::Fits(Arc::clone(&again))], "9");
+    page.continue_token = Some("more".into());
+    server.expect_list().await.reply(page);
     let _unanswered = server.expect_list().await;
     assert_eq!(Arc::strong_count(&again), 1, "the cached one took its place at once");
 }

@@ -5,7 +5,7 @@ mod framing;
 mod skip_managed_fields;
 mod stream;
 
-use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use kube_client::client::Body;
 use serde::de::DeserializeOwned;
 
-use self::stream::Frames;
+use self::{decode::Decoder, stream::Frames};
 use super::{
     BoxError, ListError, ListRequest, ListWatch, Page, Refusal, WatchError, WatchRequest,
     WatchStream,
@@ -37,7 +37,8 @@ pub struct KubeListWatch<K> {
     /// Selectors, encoded for a query.
     selectors: String,
     max_frame: usize,
-    object: PhantomData<fn() -> K>,
+    decoder: Decoder<K>,
+    decoders: usize,
 }
 
 /// The longest watch event: API servers store at most 1.5 MiB unless told otherwise, so this leaves room for ten.
@@ -75,7 +76,8 @@ where
             target: target.into(),
             selectors: String::new(),
             max_frame: MAX_FRAME,
-            object: PhantomData,
+            decoder: Decoder::new(),
+            decoders: 1,
         }
     }
 
@@ -97,6 +99,34 @@ where
     #[must_use]
     pub fn max_frame(mut self, bytes: usize) -> Self {
         self.max_frame = bytes;
+        self
+    }
+
+    /// Keeps `metadata.managedFields`. The default is to skip them while parsing.
+    #[must_use]
+    pub fn managed_fields(mut self, keep: bool) -> Self {
+        self.decoder.managed_fields = keep;
+        self
+    }
+
+    /// Clones each object once when it is decoded, and keeps the clone: its vectors and strings then take no more
+    /// memory than they hold. For pods that is a fifth less, for a quarter more time.
+    #[must_use]
+    pub fn compact(mut self) -> Self
+    where
+        K: Clone,
+    {
+        self.decoder.share = |object| Arc::new(object.clone());
+        self
+    }
+
+    /// How many tasks decode what a watch brings in bulk, as its initial state; the order stays the server's. The
+    /// default is 1: everything is decoded where it is read. One core decodes some 40,000 pods in a second, which is
+    /// more than most servers send; beyond that, and with cores to spare, 2 to 4 pay. On a runtime with one thread
+    /// this changes nothing.
+    #[must_use]
+    pub fn decoders(mut self, tasks: usize) -> Self {
+        self.decoders = tasks;
         self
     }
 }
@@ -163,7 +193,7 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
             return Err(ListError::Refused { target: target(), refusal: refusal(response).await });
         }
         let body = collect(response, MAX_PAGE).await.map_err(unreachable)?;
-        decode::page(&body).map_err(|error| ListError::Corrupt { target: target(), error })
+        self.decoder.page(&body).map_err(|error| ListError::Corrupt { target: target(), error })
     }
 
     async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
@@ -174,7 +204,13 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
             let refusal = refusal(response).await;
             return Err(WatchError::Refused { target: self.target(), refusal });
         }
-        let frames = Frames::new(response.into_body(), self.target(), self.max_frame);
+        let frames = Frames::new(
+            response.into_body(),
+            self.target(),
+            self.max_frame,
+            self.decoder,
+            self.decoders,
+        );
         let batches = futures::stream::unfold(frames, |mut frames| async move {
             frames.next_batch().await.map(|batch| (batch, frames))
         });
@@ -252,5 +288,7 @@ async fn refusal(response: Response<Body>) -> Refusal {
     refusal
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

@@ -173,11 +173,8 @@ impl<K> PendingList<K> {
 
     /// Answers with all there is, in one page.
     pub fn serve(self, objects: impl IntoIterator<Item = K>, resource_version: &str) {
-        self.reply(Page {
-            items: objects.into_iter().map(|object| Decoded::Fits(Arc::new(object))).collect(),
-            resource_version: resource_version.into(),
-            continue_token: None,
-        });
+        let items = objects.into_iter().map(|object| Decoded::Fits(Arc::new(object))).collect();
+        self.reply(Page::new(items, resource_version));
     }
 
     /// Refuses.

@@ -1,11 +1,22 @@
 //! Cuts a stream of bytes into lines, however the bytes are chunked.
 
+use bytes::Bytes;
+
 /// Keeps what came of a line whose end has not come yet.
 ///
 /// A line that lies within one chunk, as nearly all do, is never copied.
 pub(super) struct Framing {
     /// The begin of the current line: never holds a line break, never longer than `limit`.
     partial: Vec<u8>,
+    limit: usize,
+}
+
+/// Whole lines, in order.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// Each ends with a line break.
+    pieces: Vec<Bytes>,
+    bytes: usize,
     limit: usize,
 }
 
@@ -22,42 +33,70 @@ impl Framing {
         Self { partial: Vec::new(), limit }
     }
 
-    /// Calls `each` with every line that `chunk` completes, without its line break, until `each` breaks off.
+    /// Where the lines of the next chunks go.
+    pub(super) fn lines(&self) -> Lines {
+        Lines { pieces: Vec::new(), bytes: 0, limit: self.limit }
+    }
+
+    /// Adds the lines that `chunk` completes.
     ///
-    /// After an error, whether `each`'s or [`TooLong`], the rest of the chunk is lost: the stream is over.
-    pub(super) fn feed<E: From<TooLong>>(
-        &mut self,
-        chunk: &[u8],
-        mut each: impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut rest = chunk;
-        while let Some(end) = memchr::memchr(b'\n', rest) {
-            let (line, after) = (&rest[..end], &rest[end + 1..]);
-            if self.partial.len() + line.len() > self.limit {
-                return Err(TooLong { limit: self.limit }.into());
-            }
-            if self.partial.is_empty() {
-                each(line)?;
-            } else {
-                self.partial.extend_from_slice(line);
-                let result = each(&self.partial);
-                self.partial.clear();
-                // One huge object must not pin its buffer for the rest of a quiet watch.
-                self.partial.shrink_to(64 << 10);
-                result?;
-            }
-            rest = after;
+    /// After an error the stream is over; the lines before it have been added.
+    pub(super) fn feed(&mut self, mut chunk: Bytes, lines: &mut Lines) -> Result<(), TooLong> {
+        let Some(last) = memchr::memrchr(b'\n', &chunk) else { return self.keep(&chunk) };
+        let rest = chunk.split_off(last + 1);
+        if !self.partial.is_empty() {
+            let first = memchr::memchr(b'\n', &chunk).expect("there is a last one");
+            self.keep(&chunk.split_to(first))?;
+            // The buffer goes with the line: one huge object must not pin its memory for the rest of a quiet watch.
+            let mut line = std::mem::take(&mut self.partial);
+            line.push(b'\n');
+            lines.push(line.into());
+            drop(chunk.split_to(1));
         }
-        if self.partial.len() + rest.len() > self.limit {
-            return Err(TooLong { limit: self.limit }.into());
-        }
-        self.partial.extend_from_slice(rest);
-        Ok(())
+        lines.push(chunk);
+        self.keep(&rest)
     }
 
     /// Whether the stream must not end here.
     pub(super) fn is_mid_line(&self) -> bool {
         !self.partial.is_empty()
+    }
+
+    fn keep(&mut self, part: &[u8]) -> Result<(), TooLong> {
+        if part.len() > self.limit - self.partial.len() {
+            return Err(TooLong { limit: self.limit });
+        }
+        self.partial.extend_from_slice(part);
+        Ok(())
+    }
+}
+
+// === impl Lines ===
+
+impl Lines {
+    fn push(&mut self, piece: Bytes) {
+        if !piece.is_empty() {
+            self.bytes += piece.len();
+            self.pieces.push(piece);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The lines, without their line breaks. Those that came within one chunk are measured only here.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<&[u8], TooLong>> {
+        let limit = self.limit;
+        let checked =
+            move |line: &[u8]| (line.len() <= limit).then_some(()).ok_or(TooLong { limit });
+        self.pieces.iter().flat_map(move |piece| {
+            let mut begin = 0;
+            memchr::memchr_iter(b'\n', piece).map(move |end| {
+                let line = &piece[std::mem::replace(&mut begin, end + 1)..end];
+                checked(line).map(|()| line)
+            })
+        })
     }
 }
 
@@ -67,16 +106,11 @@ mod tests {
 
     fn lines<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Vec<u8>>, bool) {
         let mut framing = Framing::new(100);
-        let mut lines = Vec::new();
+        let mut lines = framing.lines();
         for chunk in chunks {
-            framing
-                .feed::<TooLong>(chunk, |line| {
-                    lines.push(line.to_vec());
-                    Ok(())
-                })
-                .unwrap();
+            framing.feed(Bytes::copy_from_slice(chunk), &mut lines).unwrap();
         }
-        (lines, framing.is_mid_line())
+        (lines.iter().map(|line| line.unwrap().to_vec()).collect(), framing.is_mid_line())
     }
 
     #[test]
@@ -95,28 +129,35 @@ mod tests {
 
     #[test]
     fn line_over_the_limit_is_refused_whether_or_not_it_ends() {
-        for chunks in [&[&b"123456\n"[..]][..], &[b"1234", b"56"], &[b"1234", b"56\n"]] {
+        for chunks in [
+            &[&b"ok\n123456\n"[..]][..],
+            &[b"ok\n123456"],
+            &[b"ok\n1234", b"56"],
+            &[b"ok\n1234", b"56\n"],
+            &[b"ok\n12345", b"6\nok\n"],
+        ] {
             let mut framing = Framing::new(5);
-            let result: Result<(), TooLong> =
-                chunks.iter().try_for_each(|chunk| framing.feed(chunk, |_| Ok(())));
-            assert_eq!(result, Err(TooLong { limit: 5 }));
+            let mut lines = framing.lines();
+            let fed: Result<(), TooLong> = chunks
+                .iter()
+                .try_for_each(|chunk| framing.feed(Bytes::from_static(chunk), &mut lines));
+            let mut seen = lines.iter();
+            assert_eq!(seen.next(), Some(Ok(&b"ok"[..])));
+            let later = seen.find_map(Result::err);
+            assert_eq!(fed.err().or(later), Some(TooLong { limit: 5 }));
         }
     }
 
     #[test]
-    fn what_breaks_off_gets_no_further_line() {
-        #[derive(Debug, PartialEq)]
-        struct Stop;
-        impl From<TooLong> for Stop {
-            fn from(_: TooLong) -> Self {
-                Self
+    fn line_at_the_limit_is_taken_and_pins_nothing() {
+        for chunks in [&[&b"12345\n"[..]][..], &[b"123", b"45\n"], &[b"12345", b"\n"]] {
+            let mut framing = Framing::new(5);
+            let mut lines = framing.lines();
+            for chunk in chunks {
+                framing.feed(Bytes::from_static(chunk), &mut lines).unwrap();
             }
+            assert_eq!(lines.iter().collect::<Vec<_>>(), [Ok(&b"12345"[..])]);
+            assert_eq!((lines.bytes(), framing.partial.capacity()), (6, 0));
         }
-        let mut seen = 0;
-        let result = Framing::new(9).feed(b"a\nb\nc\n", |line| {
-            seen += 1;
-            if line == b"b" { Err(Stop) } else { Ok(()) }
-        });
-        assert_eq!((result, seen), (Err(Stop), 2));
     }
 }

@@ -1,6 +1,6 @@
 //! One line of a watch.
 
-use std::{collections::BTreeMap, fmt, marker::PhantomData};
+use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize,
@@ -10,8 +10,11 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{Frame, describe, is_point, isolated, object, status::Status};
-use crate::list_watch::{Decoded, WatchEvent};
+use super::{Decoder, Frame, is_point, status::Status};
+use crate::{
+    json::describe,
+    list_watch::{Decoded, WatchEvent},
+};
 
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "UPPERCASE")]
@@ -32,7 +35,7 @@ enum FrameField {
     Other,
 }
 
-pub(super) struct FrameSeed<K>(pub(super) PhantomData<fn() -> K>);
+pub(super) struct FrameSeed<K>(pub(super) Decoder<K>);
 
 impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for FrameSeed<K> {
     type Value = Frame<K>;
@@ -54,11 +57,18 @@ impl<'de, K: DeserializeOwned> Visitor<'de> for FrameSeed<K> {
         let mut frame = None;
         while let Some(field) = map.next_key()? {
             match field {
+                // Said twice, nobody knows which one the sender means.
+                FrameField::Type if kind.is_some() => {
+                    return Err(A::Error::duplicate_field("type"));
+                }
+                FrameField::Object if frame.is_some() => {
+                    return Err(A::Error::duplicate_field("object"));
+                }
                 FrameField::Type => kind = Some(map.next_value()?),
                 FrameField::Object => {
                     // Servers send the type first. Whatever does not is read the long way.
                     let kind = kind.ok_or_else(|| A::Error::missing_field("type"))?;
-                    frame = Some(map.next_value_seed(PayloadSeed(kind, PhantomData))?);
+                    frame = Some(map.next_value_seed(PayloadSeed(kind, self.0))?);
                 }
                 FrameField::Other => {
                     map.next_value::<IgnoredAny>()?;
@@ -69,7 +79,7 @@ impl<'de, K: DeserializeOwned> Visitor<'de> for FrameSeed<K> {
     }
 }
 
-struct PayloadSeed<K>(FrameType, PhantomData<fn() -> K>);
+struct PayloadSeed<K>(FrameType, Decoder<K>);
 
 impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PayloadSeed<K> {
     type Value = Frame<K>;
@@ -77,10 +87,10 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PayloadSeed<K> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Frame<K>, D::Error> {
         Ok(match self.0 {
             FrameType::Added | FrameType::Modified => {
-                Frame::Event(WatchEvent::Applied(Decoded::Fits(object(deserializer)?)))
+                Frame::Event(WatchEvent::Applied(Decoded::Fits(self.1.object(deserializer)?)))
             }
             FrameType::Deleted => {
-                Frame::Event(WatchEvent::Deleted(Decoded::Fits(object(deserializer)?)))
+                Frame::Event(WatchEvent::Deleted(Decoded::Fits(self.1.object(deserializer)?)))
             }
             FrameType::Bookmark => {
                 let frame = Bookmark::deserialize(deserializer)?.into_frame();
@@ -94,6 +104,7 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PayloadSeed<K> {
 /// A frame that the one-pass decoder did not take: the type comes last, or the object does not fit.
 pub(super) fn unusual_frame<K: DeserializeOwned>(
     text: &str,
+    decoder: Decoder<K>,
     first: &str,
 ) -> Result<Frame<K>, String> {
     #[derive(Deserialize)]
@@ -108,9 +119,11 @@ pub(super) fn unusual_frame<K: DeserializeOwned>(
     let first = |_| first.to_owned();
     Ok(match raw.kind {
         FrameType::Added | FrameType::Modified => {
-            Frame::Event(WatchEvent::Applied(isolated(object).map_err(first)?))
+            Frame::Event(WatchEvent::Applied(decoder.isolated(object).map_err(first)?))
         }
-        FrameType::Deleted => Frame::Event(WatchEvent::Deleted(isolated(object).map_err(first)?)),
+        FrameType::Deleted => {
+            Frame::Event(WatchEvent::Deleted(decoder.isolated(object).map_err(first)?))
+        }
         FrameType::Bookmark => {
             let bookmark = serde_json::from_str::<Bookmark>(object).map_err(describe);
             bookmark.map_err(first)?.into_frame().ok_or("a bookmark without a version")?

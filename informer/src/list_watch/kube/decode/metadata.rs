@@ -1,7 +1,9 @@
 //! What can be saved of the metadata of an object that does not fit its type.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use crate::{list_watch::kube::skip_managed_fields::Skip, object::ObjectMeta};
 
@@ -14,23 +16,26 @@ pub(super) fn of(text: &str) -> Option<ObjectMeta> {
     let mut json = serde_json::Deserializer::from_str(text);
     let metadata = match Fitting::deserialize(Skip::object(&mut json)) {
         Ok(object) => object.metadata,
-        Err(_) => field_by_field(text)?,
+        Err(_) => member_by_member(text)?,
     };
     metadata.name.as_ref().is_some_and(|name| !name.is_empty()).then_some(metadata)
 }
 
-/// Keeps every field of the metadata that fits by itself.
-fn field_by_field(text: &str) -> Option<ObjectMeta> {
+/// Keeps every member of the metadata that fits by itself. Members stay text, so that neither depth nor a number can
+/// spoil the others.
+fn member_by_member(text: &str) -> Option<ObjectMeta> {
     #[derive(Deserialize)]
-    struct Loose {
-        metadata: Map<String, Value>,
+    struct Loose<'a> {
+        #[serde(borrow)]
+        metadata: BTreeMap<String, &'a RawValue>,
     }
     let mut json = serde_json::Deserializer::from_str(text);
     let loose = Loose::deserialize(Skip::object(&mut json)).ok()?;
-    let fits = |name: &String, value: &Value| {
-        let alone = Map::from_iter([(name.clone(), value.clone())]);
-        serde_json::from_value::<ObjectMeta>(Value::Object(alone)).is_ok()
-    };
-    let kept = loose.metadata.into_iter().filter(|(name, value)| fits(name, value)).collect();
-    serde_json::from_value(Value::Object(kept)).ok()
+    let members = loose.metadata.into_iter().filter_map(|(name, value)| {
+        let member = format!("{}:{}", serde_json::to_string(&name).ok()?, value.get());
+        let fits = serde_json::from_str::<ObjectMeta>(&format!("{{{member}}}")).is_ok();
+        fits.then_some(member)
+    });
+    let kept = members.collect::<Vec<_>>().join(",");
+    serde_json::from_str(&format!("{{{kept}}}")).ok()
 }

@@ -1,37 +1,44 @@
 //! One page of a list.
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use serde::{
     Deserialize,
     de::{
-        DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+        DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess,
+        SeqAccess, Visitor,
     },
 };
 use serde_json::value::RawValue;
 
-use super::{isolated, object};
+use super::Decoder;
 use crate::list_watch::Decoded;
 
-/// How the items of a list are read.
-pub(super) trait ReadItem<'de> {
-    type Item;
-    fn next<A: SeqAccess<'de>>(&self, access: &mut A) -> Result<Option<Self::Item>, A::Error>;
+pub(super) struct PageSeed<K> {
+    pub(super) decoder: Decoder<K>,
+    pub(super) items: ReadItems,
 }
 
-/// Straight into their type; the first that does not fit spoils the pass.
-pub(super) struct Typed<K>(pub(super) PhantomData<fn() -> K>);
-
-/// Cut out first, so that each stands for itself; one that has not even a name is left out.
-pub(super) struct OneByOne<K>(pub(super) PhantomData<fn() -> K>);
-
-pub(super) struct PageSeed<R>(pub(super) R);
-
-struct ItemsSeed<'a, R>(&'a R);
+/// How the items of a list are read.
+#[derive(Clone, Copy)]
+pub(super) enum ReadItems {
+    /// Straight into their type; the first that does not fit spoils the pass.
+    Typed,
+    /// Cut out first, so that each stands for itself; one that has not even a name is left out.
+    OneByOne,
+}
 
 pub(super) struct List<K> {
     pub(super) metadata: ListMetadata,
-    pub(super) items: Option<Vec<Decoded<K>>>,
+    pub(super) items: Option<Items<K>>,
+}
+
+pub(super) struct Items<K> {
+    pub(super) decoded: Vec<Decoded<K>>,
+    /// How many have no name: nobody can refer to them, and they must not hide all others.
+    pub(super) left_out: usize,
+    /// What is wrong with the first of these.
+    pub(super) first_error: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -52,39 +59,21 @@ enum ListField {
     Other,
 }
 
-impl<'de, K: DeserializeOwned> ReadItem<'de> for Typed<K> {
-    type Item = Decoded<K>;
+struct ItemsSeed<K>(PageSeed<K>);
 
-    fn next<A: SeqAccess<'de>>(&self, access: &mut A) -> Result<Option<Decoded<K>>, A::Error> {
-        struct Seed<K>(PhantomData<fn() -> K>);
-        impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for Seed<K> {
-            type Value = Arc<K>;
-            fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Arc<K>, D::Error> {
-                object(json)
-            }
-        }
-        Ok(access.next_element_seed(Seed(PhantomData))?.map(Decoded::Fits))
+struct ItemSeed<K>(Decoder<K>);
+
+// === impl PageSeed ===
+
+impl<K> Clone for PageSeed<K> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-impl<'de, K: DeserializeOwned> ReadItem<'de> for OneByOne<K> {
-    type Item = Decoded<K>;
+impl<K> Copy for PageSeed<K> {}
 
-    fn next<A: SeqAccess<'de>>(&self, access: &mut A) -> Result<Option<Decoded<K>>, A::Error> {
-        while let Some(raw) = access.next_element::<&'de RawValue>()? {
-            match isolated(raw.get()) {
-                Ok(item) => return Ok(Some(item)),
-                // Nobody can refer to it, and it must not hide all others.
-                Err(error) => {
-                    tracing::warn!(%error, "left out an item of a list that has no name");
-                }
-            }
-        }
-        Ok(None)
-    }
-}
-
-impl<'de, K, R: ReadItem<'de, Item = Decoded<K>>> DeserializeSeed<'de> for PageSeed<R> {
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PageSeed<K> {
     type Value = List<K>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<List<K>, D::Error> {
@@ -92,7 +81,7 @@ impl<'de, K, R: ReadItem<'de, Item = Decoded<K>>> DeserializeSeed<'de> for PageS
     }
 }
 
-impl<'de, K, R: ReadItem<'de, Item = Decoded<K>>> Visitor<'de> for PageSeed<R> {
+impl<'de, K: DeserializeOwned> Visitor<'de> for PageSeed<K> {
     type Value = List<K>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,7 +93,10 @@ impl<'de, K, R: ReadItem<'de, Item = Decoded<K>>> Visitor<'de> for PageSeed<R> {
         while let Some(field) = map.next_key()? {
             match field {
                 ListField::Metadata => list.metadata = map.next_value()?,
-                ListField::Items => list.items = Some(map.next_value_seed(ItemsSeed(&self.0))?),
+                ListField::Items if list.items.is_some() => {
+                    return Err(A::Error::duplicate_field("items"));
+                }
+                ListField::Items => list.items = Some(map.next_value_seed(ItemsSeed(self))?),
                 ListField::Other => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -114,31 +106,71 @@ impl<'de, K, R: ReadItem<'de, Item = Decoded<K>>> Visitor<'de> for PageSeed<R> {
     }
 }
 
-impl<'de, R: ReadItem<'de>> DeserializeSeed<'de> for ItemsSeed<'_, R> {
-    type Value = Vec<R::Item>;
+// === impl ItemsSeed ===
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+impl<K: DeserializeOwned> ItemsSeed<K> {
+    /// The next item, or why it is left out.
+    fn next<'de, A: SeqAccess<'de>>(
+        &self,
+        access: &mut A,
+    ) -> Result<Option<Result<Decoded<K>, String>>, A::Error> {
+        let PageSeed { decoder, items } = self.0;
+        Ok(match items {
+            ReadItems::Typed => {
+                access.next_element_seed(ItemSeed(decoder))?.map(|object| Ok(Decoded::Fits(object)))
+            }
+            ReadItems::OneByOne => {
+                access.next_element::<&'de RawValue>()?.map(|item| decoder.isolated(item.get()))
+            }
+        })
+    }
+}
+
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ItemsSeed<K> {
+    type Value = Items<K>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Items<K>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de, R: ReadItem<'de>> Visitor<'de> for ItemsSeed<'_, R> {
-    type Value = Vec<R::Item>;
+impl<'de, K: DeserializeOwned> Visitor<'de> for ItemsSeed<K> {
+    type Value = Items<K>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the items of a list")
     }
 
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+    fn visit_unit<E>(self) -> Result<Items<K>, E> {
         // Go's nil slice.
-        Ok(Vec::new())
+        Ok(Items::new())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = self.0.next(&mut access)? {
-            items.push(item);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Items<K>, A::Error> {
+        let mut items = Items::new();
+        while let Some(item) = self.next(&mut access)? {
+            match item {
+                Ok(item) => items.decoded.push(item),
+                Err(error) => {
+                    items.left_out += 1;
+                    items.first_error.get_or_insert(error);
+                }
+            }
         }
         Ok(items)
+    }
+}
+
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ItemSeed<K> {
+    type Value = Arc<K>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Arc<K>, D::Error> {
+        self.0.object(deserializer)
+    }
+}
+
+impl<K> Items<K> {
+    fn new() -> Self {
+        Self { decoded: Vec::new(), left_out: 0, first_error: None }
     }
 }

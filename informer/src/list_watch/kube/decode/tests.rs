@@ -11,6 +11,14 @@ const FITS: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","na
 const MISFIT: &str = r#"{"metadata":{"name":"b","namespace":"n","resourceVersion":"6","labels":{"l":"1"},
     "managedFields":[{"manager":"m"}]},"spec":{"containers":[],"restartPolicy":{"secret":"hunter2"}}}"#;
 
+fn frame<K: DeserializeOwned>(line: &[u8]) -> Result<Frame<K>, String> {
+    Decoder::new().frame(line)
+}
+
+fn page<K: DeserializeOwned>(body: &[u8]) -> Result<Page<K>, String> {
+    Decoder::new().page(body)
+}
+
 fn one_line(text: &str) -> String {
     text.replace('\n', "")
 }
@@ -183,6 +191,7 @@ fn item_without_a_name_is_left_out_and_hides_no_other() {
     let page = page::<Pod>(body.as_bytes()).unwrap();
     let names: Vec<_> = page.items.iter().map(|item| item.metadata().name.as_deref()).collect();
     assert_eq!(names, [Some("a"), Some("b")]);
+    assert_eq!(page.left_out, 3);
 }
 
 #[test]
