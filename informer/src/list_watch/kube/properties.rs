@@ -244,7 +244,7 @@ fn metadata_survives_whatever_else_is_in_the_object() {
     ] {
         let object = format!(r#"{{"metadata":{{"name":"a",{member},"uid":"u"}},"spec":{{}}}}"#);
         let Some(Decoded::Opaque { metadata, .. }) = decode_all(&object) else {
-            panic!("{:.80}", object)
+            panic!("{object:.80}")
         };
         assert_eq!((metadata.name.as_deref(), metadata.uid.as_deref()), (Some("a"), Some("u")));
         assert_eq!((metadata.generation, &metadata.labels), (None, &None));
