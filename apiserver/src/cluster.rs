@@ -7,7 +7,7 @@
 //!
 //! | actor | stands in for |
 //! |---|---|
-//! | [`Kubelet`] | scheduler and kubelets: pods get a node, run, become ready, and finish when deleted |
+//! | [`Kubelet`] | scheduler and kubelets: pods get a node, run, become ready, fail, are restarted, finish, and go |
 //! | [`GarbageCollector`] | kube-controller-manager's: owners that are gone, foreground and orphan deletion |
 //! | [`NamespaceController`] | kube-controller-manager's: namespaces that are deleted are emptied, and go |
 //!
@@ -15,6 +15,7 @@
 //! the same requests come in the same order. What fails is tried again with back-off, for ever; a
 //! cluster does not give up either.
 
+mod actor;
 mod feed;
 mod garbage_collector;
 mod kubelet;
@@ -23,10 +24,10 @@ mod object;
 mod served;
 mod work;
 
-use std::{panic, time::Duration};
+use std::time::Duration;
 
 use kube_client::{Error, Result};
-use tokio::{task::JoinSet, time::timeout};
+use tokio::time::timeout;
 
 pub use self::{
     garbage_collector::{GarbageCollector, GarbageCollectorBuilder},
@@ -40,34 +41,6 @@ const MAX_IN_FLIGHT: usize = 16;
 
 /// How long one request of an actor may take until it counts as failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// One task, aborted when this is dropped.
-#[derive(Debug)]
-struct OwnedTask {
-    tasks: JoinSet<()>,
-}
-
-// === impl OwnedTask ===
-
-impl OwnedTask {
-    fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Self {
-        let mut tasks = JoinSet::new();
-        tasks.spawn(task);
-        Self { tasks }
-    }
-
-    /// Ends the task and waits until it is gone. Panics if it had.
-    async fn stop(mut self) {
-        self.tasks.abort_all();
-        while let Some(ended) = self.tasks.join_next().await {
-            if let Err(error) = ended
-                && let Ok(panic) = error.try_into_panic()
-            {
-                panic::resume_unwind(panic);
-            }
-        }
-    }
-}
 
 /// The request's answer, or an error when it takes too long.
 async fn in_time<T>(request: impl Future<Output = Result<T>>) -> Result<T> {

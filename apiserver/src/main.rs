@@ -18,6 +18,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::kubeconfig::Kubeconfig;
 
+/// How often a node says that it lives: as real ones do.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
 /// What is logged unless `RUST_LOG` says otherwise.
 const LOG: &str = "warn";
 
@@ -55,7 +58,7 @@ struct Arguments {
 /// The other half of a cluster, a part each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Helper {
-    /// Pods get a node, run, become ready, and go when they are deleted.
+    /// Nodes, on which pods run, become ready, fail or finish as their annotations say, and go when they are deleted.
     Kubelet,
     /// Dependents go with their owners.
     Gc,
@@ -132,6 +135,7 @@ impl Helpers {
                 Helper::Kubelet => {
                     let kubelet = Kubelet::builder(client.clone())
                         .nodes(arguments.nodes)
+                        .heartbeat(HEARTBEAT)
                         .ready_delay(Duration::from_secs_f64(arguments.ready_after));
                     helpers.kubelet = Some(kubelet.start());
                 }

@@ -15,7 +15,8 @@ use homeostat_apiserver::{
 use k8s_openapi::{
     api::{
         apps::v1::ReplicaSet,
-        core::v1::{ConfigMap, Namespace, Pod},
+        coordination::v1::Lease,
+        core::v1::{ConfigMap, ContainerStatus, Namespace, Node, Pod},
     },
     apimachinery::pkg::apis::meta::v1::OwnerReference,
 };
@@ -34,6 +35,9 @@ fn main() {
         ("a_slow_pod_runs_before_it_is_ready", |world| slow_pods(world).boxed_local()),
         ("a_finalizer_keeps_a_pod_that_has_stopped", |world| held_pod(world).boxed_local()),
         ("kubelet_outlives_faults", |world| kubelet_under_faults(world).boxed_local()),
+        ("pods_fail_and_are_restarted", |world| failing_pods(world).boxed_local()),
+        ("pods_finish", |world| finishing_pods(world).boxed_local()),
+        ("nodes_are_registered_and_live", |world| nodes(world).boxed_local()),
         ("dependents_follow_their_owner", |world| background(world).boxed_local()),
         ("in_the_foreground_the_owner_goes_last", |world| foreground(world).boxed_local()),
         ("orphans_stay", |world| orphan(world).boxed_local()),
@@ -136,6 +140,85 @@ async fn kubelet_under_faults(world: World) {
     let trace = faults.trace();
     assert!(trace.words().iter().any(|line| line.contains("reply lost")), "{trace}");
     kubelet.stop().await;
+}
+
+async fn failing_pods(world: World) {
+    // The first restart is at once; the next one would be in an hour.
+    let hour = Duration::from_secs(3600);
+    let kubelet = Kubelet::builder(world.client.clone()).restart_delay(hour).start();
+    world.create_scripted("recovers", "Always", "3@100ms, run").await;
+    world.create_scripted("crashes", "Always", "3@100ms").await;
+    let recovered = world.until("recovers", |pod| is_ready(pod) && restarts(pod) == 1).await;
+    let status = recovered.status.unwrap();
+    assert_eq!(status.phase.as_deref(), Some("Running"));
+    let container = &status.container_statuses.unwrap()[0];
+    let last = container.last_state.as_ref().unwrap().terminated.as_ref().unwrap();
+    assert_eq!((last.exit_code, last.reason.as_deref()), (3, Some("Error")));
+    let waiting = |pod: &Pod| {
+        let state = container_status(pod).and_then(|status| status.state.clone());
+        state.and_then(|state| state.waiting).and_then(|waiting| waiting.reason)
+    };
+    let back_off = "CrashLoopBackOff".to_owned();
+    let crashed = world.until("crashes", |pod| waiting(pod).as_ref() == Some(&back_off)).await;
+    assert_eq!(restarts(&crashed), 1);
+    assert!(!is_ready(&crashed));
+    assert_eq!(crashed.status.unwrap().phase.as_deref(), Some("Running"));
+    kubelet.stop().await;
+}
+
+async fn finishing_pods(world: World) {
+    let delay = Duration::from_millis(50);
+    let kubelet = Kubelet::builder(world.client.clone()).restart_delay(delay).start();
+    let all = [
+        ("well", "Never", "0@100ms", "Succeeded", 0),
+        ("badly", "Never", "1@100ms", "Failed", 0),
+        ("in-the-end", "OnFailure", "1@0s, 1@0s, 1@0s, 0@0s", "Succeeded", 3),
+    ];
+    for (name, policy, exits, ..) in all {
+        world.create_scripted(name, policy, exits).await;
+    }
+    for (name, .., phase, count) in all {
+        let has_phase = |pod: &Pod| pod.status.as_ref().unwrap().phase.as_deref() == Some(phase);
+        let pod = world.until(name, has_phase).await;
+        assert_eq!(restarts(&pod), count, "{name}");
+        assert!(!is_ready(&pod), "{name}");
+    }
+    // What has finished goes at once, without a kubelet.
+    kubelet.stop().await;
+    world.pods().delete("well", &DeleteParams::default()).await.unwrap();
+    world.until_pods(2).await;
+}
+
+async fn nodes(world: World) {
+    let period = Duration::from_secs(1);
+    let kubelet = Kubelet::builder(world.client.clone()).nodes(2).heartbeat(period).start();
+    let nodes = Api::<Node>::all(world.client.clone());
+    let leases = Api::<Lease>::namespaced(world.client.clone(), "kube-node-lease");
+    let renewed = async || {
+        let lease = leases.get_opt("node-1").await.unwrap();
+        lease.ok_or("no lease").map(|lease| lease.spec.unwrap().renew_time.unwrap().0)
+    };
+    let first = eventually(renewed).await;
+    let node = nodes.get("node-1").await.unwrap();
+    let status = node.status.unwrap();
+    let mut conditions = status.conditions.unwrap().into_iter();
+    let ready = conditions.find(|condition| condition.type_ == "Ready").unwrap();
+    assert_eq!(ready.status, "True");
+    assert_eq!(node.spec.unwrap().taints, None);
+    assert!(status.allocatable.unwrap().contains_key("pods"));
+    let owners = leases.get("node-1").await.unwrap().metadata.owner_references.unwrap();
+    assert_eq!(Some(&owners[0].uid), node.metadata.uid.as_ref());
+    eventually(async || if renewed().await? > first { Ok(()) } else { Err("not renewed") }).await;
+
+    // A Lease that is lost is made again; nodes that are known stay.
+    leases.delete("node-1", &DeleteParams::default()).await.unwrap();
+    eventually(renewed).await;
+    kubelet.stop().await;
+    let again = Kubelet::builder(world.client.clone()).nodes(2).heartbeat(period).start();
+    let later = renewed().await.unwrap();
+    eventually(async || if renewed().await? > later { Ok(()) } else { Err("not renewed") }).await;
+    assert_eq!(nodes.get("node-1").await.unwrap().metadata.uid, node.metadata.uid);
+    again.stop().await;
 }
 
 async fn background(world: World) {
@@ -362,6 +445,25 @@ impl World {
         }
     }
 
+    /// Creates a pod whose container exits so.
+    async fn create_scripted(&self, name: &str, policy: &str, exits: &str) {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": { "name": name, "annotations": { "exits.homeostat.dev/c": exits } },
+            "spec": { "restartPolicy": policy, "containers": [{ "name": "c", "image": "i" }] },
+        }))
+        .unwrap();
+        self.pods().create(&PostParams::default(), &pod).await.unwrap();
+    }
+
+    /// The pod, once it is so.
+    async fn until(&self, name: &str, is_so: impl Fn(&Pod) -> bool) -> Pod {
+        eventually(async || {
+            let pod = self.pods().get(name).await.unwrap();
+            if is_so(&pod) { Ok(pod) } else { Err(format!("{name}: {:?}", pod.status)) }
+        })
+        .await
+    }
+
     async fn create_pod(&self, name: &str, owners: &[OwnerReference], finalizers: &[&str]) {
         let pod: Pod = serde_json::from_value(json!({
             "apiVersion": "v1", "kind": "Pod",
@@ -427,6 +529,14 @@ impl World {
         })
         .await
     }
+}
+
+fn container_status(pod: &Pod) -> Option<&ContainerStatus> {
+    pod.status.as_ref()?.container_statuses.as_ref()?.first()
+}
+
+fn restarts(pod: &Pod) -> i32 {
+    container_status(pod).map_or(0, |status| status.restart_count)
 }
 
 fn is_ready(pod: &Pod) -> bool {

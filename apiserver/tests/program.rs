@@ -9,9 +9,10 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use kube_client::api::{DeleteParams, ListParams, PostParams};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Api, Client, Config, api::DeleteParams, api::PostParams};
+use kube_client::{Api, Client, Config};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -98,7 +99,7 @@ async fn with_its_helpers_pods_run_and_namespaces_go() {
     let namespaces = Api::<Namespace>::all(client.clone());
     let shop = serde_json::from_value(json!({ "metadata": { "name": "shop" } })).unwrap();
     namespaces.create(&PostParams::default(), &shop).await.unwrap();
-    let pods = Api::<Pod>::namespaced(client, "shop");
+    let pods = Api::<Pod>::namespaced(client.clone(), "shop");
     let pod = json!({ "metadata": { "name": "a" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
     pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
 
@@ -107,6 +108,8 @@ async fn with_its_helpers_pods_run_and_namespaces_go() {
         phase.as_deref() == Some("Running")
     })
     .await;
+    let nodes = Api::<Node>::all(client.clone());
+    until(async || nodes.list(&ListParams::default()).await.unwrap().items.len() == 3).await;
     namespaces.delete("shop", &DeleteParams::default()).await.unwrap();
     until(async || namespaces.get_opt("shop").await.unwrap().is_none()).await;
     assert!(server.stop("-TERM").success());

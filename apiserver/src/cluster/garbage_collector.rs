@@ -7,8 +7,7 @@ use std::{fmt, sync::Arc};
 
 use futures::{
     FutureExt as _, StreamExt as _, TryStreamExt as _,
-    future::BoxFuture,
-    stream::{self, FuturesUnordered, SelectAll},
+    stream::{self, SelectAll},
 };
 use k8s_openapi::{
     api::{apps::v1::ReplicaSet, core::v1::Pod},
@@ -20,14 +19,15 @@ use kube_core::{
     params::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use self::{
     graph::{Graph, Kind, Owner, Uid},
     plan::{Plan, Target},
 };
 use super::{
-    MAX_IN_FLIGHT, OwnedTask,
+    MAX_IN_FLIGHT,
+    actor::{Actor, Next, Role},
     feed::{Change, feed},
     in_time,
     object::Object,
@@ -49,7 +49,7 @@ use super::{
 #[derive(Debug)]
 #[must_use = "dropping it stops it"]
 pub struct GarbageCollector {
-    task: OwnedTask,
+    actor: Actor,
 }
 
 /// Starts a [`GarbageCollector`] that follows other kinds.
@@ -59,13 +59,12 @@ pub struct GarbageCollectorBuilder {
     kinds: Vec<Kind>,
 }
 
-struct Actor {
+/// What it knows.
+struct Collecting {
     client: Client,
     graph: Graph,
-    work: Work<Uid>,
     /// Kinds whose first list has not come yet. Until there are none nothing is judged.
     unlisted: Vec<usize>,
-    in_flight: FuturesUnordered<BoxFuture<'static, (Uid, Result<Seen>)>>,
 }
 
 /// What was learnt by a request.
@@ -104,7 +103,7 @@ impl GarbageCollector {
     ///
     /// When cancelled it stops all the same.
     pub async fn stop(self) {
-        self.task.stop().await;
+        self.actor.stop().await;
     }
 }
 
@@ -149,14 +148,14 @@ impl GarbageCollectorBuilder {
     ///
     /// Outside a tokio runtime.
     pub fn start(self) -> GarbageCollector {
-        let actor = Actor {
-            client: self.client,
-            unlisted: (0..self.kinds.len()).collect(),
-            graph: Graph::new(self.kinds),
-            work: Work::new(),
-            in_flight: FuturesUnordered::new(),
-        };
-        GarbageCollector { task: OwnedTask::spawn(actor.run()) }
+        let unlisted = (0..self.kinds.len()).collect();
+        let role = Collecting { client: self.client, unlisted, graph: Graph::new(self.kinds) };
+        let mut changes = SelectAll::new();
+        for (index, kind) in role.graph.kinds().iter().enumerate() {
+            let api = Api::<Object>::all_with(role.client.clone(), &kind.resource);
+            changes.push(feed(api).map(move |change| (index, change)).boxed());
+        }
+        GarbageCollector { actor: Actor::start(role, Work::new(), changes) }
     }
 }
 
@@ -168,32 +167,14 @@ impl fmt::Debug for GarbageCollectorBuilder {
     }
 }
 
-// === impl Actor ===
+// === impl Collecting ===
 
-impl Actor {
-    async fn run(mut self) {
-        let mut changes = SelectAll::new();
-        for (index, kind) in self.graph.kinds().iter().enumerate() {
-            let api = Api::<Object>::all_with(self.client.clone(), &kind.resource);
-            changes.push(feed(api).map(move |change| (index, change)).boxed());
-        }
-        loop {
-            if self.unlisted.is_empty() {
-                self.begin_steps();
-            }
-            let deadline = self.work.deadline().filter(|_| self.in_flight.len() < MAX_IN_FLIGHT);
-            tokio::select! {
-                biased;
-                Some((uid, result)) = self.in_flight.next() => self.end_step(uid, result),
-                Some((kind, change)) = changes.next() => self.observe(kind, change),
-                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
-                // Neither kinds nor work: there is nothing to follow.
-                else => return,
-            }
-        }
-    }
+impl Role for Collecting {
+    type Key = Uid;
+    type Change = (usize, Change<Object>);
+    type Answer = Seen;
 
-    fn observe(&mut self, kind: usize, change: Change<Object>) {
+    fn observe(&mut self, (kind, change): (usize, Change<Object>), work: &mut Work<Uid>) {
         let touched = match change {
             Change::Listed(objects) => {
                 self.unlisted.retain(|unlisted| *unlisted != kind);
@@ -203,47 +184,38 @@ impl Actor {
             Change::Deleted(object) => self.graph.remove(object.metadata.uid.as_deref()),
         };
         for uid in touched {
-            self.work.add(uid);
+            work.add(uid);
         }
     }
 
-    fn begin_steps(&mut self) {
-        let now = Instant::now();
-        while self.in_flight.len() < MAX_IN_FLIGHT
-            && let Some(uid) = self.work.next(now)
-        {
-            match self.graph.plan(&uid) {
-                Plan::Nothing => self.work.finish(uid, false, now),
-                plan => {
-                    let requests =
-                        Requests { client: self.client.clone(), kinds: self.graph.kinds() };
-                    let step = requests.carry_out(plan).map(|result| (uid, result));
-                    self.in_flight.push(step.boxed());
-                }
+    fn is_ready(&self) -> bool {
+        self.unlisted.is_empty()
+    }
+
+    fn next(&mut self, uid: &Uid, _: Instant) -> Next<Seen> {
+        match self.graph.plan(uid) {
+            Plan::Nothing => Next::Nothing,
+            plan => {
+                let requests = Requests { client: self.client.clone(), kinds: self.graph.kinds() };
+                Next::Request(requests.carry_out(plan).boxed())
             }
         }
     }
 
-    fn end_step(&mut self, uid: Uid, result: Result<Seen>) {
-        let failed = match result {
-            Ok(Seen::Nothing) => false,
+    fn end(&mut self, uid: &Uid, result: Result<Seen>, work: &mut Work<Uid>) -> bool {
+        match result {
+            Ok(Seen::Nothing) => true,
+            // One that is there and not in the graph yet will come; look again in a while.
+            Ok(Seen::Absent(owners)) if owners.is_empty() => false,
             Ok(Seen::Absent(owners)) => {
-                // One that is there and not in the graph yet will come; look again in a while.
-                let failed = owners.is_empty();
                 for owner in owners {
                     self.graph.mark_absent(owner);
                 }
-                if !failed {
-                    self.work.add(Arc::clone(&uid));
-                }
-                failed
-            }
-            Err(error) => {
-                tracing::debug!(%uid, %error, "garbage collection failed");
+                work.add(Arc::clone(uid));
                 true
             }
-        };
-        self.work.finish(uid, failed, Instant::now());
+            Err(_) => false,
+        }
     }
 }
 

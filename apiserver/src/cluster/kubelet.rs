@@ -1,13 +1,16 @@
-//! Pods get a node, run, become ready, and go when they are deleted.
+//! Pods get a node, run, fail, are restarted, finish, and go when they are deleted.
 
 mod clock;
+mod container;
+mod node;
 mod plan;
 mod pod;
+mod script;
 mod status;
 
 use std::{fmt, time::Duration};
 
-use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use futures::{FutureExt as _, future::BoxFuture};
 use jiff::Timestamp;
 use kube_client::{Api, Client, Result};
 use kube_core::{
@@ -15,15 +18,17 @@ use kube_core::{
     response::Status,
 };
 use serde_json::json;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use self::{
     clock::ServerClock,
+    container::{Delays, Moment},
+    node::{Heart, Registered},
     plan::{Plan, PodKey, Pods, Step},
     pod::Pod,
 };
 use super::{
-    MAX_IN_FLIGHT, OwnedTask,
+    actor::{Actor, Next, Role},
     feed::{Change, feed},
     in_time,
     work::Work,
@@ -32,15 +37,63 @@ use super::{
 /// Stands in for a scheduler and the kubelets of its nodes; dropping it stops them.
 ///
 /// * A pod without a node is bound to one of its nodes, in turn.
-/// * A pod on one of its nodes is set Running, and Ready: at once, or after a delay. That is done once;
-///   who makes the pod unready afterwards, or sets its phase, is not contradicted.
+/// * The containers of a pod on one of its nodes run, and are ready: at once, or after a delay. That is done once; who
+///   makes the pod unready afterwards, or sets its phase, is not contradicted.
+/// * A container runs until its pod is deleted, unless the pod says otherwise (below). One that ends is restarted as the
+///   pod's `restartPolicy` has it: the first time at once, then after 10 s (or the
+///   [`restart_delay`](KubeletBuilder::restart_delay)), twice that, and so on up to 5 minutes, in `CrashLoopBackOff`. Ten
+///   minutes without an end are a fresh start.
+/// * A pod none of whose containers is restarted any more is `Succeeded`, or `Failed` if one of them failed.
 /// * A pod on one of its nodes that is being deleted is deleted for good, without its grace period.
 ///
-/// Pods on other nodes are left alone. No `Node` objects are made: an API server does not ask for them.
+/// Pods on other nodes are left alone. Init containers count as done. `Node` objects are made only with a
+/// [`heartbeat`](KubeletBuilder::heartbeat): an API server does not ask for them.
+///
+/// # Pods that fail and finish
+///
+/// The annotation `exits.homeostat.dev/NAME` tells what becomes of each start of the container `NAME`: `CODE@TIME` exits
+/// with this code after this time, `run` does not exit. The last entry goes for all starts that follow. In a pod template
+/// it goes for every pod that is made from it.
+///
+/// | annotation | what happens |
+/// |---|---|
+/// | `exits.homeostat.dev/c: 0@30s` | it succeeds after 30 s; a Job's pod |
+/// | `exits.homeostat.dev/c: 1@2s, 1@2s, run` | it fails twice, and then runs |
+/// | `exits.homeostat.dev/c: 137@1m` | it fails after each minute, for ever |
+///
+/// An entry that cannot be understood keeps its container in `CreateContainerConfigError`, whose message says why.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+///
+/// use homeostat_apiserver::{ApiServer, cluster::Kubelet};
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kube_client::{Api, api::PostParams};
+///
+/// let server = ApiServer::builder().seed(7).build();
+/// let _kubelet = Kubelet::start(server.client());
+/// let pods = Api::<Pod>::default_namespaced(server.client());
+/// let pod = serde_json::from_value(serde_json::json!({
+///     "metadata": { "name": "flaky", "annotations": { "exits.homeostat.dev/c": "1@2s, 0@2s" } },
+///     "spec": { "restartPolicy": "OnFailure", "containers": [{ "name": "c", "image": "i" }] },
+/// }))?;
+/// pods.create(&PostParams::default(), &pod).await?;
+///
+/// tokio::time::sleep(Duration::from_secs(5)).await; // The clock is paused: this takes no time.
+/// let status = pods.get("flaky").await?.status.unwrap();
+/// assert_eq!(status.phase.as_deref(), Some("Succeeded"));
+/// assert_eq!(status.container_statuses.unwrap()[0].restart_count, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it stops it"]
 pub struct Kubelet {
-    task: OwnedTask,
+    actor: Actor,
 }
 
 /// Starts a [`Kubelet`] with more nodes, or slower ones.
@@ -48,18 +101,45 @@ pub struct Kubelet {
 pub struct KubeletBuilder {
     client: Client,
     nodes: usize,
-    ready_delay: Duration,
-    stop_delay: Duration,
+    delays: Delays,
+    heartbeat: Option<Duration>,
     epoch: Option<Timestamp>,
 }
 
-struct Actor {
+/// What a kubelet knows.
+struct Fleet {
     client: Client,
     pods: Pods,
-    work: Work<PodKey>,
+    nodes: Vec<Node>,
+    heartbeat: Option<Duration>,
     clock: ServerClock,
-    in_flight: FuturesUnordered<BoxFuture<'static, (PodKey, Step, Result<()>)>>,
 }
+
+/// One node, if it has a heartbeat.
+struct Node {
+    name: String,
+    /// The UID of its `Node` object, once there is one.
+    uid: Option<String>,
+    /// When its Lease is due.
+    due: Option<Instant>,
+}
+
+/// What a kubelet looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Pod(PodKey),
+    Node(usize),
+}
+
+/// What a request has brought.
+enum Answer {
+    Pod,
+    Registered(Registered),
+    Renewed,
+}
+
+/// A container that is restarted at once and fails at once would do nothing else.
+const SHORTEST_RESTART: Duration = Duration::from_millis(10);
 
 // === impl Kubelet ===
 
@@ -73,15 +153,11 @@ impl Kubelet {
         Self::builder(client).start()
     }
 
-    /// A builder, for more nodes and for delays.
+    /// A builder, for more nodes, for `Node` objects, and for delays.
     pub fn builder(client: Client) -> KubeletBuilder {
-        KubeletBuilder {
-            client,
-            nodes: 1,
-            ready_delay: Duration::ZERO,
-            stop_delay: Duration::ZERO,
-            epoch: None,
-        }
+        let restart = Duration::from_secs(10);
+        let delays = Delays { ready: Duration::ZERO, stop: Duration::ZERO, restart };
+        KubeletBuilder { client, nodes: 1, delays, heartbeat: None, epoch: None }
     }
 
     /// Stops it and waits until it is gone. Requests it has in flight are given up.
@@ -94,7 +170,7 @@ impl Kubelet {
     ///
     /// When cancelled it stops all the same.
     pub async fn stop(self) {
-        self.task.stop().await;
+        self.actor.stop().await;
     }
 }
 
@@ -107,15 +183,29 @@ impl KubeletBuilder {
         self
     }
 
-    /// How long a pod runs until it is ready.
+    /// Makes a `Node` for each of its nodes, and renews its Lease in `kube-node-lease` so often (real kubelets: every
+    /// 10 s). What it has made stays when it stops, and ceases to be renewed.
+    pub fn heartbeat(mut self, period: Duration) -> Self {
+        self.heartbeat = Some(period.max(SHORTEST_RESTART));
+        self
+    }
+
+    /// How long a container runs until it is ready.
     pub fn ready_delay(mut self, delay: Duration) -> Self {
-        self.ready_delay = delay;
+        self.delays.ready = delay;
         self
     }
 
     /// How long a pod takes to stop when it is deleted.
     pub fn stop_delay(mut self, delay: Duration) -> Self {
-        self.stop_delay = delay;
+        self.delays.stop = delay;
+        self
+    }
+
+    /// How long a container that has ended for the second time in a row waits for its next start, doubled each time up
+    /// to 5 minutes. The default is 10 s, as on real nodes; less than 10 ms is 10 ms.
+    pub fn restart_delay(mut self, delay: Duration) -> Self {
+        self.delays.restart = delay.max(SHORTEST_RESTART);
         self
     }
 
@@ -132,14 +222,20 @@ impl KubeletBuilder {
     ///
     /// Outside a tokio runtime.
     pub fn start(self) -> Kubelet {
-        let actor = Actor {
-            client: self.client,
-            pods: Pods::new(self.nodes, self.ready_delay, self.stop_delay),
-            work: Work::new(),
+        let names: Vec<String> = (0..self.nodes).map(|node| format!("node-{node}")).collect();
+        let mut work = Work::new();
+        if self.heartbeat.is_some() {
+            (0..self.nodes).for_each(|node| work.add(Key::Node(node)));
+        }
+        let nodes = names.iter().map(|name| Node { name: name.clone(), uid: None, due: None });
+        let role = Fleet {
+            nodes: nodes.collect(),
+            pods: Pods::new(names, self.delays),
+            heartbeat: self.heartbeat,
             clock: ServerClock::new(self.epoch, Instant::now()),
-            in_flight: FuturesUnordered::new(),
+            client: self.client.clone(),
         };
-        Kubelet { task: OwnedTask::spawn(actor.run()) }
+        Kubelet { actor: Actor::start(role, work, feed(Api::<Pod>::all(self.client))) }
     }
 }
 
@@ -149,25 +245,14 @@ impl fmt::Debug for KubeletBuilder {
     }
 }
 
-// === impl Actor ===
+// === impl Fleet ===
 
-impl Actor {
-    async fn run(mut self) {
-        let mut changes = Box::pin(feed(Api::<Pod>::all(self.client.clone())));
-        loop {
-            self.begin_steps();
-            // No key can be due with nothing in flight and no deadline: then only a change wakes us.
-            let deadline = self.work.deadline().filter(|_| self.in_flight.len() < MAX_IN_FLIGHT);
-            tokio::select! {
-                biased;
-                Some((key, step, result)) = self.in_flight.next() => self.end_step(key, &step, &result),
-                Some(change) = changes.next() => self.observe(change),
-                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
-            }
-        }
-    }
+impl Role for Fleet {
+    type Key = Key;
+    type Change = Change<Pod>;
+    type Answer = Answer;
 
-    fn observe(&mut self, change: Change<Pod>) {
+    fn observe(&mut self, change: Change<Pod>, work: &mut Work<Key>) {
         let now = Instant::now();
         match change {
             Change::Listed(pods) => {
@@ -175,52 +260,67 @@ impl Actor {
                     self.clock.observe(pod.metadata.creation_timestamp.as_ref(), now);
                 }
                 for key in self.pods.replace(pods, now) {
-                    self.work.add(key);
+                    work.add(Key::Pod(key));
                 }
             }
             Change::Applied(pod) => {
                 self.clock.observe(pod.metadata.creation_timestamp.as_ref(), now);
                 if let Some(key) = self.pods.apply(pod, now) {
-                    self.work.add(key);
+                    work.add(Key::Pod(key));
                 }
             }
             Change::Deleted(pod) => self.pods.remove(&pod),
         }
     }
 
-    fn begin_steps(&mut self) {
-        let now = Instant::now();
-        while self.in_flight.len() < MAX_IN_FLIGHT
-            && let Some(key) = self.work.next(now)
-        {
-            match self.pods.plan(&key, now) {
-                Plan::Nothing => self.work.finish(key, false, now),
-                Plan::Later(time) => {
-                    self.work.add_at(key.clone(), time);
-                    self.work.finish(key, false, now);
-                }
-                Plan::Do(step) => {
-                    let request = in_time(self.request(&key, &step));
-                    let done = request.map(|result| (key, step, result));
-                    self.in_flight.push(done.boxed());
-                }
-            }
+    fn next(&mut self, key: &Key, now: Instant) -> Next<Answer> {
+        match key {
+            Key::Pod(key) => match self.pods.plan(key, Moment { now, time: self.clock.now(now) }) {
+                Plan::Nothing => Next::Nothing,
+                Plan::Later(time) => Next::Later(time),
+                Plan::Do(step) => Next::Request(in_time(self.request(key, step)).boxed()),
+            },
+            Key::Node(index) => self.next_of_node(*index, now),
         }
     }
 
-    fn end_step(&mut self, key: PodKey, step: &Step, result: &Result<()>) {
-        if let Err(error) = result {
-            // Most often somebody else was faster; what comes of it is seen in the next plan.
-            tracing::debug!(pod = ?key, ?step, %error, "kubelet failed");
-        } else {
-            self.pods.done(&key, step);
+    fn end(&mut self, key: &Key, result: Result<Answer>, work: &mut Work<Key>) -> bool {
+        let Ok(answer) = result else { return false };
+        if let Key::Node(index) = key {
+            let now = Instant::now();
+            if let Answer::Registered(Registered { uid, created }) = answer {
+                self.clock.observe(created.as_ref(), now);
+                self.nodes[*index].uid = Some(uid);
+            }
+            let due = self.heartbeat.and_then(|period| now.checked_add(period));
+            self.nodes[*index].due = due;
+            if let Some(due) = due {
+                work.add_at(key.clone(), due);
+            }
         }
-        self.work.finish(key, result.is_err(), Instant::now());
+        true
+    }
+}
+
+impl Fleet {
+    fn next_of_node(&self, index: usize, now: Instant) -> Next<Answer> {
+        let (Some(period), Some(node)) = (self.heartbeat, self.nodes.get(index)) else {
+            return Next::Nothing;
+        };
+        if let Some(due) = node.due.filter(|due| now < *due) {
+            return Next::Later(due);
+        }
+        let (client, clock) = (self.client.clone(), self.clock.clone());
+        let heart = Heart { client, clock, node: node.name.clone(), period };
+        Next::Request(match node.uid.clone() {
+            None => async move { heart.register().await.map(Answer::Registered) }.boxed(),
+            Some(uid) => async move { heart.renew(uid).await.map(|()| Answer::Renewed) }.boxed(),
+        })
     }
 
     /// What a step asks of the server. Each names the pod's UID: a pod of the same name that took
     /// its place is not touched.
-    fn request(&self, key: &PodKey, step: &Step) -> BoxFuture<'static, Result<()>> {
+    fn request(&self, key: &PodKey, step: Step) -> BoxFuture<'static, Result<Answer>> {
         let pods = Api::<Pod>::namespaced(self.client.clone(), &key.namespace);
         let name = key.name.clone();
         match step {
@@ -234,28 +334,23 @@ impl Actor {
                 async move {
                     let params = PostParams::default();
                     let bound = pods.create_subresource("binding", &name, &params, &binding);
-                    bound.await.map(|_: Status| ())
+                    bound.await.map(|_: Status| Answer::Pod)
                 }
                 .boxed()
             }
-            Step::Run { pod, ready } => {
-                let status = status::running(pod, *ready, self.clock.now(Instant::now()));
-                async move {
-                    let params = PatchParams::default();
-                    pods.patch_status(&name, &params, &Patch::Strategic(status)).await.map(drop)
-                }
-                .boxed()
+            Step::Report(patch) => async move {
+                let params = PatchParams::default();
+                let told = pods.patch_status(&name, &params, &Patch::Strategic(patch)).await;
+                told.map(|_| Answer::Pod)
             }
+            .boxed(),
             Step::Finish { uid } => {
                 let params = DeleteParams {
                     grace_period_seconds: Some(0),
-                    preconditions: Some(Preconditions {
-                        uid: Some(uid.clone()),
-                        resource_version: None,
-                    }),
+                    preconditions: Some(Preconditions { uid: Some(uid), resource_version: None }),
                     ..DeleteParams::default()
                 };
-                async move { pods.delete(&name, &params).await.map(drop) }.boxed()
+                async move { pods.delete(&name, &params).await.map(|_| Answer::Pod) }.boxed()
             }
         }
     }

@@ -1,13 +1,13 @@
 //! A namespace that is deleted is emptied, and then it goes.
 
-use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube_client::{Api, Client, Error, Result};
 use kube_core::params::{DeleteParams, ListParams, PostParams};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::{
-    MAX_IN_FLIGHT, OwnedTask,
+    actor::{Actor, Next, Role},
     feed::{Change, feed},
     in_time,
     object::Object,
@@ -28,13 +28,12 @@ const KUBERNETES: &str = "kubernetes";
 #[derive(Debug)]
 #[must_use = "dropping it stops it"]
 pub struct NamespaceController {
-    task: OwnedTask,
+    actor: Actor,
 }
 
-struct Actor {
+/// What it needs to know.
+struct Emptying {
     client: Client,
-    work: Work<String>,
-    in_flight: FuturesUnordered<BoxFuture<'static, (String, Result<Emptied>)>>,
 }
 
 /// How far a namespace is.
@@ -55,8 +54,8 @@ impl NamespaceController {
     ///
     /// Outside a tokio runtime.
     pub fn start(client: Client) -> Self {
-        let actor = Actor { client, work: Work::new(), in_flight: FuturesUnordered::new() };
-        Self { task: OwnedTask::spawn(actor.run()) }
+        let changes = feed(Api::<Namespace>::all(client.clone()));
+        Self { actor: Actor::start(Emptying { client }, Work::new(), changes) }
     }
 
     /// Stops it and waits until it is gone. Requests it has in flight are given up.
@@ -69,28 +68,18 @@ impl NamespaceController {
     ///
     /// When cancelled it stops all the same.
     pub async fn stop(self) {
-        self.task.stop().await;
+        self.actor.stop().await;
     }
 }
 
-// === impl Actor ===
+// === impl Emptying ===
 
-impl Actor {
-    async fn run(mut self) {
-        let mut changes = Box::pin(feed(Api::<Namespace>::all(self.client.clone())));
-        loop {
-            self.begin_steps();
-            let deadline = self.work.deadline().filter(|_| self.in_flight.len() < MAX_IN_FLIGHT);
-            tokio::select! {
-                biased;
-                Some((name, result)) = self.in_flight.next() => self.end_step(name, &result),
-                Some(change) = changes.next() => self.observe(change),
-                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {}
-            }
-        }
-    }
+impl Role for Emptying {
+    type Key = String;
+    type Change = Change<Namespace>;
+    type Answer = Emptied;
 
-    fn observe(&mut self, change: Change<Namespace>) {
+    fn observe(&mut self, change: Change<Namespace>, work: &mut Work<String>) {
         let namespaces = match change {
             Change::Listed(namespaces) => namespaces,
             Change::Applied(namespace) => vec![namespace],
@@ -98,26 +87,17 @@ impl Actor {
         };
         for namespace in namespaces.iter().filter(|namespace| is_ours(namespace)) {
             if let Some(name) = &namespace.metadata.name {
-                self.work.add(name.clone());
+                work.add(name.clone());
             }
         }
     }
 
-    fn begin_steps(&mut self) {
-        while self.in_flight.len() < MAX_IN_FLIGHT
-            && let Some(name) = self.work.next(Instant::now())
-        {
-            let step = empty(self.client.clone(), name.clone());
-            self.in_flight.push(step.map(|result| (name, result)).boxed());
-        }
+    fn next(&mut self, name: &String, _: Instant) -> Next<Emptied> {
+        Next::Request(empty(self.client.clone(), name.clone()).boxed())
     }
 
-    fn end_step(&mut self, namespace: String, result: &Result<Emptied>) {
-        if let Err(error) = result {
-            tracing::debug!(namespace, %error, "a namespace could not be emptied");
-        }
-        let failed = !matches!(result, Ok(Emptied::Done));
-        self.work.finish(namespace, failed, Instant::now());
+    fn end(&mut self, _: &String, result: Result<Emptied>, _: &mut Work<String>) -> bool {
+        matches!(result, Ok(Emptied::Done))
     }
 }
 

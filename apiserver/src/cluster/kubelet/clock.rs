@@ -8,7 +8,7 @@ use tokio::time::Instant;
 ///
 /// The server's clock may be virtual, and then the machine's has nothing to do with it. An object that
 /// was made a moment ago says what time it is; an older one gives a lower bound.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ServerClock {
     started: Instant,
     /// The server's time at `started`.

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::{
+    api::core::v1::ContainerStatus,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+};
 use kube_core::{NamespaceResourceScope, Resource};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +24,7 @@ pub(super) struct Pod {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Spec {
     pub(super) node_name: Option<String>,
+    pub(super) restart_policy: Option<String>,
     #[serde(default)]
     pub(super) containers: Vec<Container>,
 }
@@ -39,6 +43,8 @@ pub(super) struct Status {
     pub(super) start_time: Option<Time>,
     #[serde(default)]
     pub(super) conditions: Vec<Condition>,
+    #[serde(default)]
+    pub(super) container_statuses: Vec<ContainerStatus>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,9 +52,18 @@ pub(super) struct Condition {
     #[serde(rename = "type")]
     pub(super) type_: String,
     pub(super) status: String,
+    pub(super) reason: Option<String>,
+    pub(super) message: Option<String>,
 }
 
 // === impl Pod ===
+
+impl Pod {
+    pub(super) fn is_ready(&self) -> bool {
+        let mut conditions = self.status.conditions.iter();
+        conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    }
+}
 
 impl Resource for Pod {
     type DynamicType = ();
