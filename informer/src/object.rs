@@ -372,6 +372,12 @@ impl ResourceVersion {
         compare_versions(&self.0, &other.0)
     }
 
+    /// Whether this names a point in history. In a question, an empty version and "0" mean any point; in an answer,
+    /// nothing.
+    pub(crate) fn is_point(&self) -> bool {
+        is_point(&self.0)
+    }
+
     /// Whether a server that was at `other` can have gone on to this: not back, and not from numbers to something else.
     pub(crate) fn may_follow(&self, other: &Self) -> bool {
         match self.compare(other) {
@@ -403,6 +409,11 @@ impl fmt::Debug for ResourceVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.0, f)
     }
+}
+
+/// See [`ResourceVersion::is_point`].
+pub(crate) fn is_point(version: &str) -> bool {
+    !matches!(version, "" | "0")
 }
 
 /// The order of two decimal numbers of any length; `None` if one of them is no positive decimal number.

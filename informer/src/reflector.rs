@@ -3,23 +3,26 @@
 //! What to ask next, and how long to wait, is decided in [`state`], which is pure.
 
 mod gather;
+mod health;
 pub(crate) mod state;
 
-use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt};
-use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+pub use self::health::ReflectorError;
+pub(crate) use self::health::{ErrorHandler, Health};
 use self::{
-    gather::Gather,
+    gather::{Gather, Pages},
     state::{Ask, State},
 };
 use crate::{
     delta::Delta,
     delta_fifo::DeltaFifo,
     list_watch::{
-        ListError, ListRequest, ListWatch, Page, WatchError, WatchEvent, WatchRequest, WatchStream,
+        Decoded, ListError, ListRequest, ListWatch, Page, WatchError, WatchEvent, WatchRequest,
+        WatchStream,
     },
     object::{Object, ResourceVersion},
     store::Store,
@@ -35,28 +38,6 @@ pub(crate) struct Reflector<K: Object> {
     pub(crate) health: Arc<Health>,
 }
 
-/// What stands between an informer and its server.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReflectorError {
-    /// The list failed.
-    #[error(transparent)]
-    List(#[from] ListError),
-    /// The watch failed.
-    #[error(transparent)]
-    Watch(#[from] WatchError),
-    /// The [`ListWatch`] panicked.
-    #[error("cannot follow {target}: its ListWatch panicked")]
-    Panicked {
-        /// What was listed or watched.
-        target: Arc<str>,
-    },
-}
-
-/// The last error, until something succeeds.
-#[derive(Default)]
-pub(crate) struct Health(Mutex<Option<Arc<ReflectorError>>>);
-
 /// What a watch came to.
 struct Watched {
     /// `None`: the server closed it.
@@ -66,8 +47,33 @@ struct Watched {
     progress: bool,
 }
 
+/// A whole state that came as the begin of a watch.
+struct Whole<K: Object> {
+    objects: Vec<Decoded<K>>,
+    version: ResourceVersion,
+    /// What came with its end.
+    rest: Vec<WatchEvent<K>>,
+}
+
+/// Why there is no list.
+enum NoList {
+    /// It is older than what was asked for.
+    TooOld,
+    Failed {
+        error: ListError,
+        /// Whether it began well.
+        continued: bool,
+    },
+}
+
+/// What is wrong with a state that a server must not answer with.
+const TOO_OLD: &str = "it is older than what was asked for";
+
 /// The longest we wait for a page, or for a watch to be opened: an API server gives up on a request after one minute.
 const ANSWER: Duration = Duration::from_secs(75);
+
+/// The longest we wait for a list in one piece, which may take a gigabyte.
+const WHOLE_ANSWER: Duration = Duration::from_secs(300);
 
 /// The longest silence while a watch brings the whole state. A server that does not know the request may never say
 /// that the state is complete.
@@ -108,54 +114,93 @@ impl<K: Object> Reflector<K> {
     /// The list-watch is the author's code, and so is what it decodes with.
     fn panicked(&mut self) -> Duration {
         let target = self.list_watch.target();
-        self.health.failed(ReflectorError::Panicked { target });
+        self.failed(ReflectorError::Panicked { target });
         self.state.panicked()
     }
 
-    async fn list(&mut self, mut request: ListRequest) -> Duration {
-        let mut objects = Vec::new();
+    fn failed(&self, error: impl Into<ReflectorError>) {
+        self.health.failed(error.into());
+    }
+
+    async fn list(&mut self, request: ListRequest) -> Duration {
+        match self.pages(request).await {
+            Ok((objects, version)) => {
+                self.gathered(objects, version);
+                Duration::ZERO
+            }
+            Err(NoList::TooOld) => {
+                self.failed(self.no_list(TOO_OLD));
+                self.state.whole_is_too_old()
+            }
+            Err(NoList::Failed { error, continued }) => {
+                let pause = self.state.list_failed(&error, continued);
+                self.failed(error);
+                pause
+            }
+        }
+    }
+
+    /// All pages of a list. The cache's own objects are taken for those that have not changed, unless the server has
+    /// another history, in which the same version may be another state.
+    async fn pages(
+        &self,
+        mut request: ListRequest,
+    ) -> Result<(Vec<Decoded<K>>, ResourceVersion), NoList> {
+        let not_older = request.resource_version.is_some();
+        let mut pages = Pages::new();
+        let mut continued = false;
         loop {
-            let mut page = match self.page(&request).await {
-                Ok(page) => page,
-                Err(error) => {
-                    let pause = self.state.list_failed(&error, request.continue_token.is_some());
-                    self.health.failed(error.into());
-                    return pause;
-                }
+            let failed = |error| NoList::Failed { error, continued };
+            let page = self.page(&request).await.map_err(failed)?;
+            let back = self.state.is_back(&page.resource_version);
+            if back && not_older {
+                return Err(NoList::TooOld);
+            }
+            let next = pages.take(page, (!back).then_some(&*self.store));
+            let Some(token) = next.map_err(|what| failed(self.no_list(what)))? else {
+                return Ok(pages.finish());
             };
-            for object in &mut page.items {
-                self.store.reuse(object);
-            }
-            objects.append(&mut page.items);
-            if page.continue_token.is_none() {
-                self.gathered(objects, page.resource_version);
-                return Duration::ZERO;
-            }
-            request.continue_token = page.continue_token;
+            request.continue_token = Some(token);
             request.resource_version = None;
+            continued = true;
         }
     }
 
     async fn page(&self, request: &ListRequest) -> Result<Page<K>, ListError> {
-        let timed_out =
-            |_| ListError::TimedOut { target: self.list_watch.target(), deadline: ANSWER };
-        timeout(ANSWER, self.list_watch.list(request)).await.map_err(timed_out)?
+        let deadline = if request.limit.is_some() { ANSWER } else { WHOLE_ANSWER };
+        let timed_out = |_| ListError::TimedOut { target: self.list_watch.target(), deadline };
+        timeout(deadline, self.list_watch.list(request)).await.map_err(timed_out)?
+    }
+
+    fn no_list(&self, what: &str) -> ListError {
+        ListError::Corrupt { target: self.list_watch.target(), error: what.to_owned() }
     }
 
     async fn watch_list(&mut self, request: &WatchRequest) -> Duration {
         let opened = Instant::now();
+        let not_older = request.resource_version.is_some();
         let gathered = match self.open(request).await {
-            Ok(mut stream) => self.gather(&mut stream).await.map(|()| stream),
+            Ok(mut stream) => {
+                let whole = self.gather(&mut stream, not_older).await;
+                whole.map(|whole| (whole, stream))
+            }
             Err(error) => Err(error),
         };
         match gathered {
-            Ok(stream) => {
+            Ok((whole, _)) if not_older && self.state.is_back(&whole.version) => {
+                let error = TOO_OLD.to_owned();
+                self.failed(WatchError::Corrupt { target: self.list_watch.target(), error });
+                self.state.whole_is_too_old()
+            }
+            Ok((whole, stream)) => {
+                self.gathered(whole.objects, whole.version);
+                self.hand_on(whole.rest).await;
                 let watched = self.follow(stream, opened, request.timeout).await;
                 self.watched(watched)
             }
             Err(error) => {
                 let pause = self.state.watch_list_failed(&error);
-                self.health.failed(error.into());
+                self.failed(error);
                 pause
             }
         }
@@ -178,7 +223,7 @@ impl<K: Object> Reflector<K> {
             None => self.state.watch_ended(watched.lived, watched.progress),
             Some(error) => {
                 let pause = self.state.watch_failed(&error, watched.lived, watched.progress);
-                self.health.failed(error.into());
+                self.failed(error);
                 pause
             }
         }
@@ -190,28 +235,41 @@ impl<K: Object> Reflector<K> {
     }
 
     /// Takes the whole state from the begin of a watch, and what comes with its end.
-    async fn gather(&mut self, stream: &mut WatchStream<K>) -> Result<(), WatchError> {
-        let incomplete = || WatchError::Incomplete { target: self.list_watch.target() };
+    ///
+    /// The cache's own objects are taken at once if the server was asked for a state that is `not_older`. Otherwise it
+    /// may have another history, in which the same version is another state.
+    async fn gather(
+        &self,
+        stream: &mut WatchStream<K>,
+        not_older: bool,
+    ) -> Result<Whole<K>, WatchError> {
+        let target = || self.list_watch.target();
         let end = Instant::now() + INITIAL;
         let mut gather = Gather::new();
         loop {
             let silence = end.min(Instant::now() + INITIAL_SILENCE);
             let batch = tokio::time::timeout_at(silence, stream.next()).await;
-            let batch = batch.map_err(|_| incomplete())?;
+            let batch = batch.map_err(|_| WatchError::Incomplete { target: target() })?;
             let closed = || WatchError::Torn {
-                target: self.list_watch.target(),
+                target: target(),
                 source: "the server closed it before the initial state was complete".into(),
             };
             let mut events = batch.ok_or_else(closed)??.into_iter();
-            if let Some(version) = gather.take(&mut events, &self.store) {
-                self.gathered(gather.finish(), version);
-                self.hand_on(events.collect()).await;
-                return Ok(());
+            let cache = not_older.then_some(&*self.store);
+            let Some(version) = gather.take(&mut events, cache) else { continue };
+            if !version.is_point() {
+                let error = "its initial state has no version".to_owned();
+                return Err(WatchError::Corrupt { target: target(), error });
             }
+            let mut objects = gather.finish();
+            let reused = not_older || self.state.is_back(&version);
+            let late = objects.iter_mut().filter(|_| !reused);
+            late.for_each(|object| self.store.reuse(object));
+            return Ok(Whole { objects, version, rest: events.collect() });
         }
     }
 
-    fn gathered(&mut self, objects: Vec<crate::list_watch::Decoded<K>>, version: ResourceVersion) {
+    fn gathered(&mut self, objects: Vec<Decoded<K>>, version: ResourceVersion) {
         self.state.gathered(version.clone());
         self.fifo.push([Delta::Replaced { objects, resource_version: version }]);
         self.health.succeeded();
@@ -245,15 +303,17 @@ impl<K: Object> Reflector<K> {
         Watched { error, lived: opened.elapsed(), progress }
     }
 
-    /// Returns whether this brought us further.
+    /// Returns whether an object brought us further.
     async fn hand_on(&mut self, events: Vec<WatchEvent<K>>) -> bool {
+        let bookmark = |event: &WatchEvent<K>| matches!(event, WatchEvent::Bookmark { .. });
+        let only_bookmarks = events.iter().all(bookmark);
         let deltas: Vec<_> = events.into_iter().map(Delta::from).collect();
         // Nothing may be lost between the two: no wait here.
         let version = crate::store::newest(&deltas);
         let progress = version.is_some_and(|version| self.state.followed(version));
         self.fifo.push(deltas);
         self.fifo.room().await;
-        progress
+        progress && !only_bookmarks
     }
 }
 
@@ -264,28 +324,5 @@ impl<K: Object> From<WatchEvent<K>> for Delta<K> {
             WatchEvent::Deleted(object) => Self::Deleted(object),
             WatchEvent::Bookmark { resource_version, .. } => Self::Bookmark(resource_version),
         }
-    }
-}
-
-// === impl Health ===
-
-impl Health {
-    pub(crate) fn last_error(&self) -> Option<Arc<ReflectorError>> {
-        self.0.lock().clone()
-    }
-
-    fn failed(&self, error: ReflectorError) {
-        tracing::debug!(%error, "reflector");
-        *self.0.lock() = Some(Arc::new(error));
-    }
-
-    fn succeeded(&self) {
-        *self.0.lock() = None;
-    }
-}
-
-impl fmt::Debug for Health {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Health").field(&self.last_error()).finish()
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     lister::Lister,
     object::{Object, ObjectMeta, ResourceVersion},
     reflector::{
-        Health, Reflector, ReflectorError,
+        ErrorHandler, Health, Reflector, ReflectorError,
         state::{PAGE_SIZE, State, StateConfig},
     },
     store::Store,
@@ -62,6 +62,7 @@ pub struct Builder<K: Object> {
     name: Option<Arc<str>>,
     seed: u64,
     config: StateConfig,
+    error_handler: Option<ErrorHandler>,
 }
 
 /// What the handles share. The tasks hold parts of it, never all of it, so that it is dropped with the last handle.
@@ -97,6 +98,7 @@ impl<K: Object> SharedIndexInformer<K> {
                 watch_list: true,
                 backoff: BackoffConfig::default(),
             },
+            error_handler: None,
         }
     }
 
@@ -338,10 +340,20 @@ impl<K: Object> Builder<K> {
         self
     }
 
+    /// Calls `handler` with each error between the informer and its server, an expired version included, before the
+    /// informer waits or asks again. It should be quick; a panic of it ends nothing.
+    pub fn error_handler(
+        mut self,
+        handler: impl Fn(&ReflectorError) + Send + Sync + 'static,
+    ) -> Self {
+        self.error_handler = Some(Box::new(handler));
+        self
+    }
+
     /// Makes the informer. Nothing runs before it is started.
     pub fn build(self) -> SharedIndexInformer<K> {
         let store = Arc::new(Store::new());
-        let health = Arc::new(Health::default());
+        let health = Arc::new(Health::new(self.error_handler));
         let name = self.name.unwrap_or_else(|| self.list_watch.target());
         let reflector = Reflector {
             list_watch: self.list_watch,

@@ -340,6 +340,8 @@ async fn version_that_goes_back_with_a_list_is_told() {
     let watch = server.expect_watch().await.serve(vec![], "100");
     settle().await;
     watch.end_with(Refusal::new(410, "Expired", "restored"));
+    let lagging = Refusal::new(504, "Timeout", "Too large resource version: 100, current: 50");
+    server.expect_watch().await.refuse(lagging);
     let again = server.expect_watch().await;
     let watch = again.serve(vec![pod("a", "1", "40")], "50");
     watch.bookmark("120");

@@ -2,16 +2,17 @@
 //!
 //! Pure: the shell asks, tells what came back, and waits as long as it is told. The rules, in short:
 //!
-//! * The first state is asked for as a watch that begins with it; a server that cannot do that is asked for a list.
+//! * The first state is asked for as a watch that begins with it; a server that cannot do that is asked for a list. The
+//!   watch is tried again for the next whole state, or later if trying it meant waiting in vain.
 //! * What was good stays good: a watch that ends, tears, or cannot be opened is opened again after the last good
 //!   version. A whole new state is asked for only when that version is of no use: it expired, the server does not
-//!   understand it, or what follows it cannot be read three times in a row.
+//!   understand it, or it cannot be read on from there (three times in a row) or watched from there (for a minute).
 //! * A whole new state may not be older than what was seen, unless the server says that it cannot do that; then it is
-//!   the newest.
+//!   the newest. If even that is older, the server has another history.
 //! * Nothing is asked twice without a wait, unless the first answer brought us further or the second question is
 //!   another one.
 
-use std::time::Duration;
+use std::{cmp::Ordering, time::Duration};
 
 use crate::{
     backoff::{Backoff, BackoffConfig, Chance},
@@ -27,12 +28,16 @@ pub(crate) struct State {
     last: Option<ResourceVersion>,
     /// The server cannot go on from `last`, or from any version: ask for the newest state.
     use_newest: bool,
-    /// This time, or from now on, a whole state is asked for by list.
-    by_list: ByList,
+    /// So many whole states are asked for by list before a watch is tried for one again; `NEVER` if it never is.
+    by_list: u32,
+    /// How many it was the last time that a watch was waited for in vain.
+    distrust: u32,
     /// The place in a list expired: ask for the whole list in one piece.
     unpaged: bool,
     /// How often in a row what follows `last` could not be read.
     unreadable: u32,
+    /// How often in a row a watch after `last` was refused.
+    refused: u32,
     backoff: Backoff,
     chance: Chance,
 }
@@ -57,22 +62,15 @@ pub(crate) enum Ask {
 }
 
 /// Where we are.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     /// A whole state is needed. → `Following` when it has arrived.
     Gathering,
-    /// `last` is known. → `Gathering` when it is of no use any more.
+    /// `last` is known, but asking what follows it leads nowhere; a whole state is asked for, once. → `Following`,
+    /// whether it has arrived or not.
+    Detour,
+    /// `last` is known. → `Gathering` when it is of no use any more, `Detour` when it may be.
     Following,
-}
-
-/// Whether a whole state is asked for by list.
-#[derive(Clone, Copy, PartialEq)]
-enum ByList {
-    No,
-    /// For this attempt.
-    Once,
-    /// The server does not do it otherwise.
-    Always,
 }
 
 /// Objects per page of a list: client-go's. Small enough that no page is a burden, large enough that a list of 100k
@@ -89,6 +87,16 @@ const SHORT: Duration = Duration::from_secs(1);
 /// After this many failures to read what follows a version, another way round is tried.
 const UNREADABLE: u32 = 3;
 
+/// After this many refusals of a watch, about a minute, another way round is tried: whoever may list but not watch still
+/// gets a copy, if a late one. Sooner, and every client would list a server that has just come back.
+const REFUSED: u32 = 6;
+
+/// No watch is tried for a whole state.
+const NEVER: u32 = u32::MAX;
+
+/// A watch that was waited for in vain is tried again after at most this many lists.
+const MAX_DISTRUST: u32 = 64;
+
 // === impl State ===
 
 impl State {
@@ -98,9 +106,11 @@ impl State {
             phase: Phase::Gathering,
             last: None,
             use_newest: false,
-            by_list: if config.watch_list { ByList::No } else { ByList::Always },
+            by_list: if config.watch_list { 0 } else { NEVER },
+            distrust: 0,
             unpaged: false,
             unreadable: 0,
+            refused: 0,
             backoff: Backoff::new(config.backoff),
             chance: Chance::new(seed),
         }
@@ -115,7 +125,7 @@ impl State {
             }
             (_, last) => {
                 let version = last.clone().filter(|_| !self.use_newest);
-                if self.by_list == ByList::No {
+                if self.by_list == 0 {
                     return Ask::WatchList(WatchRequest::with_initial_events(version, timeout));
                 }
                 let mut request = ListRequest::new();
@@ -126,6 +136,11 @@ impl State {
         }
     }
 
+    /// Whether a whole state of this version belongs to an earlier time than what has been handed on.
+    pub(crate) fn is_back(&self, version: &ResourceVersion) -> bool {
+        self.last.as_ref().is_some_and(|last| version.compare(last) == Some(Ordering::Less))
+    }
+
     /// A whole state has been handed on.
     pub(crate) fn gathered(&mut self, version: ResourceVersion) {
         self.last = Some(version);
@@ -133,14 +148,17 @@ impl State {
         self.use_newest = false;
         self.unpaged = false;
         self.unreadable = 0;
-        if self.by_list == ByList::Once {
-            self.by_list = ByList::No;
+        match self.by_list {
+            0 => self.distrust = 0,
+            NEVER => {}
+            _ => self.by_list -= 1,
         }
     }
 
     /// All up to this version has been handed on. Returns whether that brought us further.
     pub(crate) fn followed(&mut self, version: ResourceVersion) -> bool {
-        let further = self.last.as_ref().is_none_or(|last| version.may_follow(last));
+        let further =
+            version.is_point() && self.last.as_ref().is_none_or(|last| version.may_follow(last));
         if further {
             self.last = Some(version);
             self.unreadable = 0;
@@ -160,11 +178,12 @@ impl State {
         if self.asks_for_newest_now(useless) {
             return Duration::ZERO;
         }
-        self.unpaged = false;
-        if self.by_list == ByList::Once {
-            self.by_list = ByList::No;
+        // Pages that make no sense may do so in one piece.
+        self.unpaged = continued && matches!(error, ListError::Corrupt { .. });
+        if self.by_list == 1 && self.distrust == 0 {
+            self.by_list = 0;
         }
-        self.wait(error.retry_after())
+        self.wait_for_whole(error.retry_after())
     }
 
     /// The watch failed or ended before it had brought the whole state.
@@ -174,12 +193,20 @@ impl State {
         }
         if error.is_too_many_requests() || matches!(error, WatchError::Unreachable { .. }) {
             // A list would fare no better.
-            return self.wait(error.retry_after());
+            return self.wait_for_whole(error.retry_after());
         }
-        let misunderstood = error.refusal().is_some_and(Refusal::is_bad_request);
-        let never = misunderstood || matches!(error, WatchError::Incomplete { .. });
-        self.by_list = if never { ByList::Always } else { ByList::Once };
-        Duration::ZERO
+        self.by_list = 1;
+        if matches!(error, WatchError::Incomplete { .. } | WatchError::Silent { .. }) {
+            self.distrust = self.distrust.saturating_mul(2).clamp(1, MAX_DISTRUST);
+            self.by_list = self.distrust;
+        }
+        let retry_after = error.retry_after();
+        if retry_after.is_some() { self.wait(retry_after) } else { Duration::ZERO }
+    }
+
+    /// The whole state that came is older than asked for.
+    pub(crate) fn whole_is_too_old(&mut self) -> Duration {
+        if self.asks_for_newest_now(true) { Duration::ZERO } else { self.wait_for_whole(None) }
     }
 
     /// A watch that followed, or could not be opened, failed. It brought us further, or not.
@@ -190,45 +217,54 @@ impl State {
         progress: bool,
     ) -> Duration {
         self.backoff.healthy(lived);
+        if !matches!(error, WatchError::Refused { .. } | WatchError::Unreachable { .. }) {
+            self.refused = 0;
+        }
         if error.is_too_many_requests() {
             return self.wait(error.retry_after());
         }
-        let refusal = error.refusal();
-        let useless = refusal.is_some_and(|refusal| {
-            refusal.is_expired()
-                || refusal.is_too_large_resource_version()
-                || refusal.is_bad_request()
-                // An object that the server itself cannot read was removed by force.
-                || refusal.reason == "StoreReadError"
-        });
-        if useless {
+        if error.refusal().is_some_and(leaves_no_way_on) {
             self.phase = Phase::Gathering;
             return self.wait(error.retry_after());
         }
         match error {
             WatchError::Torn { .. } | WatchError::Silent { .. } => {
-                self.watch_ended(lived, progress)
+                return self.watch_ended(lived, progress);
             }
-            WatchError::Corrupt { .. } | WatchError::Ended { .. } => {
-                self.unreadable += 1;
-                if self.unreadable >= UNREADABLE {
-                    self.phase = Phase::Gathering;
+            WatchError::Corrupt { .. } | WatchError::Ended { .. } => self.could_not_read(),
+            // Nobody gets a list who is not known.
+            WatchError::Refused { refusal, .. } if !refusal.is_unauthorized() => {
+                self.refused += 1;
+                if self.refused >= REFUSED {
+                    self.phase = Phase::Detour;
                 }
-                self.wait(error.retry_after())
             }
-            _ => self.wait(error.retry_after()),
+            _ => {}
         }
+        self.wait(error.retry_after())
     }
 
     /// The server closed a watch that followed. It brought us further, or not.
     pub(crate) fn watch_ended(&mut self, lived: Duration, progress: bool) -> Duration {
         self.backoff.healthy(lived);
+        self.refused = 0;
         if progress || lived >= SHORT { Duration::ZERO } else { self.wait(None) }
     }
 
     /// The author's code panicked.
     pub(crate) fn panicked(&mut self) -> Duration {
+        if self.phase != Phase::Following {
+            return self.wait_for_whole(None);
+        }
+        self.could_not_read();
         self.wait(None)
+    }
+
+    fn could_not_read(&mut self) {
+        self.unreadable += 1;
+        if self.unreadable >= UNREADABLE {
+            self.phase = Phase::Detour;
+        }
     }
 
     /// Drops the version from the question, if that is why there was no answer and it has not been tried yet.
@@ -238,9 +274,26 @@ impl State {
         ask
     }
 
+    /// There was no whole state this time.
+    fn wait_for_whole(&mut self, retry_after: Option<Duration>) -> Duration {
+        if self.phase == Phase::Detour {
+            self.phase = Phase::Following;
+        }
+        self.wait(retry_after)
+    }
+
     fn wait(&mut self, retry_after: Option<Duration>) -> Duration {
         self.backoff.next(retry_after, &mut self.chance)
     }
+}
+
+/// Whether asking again what follows this version is of no use.
+fn leaves_no_way_on(refusal: &Refusal) -> bool {
+    refusal.is_expired()
+        || refusal.is_too_large_resource_version()
+        || refusal.is_bad_request()
+        // An object that the server itself cannot read was removed by force.
+        || refusal.reason == "StoreReadError"
 }
 
 #[cfg(test)]

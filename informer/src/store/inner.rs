@@ -11,7 +11,7 @@ use crate::{
     event::Event,
     index::{AnyTable, Stage, Table, TableRef},
     list_watch::Decoded,
-    object::{KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion, compare_versions},
+    object::{KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion, compare_versions, is_point},
 };
 
 /// Objects, indices and version, in step.
@@ -107,13 +107,22 @@ impl<K: Object> Inner<K> {
         self.opaque > 0 && slots.iter().any(is_opaque)
     }
 
-    pub(super) fn difference(&self, objects: &[Decoded<K>]) -> Difference {
+    /// How the whole state of this `version` differs. If the version goes back, the server has another history, in
+    /// which the same version of an object may be another state of it.
+    pub(super) fn difference(
+        &self,
+        objects: &[Decoded<K>],
+        version: &ResourceVersion,
+    ) -> Difference {
+        let own = self.resource_version.as_ref();
+        let back = own.is_some_and(|own| version.compare(own) == Some(Ordering::Less));
         let mut stays = superseded(objects, &self.hasher);
         let mut seen = vec![false; self.keys.len()];
         for (object, stays) in objects.iter().zip(&mut stays) {
             let Some(slot) = self.find(KeyRef::from_metadata(object.metadata())) else { continue };
             seen[slot as usize] = true;
-            *stays |= self.slab.get(slot).is_some_and(|entry| entry.is_unchanged(object));
+            let entry = self.slab.get(slot).filter(|_| !back);
+            *stays |= entry.is_some_and(|entry| entry.is_unchanged(object));
         }
         let gone = (0..).zip(seen).filter(|(slot, seen)| !seen && self.slab.get(*slot).is_some());
         Difference { stays, gone: gone.map(|(slot, _)| slot).collect() }
@@ -315,7 +324,7 @@ pub(crate) fn newest<K: Object>(batch: &[Delta<K>]) -> Option<ResourceVersion> {
             Delta::Bookmark(version) => Some(version.as_str()),
             Delta::Replaced { resource_version, .. } => Some(resource_version.as_str()),
         };
-        let Some(version) = version else { continue };
+        let Some(version) = version.filter(|version| is_point(version)) else { continue };
         let back = newest.and_then(|newest| compare_versions(version, newest));
         if back != Some(Ordering::Less) {
             newest = Some(version);

@@ -92,7 +92,7 @@ impl<K: Object> Store<K> {
         let (mut writer, difference) = loop {
             let (steps, difference) = {
                 let writer = self.writer.lock();
-                (writer.steps, self.inner.read().difference(&objects))
+                (writer.steps, self.inner.read().difference(&objects, &version))
             };
             let fates = objects.iter().zip(&difference.stays);
             let changed = fates.filter_map(|(object, stays)| (!stays).then_some(object));

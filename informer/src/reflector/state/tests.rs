@@ -145,15 +145,87 @@ fn place_in_a_list_that_expired_means_one_list_in_one_piece() {
 }
 
 #[test]
-fn server_that_does_not_know_the_question_is_listed_from_now_on() {
-    for error in [refused(400), refused(422), WatchError::Incomplete { target: "pods".into() }] {
+fn server_that_does_not_know_the_question_is_asked_again_at_the_next_whole_state() {
+    for code in [400, 422] {
         let mut state = state(true);
-        assert_eq!(state.watch_list_failed(&error), Duration::ZERO);
+        assert_eq!(state.watch_list_failed(&refused(code)), Duration::ZERO);
         assert_eq!(asked(&mut state), "list newest by 500");
         state.gathered("7".into());
         state.watch_failed(&ended(410), MINUTE, true);
-        assert_eq!(asked(&mut state), "list 7 by 500");
+        assert_eq!(asked(&mut state), "watch-list 7");
     }
+}
+
+#[test]
+fn watch_that_was_waited_for_in_vain_is_tried_again_ever_later_but_for_ever() {
+    let mut state = state(true);
+    let mut lists_between = Vec::new();
+    for _ in 0..9 {
+        let incomplete = WatchError::Incomplete { target: "pods".into() };
+        assert_eq!(state.watch_list_failed(&incomplete), Duration::ZERO);
+        let mut lists = 0;
+        while asked(&mut state).starts_with("list") {
+            // Also when a list fails: waiting in vain again costs half a minute.
+            assert!(!state.list_failed(&list_refused(500), false).is_zero());
+            assert!(asked(&mut state).starts_with("list"));
+            state.gathered("7".into());
+            state.watch_failed(&ended(410), MINUTE, true);
+            lists += 1;
+        }
+        lists_between.push(lists);
+    }
+    assert_eq!(lists_between, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
+    state.gathered("7".into());
+    state.watch_failed(&ended(410), MINUTE, true);
+    state.watch_list_failed(&WatchError::Incomplete { target: "pods".into() });
+    state.gathered("7".into());
+    state.watch_failed(&ended(410), MINUTE, true);
+    assert_eq!(asked(&mut state), "watch-list 7", "one that came through ends the distrust");
+}
+
+#[test]
+fn who_wants_no_watch_for_a_whole_state_gets_none() {
+    let mut state = state(false);
+    for _ in 0..100 {
+        assert_eq!(
+            asked(&mut state),
+            if state.last.is_some() { "list 7 by 500" } else { "list newest by 500" }
+        );
+        state.gathered("7".into());
+        state.watch_failed(&ended(410), MINUTE, true);
+    }
+}
+
+#[test]
+fn server_that_asks_for_time_is_not_listed_before_that() {
+    let refusal = Refusal::new(503, "", "").with_retry_after(Duration::from_secs(9));
+    let error = WatchError::Refused { target: "pods".into(), refusal };
+    let mut state = state(true);
+    assert!(state.watch_list_failed(&error) >= Duration::from_secs(9));
+    assert_eq!(asked(&mut state), "list newest by 500");
+}
+
+#[test]
+fn answer_older_than_asked_for_means_asking_for_the_newest_and_then_believing_it() {
+    let mut state = following("120");
+    state.watch_failed(&ended(410), MINUTE, true);
+    assert!(state.is_back(&"119".into()) && !state.is_back(&"120".into()));
+    assert!(!state.is_back(&"abc".into()), "nobody can tell");
+    assert_eq!(state.whole_is_too_old(), Duration::ZERO);
+    assert_eq!(asked(&mut state), "watch-list newest");
+    state.gathered("110".into());
+    assert_eq!(asked(&mut state), "watch 110");
+    assert!(state.followed("111".into()));
+}
+
+#[test]
+fn pages_that_make_no_sense_are_asked_for_in_one_piece() {
+    let corrupt = ListError::Corrupt { target: "pods".into(), error: "circle".into() };
+    let mut state = state(false);
+    assert!(!state.list_failed(&corrupt, true).is_zero());
+    assert_eq!(asked(&mut state), "list newest");
+    assert!(!state.list_failed(&corrupt, false).is_zero());
+    assert_eq!(asked(&mut state), "list newest by 500");
 }
 
 #[test]
@@ -183,13 +255,62 @@ fn refused_watch_keeps_its_place_and_backs_off() {
     for code in [401, 403, 404, 429, 500, 503] {
         let mut state = following("7");
         let mut least = Duration::from_millis(800);
-        for _ in 0..8 {
+        for _ in 0..REFUSED - 1 {
             let pause = state.watch_failed(&refused(code), Duration::ZERO, false);
             assert!((least..2 * least).contains(&pause), "{pause:?} for {least:?}");
-            least = (2 * least).min(Duration::from_secs(30));
+            least *= 2;
             assert_eq!(asked(&mut state), "watch 7", "{code}");
         }
     }
+}
+
+#[test]
+fn whoever_may_list_but_not_watch_gets_a_late_copy() {
+    let mut state = following("7");
+    for _ in 0..REFUSED {
+        state.watch_failed(&refused(403), Duration::ZERO, false);
+    }
+    for version in ["7", "8", "9"] {
+        assert_eq!(asked(&mut state), format!("watch-list {version}"));
+        assert_eq!(state.watch_list_failed(&refused(403)), Duration::ZERO);
+        assert_eq!(asked(&mut state), format!("list {version} by 500"));
+        let next: u32 = version.parse::<u32>().unwrap() + 1;
+        state.gathered(next.to_string().as_str().into());
+        assert_eq!(asked(&mut state), format!("watch {next}"));
+        assert!(state.watch_failed(&refused(403), Duration::ZERO, false) > MINUTE / 4);
+    }
+    assert_eq!(asked(&mut state), "watch-list 10");
+    state.watch_list_failed(&refused(403));
+    assert!(!state.list_failed(&list_refused(403), false).is_zero());
+    assert_eq!(asked(&mut state), "watch 10", "what is known stays known");
+    state.watch_ended(MINUTE, false);
+    state.watch_failed(&refused(403), Duration::ZERO, false);
+    assert_eq!(asked(&mut state), "watch 10", "a watch that was open starts the count over");
+}
+
+#[test]
+fn nobody_lists_a_server_that_is_away_or_does_not_know_who_asks() {
+    let away = || WatchError::Unreachable { target: "pods".into(), source: "refused".into() };
+    for error in [away(), refused(401), refused(429)] {
+        let mut state = following("7");
+        for _ in 0..20 {
+            assert!(!state.watch_failed(&error, Duration::ZERO, false).is_zero());
+            assert_eq!(asked(&mut state), "watch 7");
+        }
+    }
+}
+
+#[test]
+fn author_whose_code_panics_at_one_place_is_led_around_it() {
+    let mut state = following("7");
+    for _ in 0..2 {
+        assert!(!state.panicked().is_zero());
+        assert_eq!(asked(&mut state), "watch 7");
+    }
+    state.panicked();
+    assert_eq!(asked(&mut state), "watch-list 7");
+    assert!(!state.panicked().is_zero());
+    assert_eq!(asked(&mut state), "watch 7");
 }
 
 #[test]
