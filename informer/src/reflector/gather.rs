@@ -219,7 +219,9 @@ mod tests {
     }
 
     fn page(items: Vec<Decoded<Pod>>, version: &str, token: Option<&str>) -> Page<Pod> {
-        Page { items, resource_version: version.into(), continue_token: token.map(Into::into) }
+        let mut page = Page::new(items, version);
+        page.continue_token = token.map(Into::into);
+        page
     }
 
     #[test]

@@ -148,11 +148,9 @@ pub(crate) fn page(
     version: &str,
     token: Option<&str>,
 ) -> Page<Pod> {
-    Page {
-        items: pods.into_iter().map(|pod| Arc::new(pod).into()).collect(),
-        resource_version: version.into(),
-        continue_token: token.map(Into::into),
-    }
+    let mut page = Page::new(pods.into_iter().map(|pod| Arc::new(pod).into()).collect(), version);
+    page.continue_token = token.map(Into::into);
+    page
 }
 
 /// What says that the initial state is complete.
