@@ -41,6 +41,9 @@ pub use list_watch::{
     WatchEvent, WatchRequest, WatchStream,
 };
 pub use lister::{Iter, Lister, Snapshot};
-pub use object::{KeyRef, Object, ObjectKey, ObjectMeta, ParseKeyError, ResourceVersion, Uid};
+pub use object::{
+    DecodeError, Dynamic, KeyRef, Lazy, Metadata, Object, ObjectKey, ObjectMeta, ParseKeyError,
+    ResourceVersion, Uid,
+};
 pub use reflector::ReflectorError;
 pub use shared::{Builder, SharedIndexInformer};

@@ -1,4 +1,12 @@
 //! What a cached object must tell, and how it is named: [`Object`], [`ObjectKey`], [`Uid`] and [`ResourceVersion`].
+//!
+//! Below it are the weights that one informer can have: a whole type, [`Lazy`], [`Metadata`], [`Dynamic`], or a part
+//! of an object that a user describes.
+
+mod dynamic;
+mod lazy;
+mod members;
+mod metadata;
 
 use std::{
     borrow::Borrow,
@@ -11,6 +19,8 @@ use std::{
 };
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+pub use self::{dynamic::Dynamic, lazy::Lazy, members::DecodeError, metadata::Metadata};
 
 /// Anything an informer can cache: it has metadata, and it stands for objects of one kind.
 ///
@@ -48,6 +58,9 @@ pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 pub trait Object: Send + Sync + 'static {
     /// The kind that keys are typed by, and whose path is listed and watched.
     type Kind: 'static;
+
+    /// Whether nothing but metadata is read: then the server is asked for no more.
+    const METADATA_ONLY: bool = false;
 
     /// The object's metadata.
     fn metadata(&self) -> &ObjectMeta;
@@ -426,58 +439,4 @@ pub(crate) fn compare_versions(one: &str, other: &str) -> Option<Ordering> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use k8s_openapi::api::core::v1::Pod;
-    use std::hash::BuildHasher;
-
-    type Key = ObjectKey<Pod>;
-
-    #[test]
-    fn key_has_the_text_that_other_tools_print() {
-        let key = Key::namespaced("shop", "web-1");
-        assert_eq!((key.namespace(), key.name()), (Some("shop"), "web-1"));
-        assert_eq!(key.to_string(), "shop/web-1");
-        let node = Key::cluster("node-1");
-        assert_eq!((node.namespace(), node.name()), (None, "node-1"));
-        assert_eq!(node.to_string(), "node-1");
-        assert_eq!(Key::new(Some(""), "x"), Key::cluster("x"));
-    }
-
-    #[test]
-    fn key_survives_being_printed_and_parsed() {
-        for key in [Key::namespaced("a", "b"), Key::cluster("b")] {
-            assert_eq!(key.to_string().parse::<Key>(), Ok(key));
-        }
-        for bad in ["", "/", "a/", "/b", "a/b/c"] {
-            assert_eq!(bad.parse::<Key>(), Err(ParseKeyError), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn keys_sort_by_namespace_then_name() {
-        let mut keys = [Key::namespaced("a-b", "a"), Key::namespaced("a", "b"), Key::cluster("z")];
-        keys.sort();
-        assert_eq!(keys.map(|key| key.to_string()), ["z", "a/b", "a-b/a"]);
-    }
-
-    #[test]
-    fn borrowed_key_hashes_as_the_owned_one() {
-        let hasher = foldhash::fast::RandomState::default();
-        let key = Key::namespaced("a", "b");
-        let borrowed: KeyRef<'_, Pod> = ("a", "b").into();
-        assert_eq!(hasher.hash_one(&key), hasher.hash_one(borrowed));
-        assert_eq!(borrowed.to_key(), key);
-    }
-
-    #[test]
-    fn versions_compare_as_numbers_of_any_length() {
-        let big = "340282366920938463463374607431768211456";
-        assert_eq!(compare_versions("9", "10"), Some(Ordering::Less));
-        assert_eq!(compare_versions(big, "10"), Some(Ordering::Greater));
-        assert_eq!(compare_versions("10", "10"), Some(Ordering::Equal));
-        for odd in ["", "0", "01", "-1", "1.5", "abc", "１"] {
-            assert_eq!(compare_versions(odd, "10"), None, "{odd:?}");
-        }
-    }
-}
+mod tests;

@@ -19,7 +19,8 @@ use super::{
     BoxError, ListError, ListRequest, ListWatch, Page, Refusal, WatchError, WatchRequest,
     WatchStream,
 };
-use crate::object::Object;
+use crate::object::{Dynamic, Object};
+use kube_core::GroupVersionResource;
 
 /// Lists and watches the objects of one kind, in one namespace or in all.
 ///
@@ -27,6 +28,9 @@ use crate::object::Object;
 /// it is half of what an object takes in memory, and no controller reads it. An object that is valid JSON but does
 /// not fit `K` becomes [`Decoded::Opaque`](super::Decoded::Opaque); a frame that is not valid ends the watch, so that
 /// nothing is ever skipped.
+///
+/// How much an object weighs is `K`'s choice: a whole type, [`Lazy`](crate::Lazy), [`Metadata`](crate::Metadata),
+/// [`Dynamic`], or a struct of yours with the fields that you read: what it does not name is skipped, not decoded.
 ///
 /// Use a [`kube_client::Api`] instead for anything but keeping a whole collection in memory.
 pub struct KubeListWatch<K> {
@@ -50,6 +54,14 @@ const MAX_REFUSAL: usize = 64 << 10;
 /// The longest page of a list: 500 objects of 1.5 MiB fit.
 const MAX_PAGE: usize = 1 << 30;
 
+const JSON: &str = "application/json";
+
+/// A server that cannot leave the rest out sends whole objects: then it is skipped here.
+const METADATA_LIST: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+const METADATA_WATCH: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
 // === impl KubeListWatch ===
 
 impl<K> KubeListWatch<K>
@@ -61,18 +73,36 @@ where
     pub fn new(client: kube_client::Client, namespace: Option<&str>) -> Self {
         let group = <K::Kind as kube_core::Resource>::group(&());
         let plural = <K::Kind as kube_core::Resource>::plural(&());
-        let mut target = plural.to_string();
-        if !group.is_empty() {
-            target.push('.');
-            target.push_str(&group);
+        let path = <K::Kind as kube_core::Resource>::url_path(&(), namespace);
+        Self::at(client, path, target(&group, &plural, namespace))
+    }
+}
+
+impl<K: Object<Kind = Dynamic> + DeserializeOwned> KubeListWatch<K> {
+    /// Lists and watches a resource that is known only at run time, in `namespace`, or everywhere. `K` is [`Dynamic`],
+    /// [`Metadata<Dynamic>`](crate::Metadata), or a type of yours whose `Kind` is `Dynamic`.
+    pub fn of_resource(
+        client: kube_client::Client,
+        resource: &GroupVersionResource,
+        namespace: Option<&str>,
+    ) -> Self {
+        let GroupVersionResource { group, version, resource, .. } = resource;
+        let mut path = if group.is_empty() { "/api" } else { "/apis" }.to_owned();
+        let group_version = [group, version].into_iter().filter(|part| !part.is_empty());
+        let place = namespace.into_iter().flat_map(|namespace| ["namespaces", namespace]);
+        for part in group_version.map(String::as_str).chain(place).chain([resource.as_str()]) {
+            path.push('/');
+            push_encoded(&mut path, part);
         }
-        if let Some(namespace) = namespace {
-            target.push_str(" in namespace ");
-            target.push_str(namespace);
-        }
+        Self::at(client, path, target(group, resource, namespace))
+    }
+}
+
+impl<K: Object + DeserializeOwned> KubeListWatch<K> {
+    fn at(client: kube_client::Client, path: String, target: String) -> Self {
         Self {
             client,
-            path: <K::Kind as kube_core::Resource>::url_path(&(), namespace),
+            path,
             target: target.into(),
             selectors: String::new(),
             max_frame: MAX_FRAME,
@@ -135,10 +165,11 @@ impl<K> KubeListWatch<K> {
     async fn send(
         &self,
         operation: &'static str,
+        accept: &'static str,
         query: &str,
     ) -> Result<Response<Body>, kube_client::Error> {
         let mut request = Request::get(format!("{}?{query}", self.path))
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, accept)
             // A compressed watch is one compressed member per flush, which common decoders read wrong; and on the
             // links between a controller and its server compression costs more than it saves.
             .header(header::ACCEPT_ENCODING, "identity")
@@ -188,7 +219,9 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
     async fn list(&self, request: &ListRequest) -> Result<Page<K>, ListError> {
         let target = || self.target();
         let unreachable = |error| ListError::Unreachable { target: target(), source: cause(error) };
-        let response = self.send("list", &self.list_query(request)).await.map_err(unreachable)?;
+        let accept = if K::METADATA_ONLY { METADATA_LIST } else { JSON };
+        let query = self.list_query(request);
+        let response = self.send("list", accept, &query).await.map_err(unreachable)?;
         if !response.status().is_success() {
             return Err(ListError::Refused { target: target(), refusal: refusal(response).await });
         }
@@ -197,7 +230,9 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
     }
 
     async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
-        let response = self.send("watch", &self.watch_query(request)).await.map_err(|error| {
+        let accept = if K::METADATA_ONLY { METADATA_WATCH } else { JSON };
+        let query = self.watch_query(request);
+        let response = self.send("watch", accept, &query).await.map_err(|error| {
             WatchError::Unreachable { target: self.target(), source: cause(error) }
         })?;
         if !response.status().is_success() {
@@ -235,19 +270,35 @@ fn cause(error: kube_client::Error) -> BoxError {
     }
 }
 
-/// Adds `name=value` to a query, encoded so that no value can become a part of the query's structure.
+/// What is listed, for people: `replicasets.apps in namespace shop`.
+fn target(group: &str, plural: &str, namespace: Option<&str>) -> String {
+    let mut target = plural.to_owned();
+    if !group.is_empty() {
+        target.extend([".", group]);
+    }
+    if let Some(namespace) = namespace {
+        target.extend([" in namespace ", namespace]);
+    }
+    target
+}
+
+/// Adds `name=value` to a query.
 fn push_pair(query: &mut String, name: &str, value: &str) {
-    use fmt::Write as _;
     if !query.is_empty() {
         query.push('&');
     }
-    query.push_str(name);
-    query.push('=');
+    query.extend([name, "="]);
+    push_encoded(query, value);
+}
+
+/// Adds a value to a path or a query, encoded so that no value can become a part of its structure.
+fn push_encoded(text: &mut String, value: &str) {
+    use fmt::Write as _;
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            query.push(char::from(byte));
+            text.push(char::from(byte));
         } else {
-            write!(query, "%{byte:02X}").expect("writing to a String cannot fail");
+            write!(text, "%{byte:02X}").expect("writing to a String cannot fail");
         }
     }
 }

@@ -11,6 +11,8 @@ use serde::de::{
     SeqAccess, Visitor, value::BorrowedStrDeserializer,
 };
 
+use crate::json::Key;
+
 /// Where we are in the object: what happens to the values of its keys.
 pub(super) trait Place: 'static {
     /// Whether the value of this key is dropped.
@@ -244,28 +246,6 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Skip<S, Metadata> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
         self.0.deserialize(Skip::<D, Metadata>::at(deserializer))
-    }
-}
-
-/// A key, borrowed from the input unless it holds an escape.
-struct Key<'de>(Cow<'de, str>);
-
-impl<'de> serde::Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
-            }
-            fn visit_str<E: Error>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
     }
 }
 
