@@ -2,5 +2,6 @@
 //! others.
 
 pub mod audit;
+pub mod informer;
 pub mod process;
 pub mod workqueue;

@@ -62,7 +62,7 @@ func owned(name string, value any) map[string]any {
 	out := map[string]any{}
 	switch value := value.(type) {
 	case map[string]any:
-		if atomic(name) {
+		if whole(name) {
 			return out
 		}
 		if name != "" && name != "metadata" && name != "spec" && name != "status" {
@@ -79,6 +79,9 @@ func owned(name string, value any) map[string]any {
 		out["."] = map[string]any{}
 		for _, item := range value {
 			item := item.(map[string]any)
+			if added(item) {
+				continue
+			}
 			parts := make([]string, 0, len(keys))
 			for _, key := range keys {
 				text, _ := json.Marshal(item[key])
@@ -90,6 +93,13 @@ func owned(name string, value any) map[string]any {
 	return out
 }
 
-func atomic(name string) bool {
+// added says whether admission or the scheduler added this item of a list: it is nobody's, or theirs.
+func added(item map[string]any) bool {
+	name, _ := item["name"].(string)
+	return strings.HasPrefix(name, tokenVolume) || item["type"] == "PodScheduled"
+}
+
+// whole says whether a field belongs to one manager as a whole.
+func whole(name string) bool {
 	return name == "fieldRef" || name == "secretKeyRef" || name == "labelSelector"
 }

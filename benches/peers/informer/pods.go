@@ -17,6 +17,7 @@ const (
 	podsPerSet       = 200
 	setsPerNamespace = 10
 	nodes            = 2000
+	tokenVolume      = "kube-api-access-"
 )
 
 // sentAnnotation holds when the server sent this state of a pod: nanoseconds since 1970, in 19 digits.
@@ -96,7 +97,7 @@ func owner(kind, name string, uid types.UID) []metav1.OwnerReference {
 func makePod(set, ordinal int) *corev1.Pod {
 	number := set*podsPerSet + ordinal
 	node := number * 7 % nodes
-	token := fmt.Sprintf("kube-api-access-%05x", number&0xfffff)
+	token := fmt.Sprintf(tokenVolume+"%05x", number&0xfffff)
 	ip := fmt.Sprintf("10.%d.%d.%d", 64+node>>8, node&0xff, 2+number%250)
 	host := fmt.Sprintf("10.0.%d.%d", node>>8, node&0xff)
 	grace, seconds, priority := int64(30), int64(300), int32(1000)
@@ -147,8 +148,8 @@ func makePod(set, ordinal int) *corev1.Pod {
 			Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: born, ObservedGeneration: 1,
 		})
 	}
-	// 1, 2, 2, 2 or 4 containers: 2.2 on average.
-	for i := range []int{1, 2, 2, 2, 4}[set%5] {
+	// 1, 2, 2, 2 or 3 containers.
+	for i := range []int{1, 2, 2, 2, 3}[set%5] {
 		spec := container(set, i, token)
 		pod.Spec.Containers = append(pod.Spec.Containers, spec)
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, containerStatus(spec, number))
@@ -206,8 +207,7 @@ func container(set, i int, token string) corev1.Container {
 		Args:  []string{"--config=/etc/app/config.yaml", "--log-format=json", fmt.Sprintf("--listen=:%d", port)},
 		Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: port, Protocol: corev1.ProtocolTCP}},
 		Env: []corev1.EnvVar{
-			from("POD_NAME", "metadata.name"), from("POD_IP", "status.podIP"), env("LOG_LEVEL", "info"),
-			env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel-collector.observability.svc:4317"),
+			from("POD_NAME", "metadata.name"), env("LOG_LEVEL", "info"),
 		},
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{"cpu": resource.MustParse("250m"), "memory": resource.MustParse("256Mi")},
@@ -217,7 +217,7 @@ func container(set, i int, token string) corev1.Container {
 			{Name: "config", ReadOnly: true, MountPath: "/etc/app"}, {Name: "tmp", MountPath: "/tmp"},
 			{Name: token, ReadOnly: true, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"},
 		},
-		LivenessProbe: probe("/healthz", 20), ReadinessProbe: probe("/readyz", 10),
+		ReadinessProbe:         probe("/readyz", 10),
 		TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		SecurityContext: &corev1.SecurityContext{
@@ -225,10 +225,12 @@ func container(set, i int, token string) corev1.Container {
 		},
 	}
 	if i == 0 {
+		out.LivenessProbe = probe("/healthz", 20)
 		secret := corev1.LocalObjectReference{Name: appOf(set) + "-database"}
 		out.Env = append(out.Env, corev1.EnvVar{Name: "DATABASE_URL", ValueFrom: &corev1.EnvVarSource{
 			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: secret, Key: "url"},
-		}}, env("GOMAXPROCS", "2"), env("FEATURE_SET", fmt.Sprintf("wave-%d", set%9)))
+		}}, from("POD_IP", "status.podIP"), env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://otel-collector.observability.svc:4317"),
+			env("GOMAXPROCS", "2"), env("FEATURE_SET", fmt.Sprintf("wave-%d", set%9)))
 	}
 	return out
 }

@@ -151,7 +151,7 @@ impl Bench {
             requests.entry(what).and_modify(|all| *all -= count);
         }
         requests.retain(|_, count| *count > 0);
-        Ok(Leg { wall, cpu: after.cpu - before.cpu, peak_rss: after.peak_rss, requests })
+        Ok(Leg { wall, cpu: after.cpu() - before.cpu(), peak_rss: after.peak_rss, requests })
     }
 
     fn requests(&self) -> anyhow::Result<BTreeMap<String, u64>> {

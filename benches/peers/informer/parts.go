@@ -1,0 +1,3 @@
+package main
+
+func parts([]string) error { return nil }

@@ -1,0 +1,237 @@
+//! What was measured, as tables, beside the targets.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use homeostat_benches::informer::{Phase, Report};
+
+use super::compare::{FULL_SPEED, IDLE, STEADY, Who};
+
+/// The median of each figure.
+pub(super) type Medians = BTreeMap<Who, Report>;
+
+/// A figure of a phase.
+type Figure = fn(&Phase) -> f64;
+
+const USER: Figure = |phase| per_count(phase, phase.user);
+const TOTAL: Figure = |phase| per_count(phase, phase.user + phase.system);
+const WALL: Figure = |phase| phase.wall;
+const RATE: Figure = |phase| f64::from(phase.count) / phase.wall;
+const PEAK: Figure = |phase| phase.peak_rss / 1e6;
+const P50: Figure = |phase| phase.p50_us;
+const P99: Figure = |phase| phase.p99_us;
+
+/// A table: the phase that it is about, and its columns.
+struct Table {
+    title: &'static str,
+    phase: &'static str,
+    columns: &'static [(&'static str, Figure, usize)],
+}
+
+const TABLES: [Table; 4] = [
+    Table {
+        title: "Synchronising",
+        phase: "sync",
+        columns: &[
+            ("user µs/object", USER, 1),
+            ("CPU µs/object", TOTAL, 1),
+            ("wall s", WALL, 2),
+            ("peak RSS MB", PEAK, 0),
+        ],
+    },
+    Table {
+        title: "Updates at full speed",
+        phase: FULL_SPEED,
+        columns: &[("CPU µs/event", TOTAL, 1), ("events/s", RATE, 0), ("peak RSS MB", PEAK, 0)],
+    },
+    Table {
+        title: "From the wire to the handler, µs, 100 events/s",
+        phase: IDLE,
+        columns: &[("p50", P50, 0), ("p99", P99, 0), ("CPU µs/event", TOTAL, 1)],
+    },
+    Table {
+        title: "From the wire to the handler, µs, 5,000 events/s",
+        phase: STEADY,
+        columns: &[("p50", P50, 0), ("p99", P99, 0), ("CPU µs/event", TOTAL, 1)],
+    },
+];
+
+/// A ratio that was promised: what is reached, and what wins the field.
+struct Target {
+    who: Who,
+    base: Who,
+    phase: &'static str,
+    what: &'static str,
+    figure: Figure,
+    bound: Bound,
+}
+
+enum Bound {
+    AtMost(f64, f64),
+    AtLeast(f64),
+}
+
+const fn most(
+    who: Who,
+    phase: &'static str,
+    what: &'static str,
+    figure: Figure,
+    [limit, best]: [f64; 2],
+) -> Target {
+    Target { who, base: Who::ClientGo, phase, what, figure, bound: Bound::AtMost(limit, best) }
+}
+
+const fn beside_kube(
+    phase: &'static str,
+    what: &'static str,
+    figure: Figure,
+    limit: f64,
+) -> Target {
+    let (who, base) = (Who::Typed, Who::KubeStreaming);
+    Target { who, base, phase, what, figure, bound: Bound::AtMost(limit, limit) }
+}
+
+const TARGETS: [Target; 18] = [
+    most(Who::Typed, "sync", "user CPU at sync", USER, [0.5, 0.5]),
+    most(Who::Typed, "sync", "CPU at sync", TOTAL, [0.65, 0.5]),
+    most(Who::Typed, "sync", "wall at sync", WALL, [0.9, 0.7]),
+    most(Who::Typed, "sync", "peak RSS at sync", PEAK, [1.25, 1.1]),
+    most(Who::Typed, FULL_SPEED, "peak RSS after updates", PEAK, [0.9, 0.8]),
+    Target {
+        who: Who::Typed,
+        base: Who::ClientGo,
+        phase: FULL_SPEED,
+        what: "events/s",
+        figure: RATE,
+        bound: Bound::AtLeast(2.0),
+    },
+    most(Who::Projection, "sync", "CPU at sync", TOTAL, [0.2, 0.2]),
+    most(Who::Projection, "sync", "peak RSS at sync", PEAK, [0.15, 0.15]),
+    most(Who::Typed, IDLE, "latency p50, idle", P50, [0.8, 0.8]),
+    most(Who::Typed, IDLE, "latency p99, idle", P99, [0.5, 0.5]),
+    most(Who::Typed, STEADY, "latency p50, 5,000/s", P50, [0.8, 0.8]),
+    most(Who::Typed, STEADY, "latency p99, 5,000/s", P99, [0.5, 0.5]),
+    beside_kube("sync", "user CPU at sync", USER, 0.5),
+    beside_kube("sync", "CPU at sync", TOTAL, 0.5),
+    beside_kube("sync", "wall at sync", WALL, 0.5),
+    beside_kube("sync", "peak RSS at sync", PEAK, 0.5),
+    beside_kube(FULL_SPEED, "CPU per event", TOTAL, 0.7),
+    beside_kube(FULL_SPEED, "peak RSS after updates", PEAK, 0.7),
+];
+
+/// The median of each figure over the runs of one consumer.
+pub(super) fn medians(reports: &[Report]) -> Report {
+    let mut out = Report::new();
+    for phase in reports.iter().flat_map(|report| report.keys()) {
+        let of = |figure: Figure| {
+            median(reports.iter().filter_map(|report| report.get(phase)).map(figure).collect())
+        };
+        let count = reports.iter().find_map(|report| Some(report.get(phase)?.count));
+        let median = Phase {
+            count: count.unwrap_or_default(),
+            wall: of(|phase| phase.wall),
+            user: of(|phase| phase.user),
+            system: of(|phase| phase.system),
+            peak_rss: of(|phase| phase.peak_rss),
+            p50_us: of(P50),
+            p99_us: of(P99),
+        };
+        out.insert(phase.clone(), median);
+    }
+    out
+}
+
+/// All tables, in Markdown, and what became of the targets.
+pub(super) fn tables(medians: &Medians) -> String {
+    let mut text = String::new();
+    for table in &TABLES {
+        table.write(medians, &mut text);
+    }
+    text.push_str("| Target | ours / theirs | wanted | |\n| --- | ---: | ---: | --- |\n");
+    for target in &TARGETS {
+        target.write(medians, &mut text);
+    }
+    text.push('\n');
+    text
+}
+
+/// One run, on one line.
+pub(super) fn line(report: &Report) -> String {
+    let mut text = String::new();
+    if let Some(sync) = report.get("sync") {
+        let (user, total, wall, peak) = (USER(sync), TOTAL(sync), WALL(sync), PEAK(sync));
+        let _ = write!(text, "{user:.1}/{total:.1} µs {wall:.2} s {peak:.0} MB");
+    }
+    if let Some(full) = report.get(FULL_SPEED) {
+        let (total, rate, peak) = (TOTAL(full), RATE(full), PEAK(full));
+        let _ = write!(text, "; {total:.1} µs/event {rate:.0}/s {peak:.0} MB");
+    }
+    for phase in [IDLE, STEADY].iter().filter_map(|phase| report.get(*phase)) {
+        let _ = write!(text, "; p50 {:.0} p99 {:.0}", phase.p50_us, phase.p99_us);
+    }
+    text
+}
+
+// === impl Table ===
+
+impl Table {
+    fn write(&self, medians: &Medians, text: &mut String) {
+        let _ = write!(text, "| {} |", self.title);
+        for (name, ..) in self.columns {
+            let _ = write!(text, " {name} | ratio |");
+        }
+        text.push_str("\n| --- |");
+        text.push_str(&" ---: | ---: |".repeat(self.columns.len()));
+        text.push('\n');
+        let base = medians.get(&Who::ClientGo).and_then(|report| report.get(self.phase));
+        for (who, report) in medians {
+            let (Some(phase), Some(base)) = (report.get(self.phase), base) else { continue };
+            let _ = write!(text, "| {} |", who.name());
+            for &(_, figure, digits) in self.columns {
+                let (value, ratio) = (figure(phase), figure(phase) / figure(base));
+                let _ = write!(text, " {value:.digits$} | {ratio:.2} |");
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    fn write(&self, medians: &Medians, text: &mut String) {
+        let phase = |who| medians.get(&who).and_then(|report: &Report| report.get(self.phase));
+        let (Some(ours), Some(theirs)) = (phase(self.who), phase(self.base)) else { return };
+        let ratio = (self.figure)(ours) / (self.figure)(theirs);
+        let (wanted, verdict) = match self.bound {
+            Bound::AtMost(limit, best) if limit > best => {
+                let verdict = match ratio {
+                    ratio if ratio <= best => "met, and the stretch",
+                    ratio if ratio <= limit => "met",
+                    _ => "missed",
+                };
+                (format!("≤ {limit} ({best})"), verdict)
+            }
+            Bound::AtMost(limit, _) => {
+                (format!("≤ {limit}"), if ratio <= limit { "met" } else { "missed" })
+            }
+            Bound::AtLeast(limit) => {
+                (format!("≥ {limit}"), if ratio >= limit { "met" } else { "missed" })
+            }
+        };
+        let (who, base, what) = (self.who.name(), self.base.name(), self.what);
+        let _ = writeln!(text, "| {who} / {base}: {what} | {ratio:.2} | {wanted} | {verdict} |");
+    }
+}
+
+fn per_count(phase: &Phase, seconds: f64) -> f64 {
+    seconds * 1e6 / f64::from(phase.count.max(1))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let upper = values[middle];
+    if values.len() % 2 == 1 { upper } else { f64::midpoint(values[middle - 1], upper) }
+}
