@@ -1,12 +1,16 @@
 //! Brings events, and versions, to handlers: each has a task and a queue of its own, so that none waits for another.
 //!
 //! The queues have no bound. A bound would stall the informer, and with it every other handler, or deadlock a handler
-//! that waits for what the store has not got yet. They are measured instead: [`Subscription::queued`].
+//! that waits for what the store has not got yet. They are measured instead: [`Subscription::queued`]; and a handler
+//! that need not see every state can ask for [fewer](HandlerOptions::coalesce).
+
+mod filter;
+mod options;
+mod queue;
+mod task;
 
 use std::{
     fmt,
-    ops::ControlFlow,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -14,17 +18,21 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::options::HandlerOptions;
+pub(crate) use self::task::HandlerTask;
+use self::{
+    filter::Filter,
+    queue::{Message, Queue},
+    task::{Callback, Resync},
+};
 use crate::{
     event::Event,
     object::{Object, ResourceVersion},
-    store::{Entry, slab::Frozen},
+    store::{Entry, Store, slab::Frozen},
 };
-
-/// After this many events in a row a handler lets other tasks run.
-const YIELD: usize = 128;
 
 /// A registered handler. Dropping it asks for the handler's removal.
 #[must_use = "dropping a subscription removes its handler"]
@@ -40,7 +48,7 @@ pub(crate) struct Outlets<K: Object> {
 
 /// The writing end of a handler's queue.
 pub(crate) struct Outlet<K: Object> {
-    messages: mpsc::UnboundedSender<Message<K>>,
+    channel: Arc<Channel<K>>,
     handler: Arc<Handler>,
     wants: Wants,
 }
@@ -51,30 +59,15 @@ enum Wants {
     Versions,
 }
 
-/// The author's code.
-pub(crate) enum Callback<K: Object> {
-    Events(Box<dyn FnMut(Event<K>) + Send>),
-    Versions(Box<dyn FnMut(&ResourceVersion) + Send>),
-}
-
-/// What a handler's task works on.
-pub(crate) struct HandlerTask<K: Object> {
-    messages: mpsc::UnboundedReceiver<Message<K>>,
-    handler: Arc<Handler>,
-    callback: Callback<K>,
-}
-
-enum Message<K: Object> {
-    Events(Vec<Event<K>>),
-    /// What was there when the handler was added.
-    Snapshot(Frozen<Entry<K>>),
-    Version(ResourceVersion),
-    /// All that was there at first has been sent.
-    Synced,
+/// A handler's queue, between who writes to the store and the handler's task.
+pub(crate) struct Channel<K: Object> {
+    queue: Mutex<Queue<K>>,
+    /// Told after each push: the one task may be waiting.
+    pushed: Notify,
 }
 
 /// What a handler's task and its subscription share.
-struct Handler {
+pub(crate) struct Handler {
     name: Arc<str>,
     /// Events that are queued and not handled yet.
     queued: AtomicUsize,
@@ -98,45 +91,62 @@ enum Phase {
 
 /// Makes an outlet, the task that reads from it, and the subscription that owns it.
 pub(crate) fn handler<K: Object>(
+    options: HandlerOptions<K>,
+    stop: &CancellationToken,
+    store: &Arc<Store<K>>,
+    callback: Box<dyn FnMut(Event<K>) + Send>,
+) -> (Outlet<K>, HandlerTask<K>, Subscription) {
+    let HandlerOptions { name, filter, resync, coalesce } = options;
+    let callback = Callback::Events { handler: callback, filter: filter.map(Filter::new) };
+    let resync = resync.map(|period| Resync { period, store: Arc::clone(store) });
+    assemble(Handler::new(name, stop), Queue::new(coalesce), callback, resync)
+}
+
+/// The same for a handler of versions.
+pub(crate) fn version_handler<K: Object>(
     name: Arc<str>,
     stop: &CancellationToken,
-    callback: Callback<K>,
+    callback: Box<dyn FnMut(&ResourceVersion) + Send>,
 ) -> (Outlet<K>, HandlerTask<K>, Subscription) {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a bound would stall the informer; `Handler::queued` measures the depth"
-    )]
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let handler = Arc::new(Handler {
-        name,
-        queued: AtomicUsize::new(0),
-        panics: AtomicU64::new(0),
-        removed: stop.child_token(),
-        phase: Mutex::new(Phase::Waiting),
-        synced: watch::Sender::new(false),
-        finished: CancellationToken::new(),
-    });
+    assemble(Handler::new(name, stop), Queue::new(false), Callback::Versions(callback), None)
+}
+
+fn assemble<K: Object>(
+    handler: Handler,
+    queue: Queue<K>,
+    callback: Callback<K>,
+    resync: Option<Resync<K>>,
+) -> (Outlet<K>, HandlerTask<K>, Subscription) {
     let wants = match callback {
-        Callback::Events(_) => Wants::Events,
+        Callback::Events { .. } => Wants::Events,
         Callback::Versions(_) => Wants::Versions,
     };
+    let handler = Arc::new(handler);
+    let channel = Arc::new(Channel { queue: Mutex::new(queue), pushed: Notify::new() });
     (
-        Outlet { messages: sender, handler: Arc::clone(&handler), wants },
-        HandlerTask { messages: receiver, handler: Arc::clone(&handler), callback },
+        Outlet { channel: Arc::clone(&channel), handler: Arc::clone(&handler), wants },
+        HandlerTask { channel, handler: Arc::clone(&handler), callback, resync },
         Subscription { handler },
     )
 }
+
+/// Does what a handler's timer does.
+#[cfg(test)]
+pub(crate) type ResyncByHand<K> = Box<dyn Fn(&Store<K>)>;
 
 // === impl Subscription ===
 
 impl Subscription {
     /// Removes the handler, and waits until it has returned from its last call. What is queued is dropped.
     ///
+    /// Inside of the handler itself it does not wait: that call is the last.
+    ///
     /// # Cancel safety
     /// The handler is removed either way; only the waiting ends.
     pub async fn remove(self) {
         self.handler.removed.cancel();
-        if *self.handler.phase.lock() == Phase::Running {
+        let is_running = *self.handler.phase.lock() == Phase::Running;
+        if is_running && !self.handler.is_caller() {
             self.handler.finished.cancelled().await;
         }
     }
@@ -157,7 +167,7 @@ impl Subscription {
 
     /// Whether the handler has been called with everything that was there at first.
     pub fn has_synced(&self) -> bool {
-        *self.handler.synced.borrow()
+        self.handler.has_synced()
     }
 
     /// How many events wait for the handler.
@@ -202,8 +212,8 @@ impl<K: Object> Outlets<K> {
         synced: bool,
     ) {
         match (outlet.wants, version) {
-            (Wants::Events, _) if now.len() > 0 => outlet.send(now.len(), Message::Snapshot(now)),
-            (Wants::Versions, Some(version)) => outlet.send(1, Message::Version(version)),
+            (Wants::Events, _) if now.len() > 0 => outlet.send(Message::Snapshot(now)),
+            (Wants::Versions, Some(version)) => outlet.send(Message::Version(version)),
             _ => {}
         }
         if synced {
@@ -215,21 +225,24 @@ impl<K: Object> Outlets<K> {
         }
     }
 
-    /// Queues what happened for every handler. Forgets handlers that are gone.
-    pub(crate) fn send(&mut self, events: Vec<Event<K>>, versions: &[ResourceVersion]) {
-        self.of_events.retain(|outlet| !outlet.messages.is_closed());
-        self.of_versions.retain(|outlet| !outlet.messages.is_closed());
+    /// Queues what happened for every handler; takes the events, and leaves what is to be dropped where nothing is
+    /// locked. Forgets handlers that are gone.
+    pub(crate) fn send(&mut self, events: &mut Vec<Event<K>>, versions: &[ResourceVersion]) {
+        self.of_events.retain(|outlet| !outlet.handler.finished.is_cancelled());
+        self.of_versions.retain(|outlet| !outlet.handler.finished.is_cancelled());
         if !events.is_empty()
             && let Some((last, others)) = self.of_events.split_last()
         {
+            let mut garbage = Vec::new();
             for outlet in others {
-                outlet.events(events.clone());
+                garbage.extend(outlet.events(events.clone()));
             }
-            last.events(events);
+            garbage.extend(last.events(std::mem::take(events)));
+            *events = garbage;
         }
         for outlet in &self.of_versions {
             for version in versions {
-                outlet.send(1, Message::Version(version.clone()));
+                outlet.send(Message::Version(version.clone()));
             }
         }
     }
@@ -245,152 +258,84 @@ impl<K: Object> Outlets<K> {
 // === impl Outlet ===
 
 impl<K: Object> Outlet<K> {
-    pub(crate) fn synced(&self) {
-        self.send(0, Message::Synced);
+    fn synced(&self) {
+        self.send(Message::Synced);
     }
 
-    fn events(&self, events: Vec<Event<K>>) {
-        self.send(events.len(), Message::Events(events));
+    fn send(&self, message: Message<K>) {
+        self.channel.send(message, &self.handler);
     }
 
-    fn send(&self, count: usize, message: Message<K>) {
-        self.handler.queued.fetch_add(count, Ordering::Relaxed);
-        if self.messages.send(message).is_err() {
-            // The handler is being removed: nobody counts any more.
-            self.handler.queued.store(0, Ordering::Relaxed);
-        }
+    #[cfg(test)]
+    pub(crate) fn resync_by_hand(&self) -> ResyncByHand<K> {
+        let (channel, handler) = (Arc::clone(&self.channel), Arc::clone(&self.handler));
+        Box::new(move |store| store.resync(&channel, &handler))
+    }
+
+    /// Returns what is not needed.
+    fn events(&self, events: Vec<Event<K>>) -> Vec<Event<K>> {
+        let mut queue = self.channel.queue.lock();
+        let pushed = queue.push_events(events);
+        // Under the lock, so that the task does not take from the count what is not in it yet.
+        self.handler.queued.fetch_add(pushed.added, Ordering::Relaxed);
+        drop(queue);
+        self.channel.pushed.notify_one();
+        pushed.garbage
     }
 }
 
-// === impl HandlerTask ===
+// === impl Channel ===
 
-impl<K: Object> HandlerTask<K> {
-    /// Calls the handler with every event until it is removed or its informer is gone.
-    pub(crate) async fn run(mut self) {
-        let handler = Arc::clone(&self.handler);
-        if !handler.begin() {
-            return;
+impl<K: Object> Channel<K> {
+    /// Tells the handler of all there is, once more.
+    pub(crate) fn resync(&self, now: Frozen<Entry<K>>, handler: &Handler) {
+        self.send(Message::Resync(now), handler);
+    }
+
+    fn send(&self, message: Message<K>, handler: &Handler) {
+        let mut queue = self.queue.lock();
+        let events = message.len();
+        let refused = queue.push(message);
+        if refused.is_none() {
+            handler.queued.fetch_add(events, Ordering::Relaxed);
         }
-        let mut in_a_row = 0;
+        drop(queue);
+        drop(refused);
+        self.pushed.notify_one();
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Cancel safety
+    /// It is taken in the same step in which the future completes.
+    async fn pop(&self) -> Message<K> {
         loop {
-            let message = tokio::select! {
-                biased;
-                () = handler.removed.cancelled() => return,
-                message = self.messages.recv() => message,
-            };
-            let Some(message) = message else { return };
-            if self.take(&handler, message, &mut in_a_row).await.is_break() {
-                return;
+            let message = self.queue.lock().pop();
+            match message {
+                Some(message) => return message,
+                // One consumer: a push between the look above and this wait has left its permit.
+                None => self.pushed.notified().await,
             }
         }
     }
-
-    async fn take(
-        &mut self,
-        handler: &Handler,
-        message: Message<K>,
-        in_a_row: &mut usize,
-    ) -> ControlFlow<()> {
-        match message {
-            Message::Events(events) => {
-                for event in events {
-                    handler.turn(in_a_row).await?;
-                    self.event(event);
-                }
-            }
-            Message::Snapshot(frozen) => {
-                for (_, entry) in frozen.iter() {
-                    handler.turn(in_a_row).await?;
-                    initial_events(entry).for_each(|event| self.event(event));
-                }
-            }
-            Message::Version(version) => {
-                handler.turn(in_a_row).await?;
-                self.call(|callback| callback.version(&version));
-            }
-            Message::Synced => {
-                handler.synced.send_replace(true);
-            }
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn event(&mut self, event: Event<K>) {
-        self.call(|callback| callback.event(event));
-    }
-
-    fn call(&mut self, author: impl FnOnce(&mut Callback<K>)) {
-        if catch_unwind(AssertUnwindSafe(|| author(&mut self.callback))).is_err() {
-            self.handler.panics.fetch_add(1, Ordering::Relaxed);
-            let name = &*self.handler.name;
-            tracing::error!(handler = name, "handler panicked; it goes on with the next event");
-        }
-    }
-}
-
-/// However the task ends, also if it never began: the handler gets no further event.
-impl<K: Object> Drop for HandlerTask<K> {
-    fn drop(&mut self) {
-        // What the callback holds goes first, so that it is gone when `remove` returns, even if its drop panics.
-        let callback = std::mem::replace(&mut self.callback, Callback::Events(Box::new(|_| {})));
-        if catch_unwind(AssertUnwindSafe(|| drop(callback))).is_err() {
-            self.handler.panics.fetch_add(1, Ordering::Relaxed);
-        }
-        *self.handler.phase.lock() = Phase::Finished;
-        self.handler.queued.store(0, Ordering::Relaxed);
-        self.handler.finished.cancel();
-    }
-}
-
-// === impl Callback ===
-
-impl<K: Object> Callback<K> {
-    fn event(&mut self, event: Event<K>) {
-        if let Self::Events(callback) = self {
-            callback(event);
-        }
-    }
-
-    fn version(&mut self, version: &ResourceVersion) {
-        if let Self::Versions(callback) = self {
-            callback(version);
-        }
-    }
-}
-
-/// What a handler is told of an object that is there already.
-fn initial_events<K: Object>(entry: &Entry<K>) -> impl Iterator<Item = Event<K>> {
-    let added = |object: &Arc<K>| Event::Added { object: Arc::clone(object), initial: true };
-    let (known, opaque) = match entry {
-        Entry::Fits(object) => (Some(added(object)), None),
-        Entry::Opaque { metadata, last_known } => {
-            let metadata = Arc::clone(metadata);
-            let opaque = Event::Opaque { last_known: last_known.clone(), metadata };
-            (last_known.as_ref().map(added), Some(opaque))
-        }
-    };
-    known.into_iter().chain(opaque)
 }
 
 // === impl Handler ===
 
 impl Handler {
-    /// Takes one from the queue's count; lets others run now and then. Returns whether the handler is still wanted.
-    async fn turn(&self, in_a_row: &mut usize) -> ControlFlow<()> {
-        self.queued.fetch_sub(1, Ordering::Relaxed);
-        *in_a_row += 1;
-        if *in_a_row == YIELD {
-            *in_a_row = 0;
-            tokio::task::yield_now().await;
+    fn new(name: Arc<str>, stop: &CancellationToken) -> Self {
+        Self {
+            name,
+            queued: AtomicUsize::new(0),
+            panics: AtomicU64::new(0),
+            removed: stop.child_token(),
+            phase: Mutex::new(Phase::Waiting),
+            synced: watch::Sender::new(false),
+            finished: CancellationToken::new(),
         }
-        if self.removed.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Whether the handler is to be called at all.
-    fn begin(&self) -> bool {
-        let mut phase = self.phase.lock();
-        let wanted = *phase == Phase::Waiting && !self.removed.is_cancelled();
-        *phase = if wanted { Phase::Running } else { Phase::Finished };
-        wanted
+    fn has_synced(&self) -> bool {
+        *self.synced.borrow()
     }
 }

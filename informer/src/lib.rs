@@ -32,7 +32,7 @@ mod store;
 pub mod testing;
 
 pub use backoff::BackoffConfig;
-pub use dispatcher::Subscription;
+pub use dispatcher::{HandlerOptions, Subscription};
 pub use event::Event;
 pub use factory::{FactoryBuilder, SharedInformerFactory, Unsynced};
 pub use index::Index;

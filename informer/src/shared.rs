@@ -9,7 +9,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     backoff::BackoffConfig,
     delta_fifo::DeltaFifo,
-    dispatcher::{self, Callback, HandlerTask, Subscription},
+    dispatcher::{self, HandlerOptions, HandlerTask, Outlet, Subscription},
     event::Event,
     index::Index,
     list_watch::ListWatch,
@@ -179,15 +179,16 @@ impl<K: Object> SharedIndexInformer<K> {
 
     /// Calls `callback` with everything that is there, and then with every change, in order and without a gap.
     ///
-    /// The handler has a task of its own: it may be slow without holding up anybody, but it must not block its
-    /// thread. A panic costs it one event. It may be added at any time; after the informer has stopped it is never
-    /// called.
+    /// A name is enough to say how; [`HandlerOptions`] says more. The handler has a task of its own: it may be slow
+    /// without holding up anybody, but it must not block its thread. A panic costs it one event. It may be added at any
+    /// time; after the informer has stopped it is never called.
     pub fn add_handler(
         &self,
-        name: impl Into<Arc<str>>,
+        options: impl Into<HandlerOptions<K>>,
         callback: impl FnMut(Event<K>) + Send + 'static,
     ) -> Subscription {
-        self.subscribe(name.into(), Callback::Events(Box::new(callback)))
+        let Shared { stop, store, .. } = &*self.shared;
+        self.subscribe(dispatcher::handler(options.into(), stop, store, Box::new(callback)))
     }
 
     /// Calls `callback` with each version of the server that the cache has reached, in order and after the cache has
@@ -200,12 +201,15 @@ impl<K: Object> SharedIndexInformer<K> {
         name: impl Into<Arc<str>>,
         callback: impl FnMut(&ResourceVersion) + Send + 'static,
     ) -> Subscription {
-        self.subscribe(name.into(), Callback::Versions(Box::new(callback)))
+        let stop = &self.shared.stop;
+        self.subscribe(dispatcher::version_handler(name.into(), stop, Box::new(callback)))
     }
 
-    fn subscribe(&self, name: Arc<str>, callback: Callback<K>) -> Subscription {
+    fn subscribe(
+        &self,
+        (outlet, task, subscription): (Outlet<K>, HandlerTask<K>, Subscription),
+    ) -> Subscription {
         let shared = &self.shared;
-        let (outlet, task, subscription) = dispatcher::handler(name, &shared.stop, callback);
         match &mut *shared.lifecycle.lock() {
             Lifecycle::New { handlers, .. } => {
                 shared.store.add_outlet(outlet);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use homeostat_informer::{
-    Event, ObjectMeta, Refusal, SharedIndexInformer, Subscription,
+    Event, HandlerOptions, ObjectMeta, Refusal, SharedIndexInformer, Subscription,
     testing::{ScriptedListWatch, ScriptedWatch},
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -397,4 +397,117 @@ async fn labels_select_in_one_namespace_or_in_all() {
     assert_eq!(names(Some("n"), &others), ["c", "d"]);
     assert_eq!(names(None, &kube_core::Selector::default()).len(), 4);
     assert_eq!(lister.get_with(("n", "a"), |pod| pod.metadata.uid.clone()), Some(Some("a".into())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_may_remove_itself_while_it_is_called() {
+    let (informer, watch) = following(vec![]).await;
+    let own = Arc::new(parking_lot::Mutex::new(None::<Subscription>));
+    let (sender, calls) = mpsc::channel();
+    let slot = Arc::clone(&own);
+    let subscription = informer.add_handler("once", move |event: Event<Pod>| {
+        let subscription = slot.lock().take().unwrap();
+        let removed = tokio_test::task::spawn(subscription.remove()).poll();
+        assert!(removed.is_ready(), "it waits for itself");
+        sender.send(event.key().to_string()).unwrap();
+    });
+    *own.lock() = Some(subscription);
+    watch.apply(pod("a", "u", "101"));
+    watch.apply(pod("b", "v", "102"));
+    settle().await;
+    assert_eq!(all(&calls), ["n/a"], "that call was the last");
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_is_told_everything_once_more_each_period() {
+    let (informer, watch) = following(vec![pod("a", "u", "1"), pod("b", "v", "2")]).await;
+    let (sender, events) = mpsc::channel();
+    let options = HandlerOptions::new("again").resync(Duration::from_secs(60));
+    let started = tokio::time::Instant::now();
+    let _again = informer.add_handler(options, move |event: Event<Pod>| {
+        if let Event::Updated { old, new } = &event {
+            let same = Arc::ptr_eq(old, new);
+            let line = format!("{} {same} {}", event.key().name(), started.elapsed().as_secs());
+            sender.send(line).unwrap();
+        }
+    });
+    let (_once, others) = listen(&informer);
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    watch.apply(pod("a", "u", "101"));
+    watch.delete(pod("b", "v", "102"));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(all(&events), ["a true 60", "b true 60", "a false 90", "a true 120"]);
+    assert_eq!(all(&others).len(), 4, "who did not ask is not told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn filtered_handler_hears_objects_come_and_go() {
+    let (informer, watch) = following(vec![pod("a", "u", "1"), pod("b", "v", "2")]).await;
+    let (sender, events) = mpsc::channel();
+    // Wanted while its version is even.
+    let options = HandlerOptions::new("even")
+        .filter(|pod: &Pod| pod.metadata.resource_version.as_ref().unwrap().ends_with(['0', '2']));
+    let _even = informer.add_handler(options, move |event: Event<Pod>| {
+        let certain = matches!(event, Event::Deleted { certain: true, .. });
+        sender.send(format!("{event:?} {certain}")).unwrap();
+    });
+    for version in ["100", "101", "102", "110"] {
+        watch.apply(pod("a", "u", version));
+    }
+    watch.apply_opaque(pod("a", "u", "111").metadata);
+    watch.apply_opaque(pod("c", "w", "112").metadata);
+    watch.apply(pod("c", "w", "113"));
+    watch.delete(pod("a", "u", "115"));
+    settle().await;
+    let heard = [
+        r#"Added("n/b") false"#,
+        r#"Added("n/a") false"#,
+        r#"Deleted("n/a") true"#,
+        r#"Added("n/a") false"#,
+        r#"Updated("n/a") false"#,
+        r#"Opaque("n/a") false"#,
+        r#"Opaque("n/c") false"#,
+        r#"OpaqueDeleted("n/c") false"#,
+        r#"Deleted("n/a") true"#,
+    ];
+    assert_eq!(all(&events), heard);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn coalescing_handler_that_is_slow_is_told_the_last_state_and_each_life() {
+    let (informer, watch) = following(vec![]).await;
+    let (sender, events) = mpsc::channel();
+    let (release, wait) = mpsc::channel::<()>();
+    let (entered_sender, entered) = mpsc::channel();
+    let slow = HandlerOptions::new("slow").coalesce();
+    let subscription = informer.add_handler(slow, move |event: Event<Pod>| {
+        entered_sender.send(()).unwrap();
+        wait.recv().unwrap();
+        let version = event.metadata().resource_version.clone().unwrap();
+        sender.send(format!("{event:?} {version}")).unwrap();
+    });
+    watch.apply(pod("a", "u", "101"));
+    entered.recv().unwrap();
+    for version in 102..150 {
+        watch.apply(pod("a", "u", &version.to_string()));
+    }
+    for (name, version) in [("b", "150"), ("b", "151"), ("c", "152")] {
+        watch.apply(pod(name, name, version));
+    }
+    watch.delete(pod("b", "b", "153"));
+    assert!(informer.wait_for(&"153".into()).await);
+    assert_eq!(subscription.queued(), 4, "a changed, b added, c added, b deleted");
+    for _ in 0..5 {
+        release.send(()).unwrap();
+    }
+    let heard: Vec<_> = (0..5).map(|_| events.recv().unwrap()).collect();
+    let expected = [
+        r#"Added("n/a") 101"#,
+        r#"Updated("n/a") 149"#,
+        r#"Added("n/b") 151"#,
+        r#"Added("n/c") 152"#,
+        r#"Deleted("n/b") 153"#,
+    ];
+    assert_eq!(heard, expected);
+    subscription.remove().await;
 }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
+mod model;
+
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex as TestMutex;
-use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
     delta::Delta,
-    dispatcher::{self, Callback},
+    dispatcher::{self, HandlerOptions},
     event::Event,
     index::Index,
-    object::ObjectKey,
 };
 
 fn metadata(name: &str, uid: &str, version: &str) -> ObjectMeta {
@@ -69,6 +69,7 @@ struct Fixture {
     task: tokio_test::task::Spawn<futures::future::BoxFuture<'static, ()>>,
     /// Dropping it would remove the handler.
     subscription: crate::Subscription,
+    resync: dispatcher::ResyncByHand<Pod>,
 }
 
 impl Fixture {
@@ -77,14 +78,20 @@ impl Fixture {
     }
 
     fn on(store: Arc<Store<Pod>>) -> Self {
+        Self::with(store, "test".into())
+    }
+
+    fn with(store: Arc<Store<Pod>>, options: HandlerOptions<Pod>) -> Self {
         let heard = Arc::<TestMutex<Vec<_>>>::default();
         let log = Arc::clone(&heard);
-        let hear = Callback::Events(Box::new(move |event| log.lock().push(event)));
+        let hear = Box::new(move |event| log.lock().push(event));
         let (outlet, task, subscription) =
-            dispatcher::handler("test".into(), &CancellationToken::new(), hear);
+            dispatcher::handler(options, &CancellationToken::new(), &store, hear);
+        let resync = outlet.resync_by_hand();
         store.add_outlet(outlet);
         let task: futures::future::BoxFuture<'static, ()> = Box::pin(task.run());
-        Self { store, heard, task: tokio_test::task::spawn(task), subscription }
+        let task = tokio_test::task::spawn(task);
+        Self { store, heard, task, subscription, resync }
     }
 
     fn apply(&mut self, batch: Vec<Delta<Pod>>) -> Vec<String> {
@@ -96,6 +103,11 @@ impl Fixture {
         tokio_test::assert_pending!(self.task.poll());
         assert_eq!(self.subscription.queued(), 0);
         std::mem::take(&mut *self.heard.lock())
+    }
+
+    /// Does what the handler's timer does.
+    fn resync(&self) {
+        (self.resync)(&self.store);
     }
 
     fn version(&self) -> String {
@@ -427,181 +439,4 @@ fn several_values_find_each_object_once_and_keys_are_sorted() {
     let mut values = letters.values();
     values.sort_unstable();
     assert_eq!(values, ['a', 'b', 'c']);
-}
-
-#[derive(Clone, Debug)]
-enum Op {
-    Apply { name: u8, uid: u8, fits: bool, group: u8 },
-    Delete { name: u8, fits: bool },
-    Replace { keep: u8, name: u8, uid: u8, group: u8 },
-    Replay { name: u8 },
-    Index,
-    Listen,
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        8 => (0..6_u8, 0..2_u8, prop::bool::weighted(0.8), 0..3_u8)
-            .prop_map(|(name, uid, fits, group)| Op::Apply { name, uid, fits, group }),
-        4 => (0..6_u8, any::<bool>()).prop_map(|(name, fits)| Op::Delete { name, fits }),
-        2 => (any::<u8>(), 0..6_u8, 0..2_u8, 0..3_u8)
-            .prop_map(|(keep, name, uid, group)| Op::Replace { keep, name, uid, group }),
-        2 => (0..6_u8).prop_map(|name| Op::Replay { name }),
-        1 => Just(Op::Index),
-        1 => Just(Op::Listen),
-    ]
-}
-
-/// An object of the model: its metadata, and whether it fits.
-type Model = BTreeMap<String, (ObjectMeta, bool)>;
-
-fn decoded(metadata: &ObjectMeta, fits: bool) -> Decoded<Pod> {
-    let metadata = metadata.clone();
-    if fits {
-        Decoded::Fits(Arc::new(Pod { metadata, ..Pod::default() }))
-    } else {
-        Decoded::Opaque { metadata: Arc::new(metadata), error: "no".into() }
-    }
-}
-
-fn group_of(metadata: &ObjectMeta) -> Option<String> {
-    metadata.labels.as_ref()?.get("group").cloned()
-}
-
-/// Does to the model what the step does to the server, and returns the step.
-fn step(model: &mut Model, op: &Op, clock: &mut u64) -> Option<Delta<Pod>> {
-    *clock += 1;
-    let version = clock.to_string();
-    let make = |name: u8, uid: u8, group: u8| {
-        let mut made = metadata(&format!("p{name}"), &format!("u{uid}"), &version);
-        made.labels = Some(BTreeMap::from([("group".to_owned(), format!("g{group}"))]));
-        made
-    };
-    match *op {
-        Op::Apply { name, uid, fits, group } => {
-            let applied = make(name, uid, group);
-            model.insert(format!("p{name}"), (applied.clone(), fits));
-            Some(Delta::Applied(decoded(&applied, fits)))
-        }
-        Op::Delete { name, fits } => {
-            let (mut last, _) = model.remove(&format!("p{name}"))?;
-            last.resource_version = Some(version);
-            Some(Delta::Deleted(decoded(&last, fits)))
-        }
-        Op::Replace { keep, name, uid, group } => {
-            let mut place = 0;
-            model.retain(|_, _| {
-                place += 1;
-                keep >> (place - 1) & 1 == 1
-            });
-            model.insert(format!("p{name}"), (make(name, uid, group), true));
-            let objects = model.values().map(|(metadata, fits)| decoded(metadata, *fits)).collect();
-            Some(Delta::Replaced { objects, resource_version: version.as_str().into() })
-        }
-        Op::Replay { name } => {
-            let (metadata, fits) = model.get(&format!("p{name}"))?;
-            Some(Delta::Applied(decoded(metadata, *fits)))
-        }
-        Op::Index | Op::Listen => None,
-    }
-}
-
-/// Follows what a handler hears; panics on a word that is not in the language.
-fn follow(shadow: &mut BTreeMap<String, Known>, event: &Event<Pod>) {
-    let key = event.key().to_string();
-    let uid = event.metadata().uid.clone().unwrap_or_default();
-    let before = shadow.remove(&key);
-    let after = match (event, before) {
-        (Event::Added { .. }, None) => Some(Known { uid, fitted: true, opaque: false }),
-        (Event::Added { .. }, Some(known)) if !known.fitted && known.uid == uid => {
-            Some(Known { uid, fitted: true, opaque: false })
-        }
-        (Event::Updated { .. }, Some(known)) if known.fitted && known.uid == uid => {
-            Some(Known { opaque: false, ..known })
-        }
-        (Event::Opaque { last_known: None, .. }, None) => {
-            Some(Known { uid, fitted: false, opaque: true })
-        }
-        (Event::Opaque { last_known, .. }, Some(known))
-            if known.fitted == last_known.is_some() && known.uid == uid =>
-        {
-            Some(Known { opaque: true, ..known })
-        }
-        (Event::Deleted { .. }, Some(known)) if known.fitted && known.uid == uid => None,
-        (Event::OpaqueDeleted { .. }, Some(known)) if !known.fitted && known.uid == uid => None,
-        (event, before) => panic!("{event:?} after {before:?}"),
-    };
-    shadow.extend(after.map(|known| (key, known)));
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Known {
-    uid: String,
-    fitted: bool,
-    opaque: bool,
-}
-
-fn check(store: &Store<Pod>, model: &Model, indices: &[Index<Pod, String>]) {
-    let fitting = model.values().filter(|(_, fits)| *fits).count();
-    assert_eq!(store.count(), (fitting, model.len() - fitting));
-    for (name, (metadata, fits)) in model {
-        let key = ObjectKey::<Pod>::namespaced("n", name);
-        let object = store.get((&key).into());
-        let found = object.as_ref().map(|object| &object.metadata);
-        assert_eq!(found, Some(metadata).filter(|_| *fits));
-        assert_eq!(store.opaque((&key).into()).as_deref(), Some(metadata).filter(|_| !fits));
-    }
-    for (index, group) in indices.iter().flat_map(|index| ["g0", "g1", "g2"].map(|g| (index, g))) {
-        let mut found: Vec<_> =
-            index.get(group).iter().map(|pod| pod.metadata.name.clone()).collect();
-        found.sort();
-        assert_eq!(found, names(model, group, true));
-        assert_eq!(index.has_opaque(group), !names(model, group, false).is_empty());
-    }
-}
-
-/// The names of the objects of a group that fit, or that do not.
-fn names(model: &Model, group: &str, fitting: bool) -> Vec<Option<String>> {
-    let wanted = |(metadata, fits): &&(ObjectMeta, bool)| {
-        *fits == fitting && group_of(metadata).as_deref() == Some(group)
-    };
-    model.values().filter(wanted).map(|(metadata, _)| metadata.name.clone()).collect()
-}
-
-fn cases() -> ProptestConfig {
-    let cases = std::env::var("HOMEOSTAT_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig { cases: cases.unwrap_or(64), failure_persistence: None, ..Default::default() }
-}
-
-proptest! {
-    #![proptest_config(cases())]
-
-    #[test]
-    fn store_indices_and_handlers_agree_with_a_model(ops in prop::collection::vec(op(), 1..80)) {
-        let store = Arc::new(Store::<Pod>::new());
-        let (mut model, mut clock) = (Model::new(), 0);
-        let mut indices = Vec::new();
-        let mut listeners: Vec<(Fixture, BTreeMap<String, Known>)> = Vec::new();
-        for op in &ops {
-            match op {
-                Op::Index => indices.push(Index::by_metadata(&store, group_of)),
-                Op::Listen => listeners.push((Fixture::on(Arc::clone(&store)), BTreeMap::new())),
-                op => {
-                    let delta = step(&mut model, op, &mut clock);
-                    store.apply(delta.into_iter().collect());
-                }
-            }
-            check(&store, &model, &indices);
-        }
-        for (listener, shadow) in &mut listeners {
-            for event in listener.heard() {
-                follow(shadow, &event);
-            }
-            let known = |(metadata, fits): &(ObjectMeta, bool)| {
-                (metadata.uid.clone().unwrap_or_default(), !fits)
-            };
-            let told: Vec<_> = shadow.values().map(|known| (known.uid.clone(), known.opaque)).collect();
-            prop_assert_eq!(told, model.values().map(known).collect::<Vec<_>>());
-        }
-    }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     delta::Delta,
-    dispatcher::{Outlet, Outlets},
+    dispatcher::{Channel, Handler, Outlet, Outlets},
     index::{Definition, Stage},
     list_watch::Decoded,
     object::{Object, ObjectMeta, ResourceVersion},
@@ -182,6 +182,12 @@ impl<K: Object> Store<K> {
         writer.outlets.add(outlet, frozen, version, synced);
     }
 
+    /// Tells one handler of everything once more, in its place among the changes.
+    pub(crate) fn resync(&self, channel: &Channel<K>, handler: &Handler) {
+        let _writer = self.writer.lock();
+        channel.resync(self.freeze(), handler);
+    }
+
     /// Adds an index over what is there and what will come; returns its number. When this returns, it is complete.
     pub(crate) fn add_index(&self, definition: Arc<dyn Definition<K>>) -> usize {
         let mut stage = definition.stage();
@@ -250,7 +256,7 @@ impl<K: Object> Writer<K> {
     /// Tells the handlers.
     fn finish(&mut self, changes: &mut Changes<K>, whole: bool) {
         self.steps += 1;
-        self.outlets.send(std::mem::take(&mut changes.events), &changes.versions);
+        self.outlets.send(&mut changes.events, &changes.versions);
         if whole && !self.synced {
             self.synced = true;
             self.outlets.synced();
