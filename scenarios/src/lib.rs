@@ -6,6 +6,7 @@
 //! as a user would, and waits, with a deadline, for what it asked.
 
 mod census;
+mod convergence;
 mod replica_sets;
 mod scenarios;
 pub mod scene;
@@ -13,6 +14,7 @@ mod simulation;
 mod world;
 
 pub use census::Census;
+pub use convergence::{Convergence, Tally, Wire};
 pub use replica_sets::ReplicaSets;
 pub use scenarios::{ALL, Scenario};
 pub use simulation::{Simulation, in_virtual_time};

@@ -1,0 +1,101 @@
+//! A handler that believes nothing: it keeps a shadow of the store from what it is told, and complains about every event
+//! that cannot follow from the ones before. Pure.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use homeostat::informer::{Event, Object};
+
+use super::Truth;
+use super::counted::{Counted, opaque_truth};
+
+/// What one handler was told.
+#[derive(Debug, Default)]
+pub(super) struct Witness {
+    objects: BTreeMap<String, Seen>,
+    counts: BTreeMap<&'static str, usize>,
+    complaints: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    /// The last state that fitted.
+    told: Option<Arc<Counted>>,
+    now: Truth,
+}
+
+// === impl Witness ===
+
+impl Witness {
+    /// What it believes there is.
+    pub(super) fn shadow(&self) -> BTreeMap<String, Truth> {
+        self.objects.iter().map(|(key, seen)| (key.clone(), seen.now.clone())).collect()
+    }
+
+    /// Events that cannot be.
+    pub(super) fn complaints(&self) -> &[String] {
+        &self.complaints
+    }
+
+    pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        self.counts.iter().map(|(event, count)| (*event, *count))
+    }
+
+    pub(super) fn events(&self) -> usize {
+        self.counts.values().sum()
+    }
+
+    pub(super) fn complain_if(&mut self, wrong: bool, about: impl FnOnce() -> String) {
+        if wrong {
+            self.complaints.push(about());
+        }
+    }
+
+    pub(super) fn see(&mut self, event: Event<Counted>) {
+        let key = event.key().to_string();
+        let known = self.objects.remove(&key);
+        let told = known.as_ref().and_then(|seen| seen.told.as_ref());
+        let (name, fits, now) = match &event {
+            Event::Added { object, .. } => ("added", told.is_none(), Some(object.truth())),
+            Event::Updated { old, new } => {
+                let follows = told.is_some_and(|told| Arc::ptr_eq(told, old));
+                ("updated", follows && old.uid() == new.uid(), Some(new.truth()))
+            }
+            Event::Deleted { last_known, certain } => {
+                let same = told.is_some_and(|told| told.uid() == last_known.uid());
+                (if *certain { "deleted" } else { "deleted unseen" }, same, None)
+            }
+            Event::Opaque { last_known, metadata } => {
+                let same = match (told, last_known) {
+                    (Some(told), Some(last_known)) => Arc::ptr_eq(told, last_known),
+                    (None, None) => true,
+                    _ => false,
+                };
+                ("opaque", same, Some(opaque_truth(metadata)))
+            }
+            Event::OpaqueDeleted { .. } => {
+                ("opaque deleted", known.is_some() && told.is_none(), None)
+            }
+        };
+        *self.counts.entry(name).or_default() += 1;
+        self.complain_if(!fits, || format!("{event:?} of {key} after {known:?}"));
+        self.compare(&key, known.as_ref(), now.as_ref());
+        if let Some(now) = now {
+            let told = match event {
+                Event::Added { object, .. } => Some(object),
+                Event::Updated { new, .. } => Some(new),
+                _ => known.and_then(|seen| seen.told),
+            };
+            self.objects.insert(key, Seen { told, now });
+        }
+    }
+
+    /// The version has to grow as long as it is the same object.
+    fn compare(&mut self, key: &str, known: Option<&Seen>, now: Option<&Truth>) {
+        let (Some(Seen { now: before, .. }), Some(now)) = (known, now) else { return };
+        let [from, to] = [&before.1, &now.1].map(|version| version.parse::<u64>().unwrap_or(0));
+        self.complain_if(before.0 == now.0 && from >= to, || {
+            format!("{key} goes from version {from} to {to}")
+        });
+        self.complain_if(before.0 != now.0, || format!("{key} has another uid: {now:?}"));
+    }
+}
