@@ -1,14 +1,17 @@
 //! Promise 1: whatever happened on the wire, once it is over the store equals the server, and every handler has been told a
 //! valid story that ends there.
 //!
-//! `HOMEOSTAT_CASES` says how many seeds are tried; `HOMEOSTAT_SEED` runs one alone, and prints what happened in it.
+//! `HOMEOSTAT_SEEDS` says how many seeds are tried; `HOMEOSTAT_SEED` runs one alone, and prints what happened in it.
 
 use homeostat_scenarios::{Convergence, Tally, Wire, in_virtual_time};
 
+/// How many are tried unless told.
+const SEEDS: u64 = 200;
+
 #[test]
 fn store_and_handlers_agree_with_the_server_once_the_faults_are_over() {
-    let tally = run_all(Wire::InProcess, 300);
-    let seeds = cases(300).count();
+    let tally = run_all(Wire::InProcess);
+    let seeds = seeds().count();
     if seeds < 100 {
         return; // chance is not even then
     }
@@ -31,12 +34,12 @@ fn store_and_handlers_agree_with_the_server_once_the_faults_are_over() {
 
 #[test]
 fn they_agree_over_http_through_a_pipe() {
-    run_all(Wire::Pipe, 60);
+    run_all(Wire::Pipe);
 }
 
-fn run_all(wire: Wire, default: u64) -> Tally {
+fn run_all(wire: Wire) -> Tally {
     let mut tally = Tally::default();
-    for seed in cases(default) {
+    for seed in seeds() {
         match in_virtual_time(Convergence { seed, wire }.run()) {
             Ok(run) => tally += run,
             Err(error) => panic!("HOMEOSTAT_SEED={seed} repeats it: {error:#}"),
@@ -52,10 +55,10 @@ fn report(wire: Wire, tally: &Tally) {
 }
 
 /// The seeds to try.
-fn cases(default: u64) -> std::ops::Range<u64> {
+fn seeds() -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match (number("HOMEOSTAT_SEED"), number("HOMEOSTAT_CASES")) {
+    match (number("HOMEOSTAT_SEED"), number("HOMEOSTAT_SEEDS")) {
         (Some(seed), _) => seed..seed + 1,
-        (None, cases) => 0..cases.unwrap_or(default),
+        (None, seeds) => 0..seeds.unwrap_or(SEEDS),
     }
 }
