@@ -244,7 +244,7 @@ impl Scene {
         for number in truth.values().filter_map(|(_, _, number)| *number) {
             *tens.entry(number / 10).or_default() += 1;
         }
-        let mut indexed = self.by_tens.keys();
+        let mut indexed = self.by_tens.values();
         indexed.sort_unstable();
         ensure!(indexed.iter().eq(tens.keys()), "the index has {indexed:?}, not {tens:?}");
         for (ten, count) in tens {
