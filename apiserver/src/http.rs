@@ -21,6 +21,7 @@ pub use body::Body;
 
 use crate::api;
 use crate::core::Core;
+use crate::listener::Late;
 use crate::status::{Failure, Result};
 use crate::view::Sight;
 use params::Params;
@@ -93,6 +94,10 @@ where
         Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
             let message = format!("Request entity too large: limit is {LARGEST_BODY}");
             Err(Failure::new(413, "RequestEntityTooLarge", message))
+        }
+        Err(error) if error.downcast_ref::<Late>().is_some() => {
+            let message = "Timeout: request did not complete within the allotted timeout";
+            Err(Failure::new(504, "Timeout", message))
         }
         Err(error) => {
             Err(Failure::bad_request(format!("the body of the request could not be read: {error}")))

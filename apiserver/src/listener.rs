@@ -1,25 +1,38 @@
-//! The server on a socket.
+//! The server on a socket: for clients of every kind, the slow and the stuck ones included.
+
+mod activity;
+mod body;
+mod connections;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tower::{Layer as _, Service as _};
 
+use self::activity::Limits;
+use self::connections::Connections;
 use crate::faults::{FaultService, ResponseBody};
 use crate::server::{ApiServer, ApiService};
 
+pub(crate) use self::body::Late;
+
 /// An address at which a server can be reached. Dropping it closes the socket and every connection.
+///
+/// It speaks HTTP/1.1 and HTTP/2 without TLS. Clients that behave badly end, and harm nobody else: a connection is closed
+/// when no request has come for 32 s after its start or for 90 s after the last one, or when an answer, a watch's too, has
+/// been left unread for 30 s; a body that takes more than 60 s is a request that fails. An HTTP/2 connection has up to 100
+/// requests at once. There are up to 4,096 connections; for one more the one that has been idle for the longest goes, and
+/// when none is idle the new one waits.
 #[derive(Debug)]
 #[must_use = "dropping a listener closes it"]
 pub struct Listener {
@@ -39,12 +52,16 @@ pub(crate) struct Executor {
 
 impl Listener {
     pub(crate) async fn bind(server: ApiServer, address: SocketAddr) -> io::Result<Self> {
+        Self::bind_with(server, address, Limits::USUAL).await
+    }
+
+    async fn bind_with(server: ApiServer, address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
         let address = socket.local_addr()?;
         // Ends with the listener; the server lives on.
         let stopped = server.stopped().child_token();
         let mut accepting = JoinSet::new();
-        accepting.spawn(accept(socket, server, stopped.clone()));
+        accepting.spawn(accept(socket, server, limits, stopped.clone()));
         Ok(Self { address, _accepting: accepting, _stop: stopped.drop_guard() })
     }
 
@@ -69,44 +86,35 @@ impl Listener {
     }
 }
 
-async fn accept(socket: TcpListener, server: ApiServer, stopped: CancellationToken) {
-    let mut connections = JoinSet::new();
+async fn accept(
+    socket: TcpListener,
+    server: ApiServer,
+    limits: Limits,
+    stopped: CancellationToken,
+) {
     let executor = Executor { tasks: TaskTracker::new(), stopped };
+    let mut connections = Connections::new(executor, limits);
     loop {
         tokio::select! {
             biased;
-            accepted = socket.accept() => match accepted {
+            () = connections.one_less() => {}
+            accepted = socket.accept(), if connections.has_room() => match accepted {
                 Ok((stream, _)) => {
-                    let service = server.faults().layer().layer(server.service());
-                    connections.spawn(serve(stream, service, executor.clone()));
+                    connections.open(stream, server.faults().layer().layer(server.service()));
                 }
                 // Out of file descriptors, most likely: some connection has to end first.
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    connections.end_quietest();
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
-            Some(_) = connections.join_next() => {}
         }
     }
 }
 
-/// The server, behind its faults.
+/// The server, behind its faults, on a pipe.
 type Handler = FaultService<ApiService<Incoming>>;
-
-async fn serve(stream: TcpStream, service: Handler, executor: Executor) {
-    // Replies are small and awaited: none should wait for more to send.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection is slower than it could be");
-    }
-    let mut builder = auto::Builder::new(executor);
-    builder.http1().timer(TokioTimer::new());
-    builder.http2().timer(TokioTimer::new());
-    let handler = service_fn(move |request| answer(service.clone(), request));
-    if let Err(error) = builder.serve_connection(TokioIo::new(stream), handler).await {
-        tracing::debug!(%error, "a connection ended early");
-    }
-}
 
 /// Serves one connection that is no socket.
 pub(crate) async fn serve_http1<Io>(stream: Io, service: Handler)
@@ -146,3 +154,6 @@ where
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,3 +87,39 @@ fn an_objects_version_changes_without_parsing() {
     assert_eq!(later.fields()["data"], json!({"a": "1"}));
     assert!(later.item().starts_with(b"\"metadata\""));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_is_what_is_stored_the_window_and_sixteen_lists() {
+    const OBJECTS: usize = 10;
+    let mut storage = Storage::new(1);
+    let mut versions = Vec::new();
+    for second in 0..5_000 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let key = format!("default/{}", second % OBJECTS);
+        let expected = storage.get(MAPS, &key).map(|known| known.revision);
+        let slot = Slot { key: &key, expected };
+        let stored = storage.put(MAPS, slot, object("x"), Instant::now()).unwrap();
+        versions.push(Arc::downgrade(&stored));
+        if second == 1_000 {
+            // Somebody lists page by page, and does not come back for a long time.
+            let objects = storage.objects(MAPS).clone();
+            storage.pin(MAPS, storage.revision(), &objects);
+        }
+    }
+    let alive = |versions: &[std::sync::Weak<Stored>]| {
+        versions.iter().filter(|version| version.strong_count() > 0).count()
+    };
+    // The window holds what was before each change, too.
+    let window = 100 + OBJECTS;
+    assert_eq!(alive(&versions), window + OBJECTS, "with one list");
+    for _ in 0..40 {
+        let key = "default/0";
+        let expected = storage.get(MAPS, key).map(|known| known.revision);
+        let stored =
+            storage.put(MAPS, Slot { key, expected }, object("x"), Instant::now()).unwrap();
+        versions.push(Arc::downgrade(&stored));
+        let objects = storage.objects(MAPS).clone();
+        storage.pin(MAPS, storage.revision(), &objects);
+    }
+    assert!(alive(&versions) <= window + 16 * OBJECTS, "{}", alive(&versions));
+}
