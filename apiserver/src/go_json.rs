@@ -2,11 +2,16 @@
 
 use serde_json::Value;
 
+use crate::types::quote;
+
 /// Where a reader is in a text.
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
+
+/// So many objects and lists may be open at a time.
+const DEEPEST: usize = 10_000;
 
 /// A complaint.
 type Read = Result<(), String>;
@@ -14,7 +19,7 @@ type Read = Result<(), String>;
 /// What is wrong with the text, unless it is JSON and nothing else.
 pub(crate) fn syntax_error(bytes: &[u8]) -> Option<String> {
     let mut reader = Reader { bytes, at: 0 };
-    let read = reader.value("looking for beginning of value").and_then(|()| reader.end());
+    let read = reader.value().and_then(|()| reader.end());
     read.err()
 }
 
@@ -28,6 +33,38 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
+}
+
+/// What a text should be the number of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Whole {
+    Int,
+    Uint,
+}
+
+/// A text that is a whole number.
+///
+/// # Errors
+///
+/// Go's words for why it is none.
+pub(crate) fn whole<T: std::str::FromStr>(text: &str, kind: Whole) -> Result<T, String> {
+    let digits = match kind {
+        Whole::Int => text.strip_prefix(['+', '-']).unwrap_or(text),
+        Whole::Uint => text,
+    };
+    let (function, text) = match kind {
+        Whole::Int => ("ParseInt", text),
+        Whole::Uint => ("ParseUint", text),
+    };
+    let why = if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        "invalid syntax"
+    } else {
+        match text.parse() {
+            Ok(number) => return Ok(number),
+            Err(_) => "value out of range",
+        }
+    };
+    Err(format!("strconv.{function}: parsing {}: {why}", quote(text)))
 }
 
 // === impl Reader ===
@@ -64,58 +101,74 @@ impl Reader<'_> {
         if self.peek().is_none() { Ok(()) } else { self.wrong("after top-level value") }
     }
 
-    fn value(&mut self, context: &str) -> Read {
-        match self.peek() {
-            Some(b'{') => self.members(),
-            Some(b'[') => self.items(),
-            Some(b'"') => self.string(),
-            Some(b't') => self.literal("true"),
-            Some(b'f') => self.literal("false"),
-            Some(b'n') => self.literal("null"),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => self.wrong(context),
+    /// One value, however deep: what is open stands on a stack of its own.
+    fn value(&mut self) -> Read {
+        let mut open = Vec::new();
+        loop {
+            let mut ends = true;
+            match self.peek() {
+                Some(start @ (b'{' | b'[')) => ends = self.opened(start, &mut open)?,
+                Some(b'"') => self.string()?,
+                Some(b't') => self.literal("true")?,
+                Some(b'f') => self.literal("false")?,
+                Some(b'n') => self.literal("null")?,
+                Some(b'-' | b'0'..=b'9') => self.number()?,
+                _ => return self.wrong("looking for beginning of value"),
+            }
+            if ends && self.closed(&mut open)? {
+                return Ok(());
+            }
         }
     }
 
-    fn members(&mut self) -> Read {
-        self.at += 1;
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-            return Ok(());
-        }
-        loop {
-            if self.peek() != Some(b'"') {
-                return self.wrong("looking for beginning of object key string");
-            }
-            self.string()?;
-            if self.peek() != Some(b':') {
-                return self.wrong("after object key");
-            }
-            self.at += 1;
-            self.value("looking for beginning of value")?;
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => break,
-                _ => return self.wrong("after object key:value pair"),
-            }
+    /// At the start of an object or a list: whether it is empty. If not, its first value is at hand.
+    fn opened(&mut self, start: u8, open: &mut Vec<u8>) -> Result<bool, String> {
+        if open.len() == DEEPEST {
+            return self.wrong("exceeded max depth").map(|()| false);
         }
         self.at += 1;
-        Ok(())
+        let end = if start == b'{' { b'}' } else { b']' };
+        if self.peek() == Some(end) {
+            self.at += 1;
+            return Ok(true);
+        }
+        open.push(start);
+        if start == b'{' {
+            self.key()?;
+        }
+        Ok(false)
     }
 
-    fn items(&mut self) -> Read {
-        self.at += 1;
-        if self.peek() == Some(b']') {
-            self.at += 1;
-            return Ok(());
-        }
-        loop {
-            self.value("looking for beginning of value")?;
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b']') => break,
-                _ => return self.wrong("after array element"),
+    /// After a value: whether it was the last. If not, the next one is at hand.
+    fn closed(&mut self, open: &mut Vec<u8>) -> Result<bool, String> {
+        while let Some(start) = open.last() {
+            match (self.peek(), start) {
+                (Some(b','), b'{') => {
+                    self.at += 1;
+                    return self.key().map(|()| false);
+                }
+                (Some(b','), _) => {
+                    self.at += 1;
+                    return Ok(false);
+                }
+                (Some(b'}'), b'{') | (Some(b']'), b'[') => {
+                    self.at += 1;
+                    open.pop();
+                }
+                (_, b'{') => return self.wrong("after object key:value pair").map(|()| false),
+                _ => return self.wrong("after array element").map(|()| false),
             }
+        }
+        Ok(true)
+    }
+
+    fn key(&mut self) -> Read {
+        if self.peek() != Some(b'"') {
+            return self.wrong("looking for beginning of object key string");
+        }
+        self.string()?;
+        if self.peek() != Some(b':') {
+            return self.wrong("after object key");
         }
         self.at += 1;
         Ok(())
@@ -199,7 +252,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::syntax_error;
+    use super::{Whole, syntax_error, whole};
 
     #[test]
     fn json_is_json() {
@@ -231,5 +284,25 @@ mod tests {
         }
         let words = "invalid character '\\u0081' looking for beginning of value";
         assert_eq!(syntax_error(&[0x81]).as_deref(), Some(words));
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_refused_without_running_out_of_stack() {
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        assert_eq!(syntax_error(deep.as_bytes()), None);
+        let words = "invalid character '{' exceeded max depth";
+        let deeper = format!("{}{}", "[".repeat(10_000), "{\"a\":".repeat(1_000_000));
+        assert_eq!(syntax_error(deeper.as_bytes()).as_deref(), Some(words));
+    }
+
+    #[test]
+    fn a_number_is_a_number() {
+        assert_eq!(whole("+1", Whole::Int), Ok(1));
+        let words = |text: &str, kind| whole::<i64>(text, kind).unwrap_err();
+        assert_eq!(words("", Whole::Int), "strconv.ParseInt: parsing \"\": invalid syntax");
+        assert_eq!(words("+1", Whole::Uint), "strconv.ParseUint: parsing \"+1\": invalid syntax");
+        let large = "99999999999999999999";
+        let expected = format!("strconv.ParseInt: parsing \"{large}\": value out of range");
+        assert_eq!(words(large, Whole::Int), expected);
     }
 }

@@ -5,9 +5,11 @@ pub(crate) mod decode;
 mod discovery;
 mod negotiate;
 pub(crate) mod openapi;
+pub(crate) mod options;
 pub(crate) mod params;
 mod response;
 pub(crate) mod route;
+mod warnings;
 
 use std::sync::Arc;
 
@@ -27,6 +29,7 @@ use crate::view::Sight;
 use params::Params;
 use response::Reply;
 use route::{Route, Target};
+use warnings::Warnings;
 
 /// The largest body that is read.
 const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -43,6 +46,8 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     /// What the answer may know.
     pub(crate) sight: Sight,
+    /// What the client is told beside the answer.
+    pub(crate) warnings: Warnings,
 }
 
 /// Answers one request. Every failure is an answer.
@@ -61,15 +66,29 @@ where
             Reply::Failure(Failure::method_unknown())
         }
         Route::Document(document) => discovery::answer(&core.kinds, &document, &parts.headers),
-        Route::Resource(target) => match answer(&core, parts, target, body).await {
-            Ok(reply) => reply,
-            Err(failure) => Reply::Failure(failure),
-        },
+        Route::Resource(target) => return answer(&core, parts, target, body).await,
     };
     reply.into_response()
 }
 
-async fn answer<B>(core: &Arc<Core>, mut parts: Parts, target: Target, body: B) -> Result<Reply>
+async fn answer<B>(core: &Arc<Core>, parts: Parts, target: Target, body: B) -> Response<Body>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    let call = match read(parts, target, body).await {
+        Ok(call) => call,
+        Err(failure) => return Reply::Failure(failure).into_response(),
+    };
+    let reply = api::dispatch(core, &call).await.unwrap_or_else(Reply::Failure);
+    let mut response = reply.into_response();
+    for warning in call.warnings.headers() {
+        response.headers_mut().append(header::WARNING, warning);
+    }
+    response
+}
+
+async fn read<B>(mut parts: Parts, target: Target, body: B) -> Result<Call>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -79,8 +98,8 @@ where
     let body = collect(body).await?;
     let sight = parts.extensions.remove::<Sight>().unwrap_or_default();
     let headers = parts.headers;
-    let call = Call { method: parts.method, target, params, form, headers, body, sight };
-    api::dispatch(core, &call).await
+    let warnings = Warnings::default();
+    Ok(Call { method: parts.method, target, params, form, headers, body, sight, warnings })
 }
 
 async fn collect<B>(body: B) -> Result<Bytes>
@@ -116,6 +135,13 @@ impl Call {
             .and_then(|value| value.to_str().ok())
             .unwrap_or("");
         value.split(';').next().unwrap_or("").trim()
+    }
+
+    /// Whether the parameters of its media type are such.
+    pub(crate) fn is_well_typed(&self) -> bool {
+        let Some(value) = self.headers.get(header::CONTENT_TYPE) else { return true };
+        let Ok(value) = value.to_str() else { return false };
+        value.matches('"').count() % 2 == 0
     }
 
     /// The namespace in the path; empty for all of them, and for a kind without namespaces.

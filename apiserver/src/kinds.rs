@@ -167,6 +167,10 @@ pub(crate) struct Scale {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Action {
     pub(crate) name: &'static str,
+    /// The kind of the body, its version, and its name in the table of types.
+    pub(crate) body: &'static str,
+    pub(crate) api_version: &'static str,
+    pub(crate) body_type: &'static str,
     pub(crate) apply: fn(&mut Fields, &Fields, &str) -> std::result::Result<(), String>,
 }
 

@@ -103,8 +103,8 @@ impl Failure {
     }
 
     /// Options in the query or the body of a delete that make no sense together.
-    pub(crate) fn invalid_options(options: &str, cause: Cause) -> Self {
-        Self::invalid_as("meta.k8s.io", options, "", &[cause])
+    pub(crate) fn invalid_options(options: &str, causes: &[Cause]) -> Self {
+        Self::invalid_as("meta.k8s.io", options, "", causes)
     }
 
     pub(crate) fn invalid_as(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
@@ -224,6 +224,13 @@ fn aggregate(causes: &[Cause]) -> String {
 impl Cause {
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
         let message = format!("Invalid value: {value}: {why}");
+        Self { reason: "FieldValueInvalid", message, field: field.into() }
+    }
+
+    /// An invalid value that is shown as something else than JSON.
+    pub(crate) fn invalid_shown(field: impl Into<String>, shown: &str, why: &str) -> Self {
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let message = format!("Invalid value: {shown}{why}");
         Self { reason: "FieldValueInvalid", message, field: field.into() }
     }
 

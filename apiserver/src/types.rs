@@ -15,12 +15,14 @@
 //! ```
 
 mod parse;
+mod read;
 mod tidy;
 mod wrong;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+pub(crate) use read::{Body, Expected, quote, read_json, unknown_members};
 pub(crate) use tidy::tidy_kind;
 pub(crate) use wrong::{Wrong, wrong_member};
 
@@ -123,12 +125,17 @@ impl Types {
             None | Some("") => "core",
             Some(first) => first,
         };
-        self.by_name.get(&format!("{package}.{kind}")).map(|id| self.get(*id))
+        self.named(&format!("{package}.{kind}"))
     }
 
     /// The metadata that every kind has.
     pub(crate) fn metadata(&self) -> &Type {
-        self.by_name.get("meta.ObjectMeta").map(|id| self.get(*id)).expect("the table has metadata")
+        self.named("meta.ObjectMeta").expect("the table has metadata")
+    }
+
+    /// The type of this name, after that of its package: `autoscaling.Scale`.
+    pub(crate) fn named(&self, name: &str) -> Option<&Type> {
+        self.by_name.get(name).map(|id| self.get(*id))
     }
 }
 

@@ -37,7 +37,8 @@ fn pods(client: &Client) -> Api<Pod> {
 }
 
 async fn bind(client: &Client, name: &str) {
-    let body = json!({"target": {"kind": "Node", "name": "n1"}}).to_string().into_bytes();
+    let binding = json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": "n1"}});
+    let body = binding.to_string().into_bytes();
     let request = http::Request::post(format!("/api/v1/namespaces/default/pods/{name}/binding"))
         .body(body)
         .unwrap();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::update::is_held;
 use super::{bump_generation, finalizers, is_terminating, meta_text, metadata_mut};
 use crate::clock::rfc3339;
-use crate::http::params::check_dry_run;
+use crate::http::options::check_dry_run;
 use crate::kinds::{Dependents, Kind};
 use crate::object::Fields;
 use crate::status::{Cause, Failure, Result};
@@ -59,22 +59,28 @@ const ORPHAN: &str = "orphan";
 
 impl DeleteOptions {
     pub(crate) fn check(&self) -> Result<()> {
-        let Some(policy) = &self.propagation_policy else { return Ok(()) };
-        let path = "propagationPolicy";
-        let cause = if self.orphan_dependents.is_some() {
-            let why = "orphanDependents and deletionPropagation cannot be both set";
-            Cause::invalid(path, &json!(policy), why)
-        } else if matches!(policy.as_str(), "Foreground" | "Background" | "Orphan") {
-            return Ok(());
+        let (path, mut causes) = ("propagationPolicy", Vec::new());
+        if let Some(policy) = self.propagation_policy.as_deref() {
+            if self.orphan_dependents.is_some() {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                causes.push(Cause::invalid(path, &json!(policy), why));
+            }
+            if !matches!(policy, "Foreground" | "Background" | "Orphan") {
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
+                causes.push(Cause::unsupported(path, &json!(policy), &supported));
+            }
+        }
+        let values: Vec<&str> = self.dry_run.iter().map(String::as_str).collect();
+        check_dry_run(&values, &mut causes);
+        if causes.is_empty() {
+            Ok(())
         } else {
-            Cause::unsupported(path, &json!(policy), &["Foreground", "Background", "Orphan", "nil"])
-        };
-        Err(Failure::invalid_options("DeleteOptions", cause))
+            Err(Failure::invalid_options("DeleteOptions", &causes))
+        }
     }
 
-    pub(crate) fn is_dry_run(&self) -> Result<bool> {
-        let values: Vec<&str> = self.dry_run.iter().map(String::as_str).collect();
-        check_dry_run(&values, "DeleteOptions")
+    pub(crate) fn is_dry_run(&self) -> bool {
+        !self.dry_run.is_empty()
     }
 
     fn propagation(&self) -> Propagation {

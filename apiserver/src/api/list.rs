@@ -8,7 +8,6 @@ use super::read::parse_version;
 use super::token::Token;
 use super::view::View;
 use crate::core::Core;
-use crate::http::params::Match;
 use crate::http::{Answer, Call};
 use crate::kinds::Kind;
 use crate::object::Stored;
@@ -78,6 +77,7 @@ impl Request {
         let selector =
             Selection::parse(kind, params.get("labelSelector"), params.get("fieldSelector"))?;
         check_options(call)?;
+        params.number("timeoutSeconds")?;
         let version = params.get("resourceVersion");
         let start = match params.get("continue") {
             "" => None,
@@ -92,16 +92,16 @@ impl Request {
         if start.is_some() && version == "0" {
             limit = 0;
         }
-        let state = match (&start, parse_version(version)?, params.version_match()?) {
+        let state = match (&start, parse_version(version)?, params.get("resourceVersionMatch")) {
             (Some(token), ..) => u64::try_from(token.rv).map_or(State::Newest, State::Exactly),
             (None, None, _) => State::Newest,
-            (None, Some(0), Match::Unset) => {
+            (None, Some(0), "") => {
                 // Any state will do, the cache's whole one is at hand.
                 limit = 0;
                 State::Newest
             }
-            (None, Some(revision), Match::Exact) => State::Exactly(revision),
-            (None, Some(revision), Match::Unset) if limit > 0 => State::Exactly(revision),
+            (None, Some(revision), "Exact") => State::Exactly(revision),
+            (None, Some(revision), "") if limit > 0 => State::Exactly(revision),
             (None, Some(revision), _) => State::NotOlderThan(revision),
         };
         let from_cache = start.is_none() && !version.is_empty();
@@ -184,32 +184,29 @@ pub(super) fn prefix(kind: &Kind, namespace: &str) -> String {
 /// Options that make no sense together.
 fn check_options(call: &Call) -> Result<()> {
     let params = &call.params;
-    let refuse = |field: &str, why: &str| {
-        Err(Failure::invalid_options("ListOptions", Cause::forbidden(field, why)))
-    };
-    let (version, matched) = (params.get("resourceVersion"), params.version_match()?);
-    let resumed = !params.get("continue").is_empty();
+    let (version, matched) = (params.get("resourceVersion"), params.get("resourceVersionMatch"));
     let field = "resourceVersionMatch";
     let mut causes = Vec::new();
-    if matched != Match::Unset && version.is_empty() {
-        let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-        causes.push(Cause::forbidden(field, why));
+    let mut forbid = |field, why| causes.push(Cause::forbidden(field, why));
+    if !matched.is_empty() && version.is_empty() {
+        forbid(field, "resourceVersionMatch is forbidden unless resourceVersion is provided");
     }
-    if matched != Match::Unset && resumed {
-        let why = "resourceVersionMatch is forbidden when continue is provided";
-        causes.push(Cause::forbidden(field, why));
+    if !matched.is_empty() && !params.get("continue").is_empty() {
+        forbid(field, "resourceVersionMatch is forbidden when continue is provided");
     }
-    if !causes.is_empty() {
-        return Err(Failure::invalid_as("meta.k8s.io", "ListOptions", "", &causes));
+    if !matches!(matched, "" | "Exact" | "NotOlderThan") {
+        let supported = ["Exact", "NotOlderThan", ""];
+        causes.push(Cause::unsupported(field, &json!(matched), &supported));
     }
-    if matched == Match::Exact && version == "0" {
+    if matched == "Exact" && version == "0" {
         let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-        return refuse("resourceVersionMatch", why);
+        causes.push(Cause::forbidden(field, why));
     }
-    if !params.get("sendInitialEvents").is_empty() {
-        return refuse("sendInitialEvents", "sendInitialEvents is forbidden for list");
+    if params.is_said("sendInitialEvents") {
+        let why = "sendInitialEvents is forbidden for list";
+        causes.push(Cause::forbidden("sendInitialEvents", why));
     }
-    Ok(())
+    if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_options("ListOptions", &causes)) }
 }
 
 // === impl Page ===

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::view::View;
 use crate::core::Core;
+use crate::go_json::{Whole, whole};
 use crate::http::{Answer, Call};
 use crate::status::{Failure, Result};
+use crate::types::quote;
 
 pub(super) async fn get(core: &Arc<Core>, call: &Call, name: &str) -> Result<Answer> {
     let served = &call.target.served;
@@ -13,7 +15,7 @@ pub(super) async fn get(core: &Arc<Core>, call: &Call, name: &str) -> Result<Ans
     let version = call.params.get("resourceVersion");
     if !version.is_empty() {
         // A list refuses this with 400; a get really says 500.
-        let revision = version.parse().map_err(|_| Failure::internal(not_a_version(version)))?;
+        let revision = revision(version).map_err(Failure::internal)?;
         core.reach(revision, &call.sight).await?;
     }
     let key = served.kind.key(call.namespace(), name);
@@ -28,13 +30,12 @@ pub(super) fn parse_version(text: &str) -> Result<Option<u64>> {
     if text.is_empty() {
         return Ok(None);
     }
-    let refusal =
-        |_| Failure::bad_request(format!("invalid resource version: {}", not_a_version(text)));
-    text.parse().map(Some).map_err(refusal)
+    let refusal = |why| Failure::bad_request(format!("invalid resource version: {why}"));
+    revision(text).map(Some).map_err(refusal)
 }
 
-pub(super) fn not_a_version(text: &str) -> String {
-    format!(
-        "resourceVersion: Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax"
-    )
+/// The number of a resourceVersion.
+pub(super) fn revision(text: &str) -> std::result::Result<u64, String> {
+    whole(text, Whole::Uint)
+        .map_err(|why| format!("resourceVersion: Invalid value: {}: {why}", quote(text)))
 }

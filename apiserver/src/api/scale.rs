@@ -5,17 +5,21 @@ use std::sync::Arc;
 use http::Method;
 use serde_json::{Value, json};
 
+use super::patched::Patch;
 use super::read;
 use super::view::View;
 use super::write::{Replacement, commit};
 use crate::admission::meta_text;
 use crate::admission::update::{self, Target};
 use crate::core::Core;
+use crate::http::decode::Wanted;
+use crate::http::options::Validation;
 use crate::http::{Answer, Call};
 use crate::kinds::Scale;
 use crate::object::Fields;
-use crate::patch::{self, PatchKind};
+use crate::patch::PatchKind;
 use crate::status::{Failure, Result};
+use crate::types::{Expected, Type, Types};
 
 const API_VERSION: &str = "autoscaling/v1";
 const KIND: &str = "Scale";
@@ -54,7 +58,8 @@ pub(super) async fn serve(
 fn write(core: &Core, call: &Call, scale: &Scale, name: &str) -> Result<Answer> {
     let is_put = call.method == Method::PUT;
     let options = if is_put { "UpdateOptions" } else { "PatchOptions" };
-    let dry_run = call.params.is_dry_run(options)?;
+    let options = call.params.write_options(options)?;
+    let dry_run = options.dry_run;
     let served = &call.target.served;
     let key = served.kind.key(call.namespace(), name);
     loop {
@@ -62,7 +67,11 @@ fn write(core: &Core, call: &Call, scale: &Scale, name: &str) -> Result<Answer> 
             return Err(Failure::not_found(&served.kind, name));
         };
         let old = stored.fields();
-        let asked = if is_put { replaced(call, name)? } else { patched(call, scale.read(&old))? };
+        let asked = if is_put {
+            replaced(call, name, options.validation)?
+        } else {
+            patched(call, scale.read(&old), options.validation)?
+        };
         check(call, &old, &asked, name)?;
         let mut new = old.clone();
         scale.write(&mut new, &asked);
@@ -79,16 +88,10 @@ fn write(core: &Core, call: &Call, scale: &Scale, name: &str) -> Result<Answer> 
 }
 
 /// The scale that a PUT brings.
-fn replaced(call: &Call, name: &str) -> Result<Fields> {
-    let scale = call.any_object(KIND)?;
-    let text = |key: &str| scale.get(key).and_then(Value::as_str).unwrap_or("");
-    let (kind, version) = (text("kind"), text("apiVersion"));
-    if (!kind.is_empty() && kind != KIND) || (!version.is_empty() && version != API_VERSION) {
-        return Err(Failure::bad_request(format!(
-            "{kind} in version \"v1\" cannot be handled as a {KIND}: no kind \"{kind}\" is registered for version \
-             \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
-        )));
-    }
+fn replaced(call: &Call, name: &str, validation: Validation) -> Result<Fields> {
+    let expected = known().map_or(Expected::Any, Expected::Kind);
+    let wanted = Wanted { kind: KIND, api_version: API_VERSION, expected };
+    let scale = call.any_object(&wanted, validation)?;
     let own = meta_text(&scale, "name");
     if !own.is_empty() && own != name {
         let message =
@@ -98,15 +101,18 @@ fn replaced(call: &Call, name: &str) -> Result<Fields> {
     Ok(scale)
 }
 
-fn patched(call: &Call, scale: Fields) -> Result<Fields> {
+fn patched(call: &Call, scale: Fields, validation: Validation) -> Result<Fields> {
     let Some(format) = PatchKind::from_content_type(call.content_type()) else {
         return Err(Failure::unknown_patch());
     };
-    let patched = patch::apply(format, Value::Object(scale), &call.body, API_VERSION, KIND);
-    match patched.map_err(super::patched::refusal)? {
-        Value::Object(scale) => Ok(scale),
-        _ => Err(Failure::bad_request("a scale is an object")),
-    }
+    let (api_version, kind, known) = (API_VERSION, KIND, known());
+    let patch = Patch { call, format, validation, api_version, kind, known };
+    patch.apply(scale, |_| None)
+}
+
+/// The members of a scale.
+fn known() -> Option<&'static Type> {
+    Types::all().named("autoscaling.Scale")
 }
 
 fn check(call: &Call, old: &Fields, asked: &Fields, name: &str) -> Result<()> {

@@ -9,10 +9,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::list::prefix;
-use super::read::not_a_version;
+use super::read;
 use super::view::View;
 use crate::core::Core;
-use crate::http::params::Match;
 use crate::http::{Answer, Body, Call, Form};
 use crate::object::Stored;
 use crate::selection::Selection;
@@ -86,7 +85,7 @@ pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
     } else {
         match version {
             // Asked not to send what is there.
-            None | Some(0) if !params.get("sendInitialEvents").is_empty() => {
+            None | Some(0) if params.is_said("sendInitialEvents") => {
                 watch.revision = core.read(Storage::revision);
             }
             None | Some(0) => watch.list(),
@@ -113,40 +112,28 @@ fn parse_version(text: &str) -> Result<Option<u64>> {
         return Ok(None);
     }
     // A list refuses this with 400; a watch really says 500.
-    text.parse().map(Some).map_err(|_| Failure::internal(not_a_version(text)))
+    read::revision(text).map(Some).map_err(Failure::internal)
 }
 
 fn check_options(call: &Call) -> Result<()> {
     let params = &call.params;
-    let refuse = |why: &str| {
-        let cause = Cause::forbidden("resourceVersionMatch", why);
-        Err(Failure::invalid_options("ListOptions", cause))
-    };
-    let matched = params.version_match()?;
-    let listing = !params.get("sendInitialEvents").is_empty();
+    let field = "resourceVersionMatch";
+    let matched = params.get(field);
+    let mut causes = Vec::new();
+    let mut forbid = |why| causes.push(Cause::forbidden(field, why));
     if !params.get("continue").is_empty() {
-        return refuse("resourceVersionMatch is forbidden when continue is provided");
+        forbid("resourceVersionMatch is forbidden when continue is provided");
+    } else if params.is_said("sendInitialEvents") {
+        if matched != "NotOlderThan" {
+            forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        }
+        if !matches!(matched, "" | "NotOlderThan") {
+            causes.push(Cause::unsupported(field, &json!(matched), &["NotOlderThan"]));
+        }
+    } else if !matched.is_empty() {
+        forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
     }
-    if listing && matched == Match::Exact {
-        let field = "resourceVersionMatch";
-        let causes = [
-            Cause::forbidden(
-                field,
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            ),
-            Cause::unsupported(field, &json!("Exact"), &["NotOlderThan"]),
-        ];
-        return Err(Failure::invalid_as("meta.k8s.io", "ListOptions", "", &causes));
-    }
-    if listing && matched != Match::NotOlderThan {
-        return refuse("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-    }
-    if !listing && matched != Match::Unset {
-        return refuse(
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        );
-    }
-    Ok(())
+    if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_options("ListOptions", &causes)) }
 }
 
 // === impl Watch ===

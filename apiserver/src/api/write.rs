@@ -13,10 +13,12 @@ use crate::admission::update::{self, Target};
 use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;
 use crate::core::Core;
+use crate::http::decode::Wanted;
 use crate::http::{Answer, Call};
 use crate::kinds::Served;
 use crate::object::{Encoded, Fields, Stored};
 use crate::status::{self, Failure, Result};
+use crate::types::{Expected, Types};
 
 /// So many generated names are tried before the client is told to come back.
 const NAME_ATTEMPTS: usize = 8;
@@ -24,10 +26,10 @@ const NAME_ATTEMPTS: usize = 8;
 // === create ===
 
 pub(super) fn create(core: &Core, call: &Call) -> Result<Answer> {
-    let dry_run = call.params.is_dry_run("CreateOptions")?;
-    let object = call.object()?;
+    let options = call.params.write_options("CreateOptions")?;
+    let object = call.object(&core.kinds, options.validation)?;
     check_namespace(core, call, &object)?;
-    create_object(core, call, &object, dry_run)
+    create_object(core, call, &object, options.dry_run)
 }
 
 fn create_object(core: &Core, call: &Call, object: &Fields, dry_run: bool) -> Result<Answer> {
@@ -90,10 +92,11 @@ fn check_namespace(core: &Core, call: &Call, object: &Fields) -> Result<()> {
 // === update ===
 
 pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
-    let dry_run = call.params.is_dry_run("UpdateOptions")?;
+    let options = call.params.write_options("UpdateOptions")?;
+    let dry_run = options.dry_run;
     let served = &call.target.served;
     let view = View::of_object(core, call)?;
-    let body = call.object()?;
+    let body = call.object(&core.kinds, options.validation)?;
     let target = target_of(call);
     let key = served.kind.key(call.namespace(), name);
     loop {
@@ -115,10 +118,11 @@ pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
 }
 
 pub(super) fn patch(core: &Core, call: &Call, name: &str) -> Result<Answer> {
-    let dry_run = call.params.is_dry_run("PatchOptions")?;
+    let options = call.params.write_options("PatchOptions")?;
+    let dry_run = options.dry_run;
     let served = &call.target.served;
     let view = View::of_object(core, call)?;
-    let format = patched::format(call)?;
+    let format = (patched::format(call)?, options.validation);
     let target = target_of(call);
     let key = served.kind.key(call.namespace(), name);
     loop {
@@ -128,7 +132,8 @@ pub(super) fn patch(core: &Core, call: &Call, name: &str) -> Result<Answer> {
         let old = stored.fields();
         let mut seen = old.clone();
         served.kind.rename_from_storage(&mut seen);
-        let mut new = patched::apply(format, &served.kind, seen, &call.body)?;
+        seen.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
+        let mut new = patched::apply(&core.kinds, call, format, seen)?;
         served.kind.rename_for_storage(&mut new);
         check_identity(&old, &new, name)?;
         update::check_version(&served.kind, &old, &new, false)?;
@@ -141,13 +146,20 @@ pub(super) fn patch(core: &Core, call: &Call, name: &str) -> Result<Answer> {
 
 /// POST on a subresource: the server changes the object on the client's behalf.
 pub(super) fn act(core: &Core, call: &Call, name: &str, action: &str) -> Result<Answer> {
-    let dry_run = call.params.is_dry_run("CreateOptions")?;
+    let options = call.params.write_options("CreateOptions")?;
+    let dry_run = options.dry_run;
     let served = &call.target.served;
     let view = View::of_object(core, call)?;
-    let body = call.any_object(action)?;
     let Some(action) = served.kind.action(action) else {
         return Err(Failure::method_not_allowed(&served.kind, "create"));
     };
+    let known = Types::all().named(action.body_type).map_or(Expected::Any, Expected::Kind);
+    let wanted = Wanted { kind: action.body, api_version: action.api_version, expected: known };
+    let body = call.any_object(&wanted, options.validation)?;
+    if meta_text(&body, "name") != name {
+        let why = format!("name in URL does not match name in {} object", action.body);
+        return Err(Failure::bad_request(why));
+    }
     let key = served.kind.key(call.namespace(), name);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
@@ -274,7 +286,7 @@ fn delete_object(
     name: &str,
     options: &DeleteOptions,
 ) -> Result<Deleted> {
-    let dry_run = options.is_dry_run()?;
+    let dry_run = options.is_dry_run();
     let resource = served.resource;
     loop {
         let Some(stored) = core.get(resource, key) else {

@@ -1,22 +1,13 @@
 //! The query: what it says, and what is wrong with it.
 
-use serde_json::json;
-
 use crate::admission::delete::{DeleteOptions, Preconditions};
-use crate::status::{Cause, Failure, Result};
+use crate::go_json::{Whole, whole};
+use crate::status::{Failure, Result};
 
 /// The parameters of a query, decoded.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
     pairs: Vec<(String, String)>,
-}
-
-/// How a resourceVersion is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Match {
-    Unset,
-    Exact,
-    NotOlderThan,
 }
 
 // === impl Params ===
@@ -43,44 +34,25 @@ impl Params {
         self.pairs.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
+    /// Whether a parameter is there, even if it is empty.
+    pub(crate) fn is_said(&self, key: &str) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// All values of a parameter.
+    pub(crate) fn all(&self, key: &str) -> Vec<&str> {
+        let values = self.pairs.iter().filter(|(known, _)| known == key);
+        values.map(|(_, value)| value.as_str()).collect()
+    }
+
     /// True for anything but "0" and "false", also for nothing at all: `?watch`.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        self.find(key).is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE"))
+        self.find(key).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>> {
-        match self.get(key) {
-            "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| {
-                Failure::bad_request(format!(
-                    "strconv.ParseInt: parsing \"{text}\": invalid syntax"
-                ))
-            }),
-        }
-    }
-
-    pub(crate) fn version_match(&self) -> Result<Match> {
-        match self.get("resourceVersionMatch") {
-            "" => Ok(Match::Unset),
-            "Exact" => Ok(Match::Exact),
-            "NotOlderThan" => Ok(Match::NotOlderThan),
-            other => {
-                let supported = ["Exact", "NotOlderThan", ""];
-                let cause = Cause::unsupported("resourceVersionMatch", &json!(other), &supported);
-                Err(Failure::invalid_options("ListOptions", cause))
-            }
-        }
-    }
-
-    /// Whether the write is only tried.
-    pub(crate) fn is_dry_run(&self, options: &str) -> Result<bool> {
-        let values: Vec<&str> = self
-            .pairs
-            .iter()
-            .filter(|(key, _)| key == "dryRun")
-            .map(|(_, value)| value.as_str())
-            .collect();
-        check_dry_run(&values, options)
+        let Some(text) = self.find(key) else { return Ok(None) };
+        whole(text, Whole::Int).map(Some).map_err(Failure::bad_request)
     }
 
     /// The options of a delete without a body.
@@ -91,25 +63,8 @@ impl Params {
             preconditions: None::<Preconditions>,
             propagation_policy: text("propagationPolicy"),
             orphan_dependents: self.find("orphanDependents").map(|_| self.flag("orphanDependents")),
-            dry_run: self
-                .pairs
-                .iter()
-                .filter(|(key, _)| key == "dryRun")
-                .map(|(_, value)| value.clone())
-                .collect(),
+            dry_run: self.all("dryRun").into_iter().map(str::to_owned).collect(),
         })
-    }
-}
-
-/// Whether `dryRun` holds what it may hold.
-pub(crate) fn check_dry_run(values: &[&str], options: &str) -> Result<bool> {
-    match values {
-        [] => Ok(false),
-        all if all.iter().all(|value| *value == "All") => Ok(true),
-        other => {
-            let cause = Cause::unsupported("dryRun", &json!(other), &["All"]);
-            Err(Failure::invalid_options(options, cause))
-        }
     }
 }
 

@@ -76,13 +76,41 @@ fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, PatchError> {
             operations.len()
         )));
     }
+    if let Some(why) = operations.iter().find_map(wrong_operation) {
+        return Err(refusal(&format!("error decoding patch: json: cannot unmarshal {why}")));
+    }
     // An operation that is none is found when it is its turn: it fails, as one that does not apply.
     let unprocessable =
         |error: serde_json::Error| PatchError::Unprocessable { detail: error.to_string() };
     operations
         .into_iter()
+        .map(with_value)
         .map(|operation| serde_json::from_value(operation).map_err(unprocessable))
         .collect()
+}
+
+/// What in an operation is of a wrong type.
+fn wrong_operation(operation: &Value) -> Option<String> {
+    match operation {
+        Value::Null => None,
+        Value::Object(members) => ["op", "from", "path"].iter().find_map(|name| {
+            let wrong =
+                members.get(*name).filter(|value| !value.is_string() && !value.is_null())?;
+            let found = kind_of(wrong);
+            Some(format!("{found} into Go struct field jsonPatchOp.{name} of type string"))
+        }),
+        other => Some(format!("{} into Go value of type handlers.jsonPatchOp", kind_of(other))),
+    }
+}
+
+/// An operation without a value means null.
+fn with_value(mut operation: Value) -> Value {
+    if let Value::Object(members) = &mut operation
+        && matches!(members.get("op").and_then(Value::as_str), Some("add" | "replace" | "test"))
+    {
+        members.entry("value").or_insert(Value::Null);
+    }
+    operation
 }
 
 /// A member that is to be replaced and is not there is added, as the real server does.
@@ -163,12 +191,19 @@ mod tests {
             ("null", 400),
             (r#"[{"op":"dance","path":"/a"}]"#, 422),
             (r#"[{"path":"/a"}]"#, 422),
-            (r#"[{"op":"add","path":"/a"}]"#, 422),
+            (r#"[{"op":1,"path":"/a"}]"#, 400),
+            (r#"["add"]"#, 400),
             (r#"[{"op":"remove","path":"a"}]"#, 422),
         ] {
             let error = apply(json!({"a": 1}), body.as_bytes()).unwrap_err();
             assert_eq!(error.code(), code, "{body}");
         }
+    }
+
+    #[test]
+    fn an_operation_without_a_value_means_null() {
+        let add = json!([{"op": "add", "path": "/a"}]);
+        assert_eq!(patched(json!({"a": 1}), &add).unwrap(), json!({"a": null}));
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl Shape {
     fn is_plainly(&self, value: &Value) -> bool {
         match (self, value) {
             (_, Value::Null)
-            | (Self::Raw, _)
+            | (Self::Raw | Self::FieldsV1, _)
             | (Self::Text | Self::Duration | Self::IntOrString, Value::String(_))
             | (Self::Bool, Value::Bool(_))
             | (Self::Float, Value::Number(_)) => true,

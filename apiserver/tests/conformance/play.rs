@@ -105,8 +105,9 @@ async fn read(response: Response<Body>, events: Option<usize>) -> Outcome {
     let mut headers = Vec::new();
     for name in HEADERS {
         for value in response.headers().get_all(*name) {
-            let value = value.to_str().map_err(|error| error.to_string())?;
-            headers.push(((*name).to_owned(), value.to_owned()));
+            // Go writes what is no ASCII as UTF-8.
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            headers.push(((*name).to_owned(), value));
         }
     }
     let mut frames = response.into_body().into_data_stream().boxed();
@@ -161,15 +162,25 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Puts what was saved where `{{its name}}` stands.
+/// Puts what was saved where `{{its name}}` stands, and so many texts where `{{3 times the text}}` stands.
 fn fill(text: &str, variables: &Variables) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, from)) = rest.split_once("{{") {
         let (name, after) = from.split_once("}}").ok_or("a variable does not end")?;
         filled.push_str(before);
-        filled.push_str(variables.get(name).ok_or_else(|| format!("nothing is saved as {name}"))?);
+        if let Some((count, repeated)) = repeated(name) {
+            filled.push_str(&repeated.repeat(count));
+        } else {
+            let saved = variables.get(name).ok_or_else(|| format!("nothing is saved as {name}"))?;
+            filled.push_str(saved);
+        }
         rest = after;
     }
     Ok(filled + rest)
+}
+
+fn repeated(text: &str) -> Option<(usize, &str)> {
+    let (count, repeated) = text.split_once(" times ")?;
+    Some((count.parse().ok()?, repeated))
 }

@@ -68,7 +68,13 @@ fn node() -> Kind {
 
 fn pod() -> Kind {
     const POD_KEEPS: &[&str] = &["spec", "metadata.ownerReferences", "metadata.deletionTimestamp"];
-    const BINDING: Action = Action { name: "binding", apply: pod::bind };
+    const BINDING: Action = Action {
+        name: "binding",
+        body: "Binding",
+        api_version: "v1",
+        body_type: "core.Binding",
+        apply: pod::bind,
+    };
     Kind {
         short_names: &["po"],
         categories: ALL,
