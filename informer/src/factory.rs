@@ -1,4 +1,4 @@
-//! [`SharedInformerFactory`]: one informer per type, shared by all who ask.
+//! [`SharedInformerFactory`]: one informer per type and scope, shared by all who ask.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -7,13 +7,15 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    list_watch::KubeListWatch, object::Object, reflector::ReflectorError,
-    shared::SharedIndexInformer,
+    list_watch::{KubeListWatch, ListWatch},
+    object::Object,
+    shared::{SharedIndexInformer, Unsynced},
 };
 
-/// Makes one informer for each type, however often it is asked for, and starts and stops them together.
+/// Makes one informer for each type and scope, however often it is asked for, and starts and stops them together.
 ///
-/// A clone is one more handle on the same informers.
+/// Each of them can be started and stopped by itself, too. One that was stopped is forgotten: who asks again gets a new
+/// one. A clone of the factory is one more handle on the same informers.
 #[derive(Clone)]
 pub struct SharedInformerFactory {
     shared: Arc<Shared>,
@@ -24,24 +26,41 @@ pub struct SharedInformerFactory {
 #[derive(Clone)]
 pub struct FactoryBuilder {
     client: kube_client::Client,
-    namespace: Option<String>,
+    scope: Scope,
     seed: u64,
 }
 
-/// An informer whose cache has never been whole.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Unsynced {
-    /// The informer's name.
-    pub name: Arc<str>,
-    /// What went wrong last, if something did.
-    pub error: Option<Arc<ReflectorError>>,
+/// Which objects of a kind an informer follows.
+///
+/// ```
+/// # use homeostat_informer::Scope;
+/// let web = Scope::namespace("shop").labels("app=web").fields("status.phase!=Failed");
+/// assert_eq!(web.to_string(), "in namespace shop with labels app=web with fields status.phase!=Failed");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scope {
+    namespace: Option<String>,
+    labels: Option<String>,
+    fields: Option<String>,
 }
 
 struct Shared {
     settings: FactoryBuilder,
+    members: Mutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
     /// In the order in which they were asked for.
-    informers: Mutex<Vec<Arc<dyn AnyInformer>>>,
+    informers: Vec<Member>,
+    /// How many there have ever been.
+    made: u64,
+}
+
+struct Member {
+    /// `None` if the informer was made by somebody else.
+    scope: Option<Scope>,
+    informer: Arc<dyn AnyInformer>,
 }
 
 /// An informer of any type.
@@ -51,6 +70,7 @@ trait AnyInformer: Any + Send + Sync {
     async fn stop(&self);
     async fn synced(&self) -> bool;
     fn unsynced(&self) -> Option<Unsynced>;
+    fn is_stopped(&self) -> bool;
 }
 
 // === impl SharedInformerFactory ===
@@ -63,31 +83,48 @@ impl SharedInformerFactory {
 
     /// Settings.
     pub fn builder(client: kube_client::Client) -> FactoryBuilder {
-        FactoryBuilder { client, namespace: None, seed: 0 }
+        FactoryBuilder { client, scope: Scope::all(), seed: 0 }
     }
 
-    /// The informer for `K`: always the same. It runs from the next [`start`](Self::start) on.
+    /// The informer for `K` in the factory's own scope: always the same. It runs from the next [`start`](Self::start)
+    /// on.
     pub fn informer<K>(&self) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
         K::Kind: kube_core::Resource<DynamicType = ()>,
     {
-        let mut informers = self.shared.informers.lock();
-        let known = informers.iter().find_map(|informer| {
-            let informer: &dyn Any = &**informer;
-            informer.downcast_ref::<SharedIndexInformer<K>>()
-        });
-        if let Some(informer) = known {
-            return informer.clone();
+        self.informer_in(&self.shared.settings.scope)
+    }
+
+    /// The informer for `K` in this scope: always the same for the same scope. It runs from the next
+    /// [`start`](Self::start) on.
+    pub fn informer_in<K>(&self, scope: &Scope) -> SharedIndexInformer<K>
+    where
+        K: Object + DeserializeOwned,
+        K::Kind: kube_core::Resource<DynamicType = ()>,
+    {
+        // Declared first, so that they are dropped when the lock is released.
+        let _stopped: Vec<Member>;
+        let mut members = self.shared.members.lock();
+        _stopped =
+            members.informers.extract_if(.., |member| member.informer.is_stopped()).collect();
+        if let Some(informer) = members.find(scope) {
+            return informer;
         }
         let settings = &self.shared.settings;
-        let list_watch =
-            KubeListWatch::<K>::new(settings.client.clone(), settings.namespace.as_deref());
         // Each informer its own random sequence, the same in every run.
-        let seed = settings.seed.wrapping_add(0x9e37_79b9 * informers.len() as u64);
-        let informer = SharedIndexInformer::builder(list_watch).seed(seed).build();
-        informers.push(Arc::new(informer.clone()));
+        let seed = settings.seed.wrapping_add(0x9e37_79b9_u64.wrapping_mul(members.made));
+        let list_watch = scope.list_watch::<K>(settings.client.clone());
+        let name = list_watch.target().to_string() + &scope.selectors();
+        let informer = SharedIndexInformer::builder(list_watch).name(name).seed(seed).build();
+        members.add(Some(scope.clone()), &informer);
         informer
+    }
+
+    /// Starts, waits for and stops this informer with the others: one of a [`Dynamic`](crate::Dynamic) kind, for
+    /// example, or one with settings of its own.
+    pub fn adopt<K: Object>(&self, informer: &SharedIndexInformer<K>) {
+        self.shared.members.lock().add(None, informer);
     }
 
     /// Starts all informers that have been asked for and do not run yet.
@@ -127,14 +164,15 @@ impl SharedInformerFactory {
     }
 
     fn all(&self) -> Vec<Arc<dyn AnyInformer>> {
-        self.shared.informers.lock().clone()
+        let members = self.shared.members.lock();
+        members.informers.iter().map(|member| Arc::clone(&member.informer)).collect()
     }
 }
 
 impl fmt::Debug for SharedInformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedInformerFactory")
-            .field("informers", &self.shared.informers.lock().len())
+            .field("informers", &self.shared.members.lock().informers.len())
             .finish_non_exhaustive()
     }
 }
@@ -142,9 +180,10 @@ impl fmt::Debug for SharedInformerFactory {
 // === impl FactoryBuilder ===
 
 impl FactoryBuilder {
-    /// Follows one namespace instead of all. Kinds that live in no namespace cannot be asked for then.
-    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
+    /// Follows this scope instead of everything, unless an informer is asked for in another one. Kinds that live in no
+    /// namespace cannot be asked for in one.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
         self
     }
 
@@ -157,7 +196,7 @@ impl FactoryBuilder {
     /// Makes the factory.
     pub fn build(self) -> SharedInformerFactory {
         SharedInformerFactory {
-            shared: Arc::new(Shared { settings: self, informers: Mutex::new(Vec::new()) }),
+            shared: Arc::new(Shared { settings: self, members: Mutex::default() }),
         }
     }
 }
@@ -165,22 +204,89 @@ impl FactoryBuilder {
 impl fmt::Debug for FactoryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FactoryBuilder")
-            .field("namespace", &self.namespace)
+            .field("scope", &self.scope)
             .field("seed", &self.seed)
             .finish_non_exhaustive()
     }
 }
 
-// === impl Unsynced ===
+// === impl Scope ===
 
-impl fmt::Display for Unsynced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.error {
-            Some(error) => write!(f, "{}: {error}", self.name),
-            None => write!(f, "{}: waiting for the server", self.name),
+impl Scope {
+    /// All objects of the kind.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// The objects in one namespace.
+    pub fn namespace(namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..Self::default() }
+    }
+
+    /// Of those, the ones whose labels match, in the API server's syntax: `app=web,tier!=cache`.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.labels = Some(selector.into());
+        self
+    }
+
+    /// Of those, the ones whose fields match, in the API server's syntax: `status.phase!=Failed`.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into());
+        self
+    }
+
+    fn list_watch<K>(&self, client: kube_client::Client) -> KubeListWatch<K>
+    where
+        K: Object + DeserializeOwned,
+        K::Kind: kube_core::Resource<DynamicType = ()>,
+    {
+        let mut list_watch = KubeListWatch::new(client, self.namespace.as_deref());
+        if let Some(labels) = &self.labels {
+            list_watch = list_watch.label_selector(labels);
         }
+        if let Some(fields) = &self.fields {
+            list_watch = list_watch.field_selector(fields);
+        }
+        list_watch
+    }
+
+    fn selectors(&self) -> String {
+        let labels = self.labels.iter().map(|labels| format!(" with labels {labels}"));
+        labels.chain(self.fields.iter().map(|fields| format!(" with fields {fields}"))).collect()
     }
 }
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "in namespace {namespace}")?,
+            None => f.write_str("everywhere")?,
+        }
+        f.write_str(&self.selectors())
+    }
+}
+
+// === impl Members ===
+
+impl Members {
+    fn find<K: Object>(&self, scope: &Scope) -> Option<SharedIndexInformer<K>> {
+        self.informers.iter().filter(|member| member.scope.as_ref() == Some(scope)).find_map(
+            |member| {
+                let informer: &dyn Any = &*member.informer;
+                informer.downcast_ref::<SharedIndexInformer<K>>().cloned()
+            },
+        )
+    }
+
+    fn add<K: Object>(&mut self, scope: Option<Scope>, informer: &SharedIndexInformer<K>) {
+        self.made += 1;
+        self.informers.push(Member { scope, informer: Arc::new(informer.clone()) });
+    }
+}
+
+// === impl AnyInformer ===
 
 #[async_trait]
 impl<K: Object> AnyInformer for SharedIndexInformer<K> {
@@ -197,7 +303,10 @@ impl<K: Object> AnyInformer for SharedIndexInformer<K> {
     }
 
     fn unsynced(&self) -> Option<Unsynced> {
-        (!self.has_synced())
-            .then(|| Unsynced { name: Arc::clone(self.name()), error: self.last_error() })
+        Self::unsynced(self)
+    }
+
+    fn is_stopped(&self) -> bool {
+        Self::is_stopped(self)
     }
 }

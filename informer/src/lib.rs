@@ -34,7 +34,7 @@ pub mod testing;
 pub use backoff::BackoffConfig;
 pub use dispatcher::{HandlerOptions, Subscription};
 pub use event::Event;
-pub use factory::{FactoryBuilder, SharedInformerFactory, Unsynced};
+pub use factory::{FactoryBuilder, Scope, SharedInformerFactory};
 pub use index::Index;
 pub use list_watch::{
     BoxError, Decoded, KubeListWatch, ListError, ListRequest, ListWatch, Page, Refusal, WatchError,
@@ -46,4 +46,4 @@ pub use object::{
     ResourceVersion, Uid,
 };
 pub use reflector::ReflectorError;
-pub use shared::{Builder, SharedIndexInformer};
+pub use shared::{Builder, SharedIndexInformer, Unsynced, UntilError};

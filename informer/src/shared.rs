@@ -1,11 +1,16 @@
 //! [`SharedIndexInformer`]: joins the parts, and owns their tasks.
 
-use std::{cmp::Ordering, fmt, hash::Hash, sync::Arc};
+mod transform;
+mod waiting;
+
+use std::{fmt, hash::Hash, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::transform::Transformed;
+pub use self::waiting::{Unsynced, UntilError};
 use crate::{
     backoff::BackoffConfig,
     delta_fifo::DeltaFifo,
@@ -136,7 +141,10 @@ impl<K: Object> SharedIndexInformer<K> {
         shared.spawn(reflector.run());
     }
 
-    /// Stops for good, and waits until every task has ended, running handlers included.
+    /// Stops for good, and waits until every task has ended, running handlers included. Others go on.
+    ///
+    /// What was read stays readable, as it was. To begin again takes a new informer, with handlers of its own: a
+    /// [`SharedInformerFactory`](crate::SharedInformerFactory) that is asked again makes one.
     ///
     /// # Cancel safety
     /// It stops either way; only the waiting ends.
@@ -224,58 +232,9 @@ impl<K: Object> SharedIndexInformer<K> {
         subscription
     }
 
-    /// Waits until the cache has been whole once. Returns false if the informer stops before that.
-    ///
-    /// # Cancel safety
-    /// Safe: it only waits.
-    pub async fn synced(&self) -> bool {
-        let mut synced = self.shared.synced.subscribe();
-        tokio::select! {
-            biased;
-            result = synced.wait_for(|synced| *synced) => result.is_ok(),
-            () = self.shared.stop.cancelled() => self.has_synced(),
-        }
-    }
-
-    /// Whether the cache has been whole once.
-    pub fn has_synced(&self) -> bool {
-        *self.shared.synced.borrow()
-    }
-
-    /// Waits until the cache is as new as `version`: a list, an event or a bookmark has brought it there. Returns false
-    /// if the informer stops before that.
-    ///
-    /// Where versions are no numbers, nobody can tell which is newer: then it does not wait once the cache has any.
-    ///
-    /// # Cancel safety
-    /// Safe: it only waits.
-    pub async fn wait_for(&self, version: &ResourceVersion) -> bool {
-        let reached = |store: &Store<K>| {
-            store
-                .resource_version()
-                .is_some_and(|own| own.compare(version).is_none_or(Ordering::is_ge))
-        };
-        self.until_store(|store| reached(store).then_some(())).await.is_some()
-    }
-
-    /// Looks at the store now and after each change, until there is something to return. `None`: the informer has
-    /// stopped, and then there was nothing either.
-    async fn until_store<T>(&self, mut look: impl FnMut(&Store<K>) -> Option<T>) -> Option<T> {
-        let store = &*self.shared.store;
-        let mut changes = store.changes();
-        loop {
-            // Before the look: a change during the look must not be missed.
-            changes.borrow_and_update();
-            if let Some(found) = look(store) {
-                return Some(found);
-            }
-            tokio::select! {
-                biased;
-                () = self.shared.stop.cancelled() => return look(store),
-                // The store is ours, so its sender lives.
-                _alive = changes.changed() => {}
-            }
-        }
+    /// Whether the informer has been stopped: it does not start again.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stop.is_cancelled()
     }
 
     /// What went wrong last, unless something has succeeded since. Its text says verb, resource and reason.
@@ -341,6 +300,19 @@ impl<K: Object> Builder<K> {
     /// both sides. A server that cannot do it is noticed, and listed.
     pub fn watch_list(mut self, watch_list: bool) -> Self {
         self.config.watch_list = watch_list;
+        self
+    }
+
+    /// Changes each object as it comes from the server, before the cache or a handler sees it: to drop what nobody
+    /// reads, for example. Namespace, name, uid and resource version must stay.
+    ///
+    /// The last one given comes last. An object whose change panics becomes one that does not fit its type.
+    pub fn transform(mut self, function: impl Fn(&mut K) + Send + Sync + 'static) -> Self
+    where
+        K: Clone,
+    {
+        let function = Arc::new(function);
+        self.list_watch = Arc::new(Transformed { list_watch: self.list_watch, function });
         self
     }
 

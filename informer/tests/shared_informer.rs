@@ -6,7 +6,7 @@ use std::{
 };
 
 use homeostat_informer::{
-    Event, HandlerOptions, ObjectMeta, Refusal, SharedIndexInformer, Subscription,
+    Event, HandlerOptions, ObjectMeta, Refusal, SharedIndexInformer, Subscription, UntilError,
     testing::{ScriptedListWatch, ScriptedWatch},
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -510,4 +510,54 @@ async fn coalescing_handler_that_is_slow_is_told_the_last_state_and_each_life() 
     ];
     assert_eq!(heard, expected);
     subscription.remove().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_returns_what_the_condition_finds_or_why_not() {
+    let (informer, watch) = following(vec![]).await;
+    let deadline = Duration::from_secs(10);
+    let named =
+        |name: &'static str| move |pods: &homeostat_informer::Lister<Pod>| pods.get(("n", name));
+    let mut waiting = tokio_test::task::spawn(informer.until(named("a"), deadline));
+    assert!(waiting.poll().is_pending());
+    watch.apply(pod("a", "u", "101"));
+    settle().await;
+    assert!(waiting.is_woken());
+    let found = tokio_test::assert_ready!(waiting.poll()).unwrap();
+    assert_eq!(found.metadata.uid.as_deref(), Some("u"));
+    let error = informer.until(named("b"), deadline).await.unwrap_err();
+    assert_eq!(error.to_string(), "scripted objects: not seen within 10s");
+    let stopping = informer.clone();
+    let (never, ()) = tokio::join!(informer.until(named("b"), deadline), stopping.stop());
+    assert!(matches!(never, Err(UntilError::Stopped { .. })));
+    let server = ScriptedListWatch::<Pod>::new();
+    let new = SharedIndexInformer::builder(server.clone()).build();
+    let empty = |pods: &homeostat_informer::Lister<Pod>| pods.is_empty().then_some(());
+    let error = new.until(empty, deadline).await.unwrap_err();
+    assert!(matches!(error, UntilError::NotSynced { .. }), "an empty cache may not be whole");
+    new.start();
+    let serve = async { server.expect_watch().await.serve([], "1") };
+    let (found, _watch) = tokio::join!(new.until(empty, deadline), serve);
+    assert!(found.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_whose_transform_panics_is_opaque_and_the_others_are_changed() {
+    let server = ScriptedListWatch::new();
+    let informer = SharedIndexInformer::builder(server.clone())
+        .transform(|pod: &mut Pod| {
+            assert_ne!(pod.metadata.name.as_deref(), Some("bomb"));
+            pod.metadata.generation = Some(7);
+        })
+        .build();
+    informer.start();
+    let objects = [pod("a", "u", "1"), pod("bomb", "v", "2")];
+    let watch = server.expect_watch().await.serve(objects, "5");
+    watch.apply(pod("c", "w", "6"));
+    watch.apply(pod("bomb", "v", "8"));
+    assert!(informer.wait_for(&"8".into()).await);
+    let lister = informer.lister();
+    assert_eq!((lister.len(), lister.opaque_len()), (2, 1));
+    assert!(lister.opaque(("n", "bomb")).is_some());
+    assert!(lister.list().iter().all(|pod| pod.metadata.generation == Some(7)));
 }
