@@ -25,6 +25,8 @@ mod index;
 mod json;
 mod list_watch;
 mod lister;
+#[cfg(test)]
+mod model;
 mod object;
 mod reflector;
 mod shared;
@@ -32,6 +34,8 @@ mod store;
 pub mod testing;
 
 pub use backoff::BackoffConfig;
+pub use delta::{Batch, Delta};
+pub use delta_fifo::DeltaFifo;
 pub use dispatcher::{HandlerOptions, Subscription};
 pub use event::Event;
 pub use factory::{FactoryBuilder, Scope, SharedInformerFactory};

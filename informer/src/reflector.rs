@@ -18,7 +18,7 @@ use self::{
     state::{Ask, State},
 };
 use crate::{
-    delta::Delta,
+    delta::newest_of,
     delta_fifo::DeltaFifo,
     list_watch::{
         Decoded, ListError, ListRequest, ListWatch, Page, WatchError, WatchEvent, WatchRequest,
@@ -271,7 +271,7 @@ impl<K: Object> Reflector<K> {
 
     fn gathered(&mut self, objects: Vec<Decoded<K>>, version: ResourceVersion) {
         self.state.gathered(version.clone());
-        self.fifo.push([Delta::Replaced { objects, resource_version: version }]);
+        self.fifo.replace(objects, version);
         self.health.succeeded();
     }
 
@@ -307,22 +307,11 @@ impl<K: Object> Reflector<K> {
     async fn hand_on(&mut self, events: Vec<WatchEvent<K>>) -> bool {
         let bookmark = |event: &WatchEvent<K>| matches!(event, WatchEvent::Bookmark { .. });
         let only_bookmarks = events.iter().all(bookmark);
-        let deltas: Vec<_> = events.into_iter().map(Delta::from).collect();
         // Nothing may be lost between the two: no wait here.
-        let version = crate::store::newest(&deltas);
+        let version = newest_of(&events);
         let progress = version.is_some_and(|version| self.state.followed(version));
-        self.fifo.push(deltas);
+        self.fifo.push(events);
         self.fifo.room().await;
         progress && !only_bookmarks
-    }
-}
-
-impl<K: Object> From<WatchEvent<K>> for Delta<K> {
-    fn from(event: WatchEvent<K>) -> Self {
-        match event {
-            WatchEvent::Applied(object) => Self::Applied(object),
-            WatchEvent::Deleted(object) => Self::Deleted(object),
-            WatchEvent::Bookmark { resource_version, .. } => Self::Bookmark(resource_version),
-        }
     }
 }

@@ -68,6 +68,7 @@ pub struct Builder<K: Object> {
     seed: u64,
     config: StateConfig,
     error_handler: Option<ErrorHandler>,
+    fifo: DeltaFifo<K>,
 }
 
 /// What the handles share. The tasks hold parts of it, never all of it, so that it is dropped with the last handle.
@@ -104,6 +105,7 @@ impl<K: Object> SharedIndexInformer<K> {
                 backoff: BackoffConfig::default(),
             },
             error_handler: None,
+            fifo: DeltaFifo::in_order(),
         }
     }
 
@@ -133,8 +135,8 @@ impl<K: Object> SharedIndexInformer<K> {
             shared.tasks.spawn(handler.run());
         }
         shared.spawn(async move {
-            loop {
-                let whole = store.apply(fifo.pop().await);
+            while let Some(batch) = fifo.pop().await {
+                let whole = store.apply_batch(batch);
                 synced.send_if_modified(|synced| whole && !std::mem::replace(synced, true));
             }
         });
@@ -326,6 +328,14 @@ impl<K: Object> Builder<K> {
         self
     }
 
+    /// What queues between the reflector and the cache. The default is [`DeltaFifo::in_order`]: a list changes the cache
+    /// in one step, and two objects are never seen in an order in which the server did not have them. With
+    /// [`DeltaFifo::coalescing`] neither holds, and a version is reached when nothing waits any more.
+    pub fn delta_fifo(mut self, fifo: DeltaFifo<K>) -> Self {
+        self.fifo = fifo;
+        self
+    }
+
     /// Makes the informer. Nothing runs before it is started.
     pub fn build(self) -> SharedIndexInformer<K> {
         let store = Arc::new(Store::new());
@@ -333,7 +343,7 @@ impl<K: Object> Builder<K> {
         let name = self.name.unwrap_or_else(|| self.list_watch.target());
         let reflector = Reflector {
             list_watch: self.list_watch,
-            fifo: Arc::new(DeltaFifo::in_order()),
+            fifo: Arc::new(self.fifo),
             store: Arc::clone(&store),
             state: State::new(self.config, self.seed),
             health: Arc::clone(&health),

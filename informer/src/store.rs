@@ -19,10 +19,7 @@ use std::sync::{
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-pub(crate) use self::{
-    entry::Entry,
-    inner::{Inner, newest},
-};
+pub(crate) use self::{entry::Entry, inner::Inner};
 use self::{
     slab::Frozen,
     write::{Staging, Writer},

@@ -2,76 +2,68 @@
 
 use std::collections::VecDeque;
 
-use crate::{delta::Delta, object::Object};
+use crate::{
+    delta::{Batch, Delta},
+    list_watch::{Decoded, WatchEvent},
+    object::{Object, ResourceVersion},
+};
 
 /// A queue that drops nothing and merges nothing.
-pub(crate) struct InOrder<K: Object> {
+pub(super) struct InOrder<K: Object> {
     deltas: VecDeque<Delta<K>>,
+    /// What the consumer has reached.
+    reached: Option<ResourceVersion>,
+    /// Whether the first list, if anything began with one, has been handed out; `None` before there was anything.
+    synced: Option<bool>,
 }
 
 // === impl InOrder ===
 
 impl<K: Object> InOrder<K> {
-    pub(crate) fn new() -> Self {
-        Self { deltas: VecDeque::new() }
+    pub(super) fn new() -> Self {
+        Self { deltas: VecDeque::new(), reached: None, synced: None }
     }
 
-    pub(crate) fn push(&mut self, deltas: impl IntoIterator<Item = Delta<K>>) {
-        self.deltas.extend(deltas);
+    pub(super) fn push(&mut self, events: Vec<WatchEvent<K>>) {
+        if !events.is_empty() {
+            self.synced.get_or_insert(true);
+        }
+        self.deltas.extend(events.into_iter().map(Delta::from));
+    }
+
+    pub(super) fn replace(&mut self, objects: Vec<Decoded<K>>, version: ResourceVersion) {
+        self.synced.get_or_insert(false);
+        self.deltas.push_back(Delta::Replaced { objects, resource_version: version });
+    }
+
+    pub(super) fn resync(&mut self) {
+        self.deltas.push_back(Delta::ResyncedAll);
     }
 
     /// The next deltas, at most `limit`. A whole state comes alone.
-    pub(crate) fn pop(&mut self, limit: usize) -> Vec<Delta<K>> {
+    pub(super) fn pop(&mut self, limit: usize) -> Option<Batch<K>> {
         let small = |delta: &Delta<K>| !matches!(delta, Delta::Replaced { .. });
         let run = self.deltas.iter().take(limit).take_while(|delta| small(delta)).count();
         let count = if run == 0 { self.deltas.len().min(1) } else { run };
-        self.deltas.drain(..count).collect()
+        if count == 0 {
+            return None;
+        }
+        let mut batch = Batch::from(self.deltas.drain(..count).collect::<Vec<_>>());
+        if batch.relisted {
+            self.synced = Some(true);
+        }
+        batch.synced = self.synced == Some(true);
+        let relisted = batch.relisted;
+        batch.reached = batch.reached.filter(|version| {
+            relisted || self.reached.as_ref().is_none_or(|own| version.may_follow(own))
+        });
+        if batch.reached.is_some() {
+            self.reached.clone_from(&batch.reached);
+        }
+        Some(batch)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.deltas.len()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use k8s_openapi::api::core::v1::Pod;
-
-    fn bookmark(version: &str) -> Delta<Pod> {
-        Delta::Bookmark(version.into())
-    }
-
-    fn replaced(version: &str) -> Delta<Pod> {
-        Delta::Replaced { objects: Vec::new(), resource_version: version.into() }
-    }
-
-    fn pop(queue: &mut InOrder<Pod>, limit: usize) -> Vec<String> {
-        let version = |delta: Delta<Pod>| match delta {
-            Delta::Bookmark(version) => version.to_string(),
-            Delta::Replaced { resource_version, .. } => format!("all {resource_version}"),
-            Delta::Applied(_) | Delta::Deleted(_) => unreachable!(),
-        };
-        queue.pop(limit).into_iter().map(version).collect()
-    }
-
-    #[test]
-    fn whole_state_comes_alone_and_in_its_place() {
-        let mut queue = InOrder::new();
-        queue.push([bookmark("1"), bookmark("2"), replaced("3"), replaced("4"), bookmark("5")]);
-        assert_eq!(pop(&mut queue, 10), ["1", "2"]);
-        assert_eq!(pop(&mut queue, 10), ["all 3"]);
-        assert_eq!(pop(&mut queue, 10), ["all 4"]);
-        assert_eq!(pop(&mut queue, 10), ["5"]);
-        assert_eq!(pop(&mut queue, 10), [""; 0]);
-    }
-
-    #[test]
-    fn batch_is_not_longer_than_asked() {
-        let mut queue = InOrder::new();
-        queue.push((1..=5).map(|version| bookmark(&version.to_string())));
-        assert_eq!(pop(&mut queue, 2), ["1", "2"]);
-        assert_eq!(pop(&mut queue, 2), ["3", "4"]);
-        assert_eq!((pop(&mut queue, 2), queue.len()), (vec!["5".to_owned()], 0));
     }
 }

@@ -1,13 +1,14 @@
 //! Puts the whole state together, from the begin of a watch or from the pages of a list.
 
-use std::{cmp::Ordering, collections::HashSet};
+use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use crate::{
+    delta::is_older,
     list_watch::{Decoded, Page, WatchEvent},
-    object::{KeyRef, Object, ObjectMeta, ResourceVersion, compare_versions},
+    object::{KeyRef, Object, ResourceVersion},
     store::Store,
 };
 
@@ -173,15 +174,10 @@ fn reused<K: Object>(mut object: Decoded<K>, cache: Option<&Store<K>>) -> Decode
     object
 }
 
-fn is_older(one: &ObjectMeta, other: &ObjectMeta) -> bool {
-    let (one, other) = (one.resource_version.as_deref(), other.resource_version.as_deref());
-    let order = one.zip(other).and_then(|(one, other)| compare_versions(one, other));
-    order == Some(Ordering::Less)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::ObjectMeta;
     use k8s_openapi::api::core::v1::Pod;
     use std::sync::Arc;
 

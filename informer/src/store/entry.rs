@@ -84,6 +84,12 @@ impl<K: Object> Entry<K> {
         }
     }
 
+    /// The event for who wants to be told again.
+    pub(crate) fn again(&self) -> Option<Event<K>> {
+        let object = self.object()?;
+        Some(Event::Updated { old: Arc::clone(object), new: Arc::clone(object) })
+    }
+
     /// The event that follows when the object is gone. `last` is its final state, if that was seen.
     pub(crate) fn gone(self, last: Option<Decoded<K>>) -> Event<K> {
         let (known, metadata) = match self {

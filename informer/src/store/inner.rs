@@ -7,11 +7,10 @@ use hashbrown::HashTable;
 
 use super::{Entry, postings::Garbage, slab::Slab};
 use crate::{
-    delta::Delta,
     event::Event,
     index::{AnyTable, Stage, Table, TableRef},
     list_watch::Decoded,
-    object::{KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion, compare_versions, is_point},
+    object::{KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion, compare_versions},
 };
 
 /// Objects, indices and version, in step.
@@ -204,6 +203,50 @@ impl<K: Object> Inner<K> {
         }
     }
 
+    /// What a list says of one object, whatever was known of it: nothing new, if it is the cache's own.
+    pub(super) fn listed(
+        &mut self,
+        object: Decoded<K>,
+        stages: &mut [Box<dyn Stage<K>>],
+        changes: &mut Changes<K>,
+    ) {
+        let current = self.get(KeyRef::from_metadata(object.metadata()));
+        let same = match (current, &object) {
+            (Some(Entry::Fits(own)), Decoded::Fits(object)) => Arc::ptr_eq(own, object),
+            (Some(own), Decoded::Opaque { .. }) => own.is_unchanged(&object),
+            _ => false,
+        };
+        if same {
+            for stage in stages {
+                stage.skip(&mut changes.values);
+            }
+            changes.garbage.push(object.into());
+        } else {
+            self.put(object, stages, changes);
+        }
+    }
+
+    /// A list has shown that the object is gone.
+    pub(super) fn vanished(&mut self, object: Decoded<K>, changes: &mut Changes<K>) {
+        if let Some(slot) = self.find(KeyRef::from_metadata(object.metadata())) {
+            self.gone(slot, None, changes);
+        }
+        changes.garbage.push(object.into());
+    }
+
+    /// Somebody wants to be told of this object again.
+    pub(super) fn resynced(&self, object: Decoded<K>, changes: &mut Changes<K>) {
+        let entry = self.get(KeyRef::from_metadata(object.metadata()));
+        changes.events.extend(entry.and_then(Entry::again));
+        changes.garbage.push(object.into());
+    }
+
+    /// The same of every object.
+    pub(super) fn resynced_all(&self, changes: &mut Changes<K>) {
+        let frozen = self.slab.freeze();
+        changes.events.extend(frozen.iter().filter_map(|(_, entry)| entry.again()));
+    }
+
     /// Takes an object out.
     pub(super) fn gone(&mut self, slot: u32, last: Option<Decoded<K>>, changes: &mut Changes<K>) {
         let Some(entry) = self.slab.remove(slot) else { return };
@@ -243,9 +286,16 @@ impl<K: Object> Inner<K> {
     }
 
     /// The server has got this far.
-    pub(super) fn advance(&mut self, version: Option<ResourceVersion>, changes: &mut Changes<K>) {
+    pub(super) fn advance(
+        &mut self,
+        version: Option<ResourceVersion>,
+        relisted: bool,
+        changes: &mut Changes<K>,
+    ) {
         let Some(version) = version else { return };
-        if self.resource_version.as_ref().is_none_or(|own| version.may_follow(own)) {
+        let further =
+            |own: &ResourceVersion| version.may_follow(own) || relisted && version != *own;
+        if self.resource_version.as_ref().is_none_or(further) {
             self.reach(version, changes);
         }
     }
@@ -314,24 +364,6 @@ fn superseded<K: Object>(objects: &[Decoded<K>], hasher: &RandomState) -> Vec<bo
 }
 
 // === versions ===
-
-/// The version that the server has reached when it has sent all of this.
-pub(crate) fn newest<K: Object>(batch: &[Delta<K>]) -> Option<ResourceVersion> {
-    let mut newest: Option<&str> = None;
-    for delta in batch {
-        let version = match delta {
-            Delta::Applied(object) | Delta::Deleted(object) => version_of(object.metadata()),
-            Delta::Bookmark(version) => Some(version.as_str()),
-            Delta::Replaced { resource_version, .. } => Some(resource_version.as_str()),
-        };
-        let Some(version) = version.filter(|version| is_point(version)) else { continue };
-        let back = newest.and_then(|newest| compare_versions(version, newest));
-        if back != Some(Ordering::Less) {
-            newest = Some(version);
-        }
-    }
-    newest.map(ResourceVersion::from)
-}
 
 fn version_of(metadata: &ObjectMeta) -> Option<&str> {
     metadata.resource_version.as_deref().filter(|version| !version.is_empty())

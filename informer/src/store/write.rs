@@ -7,12 +7,9 @@ use std::{
 
 use parking_lot::MutexGuard;
 
-use super::{
-    Store,
-    inner::{Changes, newest},
-};
+use super::{Store, inner::Changes};
 use crate::{
-    delta::Delta,
+    delta::{Batch, Delta},
     dispatcher::{Channel, Handler, Outlet, Outlets},
     index::{Definition, Stage},
     list_watch::Decoded,
@@ -47,42 +44,52 @@ impl<K: Object> Store<K> {
     /// queues get the events.
     ///
     /// Returns whether the store has been whole once.
-    pub(crate) fn apply(&self, batch: Vec<Delta<K>>) -> bool {
-        let mut rest = Vec::with_capacity(batch.len());
-        for delta in batch {
-            match delta {
-                Delta::Replaced { objects, resource_version } => {
-                    self.step(std::mem::take(&mut rest));
-                    self.replace(objects, resource_version);
-                }
-                delta => rest.push(delta),
+    pub(crate) fn apply_batch(&self, mut batch: Batch<K>) -> bool {
+        let whole = |delta: &Delta<K>| matches!(delta, Delta::Replaced { .. });
+        while let Some(at) = batch.deltas.iter().position(whole) {
+            let after = batch.deltas.split_off(at + 1);
+            if let Some(Delta::Replaced { objects, resource_version }) = batch.deltas.pop() {
+                self.step(Batch::from(batch.deltas));
+                self.replace(objects, resource_version);
             }
+            batch = Batch::from(after);
         }
-        self.step(rest);
+        self.step(batch);
         let synced = self.writer.lock().synced;
         self.changed.send_replace(());
         synced
     }
 
-    fn step(&self, batch: Vec<Delta<K>>) {
-        if batch.is_empty() {
+    /// The same, of what comes in the order of the server.
+    pub(crate) fn apply(&self, deltas: Vec<Delta<K>>) -> bool {
+        self.apply_batch(Batch::from(deltas))
+    }
+
+    fn step(&self, batch: Batch<K>) {
+        let Batch { deltas, reached, relisted, synced } = batch;
+        if deltas.is_empty() && reached.is_none() {
             return;
         }
-        let version = newest(&batch);
         let mut staging = self.staging();
-        let mut writer = self.stage(&mut staging, &batch.iter().filter_map(applied));
+        let mut writer = self.stage(&mut staging, &deltas.iter().filter_map(applied));
         let mut changes = Changes::new();
         let mut inner = self.inner.write();
-        for delta in batch {
+        for delta in deltas {
+            let stages = &mut staging.stages;
+            changes.initial = !writer.synced && matches!(delta, Delta::Listed(_));
             match delta {
-                Delta::Applied(object) => inner.applied(object, &mut staging.stages, &mut changes),
+                Delta::Applied(object) => inner.applied(object, stages, &mut changes),
+                Delta::Listed(object) => inner.listed(object, stages, &mut changes),
                 Delta::Deleted(object) => inner.deleted(object, &mut changes),
+                Delta::Vanished(object) => inner.vanished(object, &mut changes),
+                Delta::Resynced(object) => inner.resynced(object, &mut changes),
+                Delta::ResyncedAll => inner.resynced_all(&mut changes),
                 Delta::Bookmark(_) | Delta::Replaced { .. } => {}
             }
         }
-        inner.advance(version, &mut changes);
+        inner.advance(reached, relisted, &mut changes);
         drop(inner);
-        writer.finish(&mut changes, false);
+        writer.finish(&mut changes, synced);
         drop(writer);
         self.drop_unlocked(changes, staging);
     }
@@ -218,7 +225,7 @@ impl<K: Object> Store<K> {
 
 fn applied<K: Object>(delta: &Delta<K>) -> Option<&Decoded<K>> {
     match delta {
-        Delta::Applied(object) => Some(object),
+        Delta::Applied(object) | Delta::Listed(object) => Some(object),
         _ => None,
     }
 }
