@@ -8,6 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 go=$PWD/target/peers/informer
+mkdir -p target/peers
 kube=benches/peers/kube-runtime
 (cd benches/peers/informer && GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false -o "$go" .)
 cargo build --release --locked --manifest-path "$kube/Cargo.toml" --target-dir target/peers/kube-runtime

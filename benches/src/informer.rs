@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 mod consumer;
+pub mod parts;
 pub mod projection;
 
 pub use self::consumer::Consumer;

@@ -29,7 +29,10 @@ pub(super) enum Who {
     KubePaged,
     KubeStreaming,
     Typed,
+    Compact,
+    Lazy,
     Projection,
+    Metadata,
 }
 
 /// As fast as they are taken.
@@ -92,13 +95,16 @@ impl Comparison {
 // === impl Who ===
 
 impl Who {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 9] = [
         Self::ClientGo,
         Self::Typed,
         Self::KubeStreaming,
+        Self::Lazy,
         Self::Projection,
         Self::ClientGoJson,
+        Self::Compact,
         Self::KubePaged,
+        Self::Metadata,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -108,7 +114,10 @@ impl Who {
             Self::KubePaged => "kube-runtime, paged",
             Self::KubeStreaming => "kube-runtime, streaming",
             Self::Typed => "ours, typed",
+            Self::Compact => "ours, typed, compact",
+            Self::Lazy => "ours, lazy",
             Self::Projection => "ours, projection",
+            Self::Metadata => "ours, metadata",
         }
     }
 
@@ -120,7 +129,10 @@ impl Who {
             Self::KubePaged => (&arguments.kube_runtime, &["paged"][..]),
             Self::KubeStreaming => (&arguments.kube_runtime, &["streaming"][..]),
             Self::Typed => (&ours, &["consume", "--weight=typed"][..]),
+            Self::Compact => (&ours, &["consume", "--weight=compact"][..]),
+            Self::Lazy => (&ours, &["consume", "--weight=lazy"][..]),
             Self::Projection => (&ours, &["consume", "--weight=projection"][..]),
+            Self::Metadata => (&ours, &["consume", "--weight=metadata"][..]),
         };
         // The server is on the first core.
         let mut command = Command::new("taskset");
@@ -133,7 +145,7 @@ impl Who {
     /// The updates that it is sent. Latencies only of those that are compared.
     fn phases(self) -> String {
         match self {
-            Self::ClientGo | Self::Typed => [FULL_SPEED, IDLE, STEADY].join(" "),
+            Self::ClientGo | Self::Typed | Self::Lazy => [FULL_SPEED, IDLE, STEADY].join(" "),
             _ => FULL_SPEED.into(),
         }
     }

@@ -91,12 +91,14 @@ const fn beside_kube(
     Target { who, base, phase, what, figure, bound: Bound::AtMost(limit, limit) }
 }
 
-const TARGETS: [Target; 18] = [
+const TARGETS: [Target; 25] = [
     most(Who::Typed, "sync", "user CPU at sync", USER, [0.5, 0.5]),
     most(Who::Typed, "sync", "CPU at sync", TOTAL, [0.65, 0.5]),
     most(Who::Typed, "sync", "wall at sync", WALL, [0.9, 0.7]),
-    most(Who::Typed, "sync", "peak RSS at sync", PEAK, [1.25, 1.1]),
-    most(Who::Typed, FULL_SPEED, "peak RSS after updates", PEAK, [0.9, 0.8]),
+    most(Who::Compact, "sync", "user CPU at sync", USER, [0.5, 0.5]),
+    most(Who::Compact, "sync", "CPU at sync", TOTAL, [0.65, 0.5]),
+    most(Who::Compact, "sync", "peak RSS at sync", PEAK, [1.25, 1.1]),
+    most(Who::Compact, FULL_SPEED, "peak RSS after updates", PEAK, [0.9, 0.8]),
     Target {
         who: Who::Typed,
         base: Who::ClientGo,
@@ -105,6 +107,18 @@ const TARGETS: [Target; 18] = [
         figure: RATE,
         bound: Bound::AtLeast(2.0),
     },
+    Target {
+        who: Who::Compact,
+        base: Who::ClientGo,
+        phase: FULL_SPEED,
+        what: "events/s",
+        figure: RATE,
+        bound: Bound::AtLeast(2.0),
+    },
+    most(Who::Lazy, "sync", "CPU at sync", TOTAL, [0.3, 0.25]),
+    most(Who::Lazy, "sync", "wall at sync", WALL, [0.45, 0.35]),
+    most(Who::Lazy, "sync", "peak RSS at sync", PEAK, [0.35, 0.3]),
+    most(Who::Lazy, FULL_SPEED, "peak RSS after updates", PEAK, [0.25, 0.25]),
     most(Who::Projection, "sync", "CPU at sync", TOTAL, [0.2, 0.2]),
     most(Who::Projection, "sync", "peak RSS at sync", PEAK, [0.15, 0.15]),
     most(Who::Typed, IDLE, "latency p50, idle", P50, [0.8, 0.8]),
@@ -229,7 +243,7 @@ fn per_count(phase: &Phase, seconds: f64) -> f64 {
     seconds * 1e6 / f64::from(phase.count.max(1))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     let upper = values[middle];

@@ -17,16 +17,21 @@ pub(super) struct LoadServer {
     pub(super) url: String,
 }
 
+/// How it stands.
 #[derive(Debug, Deserialize)]
-struct Status {
+pub(super) struct Status {
     asked: u64,
     sent: u64,
-    pods: Collection,
+    pub(super) pods: Collection,
+    pub(super) replicasets: Collection,
 }
 
+/// How one of its collections stands.
 #[derive(Debug, Deserialize)]
-struct Collection {
+pub(super) struct Collection {
     watchers: usize,
+    /// How many watches have been sent the whole state.
+    pub(super) whole: usize,
 }
 
 // === impl LoadServer ===
@@ -46,18 +51,18 @@ impl LoadServer {
 
     /// Waits until it has nobody to serve, and has sent all that was asked for.
     #[expect(clippy::disallowed_methods, reason = "there is no runtime here that it could hold up")]
-    pub(super) fn settle(&self) -> anyhow::Result<()> {
+    pub(super) fn settle(&self) -> anyhow::Result<Status> {
         for _ in 0..400 {
             let status = self.status()?;
             if status.pods.watchers == 0 && status.asked == status.sent {
-                return Ok(());
+                return Ok(status);
             }
             std::thread::sleep(Duration::from_millis(50));
         }
         bail!("the server is still busy: {:?}", self.status()?)
     }
 
-    fn status(&self) -> anyhow::Result<Status> {
+    pub(super) fn status(&self) -> anyhow::Result<Status> {
         let host = self.url.trim_start_matches("http://");
         let mut stream = TcpStream::connect(host)?;
         write!(stream, "GET /bench/status HTTP/1.0\r\nHost: {host}\r\n\r\n")?;

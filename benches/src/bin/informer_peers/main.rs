@@ -8,16 +8,17 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use homeostat::kube_client::{Client, Config};
 use homeostat_benches::informer::{Consumer, Report, Updates, projection::PodState};
-use homeostat_informer::{KubeListWatch, Object, SharedIndexInformer};
+use homeostat_informer::{KubeListWatch, Lazy, ListWatch, Metadata, Object, SharedIndexInformer};
 use k8s_openapi::api::core::v1::Pod;
 use mimalloc::MiMalloc;
-use serde::de::DeserializeOwned;
 
 mod compare;
+mod controllers;
 mod figures;
 mod load;
+mod parts;
 
-use self::compare::Comparison;
+use self::{compare::Comparison, controllers::Controllers};
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -26,6 +27,12 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 enum Arguments {
     /// Runs all peers in turn and prints medians and ratios.
     Compare(Compare),
+    /// Runs a `ReplicaSet` controller with all pods in its cache: ours, and kube-controller-manager's.
+    Controllers(Controllers),
+    /// Compares the parts of an informer, each by itself.
+    CompareParts(parts::Compare),
+    /// Measures ours.
+    Parts,
     /// Keeps the server's pods with our informer and prints what that took.
     Consume {
         /// The load server.
@@ -74,8 +81,14 @@ struct Compare {
 enum Weight {
     /// All of it, as `k8s_openapi` has it.
     Typed,
+    /// The same, with no spare capacity.
+    Compact,
+    /// The metadata, and the text of the rest.
+    Lazy,
     /// The fields that a controller reads.
     Projection,
+    /// The metadata; the server leaves out the rest.
+    Metadata,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -89,6 +102,9 @@ fn main() -> anyhow::Result<()> {
             print(&comparison.tables());
             Ok(())
         }
+        Arguments::Controllers(arguments) => controllers::compare(&arguments),
+        Arguments::CompareParts(arguments) => parts::compare(&arguments),
+        Arguments::Parts => parts::ours(),
         Arguments::Consume { server, pods, weight, phases } => {
             let report = consume(&server, pods, weight, &phases)?;
             print(&serde_json::to_string(&report)?);
@@ -105,17 +121,32 @@ async fn consume(
     phases: &[Updates],
 ) -> anyhow::Result<Report> {
     let client = homeostat::client::builder().config(Config::new(server.parse()?))?.build();
+    let pods_of = client.clone();
     match weight {
-        Weight::Typed => follow::<Pod>(client, pods, phases).await,
-        Weight::Projection => follow::<PodState>(client, pods, phases).await,
+        Weight::Typed => {
+            follow(client, KubeListWatch::<Pod>::new(pods_of, None), pods, phases).await
+        }
+        Weight::Compact => {
+            follow(client, KubeListWatch::<Pod>::new(pods_of, None).compact(), pods, phases).await
+        }
+        Weight::Lazy => {
+            follow(client, KubeListWatch::<Lazy<Pod>>::new(pods_of, None), pods, phases).await
+        }
+        Weight::Projection => {
+            follow(client, KubeListWatch::<PodState>::new(pods_of, None), pods, phases).await
+        }
+        Weight::Metadata => {
+            follow(client, KubeListWatch::<Metadata<Pod>>::new(pods_of, None), pods, phases).await
+        }
     }
 }
 
-async fn follow<K>(client: Client, pods: u32, phases: &[Updates]) -> anyhow::Result<Report>
-where
-    K: Object<Kind = Pod> + DeserializeOwned,
-{
-    let list_watch = KubeListWatch::<K>::new(client.clone(), None);
+async fn follow<K: Object>(
+    client: Client,
+    list_watch: impl ListWatch<K>,
+    pods: u32,
+    phases: &[Updates],
+) -> anyhow::Result<Report> {
     let informer = SharedIndexInformer::builder(list_watch).build();
     Consumer::new(client).run(&informer, pods, phases).await
 }
