@@ -9,6 +9,8 @@ fn parts(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("informer, 100,000 pods");
     group.sample_size(20);
     group.throughput(Throughput::Elements(PODS as u64));
+    group.bench_function("queue: add one, take one", |bencher| bencher.iter(|| parts.queue_each()));
+    group.bench_function("queue: add all, take all", |bencher| bencher.iter(|| parts.queue_all()));
     group.bench_function("update each, two indices", |bencher| {
         bencher.iter(|| parts.update_all());
     });

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use homeostat_informer::{Index, Lister, ObjectMeta, testing::Store};
+use homeostat_informer::{
+    Decoded, DeltaFifo, Index, Lister, ObjectMeta, WatchEvent, testing::Store,
+};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use tokio::time::Instant;
 
@@ -20,9 +22,10 @@ pub const PER_NODE: usize = 20;
 /// How many are written in a second while somebody lists.
 const WRITES: u32 = 5000;
 
-/// A cache with two indices, full of small pods.
+/// A queue, and a cache with two indices, full of small pods.
 #[derive(Debug)]
 pub struct Parts {
+    fifo: DeltaFifo<Pod>,
     store: Store<Pod>,
     lister: Lister<Pod>,
     by_node: Index<Pod, String>,
@@ -47,7 +50,25 @@ impl Parts {
         let states: [Vec<_>; 2] = [state("one"), state("two")];
         states[0].iter().for_each(|pod| store.apply(Arc::clone(pod)));
         let nodes = (0..PODS / PER_NODE).map(node_name).collect();
-        Self { store, lister, by_node, nodes, states, turn: 0 }
+        Self { fifo: DeltaFifo::in_order(), store, lister, by_node, nodes, states, turn: 0 }
+    }
+
+    /// Queues each pod and takes it at once.
+    pub fn queue_each(&self) {
+        for pod in &self.states[0] {
+            self.fifo.push([WatchEvent::Applied(Decoded::Fits(Arc::clone(pod)))]);
+            drop(self.fifo.try_pop());
+        }
+    }
+
+    /// Queues all pods, one at a time, and then takes them as they come.
+    pub fn queue_all(&self) {
+        for pod in &self.states[0] {
+            self.fifo.push([WatchEvent::Applied(Decoded::Fits(Arc::clone(pod)))]);
+        }
+        while let Some(batch) = self.fifo.try_pop() {
+            drop(batch);
+        }
     }
 
     /// Changes each pod once, one at a time, as a watch does at rest.

@@ -138,6 +138,9 @@ impl Who {
         let mut command = Command::new("taskset");
         command.args(["-c", if arguments.one_core { "1" } else { "0,1" }]);
         command.arg(program).args(first).args(["--server", server]);
+        // Huge pages cost a Rust program next to nothing in one run and seconds in the next, as the machine has some
+        // at hand or not; Go's runtime asks for none.
+        command.env("MIMALLOC_ALLOW_THP", "0");
         command.args(["--pods", &arguments.pods.to_string(), "--phases", &self.phases()]);
         Ok(command)
     }

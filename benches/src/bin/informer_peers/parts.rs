@@ -88,6 +88,8 @@ pub(super) fn ours() -> anyhow::Result<()> {
         });
         nanos.insert(name.to_owned(), median(times.collect()));
     };
+    measure("fifo-hot", PODS, &mut || parts.queue_each());
+    measure("fifo-burst", PODS, &mut || parts.queue_all());
     measure("store-update", PODS, &mut || parts.update_all());
     let mut found = 0;
     measure("by-index", PODS / PER_NODE, &mut || found += parts.look_up_all());
