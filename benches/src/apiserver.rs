@@ -1,0 +1,268 @@
+//! An API server under load: the same requests to ours and to a real one, through the same client.
+
+use std::fmt::Write as _;
+
+use anyhow::Context as _;
+use futures::io::{AsyncBufRead, AsyncBufReadExt as _};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use homeostat::kube_client::Client;
+use http::{Method, Request};
+use serde_json::{Value, json};
+
+/// What is asked of a server, one object at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Verb {
+    /// A `ConfigMap` of 1 kB by its name.
+    Get,
+    /// A thousand of them.
+    List,
+    /// A new one.
+    Create,
+    /// Another content for one that is there; without a resourceVersion.
+    Update,
+    /// The conditions of a pod, by a strategic merge patch.
+    PatchStatus,
+}
+
+/// A client, and a namespace that nobody else uses.
+#[derive(Clone)]
+#[expect(missing_debug_implementations, reason = "a client has none")]
+pub struct Load {
+    client: Client,
+    namespace: String,
+}
+
+/// A watch of everything in the namespace, of which only the number of events is looked at.
+#[expect(missing_debug_implementations, reason = "a body has none")]
+pub struct Watcher {
+    lines: Box<dyn AsyncBufRead + Send + Unpin>,
+}
+
+/// How many objects there are to get, update and list.
+pub const OBJECTS: u64 = 1_000;
+
+/// How many requests are in flight at once.
+pub const IN_FLIGHT: usize = 16;
+
+// === impl Verb ===
+
+impl Verb {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Get, Self::List, Self::Create, Self::Update, Self::PatchStatus];
+
+    /// What a report calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list of 1,000",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::PatchStatus => "status patch",
+        }
+    }
+}
+
+// === impl Load ===
+
+impl Load {
+    /// Makes the namespace and what is in it: a thousand maps and a thousand pods, unless `small`.
+    ///
+    /// # Errors
+    ///
+    /// When a request fails.
+    pub async fn prepare(client: Client, namespace: &str, small: bool) -> anyhow::Result<Self> {
+        let load = Self { client, namespace: namespace.to_owned() };
+        let body = json!({ "metadata": { "name": namespace } });
+        load.send(Method::POST, "/api/v1/namespaces", JSON, &body).await?;
+        if !small {
+            load.repeat(Verb::Create, 0, OBJECTS).await?;
+            let pods = stream::iter(0..OBJECTS).map(|index| load.create_pod(index));
+            pods.buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
+        }
+        Ok(load)
+    }
+
+    /// So many requests, numbered from `first`, with [`IN_FLIGHT`] of them at a time.
+    ///
+    /// # Errors
+    ///
+    /// When one fails.
+    pub async fn repeat(&self, verb: Verb, first: u64, count: u64) -> anyhow::Result<()> {
+        let numbers = stream::iter(first..first + count);
+        let requests = numbers.map(|number| self.ask(verb, number));
+        requests.buffer_unordered(IN_FLIGHT).try_for_each(|_| async { Ok(()) }).await
+    }
+
+    /// One request; how many bytes the answer has.
+    ///
+    /// # Errors
+    ///
+    /// When it fails.
+    pub async fn ask(&self, verb: Verb, number: u64) -> anyhow::Result<usize> {
+        let (namespace, index) = (&self.namespace, number % OBJECTS);
+        let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
+        match verb {
+            Verb::Get => {
+                self.send(Method::GET, &format!("{maps}/map-{index}"), JSON, &Value::Null).await
+            }
+            Verb::List => {
+                self.send(Method::GET, &format!("{maps}?limit=1000"), JSON, &Value::Null).await
+            }
+            Verb::Create => self.send(Method::POST, &maps, JSON, &map(number, number)).await,
+            Verb::Update => {
+                let body = map(index, number);
+                self.send(Method::PUT, &format!("{maps}/map-{index}"), JSON, &body).await
+            }
+            Verb::PatchStatus => {
+                let path = format!("/api/v1/namespaces/{namespace}/pods/pod-{index}/status");
+                let flag = if (number / OBJECTS).is_multiple_of(2) { "True" } else { "False" };
+                let condition =
+                    json!({ "type": "Ready", "status": flag, "reason": number.to_string() });
+                let body = json!({ "status": { "phase": "Running", "conditions": [condition] } });
+                self.send(Method::PATCH, &path, STRATEGIC, &body).await
+            }
+        }
+    }
+
+    /// Watches all maps, from this version on.
+    ///
+    /// # Errors
+    ///
+    /// When the watch cannot be opened.
+    pub async fn watch(&self, version: &str) -> anyhow::Result<Watcher> {
+        let path = format!(
+            "/api/v1/namespaces/{}/configmaps?watch=true&resourceVersion={version}",
+            self.namespace
+        );
+        let request = Request::get(path).body(Vec::new())?;
+        let lines = self.client.request_stream(request).await?;
+        Ok(Watcher { lines: Box::new(Box::pin(lines)) })
+    }
+
+    /// The version of the store now.
+    ///
+    /// # Errors
+    ///
+    /// When the list fails.
+    pub async fn version(&self) -> anyhow::Result<String> {
+        let path = format!("/api/v1/namespaces/{}/configmaps?limit=1", self.namespace);
+        let list: Value = self.client.request(Request::get(path).body(Vec::new())?).await?;
+        Ok(list["metadata"]["resourceVersion"].as_str().context("a version")?.to_owned())
+    }
+
+    /// The first page of the maps; its list stays open until its token is too old.
+    ///
+    /// # Errors
+    ///
+    /// When the list fails.
+    pub async fn open_page(&self) -> anyhow::Result<()> {
+        let path = format!("/api/v1/namespaces/{}/configmaps?limit=500", self.namespace);
+        self.send(Method::GET, &path, JSON, &Value::Null).await.map(drop)
+    }
+
+    /// Stores a pod of about 12 kB: one of three containers, with what operators put into theirs.
+    ///
+    /// # Errors
+    ///
+    /// When the request fails.
+    pub async fn create_large_pod(&self, index: u64) -> anyhow::Result<usize> {
+        let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
+        self.send(Method::POST, &path, JSON, &large_pod(index)).await
+    }
+
+    async fn create_pod(&self, index: u64) -> anyhow::Result<()> {
+        let body = json!({
+            "metadata": { "name": format!("pod-{index}"), "labels": { "app": "web" } },
+            "spec": { "containers": [{ "name": "c", "image": "registry.example.com/web:1.2.3" }] },
+        });
+        let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
+        self.send(Method::POST, &path, JSON, &body).await.map(drop)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: &Value,
+    ) -> anyhow::Result<usize> {
+        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("content-type", content_type).body(bytes)?;
+        Ok(self.client.request_text(request).await?.len())
+    }
+}
+
+// === impl Watcher ===
+
+impl Watcher {
+    /// Reads until so many more events have come.
+    ///
+    /// # Errors
+    ///
+    /// When the watch ends before.
+    pub async fn events(&mut self, mut count: usize) -> anyhow::Result<()> {
+        while count > 0 {
+            let chunk = self.lines.fill_buf().await?;
+            anyhow::ensure!(!chunk.is_empty(), "the watch has ended, {count} events too early");
+            let size = chunk.len();
+            let lines = chunk.split(|byte| *byte == b'\n').count() - 1;
+            count = count.saturating_sub(lines);
+            self.lines.consume_unpin(size);
+        }
+        Ok(())
+    }
+}
+
+const JSON: &str = "application/json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// A map of 1 kB as it is stored.
+fn map(index: u64, content: u64) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": format!("map-{index}"), "labels": { "app": "bench", "tier": "store" } },
+        "data": { "content": format!("{content:0>760}") },
+    })
+}
+
+fn large_pod(index: u64) -> Value {
+    let container = |name: &str| {
+        let env = (0..24).map(|at| {
+            json!({ "name": format!("SETTING_{at}"), "value": format!("value-{at}-of-{name}-{index}") })
+        });
+        json!({
+            "name": name, "image": format!("registry.example.com/team/{name}@sha256:{index:0>64}"),
+            "command": ["/usr/bin/app", "--config", "/etc/app/config.yaml", "--verbosity=2"],
+            "ports": [{ "name": "http", "containerPort": 8080 }, { "name": "metrics", "containerPort": 9090 }],
+            "env": env.collect::<Vec<_>>(),
+            "resources": { "requests": { "cpu": "100m", "memory": "128Mi" }, "limits": { "memory": "256Mi" } },
+            "livenessProbe": { "httpGet": { "path": "/healthz", "port": "http" } },
+            "readinessProbe": { "httpGet": { "path": "/readyz", "port": "http" } },
+            "volumeMounts": [
+                { "name": "config", "mountPath": "/etc/app" }, { "name": "data", "mountPath": "/var/lib/app" },
+            ],
+        })
+    };
+    let containers = ["web", "sidecar", "agent"].map(container);
+    let mut notes = String::new();
+    for line in 0..20 {
+        write!(notes, "line {line} of what a tool has to say about pod {index}; ")
+            .unwrap_or_default();
+    }
+    json!({
+        "metadata": {
+            "name": format!("large-{index}"),
+            "labels": { "app": "web", "team": "shop", "pod-template-hash": "5d4f8c7b9", "release": "stable" },
+            "annotations": { "example.com/notes": notes, "example.com/checksum": format!("{index:0>64}") },
+        },
+        "spec": {
+            "containers": containers,
+            "volumes": [
+                { "name": "config", "configMap": { "name": "web-config" } }, { "name": "data", "emptyDir": {} },
+            ],
+            "tolerations": [{ "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute" }],
+        },
+    })
+}
