@@ -43,6 +43,8 @@ struct Watched {
     /// `None`: the server closed it.
     error: Option<WatchError>,
     lived: Duration,
+    /// Whether it said anything, if only a bookmark.
+    heard: bool,
     /// Whether it brought us further.
     progress: bool,
 }
@@ -213,20 +215,24 @@ impl<K: Object> Reflector<K> {
                 self.health.succeeded();
                 self.follow(stream, opened, request.timeout).await
             }
-            Err(error) => Watched { error: Some(error), lived: Duration::ZERO, progress: false },
+            Err(error) => Watched::unopened(error),
         };
         self.watched(watched)
     }
 
     fn watched(&mut self, watched: Watched) -> Duration {
-        match watched.error {
+        let pause = match watched.error {
             None => self.state.watch_ended(watched.lived, watched.progress),
             Some(error) => {
                 let pause = self.state.watch_failed(&error, watched.lived, watched.progress);
                 self.failed(error);
                 pause
             }
+        };
+        if !watched.heard {
+            self.state.heard_nothing(watched.lived);
         }
+        pause
     }
 
     async fn open(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
@@ -285,7 +291,7 @@ impl<K: Object> Reflector<K> {
         let deadline = asked + GRACE;
         let overdue = sleep_until(opened + deadline);
         tokio::pin!(overdue);
-        let mut progress = false;
+        let (mut heard, mut progress) = (false, false);
         let error = loop {
             let next = tokio::select! {
                 biased;
@@ -295,12 +301,15 @@ impl<K: Object> Reflector<K> {
                 next = stream.next() => next,
             };
             match next {
-                Some(Ok(events)) => progress |= self.hand_on(events).await,
+                Some(Ok(events)) => {
+                    heard = true;
+                    progress |= self.hand_on(events).await;
+                }
                 Some(Err(error)) => break Some(error),
                 None => break None,
             }
         };
-        Watched { error, lived: opened.elapsed(), progress }
+        Watched { error, lived: opened.elapsed(), heard, progress }
     }
 
     /// Returns whether an object brought us further.
@@ -313,5 +322,10 @@ impl<K: Object> Reflector<K> {
         self.fifo.push(events);
         self.fifo.room().await;
         progress && !only_bookmarks
+    }
+}
+impl Watched {
+    fn unopened(error: WatchError) -> Self {
+        Self { error: Some(error), lived: Duration::ZERO, heard: false, progress: false }
     }
 }

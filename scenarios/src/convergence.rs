@@ -115,10 +115,10 @@ impl Convergence {
                 }
             }
         }
-        troubles.end();
+        let set_back = troubles.end();
         let mut tally = Tally::default();
         tally.count_requests(&scene.server.faults());
-        scene.agree(&mut tally).await?;
+        scene.agree(set_back, &mut tally).await?;
         tally.count_faults(&scene.server.faults());
         scene.end().await;
         Ok(tally)
@@ -176,7 +176,7 @@ impl Scene {
     }
 
     /// Waits until the store shows what the server has, and then asks everybody.
-    async fn agree(&self, tally: &mut Tally) -> anyhow::Result<()> {
+    async fn agree(&self, set_back: bool, tally: &mut Tally) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         let truth = loop {
             let (truth, version) = self.truth().await?;
@@ -192,7 +192,7 @@ impl Scene {
             sleep(Duration::from_secs(5)).await;
         };
         self.handlers.iter().for_each(|handler| tally.count_events(&handler.witness.lock()));
-        self.check(&truth)
+        self.check(&truth, set_back)
     }
 
     /// Whether every handler has been told everything.
@@ -232,10 +232,12 @@ impl Scene {
         store
     }
 
-    fn check(&self, truth: &BTreeMap<String, Truth>) -> anyhow::Result<()> {
+    fn check(&self, truth: &BTreeMap<String, Truth>, set_back: bool) -> anyhow::Result<()> {
         for Handler { name, subscription, witness } in &self.handlers {
             let witness = witness.lock();
             ensure!(witness.complaints().is_empty(), "{name}: {:#?}", witness.complaints());
+            let went_back = witness.went_back();
+            ensure!(set_back || went_back.is_empty(), "{name}: {went_back:#?}");
             ensure!(witness.shadow() == *truth, "{name}: {:#?}\n{truth:#?}", witness.shadow());
             ensure!(subscription.has_synced(), "{name} has all events, but is not synced");
             ensure!(subscription.panics() == 0, "{name} has panicked");

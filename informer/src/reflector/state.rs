@@ -6,7 +6,8 @@
 //!   watch is tried again for the next whole state, or later if trying it meant waiting in vain.
 //! * What was good stays good: a watch that ends, tears, or cannot be opened is opened again after the last good
 //!   version. A whole new state is asked for only when that version is of no use: it expired, the server does not
-//!   understand it, or it cannot be read on from there (three times in a row) or watched from there (for a minute).
+//!   understand it, or it cannot be read on from there (three times in a row) or watched from there (for a minute), or
+//!   a watch from there says nothing at all, not even a bookmark.
 //! * A whole new state may not be older than what was seen, unless the server says that it cannot do that; then it is
 //!   the newest. If even that is older, the server has another history.
 //! * Nothing is asked twice without a wait, unless the first answer brought us further or the second question is
@@ -83,6 +84,9 @@ const WATCH_TIMEOUT: [Duration; 2] = [Duration::from_secs(300), Duration::from_s
 
 /// A watch that lived this long was a watch; a shorter one without an event is a failure.
 const SHORT: Duration = Duration::from_secs(1);
+
+/// A watch without a word for so long, three bookmarks, is looked into.
+const SILENT: Duration = Duration::from_secs(180);
 
 /// After this many failures to read what follows a version, another way round is tried.
 const UNREADABLE: u32 = 3;
@@ -249,6 +253,16 @@ impl State {
         self.backoff.healthy(lived);
         self.refused = 0;
         if progress || lived >= SHORT { Duration::ZERO } else { self.wait(None) }
+    }
+
+    /// A watch said nothing as long as it lived.
+    ///
+    /// Servers send a bookmark every minute. One that has none for us may have been set back to an older state: it says
+    /// nothing until it has got as far again as we have been.
+    pub(crate) fn heard_nothing(&mut self, lived: Duration) {
+        if lived >= SILENT && self.phase == Phase::Following {
+            self.phase = Phase::Detour;
+        }
     }
 
     /// The author's code panicked.

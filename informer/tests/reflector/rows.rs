@@ -524,3 +524,25 @@ async fn state_after_the_end_of_the_initial_one_in_one_batch_is_kept() {
     assert!(informer.lister().is_empty());
     assert_eq!(version(&informer), "6");
 }
+
+#[tokio::test(start_paused = true)]
+async fn watch_without_a_word_is_asked_about_because_the_server_may_have_been_set_back() {
+    let (server, informer, silent) = following().await;
+    let (text, waited, request) = asked(&server).await;
+    assert!(waited > 3 * MINUTE, "{waited:?}");
+    assert_eq!(text, r#"watch-list Some("5")"#);
+    drop(silent);
+    let not_yet = Refusal::new(504, "Timeout", "Too large resource version: 5, current: 3");
+    watch_of(request).refuse(not_yet);
+    let (text, _, request) = asked(&server).await;
+    assert_eq!(text, "watch-list None");
+    let watch = watch_of(request).serve([pod("b", "2")], "3");
+    settle().await;
+    assert_eq!((cached(&informer.lister()), version(&informer)), (vec!["b2".into()], "3".into()));
+    // One that says anything is none of these.
+    watch.bookmark("4");
+    let (text, waited, _request) = asked(&server).await;
+    assert!(waited > 3 * MINUTE, "{waited:?}");
+    assert_eq!(text, r#"watch Some("4")"#);
+    drop(watch);
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use homeostat_apiserver::{
-    ApiServer,
+    ApiServer, Backup,
     faults::{Break, Calls, Chaos, Class, Cut, Faults, HeldWatches, Lost, Partition, Refusal},
 };
 
@@ -14,6 +14,8 @@ pub(super) struct Troubles {
     server: ApiServer,
     faults: Faults,
     dice: Dice,
+    /// What the server was like once, to be set back to that in the end.
+    backup: Option<Backup>,
     held: Option<HeldWatches>,
     partition: Option<Partition>,
 }
@@ -26,7 +28,7 @@ impl Troubles {
         let rate = dice.pick(&[0.0, 0.05, 0.2, 0.5]);
         let chaos = Chaos::of(rate).with(Class::WatchStalled, rate / 10.0);
         faults.chaos(Calls::any().by("informer"), chaos);
-        Self { server: server.clone(), faults, dice, held: None, partition: None }
+        Self { server: server.clone(), faults, dice, backup: None, held: None, partition: None }
     }
 
     /// One more thing goes wrong, or is well again.
@@ -49,6 +51,7 @@ impl Troubles {
             12 => self.server.compact(),
             13 if self.dice.one_in(2) => self.server.restart(),
             13 => self.server.restart_slowly(Duration::from_secs(3)),
+            14 if self.dice.one_in(8) => self.backup = Some(self.server.backup()),
             14 => self.server.bookmark_watches(),
             _ => self.spoil(),
         }
@@ -69,8 +72,12 @@ impl Troubles {
         }
     }
 
-    /// Nothing goes wrong any more.
-    pub(super) fn end(self) {
+    /// Nothing goes wrong any more. Says whether, just before, the server was set back: then versions go back, too.
+    pub(super) fn end(self) -> bool {
         self.faults.heal();
+        if let Some(backup) = &self.backup {
+            self.server.restore(backup);
+        }
+        self.backup.is_some()
     }
 }

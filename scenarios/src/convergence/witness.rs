@@ -14,6 +14,7 @@ pub(super) struct Witness {
     objects: BTreeMap<String, Seen>,
     counts: BTreeMap<&'static str, usize>,
     complaints: Vec<String>,
+    went_back: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -34,6 +35,11 @@ impl Witness {
     /// Events that cannot be.
     pub(super) fn complaints(&self) -> &[String] {
         &self.complaints
+    }
+
+    /// Versions that went back: possible only if the server was set back.
+    pub(super) fn went_back(&self) -> &[String] {
+        &self.went_back
     }
 
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
@@ -93,9 +99,9 @@ impl Witness {
     fn compare(&mut self, key: &str, known: Option<&Seen>, now: Option<&Truth>) {
         let (Some(Seen { now: before, .. }), Some(now)) = (known, now) else { return };
         let [from, to] = [&before.1, &now.1].map(|version| version.parse::<u64>().unwrap_or(0));
-        self.complain_if(before.0 == now.0 && from >= to, || {
-            format!("{key} goes from version {from} to {to}")
-        });
+        if before.0 == now.0 && from >= to {
+            self.went_back.push(format!("{key} goes from version {from} to {to}"));
+        }
         self.complain_if(before.0 != now.0, || format!("{key} has another uid: {now:?}"));
     }
 }
