@@ -53,6 +53,8 @@ mod types;
 /// The pages whose examples are run.
 #[cfg(doctest)]
 mod pages {
+    #[doc = include_str!("../../docs/apiserver.md")]
+    mod apiserver {}
     #[doc = include_str!("../../docs/testing.md")]
     mod testing {}
 }

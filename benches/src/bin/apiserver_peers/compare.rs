@@ -143,9 +143,12 @@ impl Server {
         let mut command = Command::new(&arguments.ours);
         let mut child =
             command.arg("--kubeconfig").arg(kubeconfig).stdout(Stdio::piped()).spawn()?;
-        let said = BufReader::new(child.stdout.take().context("its output")?).lines().next();
-        let said = said.context("it says where it is")??;
-        let url = said.rsplit(' ').next().context("a URL")?;
+        let mut output = BufReader::new(child.stdout.take().context("its output")?);
+        let mut said = String::new();
+        output.read_line(&mut said)?;
+        // It says more than this line, and must not find its output closed.
+        child.stdout = Some(output.into_inner());
+        let url = said.trim_end().rsplit(' ').next().context("a URL")?;
         let mut config = Config::new(url.parse()?);
         config.default_retry = false;
         let client = Client::try_from(config)?;
