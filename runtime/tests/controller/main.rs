@@ -202,7 +202,7 @@ async fn who_waits_for_its_own_write_is_asked_for_as_soon_as_the_cache_shows_it_
         .build(reconciler);
     let story = async {
         sleep(Duration::from_secs(1)).await;
-        written.wrote_at(&key, &uid, &resource, "3");
+        written.wrote_at(&key, &uid, &resource, "4");
         cluster.foos.apply(web);
         sleep(Duration::from_secs(1)).await;
         assert_eq!(seen.notes(), ["ready", "waiting"]);

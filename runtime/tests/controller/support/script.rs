@@ -32,7 +32,7 @@ where
 {
     pub(crate) fn new(objects: impl IntoIterator<Item = K>) -> Self {
         let server = ScriptedListWatch::new();
-        let state = State { objects: BTreeMap::new(), version: 0, watch: None };
+        let state = State { objects: BTreeMap::new(), version: 1, watch: None };
         let state = Arc::new(Mutex::new(state));
         let (answering, answer) = watch::channel(true);
         let mut task = JoinSet::new();
