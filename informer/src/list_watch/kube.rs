@@ -325,11 +325,7 @@ async fn collect(response: Response<Body>, limit: usize) -> Result<Vec<u8>, kube
 /// What a failed answer says. An answer that is no Status (a proxy's page) is known by its HTTP status alone.
 async fn refusal(response: Response<Body>) -> Refusal {
     let code = response.status().as_u16();
-    let retry_after = response
-        .headers()
-        .get(header::RETRY_AFTER)
-        .and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok())
-        .map(Duration::from_secs);
+    let retry_after = retry_after(response.headers());
     let mut refusal = match collect(response, MAX_REFUSAL).await {
         Ok(body) => decode::status(&body).unwrap_or_else(|| Refusal::new(code, "", "")),
         Err(_) => Refusal::new(code, "", ""),
@@ -337,6 +333,19 @@ async fn refusal(response: Response<Body>) -> Refusal {
     refusal.code = code;
     refusal.retry_after = retry_after.or(refusal.retry_after);
     refusal
+}
+
+/// How long the server asks to wait: so many seconds, or until a date. A date is taken by the server's own clock, which the
+/// answer tells too; ours may be wrong.
+fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
+    let after = text(header::RETRY_AFTER)?;
+    if let Ok(seconds) = after.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = |text| k8s_openapi::jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
+    let wait = date(after).ok()?.duration_since(date(text(header::DATE)?).ok()?);
+    Duration::try_from(wait).ok()
 }
 
 #[cfg(test)]

@@ -311,4 +311,6 @@ fn leaves_no_way_on(refusal: &Refusal) -> bool {
 }
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;

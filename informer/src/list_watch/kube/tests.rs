@@ -180,6 +180,22 @@ async fn refusal_says_who_may_not_do_what() {
     assert_eq!(error.to_string(), "cannot watch pods in namespace x: forbidden: pods is forbidden");
 }
 
+#[test]
+fn time_to_wait_is_a_number_or_a_date_of_the_servers_clock() {
+    let wait = |after: &str, date: &str| {
+        let headers = [(header::RETRY_AFTER, after), (header::DATE, date)];
+        let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
+        retry_after(&headers.into_iter().collect()).map(|wait| wait.as_secs())
+    };
+    assert_eq!(wait(" 7 ", ""), Some(7));
+    let later = "Sun, 06 Nov 1994 08:50:37 GMT";
+    assert_eq!(wait(later, "Sun, 06 Nov 1994 08:49:37 GMT"), Some(60));
+    assert_eq!(wait(later, "Sun, 06 Nov 1994 08:51:37 GMT"), None, "it is over");
+    for odd in ["", "soon", "-1", "Sun, 99 Nov 1994 08:49:37 GMT"] {
+        assert_eq!((wait(odd, later), wait(later, odd)), (None, None), "{odd}");
+    }
+}
+
 #[tokio::test]
 async fn page_of_a_proxy_is_refused_or_corrupt() {
     let (bad_gateway, _) = client(502, &[], vec![Ok(b"<html>")]);
