@@ -10,7 +10,7 @@ pub mod projection;
 
 pub use self::consumer::Consumer;
 
-/// What a consumer reports: a phase for the synchronisation, `sync`, and one for each run of updates, `count@rate`.
+/// What a consumer reports: a phase for the synchronisation, `sync`, and one for each [`Trial`].
 pub type Report = BTreeMap<String, Phase>;
 
 /// What one phase took.
@@ -34,28 +34,39 @@ pub struct Phase {
     pub p99_us: f64,
 }
 
-/// A run of updates: `50000@0` is 50,000 as fast as they are taken, `500@100` is 500 at 100 per second.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Updates {
-    /// How many.
-    pub count: u32,
-    /// How many per second; 0 for as fast as they are taken.
-    pub rate: u32,
+/// What a consumer is put through once it is synchronised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// Updates: `50000@0` is 50,000 as fast as they are taken, `500@100` is 500 at 100 per second.
+    Updates {
+        /// How many.
+        count: u32,
+        /// How many per second; 0 for as fast as they are taken.
+        rate: u32,
+    },
+    /// Its watch expires, and it has to ask for everything again; nothing has changed.
+    Relist,
 }
 
-// === impl Updates ===
+// === impl Trial ===
 
-impl std::str::FromStr for Updates {
+impl std::str::FromStr for Trial {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "relist" {
+            return Ok(Self::Relist);
+        }
         let (count, rate) = text.split_once('@').unwrap_or((text, "0"));
-        Ok(Self { count: count.parse()?, rate: rate.parse()? })
+        Ok(Self::Updates { count: count.parse()?, rate: rate.parse()? })
     }
 }
 
-impl std::fmt::Display for Updates {
+impl std::fmt::Display for Trial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}@{}", self.count, self.rate)
+        match self {
+            Self::Updates { count, rate } => write!(f, "{count}@{rate}"),
+            Self::Relist => f.write_str("relist"),
+        }
     }
 }

@@ -51,7 +51,7 @@ func consume(arguments []string) error {
 	server := flags.String("server", "", "the load server")
 	pods := flags.Int("pods", 100_000, "how many pods it has")
 	asJSON := flags.Bool("json", false, "JSON instead of client-go's default")
-	phases := flags.String("phases", "", "updates to ask for, one after another: count@rate, rate 0 is as fast as possible")
+	phases := flags.String("phases", "", "what it is put through: updates as count@rate, rate 0 is as fast as possible, or relist")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -82,7 +82,14 @@ func consume(arguments []string) error {
 		return fmt.Errorf("%d pods, not %d", count, *pods)
 	}
 	for _, text := range strings.Fields(*phases) {
-		if report[text], err = c.phase(text); err != nil {
+		// What is left to do of the phase before is not part of this one.
+		time.Sleep(time.Second)
+		if text == "relist" {
+			report[text], err = c.relist(*pods)
+		} else {
+			report[text], err = c.phase(text)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -96,8 +103,6 @@ func (c *consumer) phase(text string) (phase, error) {
 	if err != nil {
 		return phase{}, err
 	}
-	// What is left to do of the phase before is not part of this one.
-	time.Sleep(time.Second)
 	c.latencies = make([]int64, 0, number)
 	c.keep.Store(rate != "0")
 	c.target.Store(c.events.Load() + int64(number))
@@ -117,6 +122,50 @@ func (c *consumer) phase(text string) (phase, error) {
 		out.P50, out.P99 = at(0.50), at(0.99)
 	}
 	return out, nil
+}
+
+// relist lets the watch expire, and waits until everything was sent again and there is nothing left to do.
+func (c *consumer) relist(pods int) (phase, error) {
+	sent, err := c.listsSent()
+	if err != nil {
+		return phase{}, err
+	}
+	before, start := used(), time.Now()
+	response, err := http.Post(c.server+"/bench/expire", "", nil)
+	if err != nil {
+		return phase{}, err
+	}
+	response.Body.Close()
+	for now := sent; now == sent; time.Sleep(100 * time.Millisecond) {
+		if now, err = c.listsSent(); err != nil {
+			return phase{}, err
+		}
+	}
+	last := -1.0
+	for {
+		out := since(before, start, pods)
+		if out.User+out.System-last <= 0.01 {
+			return out, nil
+		}
+		last = out.User + out.System
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// listsSent is how many watches have been sent all pods.
+func (c *consumer) listsSent() (int, error) {
+	response, err := http.Get(c.server + "/bench/status")
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	var status struct {
+		Pods struct {
+			Whole int `json:"whole"`
+		} `json:"pods"`
+	}
+	err = json.NewDecoder(response.Body).Decode(&status)
+	return status.Pods.Whole, err
 }
 
 func (c *consumer) updated(_, object any) {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -244,4 +244,16 @@ func (k *kind) bookmark(format format, version int) ([]byte, error) {
 	return append(bytes.TrimSuffix(text.Bytes(), []byte("\n")), "}\n"...), err
 }
 
-var _ object = &corev1.Pod{}
+// expired is the event that says that a version is of no use any more.
+func expired(format format) ([]byte, error) {
+	status := errors.NewResourceExpired("too old resource version").Status()
+	if format == inProto {
+		raw, err := status.Marshal()
+		return protoFrame(nil, "ERROR", protoType("v1", "Status"), raw), err
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	var text bytes.Buffer
+	text.WriteString(`{"type":"ERROR","object":`)
+	err := jsonSerializer.Encode(&status, &text)
+	return append(bytes.TrimSuffix(text.Bytes(), []byte("\n")), "}\n"...), err
+}

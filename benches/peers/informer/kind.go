@@ -165,6 +165,21 @@ func (k *kind) update(at int, nanos int64, now bool) {
 	}
 }
 
+// expire ends every watch as the server does when it has forgotten what came after its version.
+func (k *kind) expire() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for watcher := range k.watchers {
+		frame, err := expired(watcher.format)
+		if err == nil {
+			watcher.chunk(frame)
+			watcher.buffer = append(watcher.buffer, "0\r\n\r\n"...)
+			_ = watcher.flush()
+		}
+		watcher.conn.Close()
+	}
+}
+
 func (k *kind) flush() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

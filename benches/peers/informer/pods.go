@@ -56,7 +56,7 @@ func labelsOf(set int) map[string]string {
 
 // makeSet is a ReplicaSet that has all its pods, all of them available: nothing is left to do.
 func makeSet(set, replicas int) *appsv1.ReplicaSet {
-	count, template := int32(replicas), makePod(set, 0)
+	count, none, template := int32(replicas), int32(0), makePod(set, 0)
 	out := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: appOf(set) + "-" + hashOf(set), Namespace: namespaceOf(set), UID: uidOf('5', set),
@@ -78,7 +78,7 @@ func makeSet(set, replicas int) *appsv1.ReplicaSet {
 			},
 		},
 		Status: appsv1.ReplicaSetStatus{
-			Replicas: count, FullyLabeledReplicas: count, ReadyReplicas: count, AvailableReplicas: count,
+			Replicas: count, FullyLabeledReplicas: count, ReadyReplicas: count, AvailableReplicas: count, TerminatingReplicas: &none,
 			ObservedGeneration: 1,
 		},
 	}

@@ -74,6 +74,9 @@ func (s *server) ServeHTTP(out http.ResponseWriter, request *http.Request) {
 	switch {
 	case request.URL.Path == "/bench/updates":
 		s.startUpdates(out, request)
+	case request.URL.Path == "/bench/expire":
+		s.pods.expire()
+		reply(out, s.status())
 	case request.URL.Path == "/bench/status":
 		reply(out, s.status())
 	case request.Method != http.MethodGet:

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Phase, Report, Updates};
+use super::{Phase, Report, Trial};
 use crate::process::Usage;
 
 /// Holds when the server sent this state of a pod, in nanoseconds since 1970.
@@ -44,7 +44,7 @@ impl Consumer {
         Self { client, counted: Arc::default() }
     }
 
-    /// Waits until the informer and its handler have all `pods` pods, then asks for each run of updates, and reports
+    /// Waits until the informer and its handler have all `pods` pods, then asks for each trial, and reports
     /// what all of this took.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Consumer {
         &self,
         informer: &SharedIndexInformer<K>,
         pods: u32,
-        runs: &[Updates],
+        trials: &[Trial],
     ) -> anyhow::Result<Report> {
         let lister = informer.lister();
         // client-go's factory keeps an index by namespace, too.
@@ -71,33 +71,66 @@ impl Consumer {
         let mut report = Report::new();
         report.insert("sync".into(), Phase::since(&before, start, pods)?);
         ensure!(lister.len() == pods as usize, "{} pods, not {pods}", lister.len());
-        for updates in runs {
-            report.insert(updates.to_string(), self.updates(updates).await?);
+        for trial in trials {
+            // What is left to do of the phase before is not part of this one.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let phase = match *trial {
+                Trial::Updates { count, rate } => self.updates(count, rate).await?,
+                Trial::Relist => self.relist(pods).await?,
+            };
+            report.insert(trial.to_string(), phase);
         }
         Ok(report)
     }
 
-    async fn updates(&self, updates: &Updates) -> anyhow::Result<Phase> {
-        // What is left to do of the phase before is not part of this one.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+    async fn updates(&self, count: u32, rate: u32) -> anyhow::Result<Phase> {
         let counted = &self.counted;
-        let Updates { count, rate } = updates;
-        *counted.nanos.lock() = Vec::with_capacity(*count as usize);
-        counted.keep.store(*rate > 0, Ordering::Relaxed);
-        let target = counted.events.load(Ordering::Relaxed) + u64::from(*count);
+        *counted.nanos.lock() = Vec::with_capacity(count as usize);
+        counted.keep.store(rate > 0, Ordering::Relaxed);
+        let target = counted.events.load(Ordering::Relaxed) + u64::from(count);
         counted.target.store(target, Ordering::Relaxed);
         let (before, start) = (Usage::of(std::process::id())?, Instant::now());
-        let request = Request::post(format!("/bench/updates?count={count}&rate={rate}"));
-        self.client.request_text(request.body(Vec::new())?).await?;
+        self.ask(Request::post(format!("/bench/updates?count={count}&rate={rate}"))).await?;
         counted.reached.notified().await;
-        let mut phase = Phase::since(&before, start, *count)?;
-        if *rate > 0 {
+        let mut phase = Phase::since(&before, start, count)?;
+        if rate > 0 {
             let mut nanos = std::mem::take(&mut *counted.nanos.lock());
             nanos.sort_unstable();
             phase.p50_us = micros(&nanos, 50)?;
             phase.p99_us = micros(&nanos, 99)?;
         }
         Ok(phase)
+    }
+
+    /// Lets the watch expire, and waits until everything was sent again and there is nothing left to do.
+    async fn relist(&self, pods: u32) -> anyhow::Result<Phase> {
+        let before = self.lists_sent().await?;
+        let (usage, start) = (Usage::of(std::process::id())?, Instant::now());
+        self.ask(Request::post("/bench/expire")).await?;
+        while self.lists_sent().await? == before {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let mut last = f64::NEG_INFINITY;
+        loop {
+            let phase = Phase::since(&usage, start, pods)?;
+            let cpu = phase.user + phase.system;
+            if cpu - last <= 0.01 {
+                return Ok(phase);
+            }
+            last = cpu;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// How many watches have been sent all pods.
+    async fn lists_sent(&self) -> anyhow::Result<u64> {
+        let status = self.ask(Request::get("/bench/status")).await?;
+        let status: serde_json::Value = serde_json::from_str(&status)?;
+        status["pods"]["whole"].as_u64().context("the server's status")
+    }
+
+    async fn ask(&self, request: http::request::Builder) -> anyhow::Result<String> {
+        Ok(self.client.request_text(request.body(Vec::new())?).await?)
     }
 }
 

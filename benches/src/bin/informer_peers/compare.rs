@@ -35,6 +35,11 @@ pub(super) enum Who {
     Metadata,
 }
 
+/// The begin.
+pub(super) const SYNC: &str = "sync";
+/// A watch that expired, and the begin of the run in which that was tried.
+pub(super) const RELIST: &str = "relist";
+pub(super) const BEFORE_RELIST: &str = "before relist";
 /// As fast as they are taken.
 pub(super) const FULL_SPEED: &str = "50000@0";
 /// Few enough that everybody sleeps in between.
@@ -61,16 +66,23 @@ impl Comparison {
         let first = round * 2 % all.len();
         all.rotate_left(first);
         for who in all {
-            self.run(round, who).with_context(|| who.name())?;
+            self.run(round, who, who.trials()).with_context(|| who.name())?;
+            if who.relists() {
+                self.run(round, who, RELIST).with_context(|| who.name())?;
+            }
         }
         Ok(())
     }
 
-    fn run(&mut self, round: usize, who: Who) -> anyhow::Result<()> {
+    fn run(&mut self, round: usize, who: Who, trials: &str) -> anyhow::Result<()> {
         self.server.settle()?;
-        let output = who.command(&self.arguments, &self.server.url)?.output()?;
+        let mut command = who.command(&self.arguments, &self.server.url)?;
+        let output = command.args(["--phases", trials]).output()?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let report: Report = serde_json::from_slice(&output.stdout)?;
+        let mut report: Report = serde_json::from_slice(&output.stdout)?;
+        if let (true, Some(sync)) = (report.contains_key(RELIST), report.remove(SYNC)) {
+            report.insert(BEFORE_RELIST.to_owned(), sync);
+        }
         say(&format!("round {round} {:<28} {}", who.name(), figures::line(&report)));
         writeln!(self.raw, "{}", json!({ "round": round, "who": who.name(), "report": report }))?;
         self.reports.entry(who).or_default().push(report);
@@ -141,15 +153,20 @@ impl Who {
         // Huge pages cost a Rust program next to nothing in one run and seconds in the next, as the machine has some
         // at hand or not; Go's runtime asks for none.
         command.env("MIMALLOC_ALLOW_THP", "0");
-        command.args(["--pods", &arguments.pods.to_string(), "--phases", &self.phases()]);
+        command.args(["--pods", &arguments.pods.to_string()]);
         Ok(command)
     }
 
-    /// The updates that it is sent. Latencies only of those that are compared.
-    fn phases(self) -> String {
+    /// What it is put through. Latencies only of those that are compared.
+    fn trials(self) -> &'static str {
         match self {
-            Self::ClientGo | Self::Typed | Self::Lazy => [FULL_SPEED, IDLE, STEADY].join(" "),
-            _ => FULL_SPEED.into(),
+            Self::ClientGo | Self::Typed | Self::Lazy => "50000@0 500@100 15000@5000",
+            _ => FULL_SPEED,
         }
+    }
+
+    /// Whether it is looked at what asking for everything again takes.
+    fn relists(self) -> bool {
+        matches!(self, Self::ClientGo | Self::Typed | Self::Lazy)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use homeostat_benches::informer::{Phase, Report};
 
-use super::compare::{FULL_SPEED, IDLE, STEADY, Who};
+use super::compare::{BEFORE_RELIST, FULL_SPEED, IDLE, RELIST, STEADY, SYNC, Who};
 
 /// The median of each figure.
 pub(super) type Medians = BTreeMap<Who, Report>;
@@ -28,10 +28,10 @@ struct Table {
     columns: &'static [(&'static str, Figure, usize)],
 }
 
-const TABLES: [Table; 4] = [
+const TABLES: [Table; 6] = [
     Table {
         title: "Synchronising",
-        phase: "sync",
+        phase: SYNC,
         columns: &[
             ("user µs/object", USER, 1),
             ("CPU µs/object", TOTAL, 1),
@@ -53,6 +53,16 @@ const TABLES: [Table; 4] = [
         title: "From the wire to the handler, µs, 5,000 events/s",
         phase: STEADY,
         columns: &[("p50", P50, 0), ("p99", P99, 0), ("CPU µs/event", TOTAL, 1)],
+    },
+    Table {
+        title: "Before its watch expired",
+        phase: BEFORE_RELIST,
+        columns: &[("peak RSS MB", PEAK, 0)],
+    },
+    Table {
+        title: "After it has asked for everything again; nothing has changed",
+        phase: RELIST,
+        columns: &[("peak RSS MB", PEAK, 0), ("CPU µs/object", TOTAL, 1)],
     },
 ];
 
@@ -92,12 +102,12 @@ const fn beside_kube(
 }
 
 const TARGETS: [Target; 25] = [
-    most(Who::Typed, "sync", "user CPU at sync", USER, [0.5, 0.5]),
-    most(Who::Typed, "sync", "CPU at sync", TOTAL, [0.65, 0.5]),
-    most(Who::Typed, "sync", "wall at sync", WALL, [0.9, 0.7]),
-    most(Who::Compact, "sync", "user CPU at sync", USER, [0.5, 0.5]),
-    most(Who::Compact, "sync", "CPU at sync", TOTAL, [0.65, 0.5]),
-    most(Who::Compact, "sync", "peak RSS at sync", PEAK, [1.25, 1.1]),
+    most(Who::Typed, SYNC, "user CPU at sync", USER, [0.5, 0.5]),
+    most(Who::Typed, SYNC, "CPU at sync", TOTAL, [0.65, 0.5]),
+    most(Who::Typed, SYNC, "wall at sync", WALL, [0.9, 0.7]),
+    most(Who::Compact, SYNC, "user CPU at sync", USER, [0.5, 0.5]),
+    most(Who::Compact, SYNC, "CPU at sync", TOTAL, [0.65, 0.5]),
+    most(Who::Compact, SYNC, "peak RSS at sync", PEAK, [1.25, 1.1]),
     most(Who::Compact, FULL_SPEED, "peak RSS after updates", PEAK, [0.9, 0.8]),
     Target {
         who: Who::Typed,
@@ -115,20 +125,20 @@ const TARGETS: [Target; 25] = [
         figure: RATE,
         bound: Bound::AtLeast(2.0),
     },
-    most(Who::Lazy, "sync", "CPU at sync", TOTAL, [0.3, 0.25]),
-    most(Who::Lazy, "sync", "wall at sync", WALL, [0.45, 0.35]),
-    most(Who::Lazy, "sync", "peak RSS at sync", PEAK, [0.35, 0.3]),
+    most(Who::Lazy, SYNC, "CPU at sync", TOTAL, [0.3, 0.25]),
+    most(Who::Lazy, SYNC, "wall at sync", WALL, [0.45, 0.35]),
+    most(Who::Lazy, SYNC, "peak RSS at sync", PEAK, [0.35, 0.3]),
     most(Who::Lazy, FULL_SPEED, "peak RSS after updates", PEAK, [0.25, 0.25]),
-    most(Who::Projection, "sync", "CPU at sync", TOTAL, [0.2, 0.2]),
-    most(Who::Projection, "sync", "peak RSS at sync", PEAK, [0.15, 0.15]),
+    most(Who::Projection, SYNC, "CPU at sync", TOTAL, [0.2, 0.2]),
+    most(Who::Projection, SYNC, "peak RSS at sync", PEAK, [0.15, 0.15]),
     most(Who::Typed, IDLE, "latency p50, idle", P50, [0.8, 0.8]),
     most(Who::Typed, IDLE, "latency p99, idle", P99, [0.5, 0.5]),
     most(Who::Typed, STEADY, "latency p50, 5,000/s", P50, [0.8, 0.8]),
     most(Who::Typed, STEADY, "latency p99, 5,000/s", P99, [0.5, 0.5]),
-    beside_kube("sync", "user CPU at sync", USER, 0.5),
-    beside_kube("sync", "CPU at sync", TOTAL, 0.5),
-    beside_kube("sync", "wall at sync", WALL, 0.5),
-    beside_kube("sync", "peak RSS at sync", PEAK, 0.5),
+    beside_kube(SYNC, "user CPU at sync", USER, 0.5),
+    beside_kube(SYNC, "CPU at sync", TOTAL, 0.5),
+    beside_kube(SYNC, "wall at sync", WALL, 0.5),
+    beside_kube(SYNC, "peak RSS at sync", PEAK, 0.5),
     beside_kube(FULL_SPEED, "CPU per event", TOTAL, 0.7),
     beside_kube(FULL_SPEED, "peak RSS after updates", PEAK, 0.7),
 ];
@@ -172,7 +182,7 @@ pub(super) fn tables(medians: &Medians) -> String {
 /// One run, on one line.
 pub(super) fn line(report: &Report) -> String {
     let mut text = String::new();
-    if let Some(sync) = report.get("sync") {
+    if let Some(sync) = report.get(SYNC).or_else(|| report.get(BEFORE_RELIST)) {
         let (user, total, wall, peak) = (USER(sync), TOTAL(sync), WALL(sync), PEAK(sync));
         let _ = write!(text, "{user:.1}/{total:.1} µs {wall:.2} s {peak:.0} MB");
     }
@@ -182,6 +192,10 @@ pub(super) fn line(report: &Report) -> String {
     }
     for phase in [IDLE, STEADY].iter().filter_map(|phase| report.get(*phase)) {
         let _ = write!(text, "; p50 {:.0} p99 {:.0}", phase.p50_us, phase.p99_us);
+    }
+    if let Some(relist) = report.get(RELIST) {
+        let (total, peak) = (TOTAL(relist), PEAK(relist));
+        let _ = write!(text, "; again {total:.1} µs {peak:.0} MB");
     }
     text
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use homeostat::kube_client::{Client, Config};
-use homeostat_benches::informer::{Consumer, Report, Updates, projection::PodState};
+use homeostat_benches::informer::{Consumer, Report, Trial, projection::PodState};
 use homeostat_informer::{KubeListWatch, Lazy, ListWatch, Metadata, Object, SharedIndexInformer};
 use k8s_openapi::api::core::v1::Pod;
 use mimalloc::MiMalloc;
@@ -44,9 +44,9 @@ enum Arguments {
         /// What is kept of each.
         #[arg(long)]
         weight: Weight,
-        /// Updates to ask for, one after another.
+        /// What it is put through, one after another.
         #[arg(long, value_delimiter = ' ')]
-        phases: Vec<Updates>,
+        phases: Vec<Trial>,
     },
 }
 
@@ -118,7 +118,7 @@ async fn consume(
     server: &str,
     pods: u32,
     weight: Weight,
-    phases: &[Updates],
+    phases: &[Trial],
 ) -> anyhow::Result<Report> {
     let client = homeostat::client::builder().config(Config::new(server.parse()?))?.build();
     let pods_of = client.clone();
@@ -145,7 +145,7 @@ async fn follow<K: Object>(
     client: Client,
     list_watch: impl ListWatch<K>,
     pods: u32,
-    phases: &[Updates],
+    phases: &[Trial],
 ) -> anyhow::Result<Report> {
     let informer = SharedIndexInformer::builder(list_watch).build();
     Consumer::new(client).run(&informer, pods, phases).await
