@@ -30,7 +30,9 @@ use self::{
 };
 use crate::{
     event::Event,
+    metrics::{HandlerMetrics, Metrics, quietly},
     object::{Object, ResourceVersion},
+    shared::HandlerStatus,
     store::{Entry, Store, slab::Frozen},
 };
 
@@ -72,6 +74,7 @@ pub(crate) struct Handler {
     /// Events that are queued and not handled yet.
     queued: AtomicUsize,
     panics: AtomicU64,
+    metrics: HandlerMetrics,
     /// Cancelled when the handler is to get no further event.
     removed: CancellationToken,
     phase: Mutex<Phase>,
@@ -89,26 +92,33 @@ enum Phase {
     Finished,
 }
 
+/// The informer that a handler belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner<'a> {
+    pub(crate) stop: &'a CancellationToken,
+    pub(crate) metrics: &'a Metrics,
+}
+
 /// Makes an outlet, the task that reads from it, and the subscription that owns it.
 pub(crate) fn handler<K: Object>(
     options: HandlerOptions<K>,
-    stop: &CancellationToken,
+    owner: Owner<'_>,
     store: &Arc<Store<K>>,
     callback: Box<dyn FnMut(Event<K>) + Send>,
 ) -> (Outlet<K>, HandlerTask<K>, Subscription) {
     let HandlerOptions { name, filter, resync, coalesce } = options;
     let callback = Callback::Events { handler: callback, filter: filter.map(Filter::new) };
     let resync = resync.map(|period| Resync { period, store: Arc::clone(store) });
-    assemble(Handler::new(name, stop), Queue::new(coalesce), callback, resync)
+    assemble(Handler::new(name, owner), Queue::new(coalesce), callback, resync)
 }
 
 /// The same for a handler of versions.
 pub(crate) fn version_handler<K: Object>(
     name: Arc<str>,
-    stop: &CancellationToken,
+    owner: Owner<'_>,
     callback: Box<dyn FnMut(&ResourceVersion) + Send>,
 ) -> (Outlet<K>, HandlerTask<K>, Subscription) {
-    assemble(Handler::new(name, stop), Queue::new(false), Callback::Versions(callback), None)
+    assemble(Handler::new(name, owner), Queue::new(false), Callback::Versions(callback), None)
 }
 
 fn assemble<K: Object>(
@@ -247,6 +257,12 @@ impl<K: Object> Outlets<K> {
         }
     }
 
+    /// The handlers of events.
+    pub(crate) fn handlers(&self) -> Vec<Arc<Handler>> {
+        let alive = self.of_events.iter().filter(|outlet| !outlet.handler.finished.is_cancelled());
+        alive.map(|outlet| Arc::clone(&outlet.handler)).collect()
+    }
+
     /// Tells every handler that what it was sent is all that was there at first.
     pub(crate) fn synced(&self) {
         for outlet in self.of_events.iter().chain(&self.of_versions) {
@@ -323,12 +339,13 @@ impl<K: Object> Channel<K> {
 // === impl Handler ===
 
 impl Handler {
-    fn new(name: Arc<str>, stop: &CancellationToken) -> Self {
+    fn new(name: Arc<str>, owner: Owner<'_>) -> Self {
         Self {
+            metrics: owner.metrics.handler(&name),
             name,
             queued: AtomicUsize::new(0),
             panics: AtomicU64::new(0),
-            removed: stop.child_token(),
+            removed: owner.stop.child_token(),
             phase: Mutex::new(Phase::Waiting),
             synced: watch::Sender::new(false),
             finished: CancellationToken::new(),
@@ -337,5 +354,26 @@ impl Handler {
 
     fn has_synced(&self) -> bool {
         *self.synced.borrow()
+    }
+
+    /// Tells the metrics how many events are queued. A recorder is somebody else's code: nothing may be locked.
+    #[expect(clippy::cast_precision_loss, reason = "no queue has 2^52 events")]
+    pub(crate) fn show(&self) {
+        let queued = self.queued.load(Ordering::Relaxed);
+        quietly(|| self.metrics.queued.set(queued as f64));
+    }
+
+    fn count_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+        quietly(|| self.metrics.panics.increment(1));
+    }
+
+    pub(crate) fn status(&self) -> HandlerStatus {
+        HandlerStatus {
+            name: Arc::clone(&self.name),
+            queued: self.queued.load(Ordering::Relaxed),
+            panics: self.panics.load(Ordering::Relaxed),
+            synced: self.has_synced(),
+        }
     }
 }

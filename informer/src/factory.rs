@@ -3,6 +3,7 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use async_trait::async_trait;
+use kube_core::{GroupVersionResource, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
@@ -28,6 +29,7 @@ pub struct FactoryBuilder {
     client: kube_client::Client,
     scope: Scope,
     seed: u64,
+    metrics: Option<Arc<str>>,
 }
 
 /// Which objects of a kind an informer follows.
@@ -83,7 +85,7 @@ impl SharedInformerFactory {
 
     /// Settings.
     pub fn builder(client: kube_client::Client) -> FactoryBuilder {
-        FactoryBuilder { client, scope: Scope::all(), seed: 0 }
+        FactoryBuilder { client, scope: Scope::all(), seed: 0, metrics: None }
     }
 
     /// The informer for `K` in the factory's own scope: always the same. It runs from the next [`start`](Self::start)
@@ -91,7 +93,7 @@ impl SharedInformerFactory {
     pub fn informer<K>(&self) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
-        K::Kind: kube_core::Resource<DynamicType = ()>,
+        K::Kind: Resource<DynamicType = ()>,
     {
         self.informer_in(&self.shared.settings.scope)
     }
@@ -101,7 +103,7 @@ impl SharedInformerFactory {
     pub fn informer_in<K>(&self, scope: &Scope) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
-        K::Kind: kube_core::Resource<DynamicType = ()>,
+        K::Kind: Resource<DynamicType = ()>,
     {
         // Declared first, so that they are dropped when the lock is released.
         let _stopped: Vec<Member>;
@@ -116,7 +118,11 @@ impl SharedInformerFactory {
         let seed = settings.seed.wrapping_add(0x9e37_79b9_u64.wrapping_mul(members.made));
         let list_watch = scope.list_watch::<K>(settings.client.clone());
         let name = list_watch.target().to_string() + &scope.selectors();
-        let informer = SharedIndexInformer::builder(list_watch).name(name).seed(seed).build();
+        let mut builder = SharedIndexInformer::builder(list_watch).name(name).seed(seed);
+        if let Some(name) = &settings.metrics {
+            builder = builder.metrics(&settings.series(name, scope), &resource::<K>());
+        }
+        let informer = builder.build();
         members.add(Some(scope.clone()), &informer);
         informer
     }
@@ -177,6 +183,15 @@ impl fmt::Debug for SharedInformerFactory {
     }
 }
 
+/// What a kind is called in a path.
+fn resource<K: Object>() -> GroupVersionResource
+where
+    K::Kind: Resource<DynamicType = ()>,
+{
+    let group = K::Kind::group(&());
+    GroupVersionResource::gvr(&group, &K::Kind::version(&()), &K::Kind::plural(&()))
+}
+
 // === impl FactoryBuilder ===
 
 impl FactoryBuilder {
@@ -191,6 +206,17 @@ impl FactoryBuilder {
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
+    }
+
+    /// Records metrics of all informers, with this name; see [`Builder::metrics`](crate::Builder::metrics). An informer
+    /// in another scope than the factory's has the scope in its name.
+    pub fn metrics(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.metrics = Some(name.into());
+        self
+    }
+
+    fn series(&self, name: &str, scope: &Scope) -> String {
+        if *scope == self.scope { name.to_owned() } else { format!("{name} {scope}") }
     }
 
     /// Makes the factory.
@@ -240,7 +266,7 @@ impl Scope {
     fn list_watch<K>(&self, client: kube_client::Client) -> KubeListWatch<K>
     where
         K: Object + DeserializeOwned,
-        K::Kind: kube_core::Resource<DynamicType = ()>,
+        K::Kind: Resource<DynamicType = ()>,
     {
         let mut list_watch = KubeListWatch::new(client, self.namespace.as_deref());
         if let Some(labels) = &self.labels {

@@ -25,6 +25,7 @@ mod index;
 mod json;
 mod list_watch;
 mod lister;
+mod metrics;
 #[cfg(test)]
 mod model;
 mod object;
@@ -45,9 +46,13 @@ pub use list_watch::{
     WatchEvent, WatchRequest, WatchStream,
 };
 pub use lister::{Iter, Lister, Snapshot};
+pub use metrics::HISTOGRAM_BUCKETS;
 pub use object::{
     DecodeError, Dynamic, KeyRef, Lazy, Metadata, Object, ObjectKey, ObjectMeta, ParseKeyError,
     ResourceVersion, Uid,
 };
 pub use reflector::ReflectorError;
-pub use shared::{Builder, SharedIndexInformer, Unsynced, UntilError};
+pub use shared::{
+    Builder, HandlerStatus, InformerPhase, InformerStatus, SharedIndexInformer, Unsynced,
+    UntilError,
+};

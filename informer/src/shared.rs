@@ -1,5 +1,6 @@
 //! [`SharedIndexInformer`]: joins the parts, and owns their tasks.
 
+mod status;
 mod transform;
 mod waiting;
 
@@ -10,15 +11,19 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::transform::Transformed;
-pub use self::waiting::{Unsynced, UntilError};
+pub use self::{
+    status::{HandlerStatus, InformerPhase, InformerStatus},
+    waiting::{Unsynced, UntilError},
+};
 use crate::{
     backoff::BackoffConfig,
     delta_fifo::DeltaFifo,
-    dispatcher::{self, HandlerOptions, HandlerTask, Outlet, Subscription},
+    dispatcher::{self, HandlerOptions, HandlerTask, Outlet, Owner, Subscription},
     event::Event,
     index::Index,
     list_watch::ListWatch,
     lister::Lister,
+    metrics::{Labels, Measured, Metrics},
     object::{Object, ObjectMeta, ResourceVersion},
     reflector::{
         ErrorHandler, Health, Reflector, ReflectorError,
@@ -67,6 +72,7 @@ pub struct Builder<K: Object> {
     name: Option<Arc<str>>,
     seed: u64,
     config: StateConfig,
+    labels: Option<Labels>,
     error_handler: Option<ErrorHandler>,
     fifo: DeltaFifo<K>,
 }
@@ -75,6 +81,8 @@ pub struct Builder<K: Object> {
 struct Shared<K: Object> {
     name: Arc<str>,
     store: Arc<Store<K>>,
+    fifo: Arc<DeltaFifo<K>>,
+    metrics: Arc<Metrics>,
     health: Arc<Health>,
     synced: watch::Sender<bool>,
     lifecycle: Mutex<Lifecycle<K>>,
@@ -104,6 +112,7 @@ impl<K: Object> SharedIndexInformer<K> {
                 watch_list: true,
                 backoff: BackoffConfig::default(),
             },
+            labels: None,
             error_handler: None,
             fifo: DeltaFifo::in_order(),
         }
@@ -130,13 +139,15 @@ impl<K: Object> SharedIndexInformer<K> {
             unreachable!("looked at above, under the same lock")
         };
         let (fifo, store) = (Arc::clone(&reflector.fifo), Arc::clone(&shared.store));
-        let synced = shared.synced.clone();
+        let (synced, metrics) = (shared.synced.clone(), Arc::clone(&shared.metrics));
         for handler in handlers {
             shared.tasks.spawn(handler.run());
         }
         shared.spawn(async move {
             while let Some(batch) = fifo.pop().await {
+                let taken = metrics.taken(batch.deltas.len() + fifo.len());
                 let whole = store.apply_batch(batch);
+                metrics.applied(&taken, fifo.len(), &store);
                 synced.send_if_modified(|synced| whole && !std::mem::replace(synced, true));
             }
         });
@@ -197,8 +208,9 @@ impl<K: Object> SharedIndexInformer<K> {
         options: impl Into<HandlerOptions<K>>,
         callback: impl FnMut(Event<K>) + Send + 'static,
     ) -> Subscription {
-        let Shared { stop, store, .. } = &*self.shared;
-        self.subscribe(dispatcher::handler(options.into(), stop, store, Box::new(callback)))
+        let store = &self.shared.store;
+        let owner = self.shared.owner();
+        self.subscribe(dispatcher::handler(options.into(), owner, store, Box::new(callback)))
     }
 
     /// Calls `callback` with each version of the server that the cache has reached, in order and after the cache has
@@ -211,8 +223,8 @@ impl<K: Object> SharedIndexInformer<K> {
         name: impl Into<Arc<str>>,
         callback: impl FnMut(&ResourceVersion) + Send + 'static,
     ) -> Subscription {
-        let stop = &self.shared.stop;
-        self.subscribe(dispatcher::version_handler(name.into(), stop, Box::new(callback)))
+        let owner = self.shared.owner();
+        self.subscribe(dispatcher::version_handler(name.into(), owner, Box::new(callback)))
     }
 
     fn subscribe(
@@ -318,6 +330,16 @@ impl<K: Object> Builder<K> {
         self
     }
 
+    /// Records metrics, under the names that Kubernetes' dashboards expect: with `name`, a name for all informers of
+    /// this process, and with the resource that this one follows. Two informers may not have both in common.
+    ///
+    /// The recorder must be there before the informer is built. [`HISTOGRAM_BUCKETS`](crate::HISTOGRAM_BUCKETS) is for
+    /// exporters.
+    pub fn metrics(mut self, name: &str, resource: &kube_core::GroupVersionResource) -> Self {
+        self.labels = Some(Labels::new(name, resource));
+        self
+    }
+
     /// Calls `handler` with each error between the informer and its server, an expired version included, before the
     /// informer waits or asks again. It should be quick; a panic of it ends nothing.
     pub fn error_handler(
@@ -341,9 +363,14 @@ impl<K: Object> Builder<K> {
         let store = Arc::new(Store::new());
         let health = Arc::new(Health::new(self.error_handler));
         let name = self.name.unwrap_or_else(|| self.list_watch.target());
+        let fifo = Arc::new(self.fifo);
+        let list_watch = match &self.labels {
+            Some(labels) => Arc::new(Measured::new(self.list_watch, labels)),
+            None => self.list_watch,
+        };
         let reflector = Reflector {
-            list_watch: self.list_watch,
-            fifo: Arc::new(self.fifo),
+            list_watch,
+            fifo: Arc::clone(&fifo),
             store: Arc::clone(&store),
             state: State::new(self.config, self.seed),
             health: Arc::clone(&health),
@@ -353,6 +380,8 @@ impl<K: Object> Builder<K> {
             shared: Arc::new(Shared {
                 name,
                 store,
+                fifo,
+                metrics: Arc::new(Metrics::new(self.labels)),
                 health,
                 synced: watch::Sender::new(false),
                 lifecycle: Mutex::new(lifecycle),
@@ -375,6 +404,10 @@ impl<K: Object> fmt::Debug for Builder<K> {
 // === impl Shared ===
 
 impl<K: Object> Shared<K> {
+    fn owner(&self) -> Owner<'_> {
+        Owner { stop: &self.stop, metrics: &self.metrics }
+    }
+
     /// Spawns a task that ends when the informer stops.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();

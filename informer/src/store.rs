@@ -25,6 +25,7 @@ use self::{
     write::{Staging, Writer},
 };
 use crate::{
+    dispatcher::Handler,
     index::TableRef,
     list_watch::Decoded,
     object::{KeyRef, Object, ObjectMeta, ResourceVersion},
@@ -87,6 +88,14 @@ impl<K: Object> Store<K> {
 
     pub(crate) fn index_panics(&self) -> u64 {
         self.index_panics.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn index_count(&self) -> usize {
+        self.inner.read().tables.len()
+    }
+
+    pub(crate) fn handlers(&self) -> Vec<Arc<Handler>> {
+        self.writer.lock().handlers()
     }
 
     /// Changes after each step that ends after this call.

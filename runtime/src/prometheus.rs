@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use homeostat_informer::HISTOGRAM_BUCKETS;
 use homeostat_workqueue::DURATION_BUCKETS;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::task::JoinHandle;
@@ -65,6 +66,9 @@ fn install(address: SocketAddr) -> Result<Prometheus, BuildError> {
     for histogram in QUEUE_HISTOGRAMS {
         builder = builder
             .set_buckets_for_metric(Matcher::Full(histogram.to_owned()), &DURATION_BUCKETS)?;
+    }
+    for (histogram, buckets) in HISTOGRAM_BUCKETS {
+        builder = builder.set_buckets_for_metric(Matcher::Full(histogram.to_owned()), buckets)?;
     }
     builder =
         builder.set_buckets_for_metric(Matcher::Suffix(OBSERVED.to_owned()), &OBSERVED_BUCKETS)?;

@@ -136,7 +136,7 @@ impl<K: Object> HandlerTask<K> {
     fn call(&mut self, author: impl FnOnce(&mut Callback<K>)) {
         let _calling = Calling::begin(&self.handler);
         if catch_unwind(AssertUnwindSafe(|| author(&mut self.callback))).is_err() {
-            self.handler.panics.fetch_add(1, Ordering::Relaxed);
+            self.handler.count_panic();
             let name = &*self.handler.name;
             tracing::error!(handler = name, "handler panicked; it goes on with the next event");
         }
@@ -155,10 +155,11 @@ impl<K: Object> Drop for HandlerTask<K> {
             drop(rest);
         };
         if catch_unwind(AssertUnwindSafe(drop_all)).is_err() {
-            self.handler.panics.fetch_add(1, Ordering::Relaxed);
+            self.handler.count_panic();
         }
         *self.handler.phase.lock() = Phase::Finished;
         self.handler.queued.store(0, Ordering::Relaxed);
+        self.handler.show();
         self.handler.finished.cancel();
     }
 }
@@ -210,6 +211,7 @@ impl Handler {
     /// Takes one from the queue's count; lets others run now and then. Returns whether the handler is still wanted.
     async fn turn(&self, in_a_row: &mut usize) -> ControlFlow<()> {
         self.queued.fetch_sub(1, Ordering::Relaxed);
+        self.show();
         *in_a_row += 1;
         if *in_a_row == YIELD {
             *in_a_row = 0;

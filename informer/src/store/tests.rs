@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{
     delta::Delta,
-    dispatcher::{self, HandlerOptions},
+    dispatcher::{self, HandlerOptions, Owner},
     event::Event,
     index::Index,
+    metrics::Metrics,
 };
 
 fn metadata(name: &str, uid: &str, version: &str) -> ObjectMeta {
@@ -84,9 +85,10 @@ impl Fixture {
     fn with(store: Arc<Store<Pod>>, options: HandlerOptions<Pod>) -> Self {
         let heard = Arc::<TestMutex<Vec<_>>>::default();
         let log = Arc::clone(&heard);
+        let (stop, metrics) = (CancellationToken::new(), Metrics::new(None));
+        let owner = Owner { stop: &stop, metrics: &metrics };
         let hear = Box::new(move |event| log.lock().push(event));
-        let (outlet, task, subscription) =
-            dispatcher::handler(options, &CancellationToken::new(), &store, hear);
+        let (outlet, task, subscription) = dispatcher::handler(options, owner, &store, hear);
         let resync = outlet.resync_by_hand();
         store.add_outlet(outlet);
         let task: futures::future::BoxFuture<'static, ()> = Box::pin(task.run());

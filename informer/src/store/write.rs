@@ -260,6 +260,10 @@ impl<K: Object> Writer<K> {
         Self { definitions: Arc::new([]), outlets: Outlets::new(), synced: false, steps: 0 }
     }
 
+    pub(super) fn handlers(&self) -> Vec<Arc<Handler>> {
+        self.outlets.handlers()
+    }
+
     /// Tells the handlers.
     fn finish(&mut self, changes: &mut Changes<K>, whole: bool) {
         self.steps += 1;
