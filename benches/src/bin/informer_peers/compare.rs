@@ -80,7 +80,9 @@ impl Comparison {
         let output = command.args(["--phases", trials]).output()?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut report: Report = serde_json::from_slice(&output.stdout)?;
-        if let (true, Some(sync)) = (report.contains_key(RELIST), report.remove(SYNC)) {
+        if report.contains_key(RELIST)
+            && let Some(sync) = report.remove(SYNC)
+        {
             report.insert(BEFORE_RELIST.to_owned(), sync);
         }
         say(&format!("round {round} {:<28} {}", who.name(), figures::line(&report)));
