@@ -30,8 +30,8 @@ pub(crate) use wrong::{Wrong, wrong_member};
 #[derive(Debug)]
 pub(crate) struct Types {
     list: Vec<Type>,
-    /// `core.Pod` → its place in the list.
-    by_name: BTreeMap<String, TypeId>,
+    /// Package and name, like `core` and `Pod` → its place in the list.
+    by_name: BTreeMap<(&'static str, &'static str), TypeId>,
 }
 
 /// One type of the API: an object with known members.
@@ -125,7 +125,7 @@ impl Types {
             None | Some("") => "core",
             Some(first) => first,
         };
-        self.named(&format!("{package}.{kind}"))
+        self.by_name.get(&(package, kind)).map(|id| self.get(*id))
     }
 
     /// The metadata that every kind has.
@@ -135,7 +135,7 @@ impl Types {
 
     /// The type of this name, after that of its package: `autoscaling.Scale`.
     pub(crate) fn named(&self, name: &str) -> Option<&Type> {
-        self.by_name.get(name).map(|id| self.get(*id))
+        self.by_name.get(&name.split_once('.')?).map(|id| self.get(*id))
     }
 }
 

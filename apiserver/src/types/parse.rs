@@ -23,7 +23,9 @@ struct Line {
 pub(super) fn parse(text: &'static str) -> Types {
     let reader = Reader::new(text);
     let list = reader.lines.iter().map(|line| reader.object(line));
-    Types { list: list.collect(), by_name: reader.by_name }
+    let lines = reader.lines.iter().enumerate();
+    let by_name = lines.map(|(at, line)| ((line.package, line.name), TypeId(at)));
+    Types { list: list.collect(), by_name: by_name.collect() }
 }
 
 // === impl Reader ===

@@ -21,14 +21,14 @@ pub(crate) fn tidy_kind(kind: &Type, object: &mut Fields) {
 }
 
 fn tidy(known: &Type, object: &mut Fields) {
-    object.retain(|name, _| known.member(name).is_some());
-    for member in &known.members {
-        let value = object.get_mut(member.name).map(Value::take);
-        let value = member.tidy(value.unwrap_or(Value::Null));
-        match value {
-            Some(value) => object.insert(member.name.to_owned(), value),
-            None => object.remove(member.name),
-        };
+    object.retain(|name, value| {
+        let tidied = known.member(name).and_then(|member| member.tidy(value.take()));
+        tidied.map(|tidied| *value = tidied).is_some()
+    });
+    for member in known.members.iter().filter(|member| member.is_written_unsaid()) {
+        if !object.contains_key(member.name) {
+            object.insert(member.name.to_owned(), member.shape.zero());
+        }
     }
 }
 
@@ -38,17 +38,23 @@ impl Member {
     /// What is written; none if the member is left out.
     fn tidy(&self, mut value: Value) -> Option<Value> {
         if value.is_null() {
-            let is_object = matches!(self.shape, Shape::Object(_) | Shape::Time | Shape::MicroTime);
-            let is_number = self.shape == Shape::Quantity;
-            return match self.empty {
-                Empty::Written => Some(self.shape.zero()),
-                Empty::LeftOut if is_object || is_number => Some(self.shape.zero()),
-                Empty::LeftOut | Empty::Zero => None,
-            };
+            return self.is_written_unsaid().then(|| self.shape.zero());
         }
         self.shape.tidy(&mut value);
         let left_out = self.empty != Empty::Written && self.shape.is_zero(&value);
         (!left_out).then_some(value)
+    }
+
+    /// Whether it is written though nothing is said.
+    fn is_written_unsaid(&self) -> bool {
+        match self.empty {
+            Empty::Written => true,
+            Empty::LeftOut => matches!(
+                self.shape,
+                Shape::Object(_) | Shape::Time | Shape::MicroTime | Shape::Quantity
+            ),
+            Empty::Zero => false,
+        }
     }
 }
 
