@@ -9,7 +9,7 @@ mod view;
 mod watch;
 mod write;
 
-pub(crate) use write::create_namespace;
+pub(crate) use write::populate;
 
 use std::sync::Arc;
 
@@ -28,7 +28,9 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &Call) -> Result<Answer> {
         (&Method::GET, None, None) if call.params.flag("watch") => watch::start(core, call).await,
         (&Method::GET, None, None) => list::list(core, call).await,
         (method, Some(name), Some("scale")) => scale::serve(core, call, method, name).await,
-        (&Method::GET, Some(name), None | Some("status")) => read::get(core, call, name).await,
+        (&Method::GET, Some(name), None | Some("status" | "ephemeralcontainers")) => {
+            read::get(core, call, name).await
+        }
         // All namespaces can be read together, and not written.
         (&Method::POST | &Method::DELETE, None, None)
             if target.served.kind.namespaced && target.namespace.is_none() =>
@@ -38,10 +40,12 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &Call) -> Result<Answer> {
         (&Method::POST, None, None) => write::create(core, call),
         // For custom resources the real server takes it for a create.
         (&Method::POST, Some(_), None) if target.served.kind.custom => write::create(core, call),
-        (&Method::PUT, Some(name), None | Some("status" | "finalize")) => {
+        (&Method::PUT, Some(name), None | Some("status" | "finalize" | "ephemeralcontainers")) => {
             write::update(core, call, name)
         }
-        (&Method::PATCH, Some(name), None | Some("status")) => write::patch(core, call, name),
+        (&Method::PATCH, Some(name), None | Some("status" | "ephemeralcontainers")) => {
+            write::patch(core, call, name)
+        }
         (&Method::DELETE, Some(name), None) => write::delete(core, call, name),
         (&Method::DELETE, None, None) => write::delete_collection(core, call).await,
         (&Method::POST, Some(name), Some(action))

@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod decode;
 mod discovery;
+mod health;
 mod negotiate;
 pub(crate) mod openapi;
 pub(crate) mod options;
@@ -25,6 +26,7 @@ use crate::api;
 use crate::core::Core;
 use crate::listener::Late;
 use crate::status::{Failure, Result};
+use crate::types::quote;
 use crate::view::Sight;
 use params::Params;
 use response::Reply;
@@ -61,14 +63,26 @@ where
     let reply = match route {
         Route::NotFound => Reply::NotFound,
         Route::NoResource => Reply::Failure(Failure::no_resource()),
-        Route::Health => Reply::Text("ok"),
-        Route::Document(_) if parts.method != Method::GET => {
+        Route::Malformed => Reply::Malformed,
+        Route::Health { kind, check } => {
+            let params = Params::parse(parts.uri.query().unwrap_or(""));
+            Reply::Text(health::report(&kind, check.as_deref(), &params))
+        }
+        Route::Document(document) if !document.takes(&parts.method) => {
             Reply::Failure(Failure::method_unknown())
         }
         Route::Document(document) => discovery::answer(&core.kinds, &document, &parts.headers),
         Route::Resource(target) => return answer(&core, parts, target, body).await,
     };
-    reply.into_response()
+    without_body(&parts.method, reply.into_response())
+}
+
+/// HEAD wants no body.
+fn without_body(method: &Method, mut response: Response<Body>) -> Response<Body> {
+    if *method == Method::HEAD {
+        *response.body_mut() = Body::full("");
+    }
+    response
 }
 
 async fn answer<B>(core: &Arc<Core>, parts: Parts, target: Target, body: B) -> Response<Body>
@@ -76,16 +90,17 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
+    let method = parts.method.clone();
     let call = match read(parts, target, body).await {
         Ok(call) => call,
-        Err(failure) => return Reply::Failure(failure).into_response(),
+        Err(failure) => return without_body(&method, Reply::Failure(failure).into_response()),
     };
     let reply = api::dispatch(core, &call).await.unwrap_or_else(Reply::Failure);
     let mut response = reply.into_response();
     for warning in call.warnings.headers() {
         response.headers_mut().append(header::WARNING, warning);
     }
-    response
+    without_body(&method, response)
 }
 
 async fn read<B>(mut parts: Parts, target: Target, body: B) -> Result<Call>
@@ -93,13 +108,26 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let form = negotiate::form(&parts.headers, target.served.kind.custom)?;
+    let collection = parts.method == Method::GET && target.name.is_none();
+    let form = negotiate::form(&parts.headers, target.served.kind.custom, collection)?;
+    check_name(target.name.as_deref())?;
     let params = Params::parse(parts.uri.query().unwrap_or(""));
     let body = collect(body).await?;
     let sight = parts.extensions.remove::<Sight>().unwrap_or_default();
     let headers = parts.headers;
     let warnings = Warnings::default();
     Ok(Call { method: parts.method, target, params, form, headers, body, sight, warnings })
+}
+
+/// A name must fit into a path.
+fn check_name(name: Option<&str>) -> Result<()> {
+    let Some(name) = name else { return Ok(()) };
+    let why = match name {
+        "." | ".." => format!("may not be '{name}'"),
+        name if name.contains('%') => "may not contain '%'".to_owned(),
+        _ => return Ok(()),
+    };
+    Err(Failure::bad_request(format!("Name parameter invalid: {}: {why}", quote(name))))
 }
 
 async fn collect<B>(body: B) -> Result<Bytes>

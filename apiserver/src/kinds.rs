@@ -22,12 +22,12 @@ use serde_json::Value;
 
 use crate::names::Judge;
 use crate::object::Fields;
-use crate::status::{Cause, Result};
+use crate::status::Cause;
 use crate::types::{Type, Types, Wrong, tidy_kind, wrong_member};
 
 pub(crate) use checks::selectors;
 pub(crate) use registry::{Kinds, ResourceId, Served};
-pub(crate) use table::built_in;
+pub(crate) use table::{ALWAYS_THERE, built_in};
 
 /// One kind that the server serves: a row of its table.
 ///
@@ -82,6 +82,13 @@ pub struct Kind {
     pub(crate) finalize: Option<&'static str>,
     /// Where `/scale` finds its numbers, if there is one.
     pub(crate) scale: Option<Scale>,
+    /// Subresources that write one member, and the path of that: `(name, path)`.
+    pub(crate) parts: &'static [(&'static str, &'static str)],
+    pub(crate) admission: Option<Admission>,
+    /// What a client that writes such an object is warned of.
+    pub(crate) warn: fn(&Fields) -> Vec<String>,
+    /// What a client is warned of that deletes one, and does not say what becomes of its dependents.
+    pub(crate) unsaid_policy: Option<&'static str>,
     /// What POST on a subresource does to the object.
     pub(crate) actions: &'static [Action],
     /// Objects that may not be deleted.
@@ -171,8 +178,41 @@ pub(crate) struct Action {
     pub(crate) body: &'static str,
     pub(crate) api_version: &'static str,
     pub(crate) body_type: &'static str,
-    pub(crate) apply: fn(&mut Fields, &Fields, &str) -> std::result::Result<(), String>,
+    pub(crate) effect: Effect,
 }
+
+/// What becomes of the object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Effect {
+    /// The server changes it, as the body says, now.
+    Change(fn(&mut Fields, &Fields, &str) -> Result<(), Trouble>),
+    /// It is deleted.
+    Delete,
+}
+
+/// Why the server does not change an object.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    Conflict(String),
+    Invalid(String),
+}
+
+/// What of a new object depends on others, all of one kind in version 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Admission {
+    pub(crate) group: &'static str,
+    pub(crate) plural: &'static str,
+    /// How the names of those start that the server itself has made.
+    pub(crate) built_in: &'static str,
+    /// Completes the object; finds one other by its name, or all that the server has not made.
+    pub(crate) apply: Admit,
+}
+
+pub(crate) type Admit = fn(
+    &mut Fields,
+    &dyn Fn(&str) -> Option<Fields>,
+    &dyn Fn() -> Vec<Fields>,
+) -> Result<(), String>;
 
 /// A kind that shares the objects of another.
 #[derive(Debug)]
@@ -231,6 +271,19 @@ impl Kind {
         self
     }
 
+    /// The same kind with a `/scale` subresource, and where an object has what that shows: how many replicas are wanted, how
+    /// many there are, and the selector as a text (`""` for none). Paths are like `spec.replicas`.
+    #[must_use]
+    pub fn with_scale(
+        mut self,
+        wanted: &'static str,
+        counted: &'static str,
+        selector: &'static str,
+    ) -> Self {
+        self.scale = Some(Scale { wanted, counted, selector });
+        self
+    }
+
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()
@@ -270,6 +323,11 @@ impl Kind {
         self.status != Status::None
     }
 
+    /// The path of the member that a subresource writes.
+    pub(crate) fn part(&self, name: &str) -> Option<&'static str> {
+        self.parts.iter().find(|(part, _)| *part == name).map(|(_, path)| *path)
+    }
+
     pub(crate) fn action(&self, name: &str) -> Option<&Action> {
         self.actions.iter().find(|action| action.name == name)
     }
@@ -280,6 +338,7 @@ impl Kind {
             "status" => self.has_status(),
             "finalize" => self.finalize.is_some(),
             "scale" => self.scale.is_some(),
+            other if self.part(other).is_some() => true,
             other => self.action(other).is_some(),
         }
     }
@@ -383,29 +442,5 @@ pub(crate) fn read_path<'a>(object: &'a Fields, path: &str) -> Option<&'a Value>
 impl Kind {
     pub(crate) fn is(&self, group: &str, version: &str, plural: &str) -> bool {
         self.group == group && self.version == version && self.plural == plural
-    }
-
-    /// Runs the action called `name`, or says why it cannot.
-    pub(crate) fn act(
-        &self,
-        action: &Action,
-        object: &mut Fields,
-        body: &Fields,
-        now: &str,
-    ) -> Result<()> {
-        let name = object
-            .get("metadata")
-            .and_then(|m| m.get("name"))
-            .and_then(Value::as_str)
-            .unwrap_or("")
-            .to_owned();
-        (action.apply)(object, body, now).map_err(|why| {
-            let resource = format!("{}/{}", self.plural, action.name);
-            crate::status::Failure::conflict(
-                &Self { plural: resource.into(), ..self.clone() },
-                &name,
-                &why,
-            )
-        })
     }
 }

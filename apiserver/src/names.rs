@@ -10,6 +10,9 @@ pub(crate) type Judge = fn(&str) -> Reasons;
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const ANY_SUBDOMAIN: &str = "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start \
+    and end with an alphanumeric character (e.g. 'Example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
     start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -48,6 +51,13 @@ pub(crate) fn dns_label_without_dots(name: &str) -> Reasons {
 pub(crate) fn dns_subdomain(name: &str) -> Reasons {
     let long = when(name.len() > 253, "must be no more than 253 characters");
     reasons([long, when(!is_subdomain(name), SUBDOMAIN)])
+}
+
+/// `Example.com`
+pub(crate) fn any_subdomain(name: &str) -> Reasons {
+    let long = when(name.len() > 253, "must be no more than 253 characters");
+    let wrong = !is_subdomain(&name.to_ascii_lowercase());
+    reasons([long, when(wrong, ANY_SUBDOMAIN)])
 }
 
 /// A cron job's name leaves room for what is appended for each of its jobs.

@@ -35,7 +35,10 @@ impl Selection {
             |error: crate::selector::SelectorError| Failure::bad_request(error.to_string());
         let labels = Labels::parse(labels).map_err(bad_request)?;
         let fields = Fields::parse(fields).map_err(bad_request)?;
-        let fields = fields.requirements().map(|(path, operator, value)| {
+        // A field without a name that is nothing asks for nothing.
+        let asked =
+            |(path, _, value): &(&str, FieldOperator, &str)| !path.is_empty() || !value.is_empty();
+        let fields = fields.requirements().filter(asked).map(|(path, operator, value)| {
             Ok(Requirement { field: Field::find(kind, path)?, operator, value: value.to_owned() })
         });
         Ok(Self { labels, fields: fields.collect::<Result<_>>()? })

@@ -143,9 +143,7 @@ impl Builder {
         let faults = Faults::seeded(seed ^ FAULTS);
         let chance = Chance::new(seed);
         let core = Core::new(Kinds::new(self.kinds), Clock::new(epoch), chance, faults);
-        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-            api::create_namespace(&core, name);
-        }
+        api::populate(&core);
         let stop = core.stopped.clone().drop_guard();
         ApiServer { inner: Arc::new(Inner { core, tasks: TaskTracker::new(), _stop: stop }) }
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
+use crate::types::quote;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
@@ -52,7 +53,7 @@ impl Failure {
     }
 
     pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
-        let message = format!("{} \"{name}\" not found", kind.group_resource());
+        let message = format!("{} {} not found", kind.group_resource(), quote(name));
         Self::new(404, "NotFound", message).with_details(resource_details(kind, name))
     }
 

@@ -35,6 +35,8 @@ enum Cell {
     Number(&'static str),
     /// How long ago the time at a path was.
     Age(&'static str),
+    /// The same; null without a time.
+    Date(&'static str),
     /// Anything else.
     Of(fn(&Subject<'_>) -> Value),
 }
@@ -48,6 +50,9 @@ struct Subject<'a> {
 
 /// The columns of a kind.
 pub(crate) fn columns(kind: &Kind) -> &'static [Column] {
+    if kind.custom {
+        return columns::CUSTOM;
+    }
     let home = kind.stored_as.map_or(&*kind.group, |home| home.group);
     columns::of(home, &kind.kind)
 }
@@ -81,7 +86,8 @@ impl Cell {
                 json!(if text.is_empty() { missing } else { text })
             }
             Self::Number(path) => json!(subject.number(path)),
-            Self::Age(path) => json!(subject.age(path)),
+            Self::Date(path) if subject.text(path).is_empty() => Value::Null,
+            Self::Age(path) | Self::Date(path) => json!(subject.age(path)),
             Self::Of(make) => make(subject),
         }
     }

@@ -30,8 +30,11 @@ const SYSTEM: [&str; 6] = [
 const LONGEST_BASE: usize = 58;
 
 /// Completes and checks a new object.
+///
+/// `served` is the kind that the client knows it as: it says what must hold of the object.
 pub(crate) fn prepare(
     kind: &Kind,
+    served: &Kind,
     namespace: &str,
     mut object: Fields,
     birth: &Birth,
@@ -66,7 +69,7 @@ pub(crate) fn prepare(
     }
     kind.complete(&mut object);
     (kind.prepare)(&mut object);
-    check(kind, &object)?;
+    check(kind, served, &object)?;
     Ok(object)
 }
 
@@ -80,7 +83,7 @@ fn generate_name(metadata: &mut Fields, suffix: &str) {
     }
 }
 
-fn check(kind: &Kind, object: &Fields) -> Result<()> {
+fn check(kind: &Kind, served: &Kind, object: &Fields) -> Result<()> {
     let name = meta_text(object, "name");
     let mut causes = Vec::new();
     if name.is_empty() {
@@ -88,6 +91,6 @@ fn check(kind: &Kind, object: &Fields) -> Result<()> {
     } else {
         metadata::check(kind, object, &mut causes);
     }
-    kind.check(object, None, &mut causes);
+    served.check(object, None, &mut causes);
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(kind, name, &causes)) }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::update::is_held;
 use super::{bump_generation, finalizers, is_terminating, meta_text, metadata_mut};
 use crate::clock::rfc3339;
+use crate::http::Call;
 use crate::http::options::check_dry_run;
 use crate::kinds::{Dependents, Kind};
 use crate::object::Fields;
@@ -81,6 +82,14 @@ impl DeleteOptions {
 
     pub(crate) fn is_dry_run(&self) -> bool {
         !self.dry_run.is_empty()
+    }
+
+    /// Warns a client of what it did not say.
+    pub(crate) fn warn(&self, kind: &Kind, call: &Call) {
+        if let Some(text) = kind.unsaid_policy.filter(|_| self.propagation() == Propagation::Unsaid)
+        {
+            call.warnings.add(text);
+        }
     }
 
     fn propagation(&self) -> Propagation {

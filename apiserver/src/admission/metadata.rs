@@ -42,7 +42,12 @@ fn check_finalizers(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
         let found = names::qualified(finalizer);
         causes.extend(found.iter().map(|why| Cause::invalid("metadata.finalizers", &shown, why)));
     }
-    let list = finalizers(object).into_iter().enumerate();
+    let all = finalizers(object);
+    if ["orphan", "foregroundDeletion"].iter().all(|one| all.contains(one)) {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        causes.push(Cause::invalid("metadata.finalizers", &json!(all), why));
+    }
+    let list = all.into_iter().enumerate();
     for (at, finalizer) in list.filter(|_| !kind.custom) {
         if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
@@ -62,6 +67,11 @@ fn check_owners(kind: &Kind, owners: Option<&Value>, causes: &mut Vec<Cause>) {
                 let path = format!("metadata.ownerReferences[{at}].{member}");
                 causes.push(Cause::required(path, "must not be empty"));
             }
+        }
+        if text("apiVersion").matches('/').count() > 1 {
+            let path = format!("metadata.ownerReferences[{at}].apiVersion");
+            let why = "must be <group>/<version> or <version>";
+            causes.push(Cause::invalid(path, &json!(text("apiVersion")), why));
         }
         if text("apiVersion") == "v1" && text("kind") == "Event" {
             let why = "/v1, Kind=Event is disallowed from being an owner";

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{
     bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata, metadata_mut,
 };
+use crate::go_json::{Whole, whole};
 use crate::kinds::{Generation, Kind, Status, read_path};
 use crate::object::Fields;
 use crate::status::{Cause, Failure, Result};
@@ -16,6 +17,8 @@ pub(crate) enum Target {
     Status,
     /// The list that holds a namespace back.
     Finalize,
+    /// One member, which nothing else writes.
+    Part(&'static str),
     /// By the server itself, on behalf of a subresource: nothing is kept.
     Whole,
 }
@@ -59,6 +62,11 @@ pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: boo
         return Err(another_uid(kind, meta_text(old, "namespace"), name, uid, stored));
     }
     let version = meta_text(new, "resourceVersion");
+    if !version.is_empty()
+        && let Err(why) = whole::<u64>(version, Whole::Uint)
+    {
+        return Err(Failure::internal(why));
+    }
     if version.is_empty() {
         if is_put && !kind.unconditional_update {
             let cause = Cause::invalid(
@@ -78,12 +86,17 @@ pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: boo
 }
 
 /// Completes and checks the new state of an object.
+///
+/// `served` is the kind that the client knows it as: it says what must hold of the object.
 pub(crate) fn prepare(
     kind: &Kind,
+    served: &Kind,
     old: &Fields,
     mut new: Fields,
     target: Target,
 ) -> Result<Outcome> {
+    // What follows from a member follows from what the client says, though that is not kept.
+    (kind.derive)(&mut new);
     keep_what_is_not_written(kind, old, &mut new, target);
     keep_system_metadata(old, &mut new);
     kind.complete(&mut new);
@@ -99,13 +112,16 @@ pub(crate) fn prepare(
         // The server's own change is no wish of a client, and obeys none of the rules for those.
         return Ok(Outcome::Store(new));
     }
-    if target == Target::Object && is_another_generation(kind, old, &new) {
+    if matches!(target, Target::Object | Target::Part(_)) && is_another_generation(kind, old, &new)
+    {
         bump_generation(&mut new);
     }
     let mut causes = Vec::new();
     metadata::check(kind, &new, &mut causes);
     metadata::check_update(kind, &new, old, &mut causes);
-    kind.check(&new, Some(old), &mut causes);
+    // A part that has a path of its own is what the object's own may not change.
+    let before = if matches!(target, Target::Part(_)) { None } else { Some(old) };
+    served.check(&new, before, &mut causes);
     if !causes.is_empty() {
         return Err(Failure::invalid(kind, meta_text(old, "name"), &causes));
     }
@@ -136,11 +152,13 @@ fn keep_what_is_not_written(kind: &Kind, old: &Fields, new: &mut Fields, target:
                 keep(old, new, path);
             }
         }
-        (Target::Finalize, _) => {
-            let path = kind.finalize.unwrap_or_default();
+        (Target::Finalize, _) => keep(old, new, "status"),
+        (Target::Part(path), _) => {
             let wanted = read_path(new, path).cloned();
+            let version = metadata_mut(new).remove("resourceVersion");
             new.clone_from(old);
             set_path(new, path, wanted);
+            set_or_remove(metadata_mut(new), "resourceVersion", version);
         }
     }
 }

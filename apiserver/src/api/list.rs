@@ -59,13 +59,13 @@ pub(super) async fn list(core: &Arc<Core>, call: &Call) -> Result<Answer> {
     Ok(Answer::ok(view.list(&page.metadata(&served.kind), page.items.iter())))
 }
 
-/// Every object in the call's scope that its selectors take, and the revision of the list.
-pub(super) async fn all(core: &Core, call: &Call) -> Result<(u64, Vec<Arc<Stored>>)> {
-    let mut request = Request::parse(call)?;
-    request.limit = 0;
+/// The objects in the call's scope that its selectors take, as many as it wants, and the metadata of their list.
+pub(super) async fn some(core: &Core, call: &Call) -> Result<(Value, Vec<Arc<Stored>>)> {
+    let request = Request::parse(call)?;
     request.reach(core, call).await?;
     let (revision, objects) = request.state(core, call)?;
-    Ok((revision, request.page(revision, &objects).items))
+    let page = request.page(revision, &objects);
+    Ok((page.metadata(&call.target.served.kind), page.items))
 }
 
 // === impl Request ===

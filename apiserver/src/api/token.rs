@@ -1,11 +1,12 @@
 //! Continue tokens: which state is being listed, and how far the client has come.
 
-use base64::Engine;
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{DecodeError, Engine};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::go_json::syntax_error;
+use crate::go_json::{kind_of, syntax_error};
 use crate::status::{Failure, Result};
 
 /// The content of a token.
@@ -52,9 +53,21 @@ impl Token {
                 "invalid continue token: continue key is not valid: {why}"
             ))
         };
-        let bytes = BASE64.decode(text).map_err(|error| refusal(error.to_string()))?;
-        let token: Self = serde_json::from_slice(&bytes)
+        let bytes = BASE64.decode(text).map_err(|error| {
+            let at = match error {
+                DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len() / 4 * 4,
+            };
+            refusal(format!("illegal base64 data at input byte {at}"))
+        })?;
+        let value: Value = serde_json::from_slice(&bytes)
             .map_err(|error| refusal(syntax_error(&bytes).unwrap_or_else(|| error.to_string())))?;
+        if let Some(why) = wrong_member(&value) {
+            return Err(refusal(format!("json: cannot unmarshal {why}")));
+        }
+        let token: Option<Self> =
+            serde_json::from_value(value).map_err(|error| refusal(error.to_string()))?;
+        let token = token.unwrap_or_default();
         let known = token.v == "meta.k8s.io/v1";
         let climbs = token.start_key().split('/').any(|part| part == "..");
         if !known {
@@ -66,10 +79,32 @@ impl Token {
         if token.start.is_empty() {
             return Err(refusal(format!("encoded start key empty (version {})", token.v)));
         }
-        if climbs || token.rv == 0 {
+        if token.rv == 0 {
+            return Err(refusal(format!(
+                "incorrect encoded start resourceVersion (version {})",
+                token.v
+            )));
+        }
+        if climbs {
             return Err(refusal(token.start));
         }
         Ok(token)
+    }
+}
+
+/// What of a token is of a wrong type, in Go's words.
+fn wrong_member(token: &Value) -> Option<String> {
+    let into = "into Go struct field continueToken";
+    match token {
+        Value::Null => None,
+        Value::Object(members) => [("v", "string"), ("rv", "int64"), ("start", "string")]
+            .iter()
+            .find_map(|(name, expected)| {
+                let value = members.get(*name).filter(|value| !value.is_null())?;
+                let fits = if *expected == "int64" { value.is_i64() } else { value.is_string() };
+                (!fits).then(|| format!("{} {into}.{name} of type {expected}", kind_of(value)))
+            }),
+        other => Some(format!("{} into Go value of type storage.continueToken", kind_of(other))),
     }
 }
 

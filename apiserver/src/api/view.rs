@@ -110,6 +110,22 @@ impl View {
         }
     }
 
+    /// A new object that was only tried: it has no version.
+    pub(super) fn tried(&self, encoded: Encoded) -> Bytes {
+        if self.form == Form::Whole && self.served.is_home() {
+            return encoded.without_revision();
+        }
+        let seen = self.object(&encoded.at(0));
+        let mut seen: Value = serde_json::from_slice(&seen).unwrap_or_default();
+        let metadata = seen.get_mut("metadata").and_then(Value::as_object_mut);
+        if let Some(metadata) =
+            metadata.filter(|_| matches!(self.form, Form::Whole | Form::Partial { .. }))
+        {
+            metadata.remove("resourceVersion");
+        }
+        seen.to_string().into()
+    }
+
     /// One object as that of an event; the columns are only told once.
     pub(super) fn event_object(&self, stored: &Stored, with_columns: bool) -> Bytes {
         let Form::Table { version } = self.form else { return self.object(stored) };

@@ -9,13 +9,13 @@ use super::view::View;
 use super::{list, patched};
 use crate::admission::create::{self, Birth};
 use crate::admission::delete::{self, DeleteOptions};
+use crate::admission::meta_text;
 use crate::admission::update::{self, Target};
-use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::http::decode::Wanted;
 use crate::http::{Answer, Call};
-use crate::kinds::Served;
+use crate::kinds::{ALWAYS_THERE, Effect, Kind, Served, Trouble};
 use crate::object::{Encoded, Fields, Stored};
 use crate::status::{self, Failure, Result};
 use crate::types::{Expected, Types};
@@ -27,8 +27,9 @@ const NAME_ATTEMPTS: usize = 8;
 
 pub(super) fn create(core: &Core, call: &Call) -> Result<Answer> {
     let options = call.params.write_options("CreateOptions")?;
-    let object = call.object(&core.kinds, options.validation)?;
+    let mut object = call.object(&core.kinds, options.validation)?;
     check_namespace(core, call, &object)?;
+    admit(core, call, &mut object)?;
     create_object(core, call, &object, options.dry_run)
 }
 
@@ -44,13 +45,13 @@ fn create_object(core: &Core, call: &Call, object: &Fields, dry_run: bool) -> Re
             uid: core.chance.uid(),
             suffix: core.chance.name_suffix(),
         };
-        let new = create::prepare(home, call.namespace(), object.clone(), &birth)?;
+        let new = create::prepare(home, &served.kind, call.namespace(), object.clone(), &birth)?;
         meta_text(&new, "name").clone_into(&mut name);
         let key = home.key(call.namespace(), &name);
         let encoded = Encoded::new(home, new);
         if dry_run {
             if core.get(served.resource, &key).is_none() {
-                return Ok(Answer::Json { code: 201, body: encoded.without_revision() });
+                return Ok(Answer::Json { code: 201, body: view.tried(encoded) });
             }
         } else if let Ok(stored) = core.put(served.resource, &key, None, encoded) {
             return Ok(Answer::Json { code: 201, body: view.object(&stored) });
@@ -89,6 +90,29 @@ fn check_namespace(core: &Core, call: &Call, object: &Fields) -> Result<()> {
     }
 }
 
+/// Fills in, or refuses, what depends on other objects.
+fn admit(core: &Core, call: &Call, object: &mut Fields) -> Result<()> {
+    let home = &call.target.served.home;
+    call.warnings.extend((home.warn)(object));
+    let Some(admission) = home.admission else { return Ok(()) };
+    let Some(others) = core.kinds.find(admission.group, "v1", admission.plural) else {
+        return Ok(());
+    };
+    let find = |name: &str| core.get(others.resource, name).map(|stored| stored.fields());
+    let all = || {
+        let objects = core.read(|storage| storage.objects(others.resource).clone());
+        let made = objects.iter().filter(|(name, _)| !name.starts_with(admission.built_in));
+        made.map(|(_, stored)| stored.fields()).collect()
+    };
+    (admission.apply)(object, &find, &all).map_err(|why| {
+        let name = match meta_text(object, "name") {
+            "" => meta_text(object, "generateName"),
+            name => name,
+        };
+        Failure::forbidden(&call.target.served.kind, name, &why)
+    })
+}
+
 // === update ===
 
 pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
@@ -98,6 +122,7 @@ pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
     let view = View::of_object(core, call)?;
     let body = call.object(&core.kinds, options.validation)?;
     let target = target_of(call);
+    call.warnings.extend((served.home.warn)(&body));
     let key = served.kind.key(call.namespace(), name);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
@@ -161,19 +186,41 @@ pub(super) fn act(core: &Core, call: &Call, name: &str, action: &str) -> Result<
         return Err(Failure::bad_request(why));
     }
     let key = served.kind.key(call.namespace(), name);
+    let Effect::Change(change_object) = action.effect else {
+        let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+        let mut options: DeleteOptions = serde_json::from_value(options)
+            .map_err(|error| Failure::bad_request(error.to_string()))?;
+        if dry_run && options.dry_run.is_empty() {
+            options.dry_run.push("All".to_owned());
+        }
+        delete_object(core, served, &key, name, &options)?;
+        return Ok(acted());
+    };
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
         let old = stored.fields();
         let mut new = old.clone();
-        served.kind.act(action, &mut new, &body, &rfc3339(core.clock.now()))?;
+        let now = rfc3339(core.clock.now());
+        change_object(&mut new, &body, &now).map_err(|trouble| match trouble {
+            Trouble::Invalid(why) => Failure::internal(why),
+            Trouble::Conflict(why) => {
+                let resource = format!("{}/{}", served.kind.plural, action.name);
+                let kind = Kind { plural: resource.into(), ..(*served.kind).clone() };
+                Failure::conflict(&kind, name, &why)
+            }
+        })?;
         let change = Replacement { old: &old, new, target: Target::Whole, dry_run };
         if commit(core, &view, &key, &stored, change)?.is_some() {
-            let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-            return Ok(Answer::Json { code: 201, body: done.to_string().into() });
+            return Ok(acted());
         }
     }
+}
+
+fn acted() -> Answer {
+    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Answer::Json { code: 201, body: done.to_string().into() }
 }
 
 /// A new state for what is stored.
@@ -193,7 +240,8 @@ pub(super) fn commit(
     change: Replacement<'_>,
 ) -> Result<Option<Bytes>> {
     let (home, resource) = (&view.served().home, view.served().resource);
-    let outcome = update::prepare(home, change.old, change.new, change.target)?;
+    let outcome =
+        update::prepare(home, &view.served().kind, change.old, change.new, change.target)?;
     Ok(match outcome {
         update::Outcome::Unchanged => Some(view.object(stored)),
         update::Outcome::Store(new) | update::Outcome::Delete(new) if change.dry_run => {
@@ -215,7 +263,8 @@ fn target_of(call: &Call) -> Target {
     match call.target.subresource.as_deref() {
         Some("status") => Target::Status,
         Some("finalize") => Target::Finalize,
-        _ => Target::Object,
+        Some(name) => call.target.served.kind.part(name).map_or(Target::Object, Target::Part),
+        None => Target::Object,
     }
 }
 
@@ -253,6 +302,7 @@ pub(super) fn delete(core: &Core, call: &Call, name: &str) -> Result<Answer> {
         return Err(Failure::forbidden(&served.kind, name, &why));
     }
     let view = View::of_object(core, call)?;
+    options.warn(&served.home, call);
     let key = served.kind.key(call.namespace(), name);
     let deleted = delete_object(core, served, &key, name, &options)?;
     Ok(deleted.answer(&view, name, &options))
@@ -336,7 +386,7 @@ pub(super) async fn delete_collection(core: &Core, call: &Call) -> Result<Answer
     }
     let view = View::of_list(core, call)?;
     let options = call.delete_options()?;
-    let (revision, items) = list::all(core, call).await?;
+    let (metadata, items) = list::some(core, call).await?;
     for item in &items {
         let selectable = &item.selectable;
         let key = served.kind.key(&selectable.namespace, &selectable.name);
@@ -347,22 +397,28 @@ pub(super) async fn delete_collection(core: &Core, call: &Call) -> Result<Answer
             Err(failure) => return Err(failure),
         }
     }
-    let mut metadata = json!({"resourceVersion": revision.to_string()});
-    if served.kind.custom {
-        metadata["continue"] = json!("");
-    }
     Ok(Answer::ok(view.list(&metadata, items.iter())))
 }
 
 // === at the start ===
 
-/// Stores a namespace that is always there.
-pub(crate) fn create_namespace(core: &Core, name: &str) {
-    let served = core.kinds.namespaces();
-    let mut namespace = Fields::new();
-    metadata_mut(&mut namespace).insert("name".to_owned(), Value::from(name));
+/// Stores what is always there.
+pub(crate) fn populate(core: &Core) {
+    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        store(core, &core.kinds.namespaces(), &json!({"metadata": {"name": name}}));
+    }
+    for (group, plural, object) in ALWAYS_THERE {
+        let served = core.kinds.find(group, "v1", plural).expect("the table has the kind");
+        store(core, &served, &serde_json::from_str(object).expect("the text is JSON"));
+    }
+}
+
+fn store(core: &Core, served: &Served, object: &Value) {
+    let object = object.as_object().cloned().unwrap_or_default();
     let birth = Birth { now: core.clock.now(), uid: core.chance.uid(), suffix: String::new() };
-    let new = create::prepare(&served.home, "", namespace, &birth).expect("the name is valid");
+    let new = create::prepare(&served.home, &served.kind, "", object, &birth)
+        .expect("the object is valid");
+    let name = meta_text(&new, "name").to_owned();
     let encoded = Encoded::new(&served.home, new);
-    core.put(served.resource, name, None, encoded).expect("nobody else has the server yet");
+    core.put(served.resource, &name, None, encoded).expect("nobody else has the server yet");
 }

@@ -137,7 +137,7 @@ impl Call {
             Validation::Strict if !oddities.is_empty() => {
                 return Some(format!("strict decoding error: {}", oddities.join(", ")));
             }
-            Validation::Warn => oddities.into_iter().for_each(|text| self.warnings.add(text)),
+            Validation::Warn => self.warnings.extend(oddities),
             Validation::Ignore | Validation::Strict => {}
         }
         None
@@ -233,8 +233,12 @@ fn unreadable(kind: &str, why: &str, body: &[u8]) -> Failure {
 
 /// Checks that each member is of its type: those of the metadata, and all that are known of a built-in kind.
 pub(crate) fn check_metadata(kind: &Kind, object: &Fields) -> Result<()> {
-    let wrong = wrong_metadata(object);
-    match wrong.or_else(|| kind.wrong_member(object).map(|wrong| wrong.decoded)) {
+    let wrong = if kind.custom {
+        wrong_metadata(object)
+    } else {
+        kind.wrong_member(object).map(|wrong| wrong.decoded)
+    };
+    match wrong {
         None => Ok(()),
         Some(why) => Err(Failure::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: {why}",

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use serde_json::{Value, json};
 
+use super::negotiate;
 use super::response::Reply;
 use super::route::Document;
 use crate::kinds::{Kind, Kinds};
@@ -14,12 +15,19 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 const VERSION: (&str, &str, &str) = ("1", "37", "v1.37.1+homeostat");
 
 pub(super) fn answer(kinds: &Kinds, document: &Document, headers: &HeaderMap) -> Reply {
+    let in_one_piece = match document {
+        Document::CoreVersions | Document::Groups => negotiate::wants_aggregated(headers),
+        _ => Ok(false),
+    };
+    let in_one_piece = match in_one_piece {
+        Ok(in_one_piece) => in_one_piece,
+        Err(failure) => return Reply::Failure(failure),
+    };
     match document {
+        Document::Root => Reply::value(&json!({"paths": paths(kinds)})),
         Document::Version => Reply::value(&version()),
-        Document::CoreVersions if wants_aggregated(headers) => aggregated(kinds, str::is_empty),
-        Document::Groups if wants_aggregated(headers) => {
-            aggregated(kinds, |group| !group.is_empty())
-        }
+        Document::CoreVersions if in_one_piece => aggregated(kinds, str::is_empty),
+        Document::Groups if in_one_piece => aggregated(kinds, |group| !group.is_empty()),
         Document::CoreVersions => Reply::value(
             &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         ),
@@ -45,11 +53,21 @@ pub(super) fn answer(kinds: &Kinds, document: &Document, headers: &HeaderMap) ->
     }
 }
 
-fn wants_aggregated(headers: &HeaderMap) -> bool {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
-    accept
-        .split(',')
-        .any(|range| range.contains("as=APIGroupDiscoveryList") && range.contains("v=v2;"))
+/// All paths that are not about objects.
+fn paths(kinds: &Kinds) -> Vec<String> {
+    let fixed = ["/api", "/api/v1", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version"];
+    let mut paths: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
+    for group in groups(kinds).into_iter().filter(|group| !group.is_empty()) {
+        paths.push(format!("/apis/{group}"));
+        let versions = versions(kinds, group);
+        paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
+    }
+    for kind in ["healthz", "livez", "readyz"] {
+        paths.push(format!("/{kind}"));
+        paths.extend(super::health::CHECKS.iter().map(|check| format!("/{kind}/{check}")));
+    }
+    paths.sort_unstable();
+    paths
 }
 
 fn version() -> Value {

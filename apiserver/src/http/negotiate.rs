@@ -21,17 +21,23 @@ pub(crate) enum Form {
 ///
 /// # Errors
 ///
-/// When there is none: 406. Built-in kinds have a second, coarser filter in front, whose text differs.
-pub(super) fn form(headers: &HeaderMap, custom: bool) -> Result<Form> {
+/// When there is none: 406. Built-in kinds have a second, coarser filter in front, whose text differs, and which does not
+/// know `application/*`; for a collection it also names what a watch may be.
+pub(super) fn form(headers: &HeaderMap, custom: bool, collection: bool) -> Result<Form> {
     let mut asked = false;
     let mut of_known_type = false;
     for value in headers.get_all(header::ACCEPT) {
-        for range in
-            value.to_str().unwrap_or("").split(',').map(str::trim).filter(|range| !range.is_empty())
-        {
-            asked = true;
+        let value = value.to_str().unwrap_or("").trim();
+        for range in value.split(',').map(str::trim) {
+            // Nothing but commas asks a built-in kind for nothing that there is.
+            asked |= !range.is_empty() || (!custom && !value.is_empty());
             let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
-            if !matches!(media_type.trim(), "application/json" | "application/*" | "*/*") {
+            let known = match media_type.trim() {
+                "application/json" | "*/*" => true,
+                "application/*" => custom,
+                _ => false,
+            };
+            if !known {
                 continue;
             }
             of_known_type = true;
@@ -43,7 +49,26 @@ pub(super) fn form(headers: &HeaderMap, custom: bool) -> Result<Form> {
     if !asked {
         return Ok(Form::Whole);
     }
-    Err(if of_known_type || custom { not_acceptable() } else { unknown_type() })
+    Err(if of_known_type || custom { not_acceptable() } else { unknown_type(collection) })
+}
+
+/// Whether a client wants discovery in one piece; it may insist on a form that nobody serves.
+///
+/// # Errors
+///
+/// When none of its ranges can be served: 406.
+pub(super) fn wants_aggregated(headers: &HeaderMap) -> Result<bool> {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    for range in accept.split(',').map(str::trim).filter(|range| !range.is_empty()) {
+        let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
+        let has = |wanted: &str| parameters.split(';').any(|one| one.trim() == wanted);
+        let whole = !parameters.contains("as=");
+        let json = matches!(media_type.trim(), "application/json" | "application/*" | "*/*");
+        if json && (whole || (has("as=APIGroupDiscoveryList") && has("v=v2"))) {
+            return Ok(!whole);
+        }
+    }
+    if accept.trim().is_empty() { Ok(false) } else { Err(not_acceptable()) }
 }
 
 /// The form that the parameters ask for, if it is known.
@@ -82,9 +107,14 @@ fn not_acceptable() -> Failure {
     Failure::not_acceptable(message)
 }
 
-fn unknown_type() -> Failure {
+/// What a watch may be besides.
+const STREAMS: &str =
+    ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+fn unknown_type(collection: bool) -> Failure {
+    let streams = if collection { STREAMS } else { "" };
     let mut failure = Failure::not_acceptable(format!(
-        "406: Not Acceptable\n\nAvailable representations: {TYPES}"
+        "406: Not Acceptable\n\nAvailable representations: {TYPES}{streams}"
     ));
     failure.details = Some(serde_json::json!({}));
     failure
@@ -97,7 +127,7 @@ mod tests {
     fn asked(value: &str) -> Result<Form> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, value.parse().unwrap());
-        form(&headers, false)
+        form(&headers, false, false)
     }
 
     #[test]
@@ -116,7 +146,7 @@ mod tests {
         let partial = "application/json;g=meta.k8s.io;v=v1beta1;as=PartialObjectMetadataList";
         let expected = Form::Partial { version: "meta.k8s.io/v1beta1", list: true };
         assert_eq!(asked(partial).unwrap(), expected);
-        assert_eq!(form(&HeaderMap::new(), false).unwrap(), Form::Whole);
+        assert_eq!(form(&HeaderMap::new(), false, false).unwrap(), Form::Whole);
     }
 
     #[test]

@@ -16,7 +16,8 @@ impl Params {
     /// Reads a query. A pair that cannot be decoded is left out, as Go does.
     pub(crate) fn parse(query: &str) -> Self {
         let mut pairs = Vec::new();
-        for part in query.split('&').filter(|part| !part.is_empty()) {
+        // A semicolon stood for an ampersand once: what has one is left out, too.
+        for part in query.split('&').filter(|part| !part.is_empty() && !part.contains(';')) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             if let (Some(key), Some(value)) = (decode(key, true), decode(value, true)) {
                 pairs.push((key, value));
@@ -68,8 +69,8 @@ impl Params {
     }
 }
 
-/// Decodes percent signs, and pluses where they stand for spaces.
-pub(super) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+/// Decodes percent signs, and pluses where they stand for spaces. What is no UTF-8 then is replaced.
+fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
@@ -78,14 +79,20 @@ pub(super) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
             b'+' if plus_is_space => bytes.push(b' '),
             b'%' => {
                 let (digits, tail) = rest.split_at_checked(2)?;
-                let digits = std::str::from_utf8(digits).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                let [high, low] =
+                    [digits[0], digits[1]].map(|digit| char::from(digit).to_digit(16));
+                bytes.push(u8::try_from(high? * 16 + low?).ok()?);
                 rest = tail;
             }
             other => bytes.push(other),
         }
     }
-    String::from_utf8(bytes).ok()
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Decodes the percent signs of a path.
+pub(super) fn decode_lossy(path: &str) -> Option<String> {
+    decode(path, false)
 }
 
 #[cfg(test)]

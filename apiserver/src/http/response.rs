@@ -20,7 +20,9 @@ pub(crate) enum Reply {
         body: Bytes,
     },
     Watch(Body),
-    Text(&'static str),
+    Text(String),
+    /// No request that the server could look at.
+    Malformed,
     Failure(Failure),
     /// No such path. Not a Status: the real server's mux answers before any resource does.
     NotFound,
@@ -48,6 +50,7 @@ impl Reply {
             Self::Typed { media_type, body } => respond(200, media_type, Body::full(body)),
             Self::Watch(body) => respond(200, JSON, body),
             Self::Text(text) => respond(200, TEXT, Body::full(text)),
+            Self::Malformed => respond(400, TEXT, Body::full("400 Bad Request")),
             Self::NotFound => respond(404, TEXT, Body::full("404 page not found\n")),
             Self::Nothing => {
                 let mut response = respond(404, TEXT, Body::full(""));

@@ -1,6 +1,9 @@
 //! From a path to what it names.
 
-use super::params::decode;
+use http::Method;
+
+use super::health;
+use super::params::decode_lossy;
 use crate::kinds::{Kinds, Served};
 
 /// What a path names.
@@ -8,7 +11,13 @@ use crate::kinds::{Kinds, Served};
 pub(crate) enum Route {
     Resource(Target),
     Document(Document),
-    Health,
+    /// Whether the server is well, or one of its checks.
+    Health {
+        kind: String,
+        check: Option<String>,
+    },
+    /// No path at all: an escape that is none.
+    Malformed,
     /// Nothing, in a group of built-in kinds.
     NoResource,
     NotFound,
@@ -17,6 +26,8 @@ pub(crate) enum Route {
 /// What describes the server.
 #[derive(Debug)]
 pub(crate) enum Document {
+    /// Which paths there are.
+    Root,
     Version,
     CoreVersions,
     Groups,
@@ -40,21 +51,26 @@ pub(crate) struct Target {
     pub(crate) subresource: Option<String>,
 }
 
+/// Paths below which a slash at the end counts.
+const HEALTH: [&str; 3] = ["healthz", "livez", "readyz"];
+
 // === impl Route ===
 
 impl Route {
     pub(crate) fn find(kinds: &Kinds, path: &str) -> Self {
-        let Some(parts) =
-            path.split('/').skip(1).map(|part| decode(part, false)).collect::<Option<Vec<_>>>()
-        else {
-            return Self::NotFound;
-        };
-        let mut parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        if parts.last() == Some(&"") {
+        let Some(path) = decode_lossy(path) else { return Self::Malformed };
+        let mut parts: Vec<&str> = path.split('/').skip(1).collect();
+        if parts.len() > 1 && parts.last() == Some(&"") && !HEALTH.contains(&parts[0]) {
             parts.pop();
         }
         match parts.as_slice() {
-            ["healthz" | "livez" | "readyz", ..] => Self::Health,
+            [""] => Self::Document(Document::Root),
+            [kind @ ("healthz" | "livez" | "readyz")] => {
+                Self::Health { kind: (*kind).to_owned(), check: None }
+            }
+            ["healthz" | "livez" | "readyz", check] if health::is_check(check) => {
+                Self::Health { kind: parts[0].to_owned(), check: Some((*check).to_owned()) }
+            }
             ["version"] => Self::Document(Document::Version),
             ["api"] => Self::Document(Document::CoreVersions),
             ["apis"] => Self::Document(Document::Groups),
@@ -90,6 +106,17 @@ impl Route {
     }
 }
 
+// === impl Document ===
+
+impl Document {
+    /// Whether it is the answer to such a request: the oldest documents do not care.
+    pub(crate) fn takes(&self, method: &Method) -> bool {
+        *method == Method::GET || matches!(self, Self::Root | Self::Groups | Self::Group(_))
+    }
+}
+
+// === impl Target ===
+
 impl Target {
     fn find(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Option<Self> {
         // `namespaces/x/status` is a subresource of a namespace, `namespaces/x/pods` a collection in it.
@@ -118,6 +145,8 @@ impl Target {
             _ => return None,
         };
         let kind = &served.kind;
+        // No namespace is every namespace.
+        let namespace = namespace.filter(|namespace| !namespace.is_empty());
         // An object of a namespaced kind has a namespace; a kind without namespaces has none anywhere.
         let misplaced = if kind.namespaced {
             name.is_some() && namespace.is_none()

@@ -25,6 +25,12 @@ impl Warnings {
         }
     }
 
+    pub(crate) fn extend(&self, texts: Vec<String>) {
+        for text in texts {
+            self.add(text);
+        }
+    }
+
     pub(crate) fn headers(&self) -> Vec<HeaderValue> {
         let texts = self.texts.lock();
         let lengths = texts.iter().map(|text| text.chars().count());

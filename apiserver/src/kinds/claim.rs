@@ -65,7 +65,8 @@ pub(super) fn validate(claim: &Fields, old: Option<&Fields>, causes: &mut Vec<Ca
         }
         let (new, old) = (read_path(claim, ALLOCATION), read_path(old, ALLOCATION));
         if old.is_some() && new.is_some() && new != old {
-            causes.push(Cause::invalid(ALLOCATION, &Value::Null, "field is immutable"));
+            let why = "field cannot be modified once set";
+            causes.push(Cause::invalid(ALLOCATION, &Value::Null, why));
         }
     }
     checks::devices::consumers(claim.get("status").unwrap_or(&Value::Null), causes);
@@ -74,6 +75,9 @@ pub(super) fn validate(claim: &Fields, old: Option<&Fields>, causes: &mut Vec<Ca
 pub(super) fn validate_template(template: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     let devices = read_path(template, "spec.spec.devices").unwrap_or(&Value::Null);
     if old.is_none() {
+        if read_path(template, "spec.metadata.name").is_some() {
+            causes.push(Cause::forbidden("spec.metadata.name", "cannot be set"));
+        }
         checks::run(checks::devices::CLAIM, devices, "spec.spec.devices", causes);
     }
 }

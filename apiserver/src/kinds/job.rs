@@ -46,6 +46,7 @@ pub(super) fn prepare(job: &mut Fields) {
     }
     set(job, &["spec", "template", "metadata"], "labels", json!(labels));
     set(job, &["spec", "selector", "matchLabels"], UID, json!(uid));
+    workload::take_labels_of_template(job);
 }
 
 fn set(object: &mut Fields, parents: &[&str], key: &str, value: Value) {

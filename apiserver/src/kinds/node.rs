@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::checks;
+use super::{checks, read_path};
 use crate::object::Fields;
 use crate::status::Cause;
 
@@ -22,6 +22,13 @@ pub(super) fn prepare(node: &mut Fields) {
     }
 }
 
-pub(super) fn validate(node: &Fields, _: Option<&Fields>, causes: &mut Vec<Cause>) {
+pub(super) fn validate(node: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     checks::core::node(node, causes);
+    let provider = |node| read_path(node, "spec.providerID");
+    if let Some(before) = old.and_then(provider)
+        && provider(node) != Some(before)
+    {
+        let why = "field cannot be modified once set";
+        causes.push(Cause::invalid("spec.providerID", &Value::Null, why));
+    }
 }

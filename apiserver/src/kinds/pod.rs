@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{checks, read_path};
+use super::{Trouble, checks, read_path};
 use crate::object::Fields;
 use crate::status::Cause;
 
@@ -25,13 +25,18 @@ pub(super) fn grace(pod: &Fields, asked: Option<i64>) -> i64 {
 }
 
 /// `pods/binding`: puts a pod on a node, once.
-pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), String> {
+pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), Trouble> {
+    if read_path(binding, "target.name").and_then(Value::as_str).unwrap_or("").is_empty() {
+        return Err(Trouble::Invalid("target.name: Required value".to_owned()));
+    }
     let name = read_path(pod, "metadata.name").and_then(Value::as_str).unwrap_or("").to_owned();
     if read_path(pod, "metadata.deletionTimestamp").is_some() {
-        return Err(format!("pod {name} is being deleted, cannot be assigned to a host"));
+        let why = format!("pod {name} is being deleted, cannot be assigned to a host");
+        return Err(Trouble::Conflict(why));
     }
     if let Some(node) = read_path(pod, "spec.nodeName").and_then(Value::as_str) {
-        return Err(format!("pod {name} is already assigned to node \"{node}\""));
+        let why = format!("pod {name} is already assigned to node \"{node}\"");
+        return Err(Trouble::Conflict(why));
     }
     let node = read_path(binding, "target.name").cloned().unwrap_or(Value::Null);
     object_in(pod, "spec").insert("nodeName".to_owned(), node);
@@ -41,6 +46,49 @@ pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), 
         list.retain(|condition| condition.get("type") != Some(&json!("PodScheduled")));
         list.push(scheduled);
     }
+    Ok(())
+}
+
+/// Gives a new pod the priority of its class; without one, that of the default class, if there is any.
+pub(super) fn prioritize(
+    pod: &mut Fields,
+    find: &dyn Fn(&str) -> Option<Fields>,
+    all: &dyn Fn() -> Vec<Fields>,
+) -> Result<(), String> {
+    let Some(Value::Object(spec)) = pod.get_mut("spec") else { return Ok(()) };
+    let name = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or("").to_owned();
+    let value = |class: &Fields| class.get("value").and_then(Value::as_i64).unwrap_or(0);
+    let class = if name.is_empty() {
+        let mut defaults = all();
+        defaults.retain(|class| class.get("globalDefault") == Some(&json!(true)));
+        defaults.into_iter().min_by_key(value)
+    } else {
+        let class = find(&name);
+        Some(class.ok_or_else(|| format!("no PriorityClass with name {name} was found"))?)
+    };
+    let class = class.unwrap_or_default();
+    let computed = value(&class);
+    if let Some(given) = spec.get("priority").and_then(Value::as_i64).filter(|it| *it != computed) {
+        return Err(format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
+             computed {computed} from the given PriorityClass name"
+        ));
+    }
+    spec.insert("priority".to_owned(), json!(computed));
+    let default = read_path(&class, "metadata.name").filter(|_| name.is_empty());
+    if let Some(default) = default {
+        spec.insert("priorityClassName".to_owned(), default.clone());
+    }
+    let Some(policy) = class.get("preemptionPolicy") else { return Ok(()) };
+    if let Some(given) = spec.get("preemptionPolicy").filter(|given| *given != policy) {
+        return Err(format!(
+            "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller \
+             computed {} from the given PriorityClass name",
+            given.as_str().unwrap_or(""),
+            policy.as_str().unwrap_or("")
+        ));
+    }
+    spec.insert("preemptionPolicy".to_owned(), policy.clone());
     Ok(())
 }
 

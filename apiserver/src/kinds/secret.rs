@@ -29,6 +29,20 @@ pub(super) fn validate_config_map(map: &Fields, old: Option<&Fields>, causes: &m
     validate_frozen(map, old, &["data", "binaryData"], causes);
 }
 
+/// A certificate that is none is kept, and the client is told.
+pub(super) fn warn(secret: &Fields) -> Vec<String> {
+    let certificate = secret.get("data").and_then(|data| data.get("tls.crt")?.as_str());
+    let is_pem = |text: &str| {
+        STANDARD.decode(text).is_ok_and(|bytes| bytes.windows(11).any(|at| at == b"-----BEGIN "))
+    };
+    let of_type = secret.get("type") == Some(&json!("kubernetes.io/tls"));
+    if of_type && certificate.is_some_and(|text| !is_pem(text)) {
+        vec!["tls: failed to find any PEM data in certificate input".to_owned()]
+    } else {
+        Vec::new()
+    }
+}
+
 fn validate_frozen(new: &Fields, old: Option<&Fields>, data: &[&str], causes: &mut Vec<Cause>) {
     let Some(old) = old.filter(|old| old.get("immutable") == Some(&json!(true))) else { return };
     if new.get("immutable") != Some(&json!(true)) {

@@ -32,6 +32,11 @@ pub(super) fn target_port(port: &Fields) -> Value {
     port.get("port").cloned().unwrap_or_default()
 }
 
+/// The address of a load balancer is its own.
+pub(super) fn ip_mode(ingress: &Fields) -> Value {
+    if ingress.contains_key("ip") { json!("VIP") } else { Value::Null }
+}
+
 pub(super) fn external_policy(spec: &Fields) -> Value {
     let reachable = matches!(kind_of(spec), "NodePort" | "LoadBalancer")
         || spec.get("externalIPs").and_then(Value::as_array).is_some_and(|ips| !ips.is_empty());

@@ -41,6 +41,10 @@ pub(super) const PLAIN: Kind = Kind {
     on_mark: |_| {},
     finalize: None,
     scale: None,
+    parts: &[],
+    admission: None,
+    warn: |_| Vec::new(),
+    unsaid_policy: None,
     actions: &[],
     protected: &[],
     stored_as: None,
@@ -53,6 +57,22 @@ const ALL: &[&str] = &["all"];
 /// What most kinds with replicas call them.
 const REPLICAS: Scale =
     Scale { wanted: "spec.replicas", counted: "status.replicas", selector: "spec.selector" };
+
+/// Objects that are always there, beside the namespaces: (group, plural, object).
+pub(crate) const ALWAYS_THERE: &[(&str, &str, &str)] = &[
+    (
+        "scheduling.k8s.io",
+        "priorityclasses",
+        r#"{"metadata": {"name": "system-node-critical"}, "value": 2000001000,
+            "description": "Used for system critical pods that must not be moved from their current node."}"#,
+    ),
+    (
+        "scheduling.k8s.io",
+        "priorityclasses",
+        r#"{"metadata": {"name": "system-cluster-critical"}, "value": 2000000000,
+            "description": "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."}"#,
+    ),
+];
 
 pub(crate) fn built_in() -> Vec<Kind> {
     [core::rows(), apps::rows(), batch::rows(), events::rows(), resource::rows()].concat()

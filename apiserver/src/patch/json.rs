@@ -62,6 +62,7 @@ fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, PatchError> {
     let refusal = |why: &str| PatchError::BadRequest(why.to_owned());
     let operations = match serde_json::from_slice(body) {
         Ok(Value::Array(operations)) => operations,
+        Ok(Value::Null) => return Ok(Vec::new()),
         Ok(other) => {
             return Err(refusal(&format!(
                 "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
@@ -188,7 +189,6 @@ mod tests {
         for (body, code) in [
             ("{", 400),
             ("{}", 400),
-            ("null", 400),
             (r#"[{"op":"dance","path":"/a"}]"#, 422),
             (r#"[{"path":"/a"}]"#, 422),
             (r#"[{"op":1,"path":"/a"}]"#, 400),

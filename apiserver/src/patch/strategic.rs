@@ -110,7 +110,7 @@ fn merge_member(
         }
         (_, patch, _) => without_directives(without_nulls(patch)),
     };
-    Ok(merged.filter(|merged| !may_vanish || is_full(merged)))
+    Ok(merged.filter(|merged| !may_vanish || !merged.is_array() || is_full(merged)))
 }
 
 /// Drops the members that `$retainKeys` does not name. A patch that sets such a member contradicts itself.

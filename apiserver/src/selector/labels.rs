@@ -47,6 +47,8 @@ impl Labels {
     ///
     /// When the text does not follow the grammar, or no label can have such a key or value.
     pub fn parse(selector: &str) -> Result<Self, SelectorError> {
+        // The real server reads as far as a null byte.
+        let selector = selector.split('\0').next().unwrap_or("");
         let mut parser = Parser::new(selector);
         let mut requirements = Vec::new();
         loop {

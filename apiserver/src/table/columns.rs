@@ -1,6 +1,6 @@
 //! The columns of every kind: name, type, format, priority, description, and the cell.
 
-use super::Cell::{Age, Number, Of, Text};
+use super::Cell::{Age, Date, Number, Of, Text};
 use super::{Cell, Column, cells, pod};
 
 /// The columns of a kind; what every object has for a kind that is not listed.
@@ -35,6 +35,15 @@ const SELECTOR: Column =
     wide(text("Selector", Of(cells::spec_selector), "The labels of the pods that it counts"));
 
 const PLAIN: &[Column] = &[NAME, AGE];
+
+/// Those of a custom kind, which come from its definition on the real server.
+pub(super) const CUSTOM: &[Column] = &[
+    NAME,
+    Column {
+        kind: "date",
+        ..text("Age", Date("metadata.creationTimestamp"), "How long ago the object was created")
+    },
+];
 
 type Row = (&'static str, &'static str, &'static [Column]);
 
@@ -195,11 +204,11 @@ const TABLE: &[Row] = &[
                 )
             },
             AGE,
-            wide(text(
+            text(
                 "PreemptionPolicy",
                 Text("preemptionPolicy", ""),
                 "Whether its pods may evict others",
-            )),
+            ),
         ],
     ),
 ];

@@ -206,13 +206,22 @@ fn versions_in(message: &str, sent: &str) -> String {
         while let Some(Range { start, end }) = digits_after(&text, before, from) {
             let digits = &text[start..end];
             from = end;
-            if start < end && !sent.contains(digits) {
+            if start < end && !has_number(sent, digits) {
                 text.replace_range(start..end, "<version>");
                 from = start;
             }
         }
     }
     text
+}
+
+/// Whether the number stands somewhere, and not as a part of a longer word.
+fn has_number(text: &str, digits: &str) -> bool {
+    text.match_indices(digits).any(|(at, _)| {
+        let goes_on = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let after = text[at + digits.len()..].chars().next();
+        !goes_on(text[..at].chars().next_back()) && !goes_on(after)
+    })
 }
 
 fn digits_after(text: &str, before: &str, from: usize) -> Option<Range<usize>> {

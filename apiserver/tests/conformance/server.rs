@@ -26,7 +26,11 @@ enum ServerKind {
 impl Server {
     /// A fresh one in this process.
     pub(crate) fn embedded() -> Self {
-        let kind = Kind::custom("samplecontroller.k8s.io", "v1alpha1", "Foo", "foos");
+        let kind = Kind::custom("samplecontroller.k8s.io", "v1alpha1", "Foo", "foos").with_scale(
+            "spec.replicas",
+            "status.availableReplicas",
+            "",
+        );
         let server = ApiServer::builder().kind(kind).build();
         Self { client: server.client(), kind: ServerKind::Embedded(server) }
     }

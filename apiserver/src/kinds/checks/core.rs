@@ -1,9 +1,11 @@
 //! The other kinds of the core group.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use super::Test::{self, By};
 use super::{Check, is_empty, items, judge, member, pod_spec, selectors, text};
+use crate::go_json::syntax_error;
 use crate::names;
 use crate::object::Fields;
 use crate::status::Cause;
@@ -28,6 +30,19 @@ pub(crate) fn config_map(object: &Fields, causes: Causes<'_>) {
     for (key, _) in list("binaryData").into_iter().flatten() {
         judge(&json!(key), names::config_key, &format!("binaryData[{key}]"), causes);
     }
+    let sizes = |key: &str, of: fn(&str) -> usize| -> usize {
+        list(key).into_iter().flatten().filter_map(|(_, value)| value.as_str()).map(of).sum()
+    };
+    if sizes("data", str::len) + sizes("binaryData", |text| text.len() / 4 * 3) > LARGEST {
+        causes.push(Cause::too_long("[]", LARGEST));
+    }
+}
+
+/// All data of one object together.
+const LARGEST: usize = 1024 * 1024;
+
+fn secret_text(data: Option<&Fields>, key: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(data?.get(key)?.as_str()?).ok()
 }
 
 /// What secrets of a type must hold.
@@ -54,6 +69,16 @@ pub(crate) fn secret(object: &Fields, causes: Causes<'_>) {
     if kind == "kubernetes.io/basic-auth" && !has("username") && !has("password") {
         causes.push(Cause::required("data[username]", ""));
         causes.push(Cause::required("data[password]", ""));
+    }
+    let data_size = |key: &String| secret_text(data, key).map_or(0, |bytes| bytes.len());
+    if data.is_some_and(|data| data.keys().map(data_size).sum::<usize>() > LARGEST) {
+        causes.push(Cause::too_long("data", LARGEST));
+    }
+    for key in [".dockerconfigjson", ".dockercfg"].iter().filter(|key| needed.contains(key)) {
+        if let Some(why) = secret_text(data, key).and_then(|bytes| syntax_error(&bytes)) {
+            let shown = "\"<secret contents redacted>\"";
+            causes.push(Cause::invalid_shown(format!("data[{key}]"), shown, &why));
+        }
     }
     let annotations = object.get("metadata").map_or(&Value::Null, |it| member(it, "annotations"));
     if kind == "kubernetes.io/service-account-token" && text(annotations, ACCOUNT).is_empty() {
@@ -173,4 +198,23 @@ pub(crate) fn node(object: &Fields, causes: Causes<'_>) {
         }
         known.push((key, effect));
     }
+    let ranges = match items(member(spec(object), "podCIDRs")) {
+        [] => object.get("spec").and_then(|spec| spec.get("podCIDR")).into_iter().collect(),
+        all => all.iter().collect::<Vec<_>>(),
+    };
+    for (place, range) in ranges.into_iter().enumerate() {
+        if !range.as_str().is_some_and(is_range) {
+            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            causes.push(Cause::invalid(format!("spec.podCIDRs[{place}]"), range, why));
+        }
+    }
+}
+
+/// Whether it is a range of addresses: `10.9.8.0/24`.
+fn is_range(text: &str) -> bool {
+    let Some((address, bits)) = text.split_once('/') else { return false };
+    let (Ok(address), Ok(bits)) = (address.parse::<std::net::IpAddr>(), bits.parse::<u8>()) else {
+        return false;
+    };
+    bits <= if address.is_ipv4() { 32 } else { 128 }
 }

@@ -27,6 +27,7 @@ pub(crate) const CLAIM: &[Check] = &[
     // These the real server finds in a second pass.
     ("requests", Each(MODES)),
     ("constraints", Each(&[("matchAttribute", By(full_name))])),
+    ("config", Each(&[("opaque.driver", Text(names::any_subdomain))])),
 ];
 
 const REQUEST: &[Check] =
@@ -70,11 +71,7 @@ fn device(request: &Value, at: &str, causes: Causes<'_>) {
     const CLASS: &[Check] =
         &[("deviceClassName", Required("")), ("deviceClassName", Text(names::dns_subdomain))];
     super::run(CLASS, request, at, causes);
-    for (place, selector) in items(member(request, "selectors")).iter().enumerate() {
-        if member(selector, "cel").is_null() {
-            causes.push(Cause::required(format!("{at}.selectors[{place}].cel"), ""));
-        }
-    }
+    super::run(SELECTORS, request, at, causes);
     let count = member(request, "count");
     let number = count.as_i64().unwrap_or(0);
     let why = match text(request, "allocationMode") {
@@ -83,6 +80,13 @@ fn device(request: &Value, at: &str, causes: Causes<'_>) {
         _ => return,
     };
     causes.push(Cause::invalid(format!("{at}.count"), count, why));
+}
+
+/// Selectors have an expression, which is not compiled.
+const SELECTORS: &[Check] = &[("selectors", Each(&[("cel", Required(""))]))];
+
+pub(crate) fn class(class: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    super::run(SELECTORS, class.get("spec").unwrap_or(&Value::Null), "spec", causes);
 }
 
 fn twice(_: &Value, requests: &Value, at: &str, causes: Causes<'_>) {

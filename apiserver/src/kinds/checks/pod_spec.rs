@@ -67,14 +67,40 @@ const PROBE: &[Check] = &[
     ("terminationGracePeriodSeconds", AtLeast(1, "must be greater than 0")),
 ];
 
-const VOLUME: &[Check] = &[
-    ("", By(one_source)),
-    ("name", Required("")),
-    ("name", Text(names::dns_label)),
-    ("secret", Has(&[("secretName", Required(""))])),
-    ("configMap", Has(&[("name", Required(""))])),
-    ("persistentVolumeClaim", Has(&[("claimName", Required(""))])),
-    ("hostPath", Has(&[("path", Required(""))])),
+const VOLUME: &[Check] =
+    &[("", By(one_source)), ("name", Required("")), ("name", Text(names::dns_label))];
+
+/// What a volume can be of, in the order in which the real server looks; and what that needs.
+const SOURCES: &[(&str, &str)] = &[
+    ("emptyDir", ""),
+    ("hostPath", "path"),
+    ("gitRepo", ""),
+    ("gcePersistentDisk", ""),
+    ("awsElasticBlockStore", ""),
+    ("secret", "secretName"),
+    ("nfs", ""),
+    ("iscsi", ""),
+    ("glusterfs", ""),
+    ("flocker", ""),
+    ("persistentVolumeClaim", "claimName"),
+    ("rbd", ""),
+    ("cinder", ""),
+    ("cephfs", ""),
+    ("quobyte", ""),
+    ("downwardAPI", ""),
+    ("fc", ""),
+    ("azureFile", ""),
+    ("configMap", "name"),
+    ("vsphereVolume", ""),
+    ("photonPersistentDisk", ""),
+    ("portworxVolume", ""),
+    ("azureDisk", ""),
+    ("storageos", ""),
+    ("projected", ""),
+    ("scaleIO", ""),
+    ("csi", ""),
+    ("ephemeral", ""),
+    ("image", ""),
 ];
 
 const CLAIM: &[Check] =
@@ -152,8 +178,12 @@ fn handler(_: &Value, probe: &Value, at: &str, causes: &mut Vec<Cause>) {
 }
 
 fn one_source(_: &Value, volume: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let Some(members) = volume.as_object() else { return };
-    for kind in members.keys().filter(|key| *key != "name").skip(1) {
+    let mut given = SOURCES.iter().filter(|(kind, _)| !member(volume, kind).is_null());
+    if let Some((kind, needed)) = given.next().filter(|(_, needed)| !needed.is_empty()) {
+        let at = format!("{at}.{kind}");
+        super::run(&[(needed, Required(""))], member(volume, kind), &at, causes);
+    }
+    for (kind, _) in given {
         let why = "may not specify more than 1 volume type";
         causes.push(Cause::forbidden(format!("{at}.{kind}"), why));
     }
@@ -225,8 +255,14 @@ fn gates(spec: &Value, gates: &Value, at: &str, causes: &mut Vec<Cause>) {
 
 /// Whether each container mounts volumes that there are.
 fn mounts(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let volumes: Vec<&str> =
-        items(member(spec, "volumes")).iter().map(|one| text(one, "name")).collect();
+    // One that is not valid is none.
+    let is_valid = |volume: &&Value| {
+        let mut found = Vec::new();
+        super::run(VOLUME, volume, "", &mut found);
+        found.is_empty()
+    };
+    let volumes = items(member(spec, "volumes")).iter().filter(is_valid);
+    let volumes: Vec<&str> = volumes.map(|one| text(one, "name")).collect();
     for (place, container) in items(containers).iter().enumerate() {
         for (mount_place, mount) in items(member(container, "volumeMounts")).iter().enumerate() {
             let at = format!("{at}[{place}].volumeMounts[{mount_place}]");

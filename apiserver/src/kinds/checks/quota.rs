@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Test::{self, By, Each, Text};
 use super::quantities::{amount, container_name, quota_name};
 use super::workloads::all_known;
-use super::{Check, is_empty, items, member, text};
+use super::{Check, is_empty, items, judge, member, text};
 use crate::names;
 use crate::object::Fields;
 use crate::quantity::Quantity;
@@ -137,13 +137,20 @@ fn scope(_: &Value, expression: &Value, at: &str, causes: Causes<'_>) {
 const KINDS: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
 
 pub(crate) fn limit_range(object: &Fields, causes: Causes<'_>) {
+    let mut known = Vec::new();
     for (place, limit) in items(member(spec(object), "limits")).iter().enumerate() {
         let at = format!("spec.limits[{place}]");
         let kind = text(limit, "type");
-        if !KINDS.contains(&kind) && !kind.contains('/') {
+        let before = causes.len();
+        judge(&json!(kind), names::qualified, &format!("{at}.type"), causes);
+        if causes.len() == before && !KINDS.contains(&kind) && !kind.contains('/') {
             let why = "must be a standard limit type or fully qualified";
             causes.push(Cause::invalid(format!("{at}.type"), &json!(kind), why));
         }
+        if known.contains(&kind) {
+            causes.push(Cause::duplicate(format!("{at}.type"), &json!(kind)));
+        }
+        known.push(kind);
         for list in ["max", "min", "default", "defaultRequest"] {
             limit_names(kind, member(limit, list), &format!("{at}.{list}"), causes);
         }
@@ -169,24 +176,57 @@ fn limit_names(kind: &str, list: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-/// What may not be more than the most that there may be.
-const BOUNDED: [(&str, &str); 3] =
-    [("min", "min"), ("defaultRequest", "default request"), ("default", "default")];
+/// A member, and what it is called.
+type Called = (&'static str, &'static str);
+
+/// What of a limit must not be greater than what: (the member at fault, the member that is shown, the smaller, the larger,
+/// and what each of these is called).
+const ORDER: [(&str, &str, Called, Called); 6] = [
+    ("min", "min", ("min", "min value"), ("max", "max value")),
+    (
+        "defaultRequest",
+        "defaultRequest",
+        ("min", "min value"),
+        ("defaultRequest", "default request value"),
+    ),
+    (
+        "defaultRequest",
+        "defaultRequest",
+        ("defaultRequest", "default request value"),
+        ("max", "max value"),
+    ),
+    (
+        "defaultRequest",
+        "defaultRequest",
+        ("defaultRequest", "default request value"),
+        ("default", "default limit value"),
+    ),
+    ("default", "min", ("min", "min value"), ("default", "default value")),
+    ("default", "max", ("default", "default value"), ("max", "max value")),
+];
 
 fn limits_in_order(limit: &Value, at: &str, causes: Causes<'_>) {
-    let most = member(limit, "max");
-    for (list, called) in BOUNDED {
-        for (name, value) in member(limit, list).as_object().into_iter().flatten() {
-            let (Some(given), Some(max)) =
-                (Quantity::read(value), Quantity::read(member(most, name)))
-            else {
-                continue;
-            };
-            // For a default the real server shows the other one of the two as the value.
-            let shown = [value, member(most, name)][usize::from(list == "default")];
-            let why = format!("{called} value {given} is greater than max value {max}");
-            let cause = Cause::invalid(format!("{at}.{list}[{name}]"), shown, &why);
-            causes.extend((given.nano() > max.nano()).then_some(cause));
+    let lists = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
+    let all = lists.iter().filter_map(|list| member(limit, list).as_object());
+    let names: std::collections::BTreeSet<&str> =
+        all.flatten().map(|(name, _)| name.as_str()).collect();
+    for name in names {
+        let amount = |list: &str| Quantity::read(member(member(limit, list), name));
+        for (fault, shown, (small, small_called), (large, large_called)) in ORDER {
+            let (Some(less), Some(more)) = (amount(small), amount(large)) else { continue };
+            if less.nano() > more.nano() {
+                let why = format!("{small_called} {less} is greater than {large_called} {more}");
+                let shown = member(member(limit, shown), name);
+                causes.push(Cause::invalid(format!("{at}.{fault}[{name}]"), shown, &why));
+            }
+        }
+        let ratio = member(member(limit, "maxLimitRequestRatio"), name);
+        if let Some(given) = Quantity::read(ratio)
+            && given.nano() < 1_000_000_000
+        {
+            let why = format!("ratio {given} is less than 1");
+            let at = format!("{at}.maxLimitRequestRatio[{name}]");
+            causes.push(Cause::invalid(at, ratio, &why));
         }
     }
 }

@@ -2,23 +2,115 @@
 
 use serde_json::{Value, json};
 
-use super::{NOT_NEGATIVE, member};
+use super::{NOT_NEGATIVE, is_empty, judge, member};
 use crate::kinds::read_path;
+use crate::names;
 use crate::object::Fields;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
+/// The classes of the system, which are always there.
+const SYSTEM: [(&str, i64); 2] =
+    [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 /// The largest priority that is not the system's.
 const HIGHEST: i64 = 1_000_000_000;
 
+/// The longest reason, action and name of who reports; the longest message.
+const LONGEST: usize = 128;
+const LONGEST_MESSAGE: usize = 1024;
+
 pub(crate) fn event(event: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    any_event(event, "reportingComponent", causes);
+}
+
+fn any_event(event: &Fields, reporter_at: &str, causes: Causes<'_>) {
     let text = |path: &str| read_path(event, path).and_then(Value::as_str).unwrap_or("");
     let (about, own) = (text("involvedObject.namespace"), text("metadata.namespace"));
-    let cluster_scoped = about.is_empty() && own == "default";
-    if about != own && !cluster_scoped {
+    let dated = !text("eventTime").is_empty();
+    let cluster_scoped = about.is_empty() && (own == "default" || (dated && own == "kube-system"));
+    if about != own && !cluster_scoped && (about.is_empty() || !dated) {
         let why = "does not match event.namespace";
         causes.push(Cause::invalid("involvedObject.namespace", &json!(about), why));
+    }
+    if !dated {
+        return;
+    }
+    let reporter = text("reportingComponent");
+    if reporter.is_empty() {
+        causes.push(Cause::required(reporter_at, ""));
+    }
+    judge(&json!(reporter), names::qualified, reporter_at, causes);
+    for (member, longest) in
+        [("reportingInstance", LONGEST), ("action", LONGEST), ("reason", LONGEST)]
+    {
+        if text(member).is_empty() {
+            causes.push(Cause::required(member, ""));
+        }
+        too_long(member, text(member), longest, causes);
+    }
+    too_long("message", text("message"), LONGEST_MESSAGE, causes);
+}
+
+fn too_long(member: &str, text: &str, longest: usize, causes: Causes<'_>) {
+    if text.len() > longest {
+        let why = format!("can have at most {longest} characters");
+        causes.push(Cause::invalid(member, &json!(""), &why));
+    }
+}
+
+/// An event of the group of its own, in the form in which it is stored: there, more is asked.
+pub(crate) fn new_event(event: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    const KEPT: [&str; 11] = [
+        "involvedObject",
+        "reason",
+        "message",
+        "source",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        "eventTime",
+        "action",
+        "related",
+        "type",
+    ];
+    any_event(event, "reportingController", causes);
+    let series = |event: &Fields| event.get("series").cloned().unwrap_or_default();
+    if old.is_none_or(|old| series(old) != series(event)) {
+        check_series(&series(event), causes);
+    }
+    let get = |event: &Fields, key: &str| event.get(key).cloned().unwrap_or_default();
+    if let Some(old) = old {
+        for key in KEPT.into_iter().filter(|key| get(event, key) != get(old, key)) {
+            causes.push(Cause::invalid(key, &get(event, key), "field is immutable"));
+        }
+        return;
+    }
+    if get(event, "eventTime").is_null() {
+        causes.push(Cause::required("eventTime", ""));
+    }
+    let kind = get(event, "type");
+    if kind != "Normal" && kind != "Warning" {
+        let why = format!("has invalid value: {}", kind.as_str().unwrap_or(""));
+        causes.push(Cause::invalid("type", &json!(""), &why));
+    }
+    for key in ["firstTimestamp", "lastTimestamp", "count", "source"] {
+        let value = get(event, key);
+        if !is_empty(&value) && value != 0 {
+            causes.push(Cause::invalid(key, &json!(""), "needs to be unset"));
+        }
+    }
+}
+
+fn check_series(series: &Value, causes: Causes<'_>) {
+    if series.is_null() {
+        return;
+    }
+    if member(series, "count").as_i64().unwrap_or(0) < 2 {
+        causes.push(Cause::invalid("series.count", &json!(""), "should be at least 2"));
+    }
+    if member(series, "lastObservedTime").is_null() {
+        causes.push(Cause::required("series.lastObservedTime", ""));
     }
 }
 
@@ -43,7 +135,10 @@ pub(crate) fn priority_class(class: &Fields, old: Option<&Fields>, causes: Cause
         return;
     }
     let name = read_path(class, "metadata.name").and_then(Value::as_str).unwrap_or("");
-    if name.starts_with("system-") {
+    let value = class.get("value").and_then(Value::as_i64);
+    if SYSTEM.iter().any(|(system, priority)| name == *system && value == Some(*priority)) {
+        // It is made by the server.
+    } else if name.starts_with("system-") {
         let why = format!(
             "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known \
              system priority class"

@@ -69,6 +69,19 @@ pub(crate) fn deployment(object: &Fields, old: Option<&Fields>, causes: Causes<'
         causes.push(Cause::invalid("spec.progressDeadlineSeconds", deadline, why));
     }
     counts(object, old, &["updatedReplicas", "readyReplicas", "availableReplicas"], causes);
+    collisions(object, old, causes);
+}
+
+/// Collisions are only ever counted up.
+fn collisions(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    let count = |object: &Fields| {
+        member(object.get("status").unwrap_or(&Value::Null), "collisionCount").as_i64()
+    };
+    let (new, old) = (count(object).unwrap_or(0), old.and_then(count).unwrap_or(0));
+    if new < old {
+        let cause = Cause::invalid("status.collisionCount", &json!(new), "cannot be decremented");
+        causes.push(cause);
+    }
 }
 
 pub(crate) fn stateful_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
@@ -93,7 +106,8 @@ pub(crate) fn stateful_set(object: &Fields, old: Option<&Fields>, causes: Causes
     );
 }
 
-pub(crate) fn daemon_set(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+pub(crate) fn daemon_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    collisions(object, old, causes);
     let spec = spec(object);
     if selector(spec, "daemonset", false, causes) {
         selectors::matches(spec, causes);
@@ -136,7 +150,13 @@ fn selector(spec: &Value, kind: &str, needed: bool, causes: Causes<'_>) -> bool 
     let before = causes.len();
     run(&[SELECTOR], spec, causes);
     if causes.len() > before {
-        causes.push(Cause::invalid("spec.selector", selector, "invalid label selector"));
+        // Each kind says it in its own way, or not at all.
+        let shown = selector.to_string();
+        match kind {
+            "daemonset" => {}
+            "statefulset" => causes.push(Cause::invalid_shown("spec.selector", &shown, "")),
+            _ => causes.push(Cause::invalid("spec.selector", selector, "invalid label selector")),
+        }
         return false;
     }
     if is_empty(member(selector, "matchLabels")) && is_empty(member(selector, "matchExpressions")) {
@@ -296,6 +316,7 @@ pub(crate) fn job(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     }
     if let Some(old) = old {
         job_update(spec, old.get("spec").unwrap_or(&Value::Null), causes);
+        job_status(object, old, causes);
     }
 }
 
@@ -305,12 +326,74 @@ fn job_update(new: &Value, old: &Value, causes: Causes<'_>) {
     let elastic = member(new, "completionMode") == "Indexed"
         && member(new, "completions") == member(new, "parallelism");
     let idle = member(old, "suspend") == true;
+    if idle
+        && without_scheduling(member(new, "template"))
+            != without_scheduling(member(old, "template"))
+    {
+        let pods = member(member(new, "template"), "spec");
+        causes.push(Cause::invalid("spec.template.spec", pods, "field is immutable"));
+    }
     for key in ["completions", "selector", "template", "completionMode", "podFailurePolicy"] {
         let may_change = (key == "completions" && elastic) || (key == "template" && idle);
         if !may_change && member(new, key) != member(old, key) {
             let why = "field is immutable";
             causes.push(Cause::invalid(format!("spec.{key}"), member(new, key), why));
         }
+    }
+}
+
+/// What a job's template keeps while no pod runs: where its pods may go, and with how much, may still change.
+fn without_scheduling(template: &Value) -> Value {
+    const MUTABLE: [&str; 4] = ["nodeSelector", "affinity", "tolerations", "schedulingGates"];
+    let mut template = template.clone();
+    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !matches!(key.as_str(), "labels" | "annotations"));
+    }
+    let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
+        return template;
+    };
+    spec.retain(|key, _| !MUTABLE.contains(&key.as_str()));
+    for list in ["containers", "initContainers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for container in containers.filter_map(Value::as_object_mut) {
+            container.remove("resources");
+        }
+    }
+    template
+}
+
+/// What must hold of the status of a job that is said to be over.
+fn job_status(object: &Fields, old: &Fields, causes: Causes<'_>) {
+    let [new, old] = [object, old].map(|job| job.get("status").unwrap_or(&Value::Null));
+    let has = |status: &Value, kind: &str| {
+        let conditions = items(member(status, "conditions"));
+        conditions.iter().any(|one| text(one, "type") == kind && text(one, "status") == "True")
+    };
+    let [complete, failed] = ["Complete", "Failed"].map(|kind| has(new, kind) && !has(old, kind));
+    if complete && member(new, "completionTime").is_null() {
+        let why = "completionTime is required for Complete jobs";
+        causes.push(Cause::required("status.completionTime", why));
+    }
+    for (ends, kind, first) in
+        [(complete, "Complete", "SuccessCriteriaMet"), (failed, "Failed", "FailureTarget")]
+    {
+        if ends && !has(new, first) {
+            let why =
+                format!("cannot set {kind}=True condition without the {first}=true condition");
+            causes.push(Cause::invalid_shown("status.conditions", &why, ""));
+        }
+    }
+    let active = member(new, "active");
+    if (complete || failed) && active.as_i64().unwrap_or(0) > 0 {
+        let why = "active>0 is invalid for finished job";
+        causes.push(Cause::invalid("status.active", active, why));
+    }
+    let uncounted = member(new, "uncountedTerminatedPods");
+    if (complete || failed) && !is_empty(uncounted) {
+        let list = |key| member(uncounted, key);
+        let shown = json!({"Succeeded": list("succeeded"), "Failed": list("failed")});
+        let why = "must be empty for finished job";
+        causes.push(Cause::invalid("status.uncountedTerminatedPods", &shown, why));
     }
 }
 
@@ -333,12 +416,15 @@ pub(crate) fn cron_job(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) 
     let spec = spec(object);
     let schedule = text(spec, "schedule");
     let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if !schedule.is_empty() && !schedule.starts_with('@') && fields.len() != 5 {
+    if schedule.contains("TZ") {
+        let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        causes.push(Cause::invalid("spec.schedule", member(spec, "schedule"), why));
+    } else if !schedule.is_empty() && !schedule.starts_with('@') && fields.len() != 5 {
         let found = fields.join(" ");
         let why = format!("expected exactly 5 fields, found {}: [{found}]", fields.len());
         causes.push(Cause::invalid("spec.schedule", member(spec, "schedule"), &why));
     }
-    run(&[("startingDeadlineSeconds", NotNegative)], spec, causes);
+    run(&[("startingDeadlineSeconds", NotNegative), ("timeZone", By(time_zone))], spec, causes);
     let policies = &["Allow", "Forbid", "Replace"];
     let policy = member(spec, "concurrencyPolicy");
     if policy.as_str().is_some_and(|policy| !policies.contains(&policy)) {
@@ -352,6 +438,22 @@ pub(crate) fn cron_job(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) 
     if schedule.is_empty() {
         causes.push(Cause::required("spec.schedule", ""));
     }
+}
+
+fn time_zone(_: &Value, zone: &Value, at: &str, causes: Causes<'_>) {
+    let Some(name) = zone.as_str() else { return };
+    let database = jiff::tz::db();
+    let why = match name {
+        "" => "timeZone must be nil or non-empty string".to_owned(),
+        name if name.eq_ignore_ascii_case("local") => {
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+                .to_owned()
+        }
+        // A machine without the database takes every name.
+        name if database.get(name).is_ok() || database.available().next().is_none() => return,
+        name => format!("unknown time zone {name}"),
+    };
+    causes.push(Cause::invalid(at, zone, &why));
 }
 
 /// Whether a list holds something else than it may.

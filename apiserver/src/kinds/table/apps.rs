@@ -1,7 +1,7 @@
 //! The group `apps`: what keeps pods running.
 
 use super::pod_spec::POD_SPEC;
-use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
+use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks, workload};
 use crate::names;
@@ -25,7 +25,6 @@ fn workload(kind: &'static str, plural: &'static str) -> Kind {
 fn replica_set() -> Kind {
     Kind {
         short_names: &["rs"],
-        fields: const { &[label("status.replicas", &["status.replicas"])] },
         scale: Some(REPLICAS),
         defaults: &[Defaults { under: "spec", rules: &[("replicas", Json("1"))] }, TEMPLATE],
         validate: checks::workloads::replica_set,

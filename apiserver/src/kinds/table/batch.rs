@@ -25,6 +25,10 @@ pub(super) fn rows() -> Vec<Kind> {
 fn job() -> Kind {
     Kind {
         dependents: Dependents::Orphaned,
+        unsaid_policy: Some(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
+             set propagationPolicy=Orphan to suppress this warning",
+        ),
         categories: ALL,
         status: KEEPS_SPEC,
         generation: OF_SPEC,

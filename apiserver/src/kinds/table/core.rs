@@ -4,8 +4,8 @@ use super::pod_spec::{POD, POD_SPEC};
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::{
-    Action, Defaults, Dependents, FieldLabel, Kind, OnCreate, Scale, Status, checks, limits,
-    namespace, node, pod, secret, service, workload,
+    Action, Admission, Defaults, Dependents, Effect, FieldLabel, Kind, OnCreate, Scale, Status,
+    checks, limits, namespace, node, pod, secret, service, workload,
 };
 use crate::names;
 
@@ -73,7 +73,20 @@ fn pod() -> Kind {
         body: "Binding",
         api_version: "v1",
         body_type: "core.Binding",
-        apply: pod::bind,
+        effect: Effect::Change(pod::bind),
+    };
+    const EVICTION: Action = Action {
+        name: "eviction",
+        body: "Eviction",
+        api_version: "policy/v1",
+        body_type: "",
+        effect: Effect::Delete,
+    };
+    const PRIORITY: Admission = Admission {
+        group: "scheduling.k8s.io",
+        plural: "priorityclasses",
+        built_in: "system-",
+        apply: pod::prioritize,
     };
     Kind {
         short_names: &["po"],
@@ -93,7 +106,9 @@ fn pod() -> Kind {
         validate: pod::validate,
         immutable: &["status.qosClass"],
         grace: Some(pod::grace),
-        actions: &[BINDING],
+        parts: &[("ephemeralcontainers", "spec.ephemeralContainers")],
+        admission: Some(PRIORITY),
+        actions: &[BINDING, EVICTION],
         ..named("", "Pod", "pods")
     }
 }
@@ -109,19 +124,25 @@ fn service() -> Kind {
             &[label("spec.clusterIP", &["spec.clusterIP"]), label("spec.type", &["spec.type"])]
         },
         create_on_update: true,
-        defaults: &[Defaults {
-            under: "spec",
-            rules: &[
-                ("sessionAffinity", Json("\"None\"")),
-                ("sessionAffinityConfig", From(service::affinity)),
-                ("type", Json("\"ClusterIP\"")),
-                ("ports[].protocol", Json("\"TCP\"")),
-                ("ports[].targetPort", From(service::target_port)),
-                ("externalTrafficPolicy", From(service::external_policy)),
-                ("internalTrafficPolicy", From(service::internal_policy)),
-                ("allocateLoadBalancerNodePorts", From(service::allocates_node_ports)),
-            ],
-        }],
+        defaults: &[
+            Defaults {
+                under: "spec",
+                rules: &[
+                    ("sessionAffinity", Json("\"None\"")),
+                    ("sessionAffinityConfig", From(service::affinity)),
+                    ("type", Json("\"ClusterIP\"")),
+                    ("ports[].protocol", Json("\"TCP\"")),
+                    ("ports[].targetPort", From(service::target_port)),
+                    ("externalTrafficPolicy", From(service::external_policy)),
+                    ("internalTrafficPolicy", From(service::internal_policy)),
+                    ("allocateLoadBalancerNodePorts", From(service::allocates_node_ports)),
+                ],
+            },
+            Defaults {
+                under: "status",
+                rules: &[("loadBalancer.ingress[].ipMode", From(service::ip_mode))],
+            },
+        ],
         prepare: service::allocate,
         inherits: service::inherit,
         validate: service::validate,
@@ -143,6 +164,7 @@ fn secret() -> Kind {
         defaults: &[Defaults { under: "", rules: &[("type", Json("\"Opaque\""))] }],
         derive: secret::take_texts,
         validate: secret::validate,
+        warn: secret::warn,
         immutable: &["type"],
         ..named("", "Secret", "secrets")
     }

@@ -33,7 +33,13 @@ fn events_v1() -> Kind {
             ("deprecatedCount", "count"),
         ],
     };
-    Kind { stored_as: Some(&AS_CORE), group: "events.k8s.io".into(), ..event() }
+    Kind {
+        stored_as: Some(&AS_CORE),
+        group: "events.k8s.io".into(),
+        fields: NEW_EVENT_FIELDS,
+        validate: checks::small::new_event,
+        ..event()
+    }
 }
 
 fn lease() -> Kind {
@@ -73,6 +79,21 @@ const EVENT_FIELDS: &[FieldLabel] = &[
     label("involvedObject.fieldPath", &["involvedObject.fieldPath"]),
     label("reason", &["reason"]),
     label("reportingComponent", &["reportingComponent"]),
+    label("source", &["source.component", "reportingComponent"]),
+    label("type", &["type"]),
+];
+
+/// The same, in the same order, under the names of the group of its own: the values are those of the stored form.
+const NEW_EVENT_FIELDS: &[FieldLabel] = &[
+    label("regarding.kind", &["involvedObject.kind"]),
+    label("regarding.namespace", &["involvedObject.namespace"]),
+    label("regarding.name", &["involvedObject.name"]),
+    label("regarding.uid", &["involvedObject.uid"]),
+    label("regarding.apiVersion", &["involvedObject.apiVersion"]),
+    label("regarding.resourceVersion", &["involvedObject.resourceVersion"]),
+    label("regarding.fieldPath", &["involvedObject.fieldPath"]),
+    label("reason", &["reason"]),
+    label("reportingController", &["reportingComponent"]),
     label("source", &["source.component", "reportingComponent"]),
     label("type", &["type"]),
 ];

@@ -43,7 +43,12 @@ fn resource_claim_template() -> Kind {
 }
 
 fn device_class() -> Kind {
-    Kind { namespaced: false, generation: OF_SPEC, ..of_group("DeviceClass", "deviceclasses") }
+    Kind {
+        namespaced: false,
+        generation: OF_SPEC,
+        validate: checks::devices::class,
+        ..of_group("DeviceClass", "deviceclasses")
+    }
 }
 
 fn resource_slice() -> Kind {

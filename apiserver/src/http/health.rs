@@ -1,0 +1,48 @@
+//! How the server is: `/healthz`, `/livez` and `/readyz`, check by check.
+
+use std::fmt::Write;
+
+use super::params::Params;
+
+/// What is checked. All of it is well as long as there is a server to ask.
+pub(super) const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
+
+pub(super) fn is_check(name: &str) -> bool {
+    CHECKS.contains(&name)
+}
+
+/// The report on one check, or on all of them: `ok`, or one line for each.
+pub(super) fn report(kind: &str, check: Option<&str>, params: &Params) -> String {
+    if check.is_some() || !params.is_said("verbose") {
+        return "ok".to_owned();
+    }
+    let mut excluded = params.all("exclude");
+    let mut text = String::new();
+    for check in CHECKS {
+        let how = if excluded.contains(&check) { "excluded: ok" } else { "ok" };
+        writeln!(text, "[+]{check} {how}").expect("writing to a String does not fail");
+    }
+    excluded.retain(|name| !is_check(name));
+    if !excluded.is_empty() {
+        let names: Vec<String> = excluded.iter().map(|name| format!("\"{name}\"")).collect();
+        let names = names.join(", ");
+        writeln!(text, "warn: some health checks cannot be excluded: no matches for {names}")
+            .expect("writing to a String does not fail");
+    }
+    text + kind + " check passed\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_short_unless_it_is_asked_to_be_long() {
+        let report = |query: &str| report("livez", None, &Params::parse(query));
+        assert_eq!(report(""), "ok");
+        assert_eq!(report("exclude=etcd"), "ok");
+        let expected = "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n\
+            warn: some health checks cannot be excluded: no matches for \"x\"\nlivez check passed\n";
+        assert_eq!(report("verbose&exclude=etcd&exclude=x"), expected);
+    }
+}
