@@ -321,7 +321,7 @@ async fn hostile_requests_get_an_answer() {
     for (method, path, expected) in [
         ("PUT", MAPS, 405),
         ("POST", "/api/v1/namespaces/default/configmaps/a", 405),
-        ("GET", "/api/v1/namespaces/default/configmaps/%zz", 404),
+        ("GET", "/api/v1/namespaces/default/configmaps/%zz", 400),
         ("GET", "/api/v1/configmaps?limit=x", 400),
         ("GET", "/api/v1/configmaps?labelSelector=(", 400),
     ] {
