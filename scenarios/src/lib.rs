@@ -17,5 +17,5 @@ pub use census::Census;
 pub use convergence::{Convergence, Tally, Wire};
 pub use replica_sets::ReplicaSets;
 pub use scenarios::{ALL, Scenario};
-pub use simulation::{Simulation, in_virtual_time};
+pub use simulation::{Simulation, in_real_time, in_virtual_time};
 pub use world::{Running, Target, World};

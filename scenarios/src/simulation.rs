@@ -1,6 +1,7 @@
 //! A cluster in virtual time whose every run is the same for the same seed.
 
 use std::future::Future;
+use std::time::Duration;
 
 use homeostat::kube_client::Client;
 use homeostat_apiserver::ApiServer;
@@ -33,6 +34,19 @@ pub fn in_virtual_time<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().expect("a thread is at hand");
     runtime.block_on(future)
+}
+
+/// Runs a future to its end on a runtime of its own, with two threads and a clock that nobody stops.
+///
+/// # Panics
+///
+/// When the runtime cannot be built.
+pub fn in_real_time<T>(future: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().expect("threads are at hand");
+    let output = runtime.block_on(future);
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    output
 }
 
 // === impl Simulation ===

@@ -4,8 +4,6 @@ use std::{collections::BTreeMap, fmt, ops::AddAssign};
 
 use homeostat_apiserver::faults::{Faults, Verb};
 
-use super::witness::Witness;
-
 /// How often what happened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -15,7 +13,8 @@ pub struct Tally {
 // === impl Tally ===
 
 impl Tally {
-    /// How often this happened: an event (`event: …`), a fault (`fault: …`), a request (`request: …`).
+    /// How often this happened: an event (`event: …`), a fault (`fault: …`), a request (`request: …`), an informer or a
+    /// handler that was made so (`weight: …`, `fifo: …`, `handler: …`).
     pub fn count(&self, what: &str) -> usize {
         self.counts.get(what).copied().unwrap_or_default()
     }
@@ -25,10 +24,12 @@ impl Tally {
         self.counts.keys().filter(|what| what.starts_with("fault: ")).count()
     }
 
-    pub(super) fn count_events(&mut self, witness: &Witness) {
-        for (event, count) in witness.counts() {
-            *self.counts.entry(format!("event: {event}")).or_default() += count;
-        }
+    pub(super) fn add(&mut self, what: &str, count: usize) {
+        *self.counts.entry(what.to_owned()).or_default() += count;
+    }
+
+    pub(super) fn count_events(&mut self, events: impl Iterator<Item = (&'static str, usize)>) {
+        events.for_each(|(event, count)| self.add(&format!("event: {event}"), count));
     }
 
     pub(super) fn count_faults(&mut self, faults: &Faults) {
@@ -37,7 +38,7 @@ impl Tally {
             let class = entry.words().rsplit(": ").next().unwrap_or_default();
             let class: String =
                 class.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect();
-            *self.counts.entry(format!("fault: {}", class.trim())).or_default() += 1;
+            self.add(&format!("fault: {}", class.trim()), 1);
         }
     }
 
@@ -45,7 +46,7 @@ impl Tally {
     pub(super) fn count_requests(&mut self, faults: &Faults) {
         for verb in [Verb::List, Verb::Watch] {
             let count = usize::try_from(faults.count(verb, "configmaps")).unwrap_or(usize::MAX);
-            *self.counts.entry(format!("request: {verb}")).or_default() += count;
+            self.add(&format!("request: {verb}"), count);
         }
     }
 }

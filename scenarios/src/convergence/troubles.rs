@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
+use homeostat::kube_client::{Client, Config};
 use homeostat_apiserver::{
-    ApiServer, Backup,
+    ApiServer, Backup, Duplex, Listener,
     faults::{Break, Calls, Chaos, Class, Cut, Faults, HeldWatches, Lost, Partition, Refusal},
 };
 
-use super::dice::Dice;
+use super::{Convergence, Wire, dice::Dice, ground, proxy::Proxy};
 
-/// Breaks the informer's requests and watches until it is ended.
-pub(super) struct Troubles {
+/// The embedded server. Breaks the informer's requests and watches until it is ended.
+pub(super) struct Embedded {
     server: ApiServer,
     faults: Faults,
+    line: Line,
     dice: Dice,
     /// What the server was like once, to be set back to that in the end.
     backup: Option<Backup>,
@@ -20,21 +22,65 @@ pub(super) struct Troubles {
     partition: Option<Partition>,
 }
 
-// === impl Troubles ===
+/// How the informer gets to the server.
+enum Line {
+    InProcess,
+    Pipe(Duplex),
+    /// The listener is held for its `Drop`.
+    Socket(Proxy, #[expect(dead_code, reason = "dropping it closes it")] Listener),
+}
 
-impl Troubles {
-    pub(super) fn new(server: &ApiServer, mut dice: Dice) -> Self {
+// === impl Embedded ===
+
+impl Embedded {
+    pub(super) async fn start(run: Convergence, mut dice: Dice) -> anyhow::Result<Self> {
+        let server = ApiServer::builder().seed(run.seed).build();
+        let line = match run.wire {
+            Wire::Pipe => Line::Pipe(server.duplex()),
+            Wire::Socket => {
+                let listener = server.listen(([127, 0, 0, 1], 0).into()).await?;
+                Line::Socket(Proxy::start(listener.addr()).await?, listener)
+            }
+            Wire::InProcess | Wire::ControlPlane => Line::InProcess,
+        };
         let faults = server.faults();
         let rate = dice.pick(&[0.0, 0.05, 0.2, 0.5]);
         let chaos = Chaos::of(rate).with(Class::WatchStalled, rate / 10.0);
-        faults.chaos(Calls::any().by("informer"), chaos);
-        Self { server: server.clone(), faults, dice, backup: None, held: None, partition: None }
+        let longest = Duration::from_millis(if line.is_real() { 50 } else { 2000 });
+        faults.chaos(Calls::any().by("informer"), chaos.longest_delay(longest));
+        Ok(Self { server, faults, line, dice, backup: None, held: None, partition: None })
+    }
+
+    pub(super) fn user(&self) -> Client {
+        self.server.client_as("user")
+    }
+
+    pub(super) fn informer(&self) -> anyhow::Result<Client> {
+        match &self.line {
+            Line::InProcess => Ok(self.server.client_as("informer")),
+            Line::Pipe(pipe) => Ok(pipe.client_as("informer")),
+            Line::Socket(proxy, _) => {
+                ground::client(Config::new(format!("http://{}", proxy.address()).parse()?))
+            }
+        }
+    }
+
+    pub(super) fn faults(&self) -> &Faults {
+        &self.faults
     }
 
     /// One more thing goes wrong, or is well again.
     pub(super) fn step(&mut self) {
         self.partition = None;
+        if let Line::Socket(proxy, _) = &self.line {
+            proxy.open();
+            if self.dice.one_in(3) {
+                self.break_connections();
+                return;
+            }
+        }
         let watches = || Calls::watches().by("informer");
+        let warm_up = Duration::from_millis(if self.line.is_real() { 100 } else { 3000 });
         match self.dice.below(18) {
             0 | 1 => drop(self.faults.end_watches(watches())),
             2 => drop(self.faults.expire_watches(watches())),
@@ -50,10 +96,31 @@ impl Troubles {
             10 | 11 => drop(self.faults.tear_watches(watches())),
             12 => self.server.compact(),
             13 if self.dice.one_in(2) => self.server.restart(),
-            13 => self.server.restart_slowly(Duration::from_secs(3)),
-            14 if self.dice.one_in(8) => self.backup = Some(self.server.backup()),
+            13 => self.server.restart_slowly(warm_up),
+            // What only a long silence tells is no test in real time.
+            14 if !self.line.is_real() && self.dice.one_in(8) => {
+                self.backup = Some(self.server.backup());
+            }
             14 => self.server.bookmark_watches(),
             _ => self.spoil(),
+        }
+    }
+
+    fn break_connections(&mut self) {
+        let Line::Socket(proxy, _) = &self.line else { return };
+        match self.dice.below(4) {
+            0 => {
+                proxy.cut();
+                self.faults.note("informer: connections cut");
+            }
+            1 => {
+                proxy.close();
+                self.faults.note("informer: no connections for a while");
+            }
+            _ => {
+                proxy.cut_after(self.dice.pick(&[0, 10, 100, 300, 1000, 3000]));
+                self.faults.note("informer: connections cut after some bytes");
+            }
         }
     }
 
@@ -73,11 +140,26 @@ impl Troubles {
     }
 
     /// Nothing goes wrong any more. Says whether, just before, the server was set back: then versions go back, too.
-    pub(super) fn end(self) -> bool {
+    ///
+    /// In real time, what would be noticed only after minutes, as a stalled watch, ends with its connection.
+    pub(super) fn end(&mut self) -> bool {
         self.faults.heal();
+        (self.held, self.partition) = (None, None);
         if let Some(backup) = &self.backup {
             self.server.restore(backup);
         }
+        if let Line::Socket(proxy, _) = &self.line {
+            proxy.open();
+            proxy.cut();
+        }
         self.backup.is_some()
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    fn is_real(&self) -> bool {
+        matches!(self, Self::Socket(..))
     }
 }

@@ -3,30 +3,51 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use homeostat::informer::{Event, Object};
+use homeostat::informer::Event;
 
 use super::Truth;
-use super::counted::{Counted, opaque_truth};
+use super::weight::{Weight, metadata_truth};
 
 /// What one handler was told.
-#[derive(Debug, Default)]
-pub(super) struct Witness {
-    objects: BTreeMap<String, Seen>,
+#[derive(Debug)]
+pub(super) struct Witness<K> {
+    /// Whether it may be told once more what it knows.
+    resyncs: bool,
+    objects: BTreeMap<String, Seen<K>>,
     counts: BTreeMap<&'static str, usize>,
     complaints: Vec<String>,
     went_back: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct Seen<K> {
     /// The last state that fitted.
-    told: Option<Arc<Counted>>,
+    told: Option<Arc<K>>,
     now: Truth,
+}
+
+/// An event, compared with what was known before.
+struct Verdict {
+    name: &'static str,
+    /// Whether it can follow.
+    fits: bool,
+    /// What is there now.
+    now: Option<Truth>,
 }
 
 // === impl Witness ===
 
-impl Witness {
+impl<K: Weight> Witness<K> {
+    pub(super) fn new(resyncs: bool) -> Self {
+        Self {
+            resyncs,
+            objects: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            complaints: Vec::new(),
+            went_back: Vec::new(),
+        }
+    }
+
     /// What it believes there is.
     pub(super) fn shadow(&self) -> BTreeMap<String, Truth> {
         self.objects.iter().map(|(key, seen)| (key.clone(), seen.now.clone())).collect()
@@ -46,6 +67,10 @@ impl Witness {
         self.counts.iter().map(|(event, count)| (*event, *count))
     }
 
+    pub(super) fn count(&self, event: &str) -> usize {
+        self.counts.get(event).copied().unwrap_or_default()
+    }
+
     pub(super) fn events(&self) -> usize {
         self.counts.values().sum()
     }
@@ -56,34 +81,13 @@ impl Witness {
         }
     }
 
-    pub(super) fn see(&mut self, event: Event<Counted>) {
+    pub(super) fn see(&mut self, event: Event<K>) {
         let key = event.key().to_string();
         let known = self.objects.remove(&key);
-        let told = known.as_ref().and_then(|seen| seen.told.as_ref());
-        let (name, fits, now) = match &event {
-            Event::Added { object, .. } => ("added", told.is_none(), Some(object.truth())),
-            Event::Updated { old, new } => {
-                let follows = told.is_some_and(|told| Arc::ptr_eq(told, old));
-                ("updated", follows && old.uid() == new.uid(), Some(new.truth()))
-            }
-            Event::Deleted { last_known, certain } => {
-                let same = told.is_some_and(|told| told.uid() == last_known.uid());
-                (if *certain { "deleted" } else { "deleted unseen" }, same, None)
-            }
-            Event::Opaque { last_known, metadata } => {
-                let same = match (told, last_known) {
-                    (Some(told), Some(last_known)) => Arc::ptr_eq(told, last_known),
-                    (None, None) => true,
-                    _ => false,
-                };
-                ("opaque", same, Some(opaque_truth(metadata)))
-            }
-            Event::OpaqueDeleted { .. } => {
-                ("opaque deleted", known.is_some() && told.is_none(), None)
-            }
-        };
+        let Verdict { name, fits, now } = self.judge(&event, known.as_ref());
         *self.counts.entry(name).or_default() += 1;
-        self.complain_if(!fits, || format!("{event:?} of {key} after {known:?}"));
+        let before = known.as_ref().map(|seen| (&seen.now, seen.told.is_some()));
+        self.complain_if(!fits, || format!("{event:?} of {key} after {before:?}"));
         self.compare(&key, known.as_ref(), now.as_ref());
         if let Some(now) = now {
             let told = match event {
@@ -95,13 +99,43 @@ impl Witness {
         }
     }
 
-    /// The version has to grow as long as it is the same object.
-    fn compare(&mut self, key: &str, known: Option<&Seen>, now: Option<&Truth>) {
+    fn judge(&self, event: &Event<K>, known: Option<&Seen<K>>) -> Verdict {
+        let told = known.and_then(|seen| seen.told.as_ref());
+        let (name, fits, now) = match event {
+            Event::Added { object, .. } => ("added", told.is_none(), Some(object.truth())),
+            Event::Updated { old, new } => {
+                let again = Arc::ptr_eq(old, new);
+                let follows = told.is_some_and(|told| Arc::ptr_eq(told, old));
+                let fits = follows && old.uid() == new.uid() && (!again || self.resyncs);
+                (if again { "told again" } else { "updated" }, fits, Some(new.truth()))
+            }
+            Event::Deleted { last_known, certain } => {
+                let same = told.is_some_and(|told| told.uid() == last_known.uid());
+                (if *certain { "deleted" } else { "deleted unseen" }, same, None)
+            }
+            Event::Opaque { last_known, metadata } => {
+                let same = match (told, last_known) {
+                    (Some(told), Some(last_known)) => Arc::ptr_eq(told, last_known),
+                    (None, None) => true,
+                    _ => false,
+                };
+                ("opaque", same, Some(metadata_truth(metadata)))
+            }
+            Event::OpaqueDeleted { .. } => {
+                ("opaque deleted", known.is_some() && told.is_none(), None)
+            }
+        };
+        Verdict { name, fits, now }
+    }
+
+    /// The version has to grow as long as it is the same object, unless the same state is told once more.
+    fn compare(&mut self, key: &str, known: Option<&Seen<K>>, now: Option<&Truth>) {
         let (Some(Seen { now: before, .. }), Some(now)) = (known, now) else { return };
+        self.complain_if(before.0 != now.0, || format!("{key} has another uid: {now:?}"));
         let [from, to] = [&before.1, &now.1].map(|version| version.parse::<u64>().unwrap_or(0));
-        if before.0 == now.0 && from >= to {
+        let again = self.resyncs && before == now;
+        if before.0 == now.0 && from >= to && !again {
             self.went_back.push(format!("{key} goes from version {from} to {to}"));
         }
-        self.complain_if(before.0 != now.0, || format!("{key} has another uid: {now:?}"));
     }
 }

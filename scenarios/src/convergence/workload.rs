@@ -8,31 +8,31 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::dice::Dice;
+use super::{Pace, dice::Dice};
 
 /// A user who never meets a fault.
 pub(super) struct Workload {
     user: Client,
     dice: Dice,
+    pace: Pace,
 }
 
 /// So many operations, on so many names in two namespaces: few, so that much happens to each.
 const OPERATIONS: u64 = 80;
 const NAMES: u64 = 6;
-const NAMESPACES: [&str; 2] = ["default", "kube-public"];
+pub(super) const NAMESPACES: [&str; 2] = ["default", "kube-public"];
 
 // === impl Workload ===
 
 impl Workload {
-    pub(super) fn new(user: Client, dice: Dice) -> Self {
-        Self { user, dice }
+    pub(super) fn new(user: Client, dice: Dice, pace: Pace) -> Self {
+        Self { user, dice, pace }
     }
 
     pub(super) async fn run(mut self) {
         for operation in 0..OPERATIONS {
             self.operate(operation).await;
-            // In bursts, and with pauses that are longer than a back-off.
-            let pause = self.dice.pick(&[0, 0, 5, 200, 3000, 30_000]);
+            let pause = self.dice.pick(self.pace.pauses);
             sleep(self.dice.millis(pause + 1)).await;
         }
     }
