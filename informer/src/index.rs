@@ -35,7 +35,13 @@ use crate::{
 pub struct Index<K: Object, V> {
     store: Arc<Store<K>>,
     table: TableRef<V>,
+    /// What the table is made with, for objects that are not in the store.
+    function: Arc<Function<K, V>>,
 }
+
+/// Pushes the values of an object, or returns false if they are not known.
+type Function<K, V> =
+    dyn Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static;
 
 /// Which table of a store is an index', and how its values are hashed.
 pub(crate) struct TableRef<V> {
@@ -56,14 +62,24 @@ impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
             function(object).into_iter().for_each(push);
             true
         };
-        Self { store: Arc::clone(store), table: TableRef::new(store, function) }
+        Self::of(store, Arc::new(function))
     }
 
     pub(crate) fn by_metadata<I: IntoIterator<Item = V>>(
         store: &Arc<Store<K>>,
         function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
     ) -> Self {
-        Self { store: Arc::clone(store), table: TableRef::by_metadata(store, function) }
+        Self::of(store, Arc::new(of_metadata(function)))
+    }
+
+    fn of(
+        store: &Arc<Store<K>>,
+        function: Arc<
+            impl Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static,
+        >,
+    ) -> Self {
+        let table = TableRef::new(store, Arc::clone(&function));
+        Self { store: Arc::clone(store), table, function }
     }
 
     /// The objects with this value, as of one moment. The value is looked up as it is borrowed, without a copy.
@@ -72,9 +88,8 @@ impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
         V: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let hash = self.table.hash(value);
-        let alike = self.store.alike(&self.table, hash, Inner::objects);
-        TableRef::equal(alike, value).reduce(concat).unwrap_or_default()
+        let hash = self.hash(value);
+        Self::equal(self.store.view(|inner| self.alike(inner, hash)), value)
     }
 
     /// The objects with any of these values, each once, as of one moment.
@@ -136,11 +151,56 @@ impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
     {
         self.store.index_values(&self.table).iter().map(|value| V::clone(value)).collect()
     }
+
+    /// Whether this is an index over the objects of `store`.
+    pub(crate) fn is_over(&self, store: &Arc<Store<K>>) -> bool {
+        Arc::ptr_eq(&self.store, store)
+    }
+
+    pub(crate) fn hash<Q>(&self, value: &Q) -> u64
+    where
+        V: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.table.hash(value)
+    }
+
+    /// The objects that may have a value of this hash: the first half of [`get`](Self::get), under the lock.
+    pub(crate) fn alike(&self, inner: &Inner<K>, hash: u64) -> Vec<(Arc<V>, Vec<Arc<K>>)> {
+        inner.alike(&self.table, hash, Inner::objects)
+    }
+
+    /// Those of them that have this value: the second half.
+    pub(crate) fn equal<Q>(alike: Vec<(Arc<V>, Vec<Arc<K>>)>, value: &Q) -> Vec<Arc<K>>
+    where
+        V: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        TableRef::equal(alike, value).reduce(concat).unwrap_or_default()
+    }
+
+    /// Whether this object, which need not be in the store, has the value. Runs the author's code.
+    pub(crate) fn has_value<Q>(&self, object: &K, value: &Q) -> bool
+    where
+        V: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let mut found = false;
+        let mut look = |own: V| {
+            let own: &Q = own.borrow();
+            found |= own == value;
+        };
+        (self.function)(Ok(object), &mut look) && found
+    }
 }
 
 impl<K: Object, V> Clone for Index<K, V> {
     fn clone(&self) -> Self {
-        Self { store: Arc::clone(&self.store), table: self.table.clone() }
+        Self {
+            store: Arc::clone(&self.store),
+            table: self.table.clone(),
+            function: Arc::clone(&self.function),
+        }
     }
 }
 
@@ -155,12 +215,25 @@ fn concat<T>(mut one: Vec<T>, other: Vec<T>) -> Vec<T> {
     one
 }
 
+/// What is computed from metadata is known of every object.
+fn of_metadata<K: Object, V, I: IntoIterator<Item = V>>(
+    function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
+) -> impl Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static {
+    move |known, push| {
+        let metadata = known.map_or_else(|metadata| metadata, Object::metadata);
+        function(metadata).into_iter().for_each(push);
+        true
+    }
+}
+
 // === impl TableRef ===
 
 impl<V: Eq + Hash + Send + Sync + 'static> TableRef<V> {
     fn new<K: Object>(
         store: &Store<K>,
-        function: impl Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static,
+        function: Arc<
+            impl Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static,
+        >,
     ) -> Self {
         let hasher = RandomState::default();
         let number = store.add_index(definition(function, hasher.clone()));
@@ -172,11 +245,7 @@ impl<V: Eq + Hash + Send + Sync + 'static> TableRef<V> {
         store: &Store<K>,
         function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
     ) -> Self {
-        Self::new(store, move |known: Result<&K, &ObjectMeta>, push| {
-            let metadata = known.map_or_else(|metadata| metadata, Object::metadata);
-            function(metadata).into_iter().for_each(push);
-            true
-        })
+        Self::new(store, Arc::new(of_metadata::<K, _, _>(function)))
     }
 
     pub(crate) fn hash<Q: Hash + ?Sized>(&self, value: &Q) -> u64 {

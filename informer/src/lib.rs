@@ -11,6 +11,7 @@
 //! * [`Lister`] and [`Index`] read the copy, without asking the server and without waiting for anybody.
 //! * [`Event`] is what a handler is told. An object that does not fit its Rust type is told as
 //!   [`Opaque`](Event::Opaque), never as deleted.
+//! * [`MutationCache`] shows what one has written before the copy does.
 //! * [`ListWatch`] is the one seam to a server; [`KubeListWatch`] asks a real one, and [`testing`] lets a test be one.
 //!
 //! Time is tokio's and chance has a seed, so that a test with a paused clock runs the same way every time.
@@ -28,6 +29,7 @@ mod lister;
 mod metrics;
 #[cfg(test)]
 mod model;
+mod mutation_cache;
 mod object;
 mod reflector;
 mod shared;
@@ -47,6 +49,7 @@ pub use list_watch::{
 };
 pub use lister::{Iter, Lister, Snapshot};
 pub use metrics::HISTOGRAM_BUCKETS;
+pub use mutation_cache::{MutationCache, MutationCacheBuilder};
 pub use object::{
     DecodeError, Dynamic, KeyRef, Lazy, Metadata, Object, ObjectKey, ObjectMeta, ParseKeyError,
     ResourceVersion, Uid,

@@ -29,6 +29,10 @@ impl<K: Object> Lister<K> {
         Self { store }
     }
 
+    pub(crate) fn store(&self) -> &Arc<Store<K>> {
+        &self.store
+    }
+
     /// The object of this key: a `&ObjectKey`, `(namespace, name)`, or a `name` alone for what lives in no namespace.
     ///
     /// `None` means that there is none, or that it does not fit its Rust type; [`opaque`](Self::opaque) tells.

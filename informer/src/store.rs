@@ -86,8 +86,17 @@ impl<K: Object> Store<K> {
         self.inner.read().resource_version.clone()
     }
 
+    /// What `read` makes of objects, indices and version as of one moment: under the lock, so no author's code.
+    pub(crate) fn view<T>(&self, read: impl FnOnce(&Inner<K>) -> T) -> T {
+        read(&self.inner.read())
+    }
+
     pub(crate) fn index_panics(&self) -> u64 {
         self.index_panics.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_index_panics(&self, panics: u64) {
+        self.index_panics.fetch_add(panics, Ordering::Relaxed);
     }
 
     pub(crate) fn index_count(&self) -> usize {
@@ -123,9 +132,7 @@ impl<K: Object> Store<K> {
         hash: u64,
         read: impl Fn(&Inner<K>, &[u32]) -> T,
     ) -> Vec<(Arc<V>, T)> {
-        let inner = self.inner.read();
-        let lists = inner.table(table).lists(hash);
-        lists.map(|(_, value, slots)| (Arc::clone(value), read(&inner, slots))).collect()
+        self.inner.read().alike(table, hash, read)
     }
 
     /// The same for several hashes, as of one moment: the objects, with their slots.

@@ -70,12 +70,12 @@ struct Batch<F, V> {
 }
 
 /// An index by `function`: it pushes the values of an object, or returns false if they are not known.
-pub(crate) fn definition<K, F, V>(function: F, hasher: RandomState) -> Arc<dyn Definition<K>>
+pub(crate) fn definition<K, F, V>(function: Arc<F>, hasher: RandomState) -> Arc<dyn Definition<K>>
 where
     V: Eq + Hash + Send + Sync + 'static,
     F: Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static,
 {
-    Arc::new(Computed { function: Arc::new(function), hasher, values: PhantomData })
+    Arc::new(Computed { function, hasher, values: PhantomData })
 }
 
 // === impl Computed ===

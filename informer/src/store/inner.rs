@@ -26,7 +26,7 @@ pub(crate) struct Inner<K: Object> {
     /// How many entries are opaque.
     pub(super) opaque: usize,
     /// The state of the server that this is a copy of; goes back only with a whole new state.
-    pub(super) resource_version: Option<ResourceVersion>,
+    pub(crate) resource_version: Option<ResourceVersion>,
     hasher: RandomState,
 }
 
@@ -66,7 +66,7 @@ impl<K: Object> Inner<K> {
         }
     }
 
-    pub(super) fn get(&self, key: KeyRef<'_, K::Kind>) -> Option<&Entry<K>> {
+    pub(crate) fn get(&self, key: KeyRef<'_, K::Kind>) -> Option<&Entry<K>> {
         self.slab.get(self.find(key)?)
     }
 
@@ -82,6 +82,17 @@ impl<K: Object> Inner<K> {
     pub(super) fn table<V: Send + Sync + 'static>(&self, table: &TableRef<V>) -> &Table<V> {
         let table: &dyn Any = &*self.tables[table.number];
         table.downcast_ref().expect("an index handle has the type of its values")
+    }
+
+    /// See [`Store::alike`](super::Store::alike).
+    pub(crate) fn alike<V: Send + Sync + 'static, T>(
+        &self,
+        table: &TableRef<V>,
+        hash: u64,
+        read: impl Fn(&Self, &[u32]) -> T,
+    ) -> Vec<(Arc<V>, T)> {
+        let lists = self.table(table).lists(hash);
+        lists.map(|(_, value, slots)| (Arc::clone(value), read(self, slots))).collect()
     }
 
     /// The objects of these slots that fit.

@@ -1,9 +1,6 @@
 //! The write half of the store: stage, lock, commit, tell the handlers, unlock, drop.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use parking_lot::MutexGuard;
 
@@ -158,7 +155,7 @@ impl<K: Object> Store<K> {
     fn settle(&self, number: usize, stage: &mut dyn Stage<K>) {
         stage.look_up(&*self.inner.read().tables[number]);
         let panics = stage.settle();
-        self.index_panics.fetch_add(panics, Ordering::Relaxed);
+        self.count_index_panics(panics);
     }
 
     fn staging(&self) -> Staging<K> {
