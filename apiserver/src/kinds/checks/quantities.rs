@@ -9,8 +9,8 @@ use crate::status::Cause;
 
 /// What a container may ask for by a short name.
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// What a quota may limit by a short name.
-const OF_QUOTAS: [&str; 24] = [
+/// What a quota may limit by a short name, but for what is counted.
+const AMOUNTS: [&str; 15] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -21,15 +21,6 @@ const OF_QUOTAS: [&str; 24] = [
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "persistentvolumeclaims",
-    "configmaps",
-    "services.nodeports",
-    "services.loadbalancers",
     "storage",
     "count/pods",
     "count/services",
@@ -49,8 +40,13 @@ const COUNTED: [&str; 9] = [
     "services.loadbalancers",
 ];
 
+/// Whether a quota may limit it by this short name.
+fn is_of_quotas(name: &str) -> bool {
+    AMOUNTS.contains(&name) || COUNTED.contains(&name)
+}
+
 fn is_standard_anywhere(name: &str) -> bool {
-    OF_CONTAINERS.contains(&name) || OF_QUOTAS.contains(&name) || name.starts_with("hugepages-")
+    OF_CONTAINERS.contains(&name) || is_of_quotas(name) || name.starts_with("hugepages-")
 }
 
 /// A name that is qualified, or known.
@@ -80,7 +76,7 @@ pub(crate) fn container_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
 /// The name of what a quota limits.
 pub(crate) fn quota_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
     any_name(name, at, causes);
-    if !name.contains('/') && !OF_QUOTAS.contains(&name) && !is_huge(name) {
+    if !name.contains('/') && !is_of_quotas(name) && !is_huge(name) {
         let why = "must be a standard resource for quota";
         causes.push(Cause::invalid(at, &json!(name), why));
     }
