@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+mod late;
 mod model;
 
 use k8s_openapi::api::core::v1::Pod;
