@@ -1,8 +1,8 @@
 //! What all requests share.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -35,6 +35,8 @@ pub(crate) struct Core {
     /// What the server does by itself goes into their trace.
     pub(crate) faults: Faults,
     outside: Mutex<Outside>,
+    /// Each watch has one of these.
+    watching: Arc<()>,
     /// Counts the bookmarks that were asked for out of turn.
     bookmarks: AtomicU64,
     /// Cancelled with the last handle.
@@ -46,8 +48,8 @@ pub(crate) struct Core {
 struct Outside {
     /// Clients that see a server that has fallen behind.
     views: BTreeMap<Arc<str>, View>,
-    /// Cancelled when a client is moved: ends its watches.
-    streams: BTreeMap<Arc<str>, CancellationToken>,
+    /// Cancelled when a client is moved: ends its watches. Without one a client is soon forgotten.
+    streams: BTreeMap<Arc<str>, Weak<CancellationToken>>,
     /// Until then the watch cache is not filled.
     ready_at: Option<Instant>,
 }
@@ -71,6 +73,7 @@ impl Core {
             streams,
             faults,
             outside: Mutex::default(),
+            watching: Arc::default(),
             bookmarks: AtomicU64::new(0),
             stopped,
         })
@@ -207,7 +210,7 @@ impl Core {
             };
             outside.streams.remove(name)
         };
-        if let Some(ended) = ended {
+        if let Some(ended) = ended.and_then(|ended| ended.upgrade()) {
             ended.cancel();
         }
     }
@@ -231,18 +234,30 @@ impl Core {
     }
 
     /// When a watch of this client ends before its time.
-    pub(crate) fn stream_end(&self, sight: &Sight) -> CancellationToken {
+    pub(crate) fn stream_end(&self, sight: &Sight) -> Arc<CancellationToken> {
         let all = self.streams.lock().clone();
         let Some(name) = sight.client.as_ref().filter(|name| !name.0.is_empty()) else {
-            return all;
+            return Arc::new(all);
         };
         let mut outside = self.outside.lock();
-        let known = outside.streams.get(&name.0).filter(|end| !end.is_cancelled());
-        known.cloned().unwrap_or_else(|| {
-            let end = all.child_token();
-            outside.streams.insert(Arc::clone(&name.0), end.clone());
+        let known = outside.streams.get(&name.0).and_then(Weak::upgrade);
+        known.filter(|end| !end.is_cancelled()).unwrap_or_else(|| {
+            let end = Arc::new(all.child_token());
+            // Clients come and go, and may have a new name each time.
+            outside.streams.retain(|_, end| end.strong_count() > 0);
+            outside.streams.insert(Arc::clone(&name.0), Arc::downgrade(&end));
             end
         })
+    }
+
+    /// What a watch holds for as long as it is open.
+    pub(crate) fn watching(&self) -> Arc<()> {
+        Arc::clone(&self.watching)
+    }
+
+    /// How many watches are open.
+    pub(crate) fn watches(&self) -> usize {
+        Arc::strong_count(&self.watching) - 1
     }
 
     /// Waits until the watch cache shows a revision, as long as the real server does.
@@ -265,5 +280,27 @@ impl Core {
             }
             changed.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_is_known_for_as_long_as_it_watches() {
+        let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
+        let faults = Faults::seeded(1);
+        let core = Core::new(Kinds::new(Vec::new()), Clock::new(epoch), Chance::new(1), faults);
+        let end_of = |name: &str| core.stream_end(&core.sight(ClientName(name.into())));
+        let stays = end_of("stays");
+        for n in 0..1000 {
+            drop(end_of(&format!("client-{n}")));
+        }
+        assert!(core.outside.lock().streams.len() <= 2);
+        let view = core.view();
+        core.move_client("stays", Some(view));
+        assert!(stays.is_cancelled());
+        assert!(!end_of("stays").is_cancelled());
     }
 }

@@ -311,7 +311,8 @@ impl Faults {
     }
 
     /// How often each verb was asked for on each resource, faults or not. Subresources are written
-    /// as in RBAC: `pods/status`; what is no resource by its path.
+    /// as in RBAC: `pods/status`; what is no resource by its path. After 4,096 different ones all others are counted
+    /// together, as `others`.
     pub fn requests(&self) -> BTreeMap<(Verb, String), u64> {
         self.shared.state.lock().requests.clone()
     }

@@ -30,7 +30,7 @@ pub(crate) use self::body::Late;
 ///
 /// It speaks HTTP/1.1 and HTTP/2 without TLS. Clients that behave badly end, and harm nobody else: a connection is closed
 /// when no request has come for 32 s after its start or for 90 s after the last one, or when an answer, a watch's too, has
-/// been left unread for 30 s; a body that takes more than 60 s is a request that fails. An HTTP/2 connection has up to 100
+/// been left unread for 30 s, or when the client closes its side of it, even if it waits for an answer; a body that takes more than 60 s is a request that fails. An HTTP/2 connection has up to 100
 /// requests at once. There are up to 4,096 connections; for one more the one that has been idle for the longest goes, and
 /// when none is idle the new one waits.
 #[derive(Debug)]

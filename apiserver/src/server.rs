@@ -93,6 +93,9 @@ const AGREED: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// Keeps the faults' chance apart from that of names and uids.
 const FAULTS: u64 = 0x6661_756c_7473_2121;
 
+/// So much of a `User-Agent` is a name.
+const LONGEST_NAME: usize = 256;
+
 // === impl ClientName ===
 
 impl ClientName {
@@ -103,7 +106,9 @@ impl ClientName {
         }
         let agent = request.headers().get(header::USER_AGENT);
         let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-        Self(agent.split(['/', ' ']).next().unwrap_or_default().into())
+        let product = agent.split(['/', ' ']).next().unwrap_or_default();
+        // Header values that are text are ASCII.
+        Self(product.get(..LONGEST_NAME).unwrap_or(product).into())
     }
 }
 
@@ -185,6 +190,11 @@ impl ApiServer {
     /// What the server's clock shows: for clients that are to have the same time.
     pub fn now(&self) -> Timestamp {
         self.inner.core.clock.now()
+    }
+
+    /// How many watches are open. One whose client has gone away is not, as soon as that is known.
+    pub fn watches(&self) -> usize {
+        self.inner.core.watches()
     }
 
     /// What can be done to the clients of this server: faults on the conversation, and the trace of all of them. What

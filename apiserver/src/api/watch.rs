@@ -38,7 +38,9 @@ struct Watch {
     /// The revision of the start: a bookmark that does not go beyond it is not sent.
     began_at: u64,
     deadline: Instant,
-    ended: CancellationToken,
+    ended: Arc<CancellationToken>,
+    /// It is counted while it lives.
+    _counted: Arc<()>,
     sight: Sight,
     /// How many bookmarks out of turn it knows of.
     bookmarks: u64,
@@ -168,6 +170,7 @@ impl Watch {
             began_at: 0,
             deadline,
             ended: core.stream_end(&call.sight),
+            _counted: core.watching(),
             sight: call.sight.clone(),
             bookmarks: core.bookmarks(),
             wants_bookmarks: bookmarks,

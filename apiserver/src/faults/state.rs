@@ -63,6 +63,13 @@ pub(super) enum Fate {
     CrashAfter(CancellationToken),
 }
 
+/// So many clients, and so many kinds of requests, are told apart: nobody can make the bookkeeping grow without end.
+const TOLD_APART: usize = 4096;
+/// What is longer than this is no resource.
+const LONGEST: usize = 256;
+/// What all further kinds of requests are counted as.
+const OTHERS: &str = "others";
+
 // === impl Fate ===
 
 impl Fate {
@@ -102,8 +109,10 @@ impl State {
 
     /// Counts a request, and says what becomes of it.
     pub(super) fn begin(&mut self, call: &Call, born: u64) -> Plan {
-        *self.requests.entry((call.verb, call.target())).or_insert(0) += 1;
-        let client = self.clients.entry(Arc::clone(&call.client)).or_default();
+        self.count(call);
+        let known = self.clients.len() < TOLD_APART || self.clients.contains_key(&call.client);
+        let name = if known { Arc::clone(&call.client) } else { Arc::default() };
+        let client = self.clients.entry(name).or_default();
         client.calls += 1;
         let number = client.calls;
         let told = self.tells_all;
@@ -127,6 +136,15 @@ impl State {
         }
         self.meet(call, &mut plan);
         plan
+    }
+
+    fn count(&mut self, call: &Call) {
+        let mut what = (call.verb, call.target());
+        let known = self.requests.len() < TOLD_APART || self.requests.contains_key(&what);
+        if !known || what.1.len() > LONGEST {
+            what = (Verb::Other, OTHERS.to_owned());
+        }
+        *self.requests.entry(what).or_insert(0) += 1;
     }
 
     /// Applies the rules that hit.

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::{Api, Error, api::PostParams};
 use kube_core::{WatchEvent, params::WatchParams};
 use tokio::time::{Instant, timeout};
-use tower::service_fn;
+use tower::{Service as _, service_fn};
 
 use super::*;
 
@@ -265,4 +265,23 @@ async fn a_client_over_a_client_keeps_errors_what_they_are() {
     assert!(matches!(&refused, Error::Api(status) if status.is_forbidden()), "{refused}");
     maps.get("m").await.unwrap();
     assert_eq!(outer.count(Verb::Get, "configmaps"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_for_ever_anew_by_ever_new_clients_is_not_kept_for_ever() {
+    let faults = Faults::seeded(1);
+    let answer = |_: Request<Full<Bytes>>| async {
+        Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default()))
+    };
+    let mut service = faults.layer().layer(service_fn(answer));
+    for n in 0..10_000 {
+        let request = Request::get(format!("/api/v1/r{n}")).header("user-agent", format!("c{n}/1"));
+        service.call(request.body(Full::default()).unwrap()).await.unwrap();
+    }
+    let long = Request::get(format!("/api/v1/{}", "x".repeat(60_000)));
+    service.call(long.body(Full::default()).unwrap()).await.unwrap();
+    let requests = faults.requests();
+    assert_eq!(requests.len(), 4097);
+    assert_eq!(requests[&(Verb::Other, "others".to_owned())], 10_000 - 4096 + 1);
+    assert_eq!(faults.count(Verb::List, "r7"), 1);
 }

@@ -13,6 +13,8 @@ use tokio::time::{Instant, timeout};
 
 use super::*;
 
+mod hostile;
+
 /// Limits that a test can wait for.
 const SHORT: Limits = Limits {
     head: Duration::from_millis(200),
