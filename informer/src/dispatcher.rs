@@ -30,6 +30,7 @@ use self::{
 };
 use crate::{
     event::Event,
+    inside::is_inside,
     metrics::{HandlerMetrics, Metrics, quietly},
     object::{Object, ResourceVersion},
     shared::HandlerStatus,
@@ -149,14 +150,15 @@ pub(crate) type ResyncByHand<K> = Box<dyn Fn(&Store<K>)>;
 impl Subscription {
     /// Removes the handler, and waits until it has returned from its last call. What is queued is dropped.
     ///
-    /// Inside of the handler itself it does not wait: that call is the last.
+    /// From inside of a handler, or of other code that an informer calls, it does not wait: it might wait for itself. If
+    /// the handler is running then, that call is its last.
     ///
     /// # Cancel safety
     /// The handler is removed either way; only the waiting ends.
     pub async fn remove(self) {
         self.handler.removed.cancel();
         let is_running = *self.handler.phase.lock() == Phase::Running;
-        if is_running && !self.handler.is_caller() {
+        if is_running && !is_inside() {
             self.handler.finished.cancelled().await;
         }
     }

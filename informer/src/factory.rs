@@ -3,7 +3,7 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use async_trait::async_trait;
-use kube_core::{GroupVersionResource, Resource};
+use kube_core::Resource;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
@@ -60,8 +60,8 @@ struct Members {
 }
 
 struct Member {
-    /// `None` if the informer was made by somebody else.
-    scope: Option<Scope>,
+    /// The path of what it follows, and how much of that; `None` if the informer was made by somebody else.
+    place: Option<(String, Scope)>,
     informer: Arc<dyn AnyInformer>,
 }
 
@@ -105,30 +105,56 @@ impl SharedInformerFactory {
         K: Object + DeserializeOwned,
         K::Kind: Resource<DynamicType = ()>,
     {
+        self.informer_of(scope.list_watch(self.shared.settings.client.clone()))
+    }
+
+    /// The informer for what this asks: always the same for the same resource and scope. It runs from the next
+    /// [`start`](Self::start) on.
+    ///
+    /// This is for kinds that are known only at run time, and for what else a [`KubeListWatch`] can be told. The first one
+    /// that asks says so for all; [`informer`](Self::informer) and [`informer_in`](Self::informer_in) ask plainly.
+    ///
+    /// ```no_run
+    /// # fn doc(client: kube_client::Client) {
+    /// # use homeostat_informer::{Dynamic, KubeListWatch, SharedInformerFactory};
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kube_core::GroupVersionResource;
+    /// let factory = SharedInformerFactory::new(&client);
+    /// let lean = factory.informer_of(KubeListWatch::<Pod>::new(client.clone(), None).compact().decoders(2));
+    /// let pods = factory.informer::<Pod>(); // the same informer
+    ///
+    /// let backups = GroupVersionResource::gvr("stable.example.com", "v1", "backups");
+    /// let backups = factory.informer_of(KubeListWatch::<Dynamic>::of_resource(client, &backups, Some("shop")));
+    /// # }
+    /// ```
+    pub fn informer_of<K>(&self, list_watch: KubeListWatch<K>) -> SharedIndexInformer<K>
+    where
+        K: Object + DeserializeOwned,
+    {
+        let place = (list_watch.path().to_owned(), list_watch.scope().clone());
         // Declared first, so that they are dropped when the lock is released.
         let _stopped: Vec<Member>;
         let mut members = self.shared.members.lock();
         _stopped =
             members.informers.extract_if(.., |member| member.informer.is_stopped()).collect();
-        if let Some(informer) = members.find(scope) {
+        if let Some(informer) = members.find(&place) {
             return informer;
         }
         let settings = &self.shared.settings;
         // Each informer its own random sequence, the same in every run.
         let seed = settings.seed.wrapping_add(0x9e37_79b9_u64.wrapping_mul(members.made));
-        let list_watch = scope.list_watch::<K>(settings.client.clone());
-        let name = list_watch.target().to_string() + &scope.selectors();
+        let name = list_watch.target().to_string() + &place.1.told_selectors();
+        let resource = list_watch.resource().clone();
         let mut builder = SharedIndexInformer::builder(list_watch).name(name).seed(seed);
         if let Some(name) = &settings.metrics {
-            builder = builder.metrics(&settings.series(name, scope), &resource::<K>());
+            builder = builder.metrics(&settings.series(name, &place.1), &resource);
         }
         let informer = builder.build();
-        members.add(Some(scope.clone()), &informer);
+        members.add(Some(place), &informer);
         informer
     }
 
-    /// Starts, waits for and stops this informer with the others: one of a [`Dynamic`](crate::Dynamic) kind, for
-    /// example, or one with settings of its own.
+    /// Starts, waits for and stops this informer with the others: one with a [`ListWatch`] or with settings of its own.
     pub fn adopt<K: Object>(&self, informer: &SharedIndexInformer<K>) {
         self.shared.members.lock().add(None, informer);
     }
@@ -181,15 +207,6 @@ impl fmt::Debug for SharedInformerFactory {
             .field("informers", &self.shared.members.lock().informers.len())
             .finish_non_exhaustive()
     }
-}
-
-/// What a kind is called in a path.
-fn resource<K: Object>() -> GroupVersionResource
-where
-    K::Kind: Resource<DynamicType = ()>,
-{
-    let group = K::Kind::group(&());
-    GroupVersionResource::gvr(&group, &K::Kind::version(&()), &K::Kind::plural(&()))
 }
 
 // === impl FactoryBuilder ===
@@ -278,7 +295,14 @@ impl Scope {
         list_watch
     }
 
-    fn selectors(&self) -> String {
+    /// The selectors, under their names in a query.
+    pub(crate) fn selectors(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let labels = self.labels.as_deref().map(|labels| ("labelSelector", labels));
+        let fields = self.fields.as_deref().map(|fields| ("fieldSelector", fields));
+        labels.into_iter().chain(fields)
+    }
+
+    fn told_selectors(&self) -> String {
         let labels = self.labels.iter().map(|labels| format!(" with labels {labels}"));
         labels.chain(self.fields.iter().map(|fields| format!(" with fields {fields}"))).collect()
     }
@@ -290,15 +314,15 @@ impl fmt::Display for Scope {
             Some(namespace) => write!(f, "in namespace {namespace}")?,
             None => f.write_str("everywhere")?,
         }
-        f.write_str(&self.selectors())
+        f.write_str(&self.told_selectors())
     }
 }
 
 // === impl Members ===
 
 impl Members {
-    fn find<K: Object>(&self, scope: &Scope) -> Option<SharedIndexInformer<K>> {
-        self.informers.iter().filter(|member| member.scope.as_ref() == Some(scope)).find_map(
+    fn find<K: Object>(&self, place: &(String, Scope)) -> Option<SharedIndexInformer<K>> {
+        self.informers.iter().filter(|member| member.place.as_ref() == Some(place)).find_map(
             |member| {
                 let informer: &dyn Any = &*member.informer;
                 informer.downcast_ref::<SharedIndexInformer<K>>().cloned()
@@ -306,9 +330,13 @@ impl Members {
         )
     }
 
-    fn add<K: Object>(&mut self, scope: Option<Scope>, informer: &SharedIndexInformer<K>) {
+    fn add<K: Object>(
+        &mut self,
+        place: Option<(String, Scope)>,
+        informer: &SharedIndexInformer<K>,
+    ) {
         self.made += 1;
-        self.informers.push(Member { scope, informer: Arc::new(informer.clone()) });
+        self.informers.push(Member { place, informer: Arc::new(informer.clone()) });
     }
 }
 

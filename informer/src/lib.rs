@@ -23,6 +23,7 @@ mod dispatcher;
 mod event;
 mod factory;
 mod index;
+mod inside;
 mod json;
 mod list_watch;
 mod lister;
@@ -54,7 +55,7 @@ pub use object::{
     DecodeError, Dynamic, KeyRef, Lazy, Metadata, Object, ObjectKey, ObjectMeta, ParseKeyError,
     ResourceVersion, Uid,
 };
-pub use reflector::ReflectorError;
+pub use reflector::{ReflectorError, ReflectorPhase, ReflectorStatus};
 pub use shared::{
     Builder, HandlerStatus, InformerPhase, InformerStatus, SharedIndexInformer, Unsynced,
     UntilError,

@@ -84,7 +84,8 @@ pub struct Page<K> {
     pub resource_version: ResourceVersion,
     /// Where to go on, if there is more.
     pub continue_token: Option<String>,
-    /// How many items did not fit and had not even a name, so that nothing can refer to them.
+    /// How many items did not fit and had not even a name, so that nothing can refer to them. An informer counts them, and
+    /// what else comes without a name: `informer_left_out_objects_total`.
     pub left_out: usize,
 }
 

@@ -40,6 +40,7 @@ pub(crate) struct Metrics {
     latency: Histogram,
     version: Gauge,
     opaque: Gauge,
+    left_out: Counter,
     index_panics: Counter,
 }
 
@@ -80,6 +81,7 @@ impl Metrics {
                 latency: Histogram::noop(),
                 version: Gauge::noop(),
                 opaque: Gauge::noop(),
+                left_out: Counter::noop(),
                 index_panics: Counter::noop(),
             };
         };
@@ -88,6 +90,7 @@ impl Metrics {
             latency: metrics::histogram!("informer_processing_latency_seconds", of.all()),
             version: metrics::gauge!("informer_store_resource_version", of.all()),
             opaque: metrics::gauge!("informer_opaque_objects", of.all()),
+            left_out: metrics::counter!("informer_left_out_objects_total", of.all()),
             index_panics: metrics::counter!("informer_index_panics_total", of.all()),
             labels: Some(of),
         }
@@ -114,12 +117,19 @@ impl Metrics {
 
     /// The batch is in the store.
     #[expect(clippy::cast_precision_loss, reason = "no queue and no store has 2^52 items")]
-    pub(crate) fn applied<K: Object>(&self, taken: &Taken, queued: usize, store: &Store<K>) {
+    pub(crate) fn applied<K: Object>(
+        &self,
+        taken: &Taken,
+        queued: usize,
+        left_out: u64,
+        store: &Store<K>,
+    ) {
         let Some(taken) = taken.0 else { return };
         quietly(|| {
             self.latency.record(taken.elapsed());
             self.queued.set(queued as f64);
             self.opaque.set(store.count().1 as f64);
+            self.left_out.absolute(left_out);
             self.index_panics.absolute(store.index_panics());
             if let Some(version) = store.resource_version().as_ref().and_then(exact) {
                 self.version.set(version);

@@ -61,7 +61,10 @@ pub trait Object: Send + Sync + 'static {
     /// Whether nothing but metadata is read: then the server is asked for no more.
     const METADATA_ONLY: bool = false;
 
-    /// The object's metadata.
+    /// The object's metadata: a field of it.
+    ///
+    /// It is asked for often, also while the cache is locked: it must not use an informer, wait, or compute. An object
+    /// whose metadata panics when it comes is left out, and counted with those that have no name.
     fn metadata(&self) -> &ObjectMeta;
 
     /// The object's namespace and name.

@@ -4,6 +4,7 @@
 
 mod gather;
 mod health;
+mod nameless;
 pub(crate) mod state;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
@@ -11,8 +12,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use futures::{FutureExt, StreamExt};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-pub use self::health::ReflectorError;
 pub(crate) use self::health::{ErrorHandler, Health};
+pub use self::health::{ReflectorError, ReflectorPhase, ReflectorStatus};
 use self::{
     gather::{Gather, Pages},
     state::{Ask, State},
@@ -99,6 +100,8 @@ impl<K: Object> Reflector<K> {
             let turn = AssertUnwindSafe(self.turn()).catch_unwind().await;
             let pause = turn.unwrap_or_else(|_| self.panicked());
             if !pause.is_zero() {
+                let until = Instant::now().checked_add(pause);
+                self.health.does(ReflectorPhase::Waiting { until });
                 sleep(pause).await;
             }
         }
@@ -107,9 +110,18 @@ impl<K: Object> Reflector<K> {
     /// Asks one question, follows the answer to its end, and returns how long to wait.
     async fn turn(&mut self) -> Duration {
         match self.state.ask() {
-            Ask::List(request) => self.list(request).await,
-            Ask::WatchList(request) => self.watch_list(&request).await,
-            Ask::Watch(request) => self.watch(&request).await,
+            Ask::List(request) => {
+                self.health.does(ReflectorPhase::Listing);
+                self.list(request).await
+            }
+            Ask::WatchList(request) => {
+                self.health.does(ReflectorPhase::WatchListing);
+                self.watch_list(&request).await
+            }
+            Ask::Watch(request) => {
+                self.health.does(ReflectorPhase::Watching);
+                self.watch(&request).await
+            }
         }
     }
 
@@ -171,7 +183,8 @@ impl<K: Object> Reflector<K> {
     async fn page(&self, request: &ListRequest) -> Result<Page<K>, ListError> {
         let deadline = if request.limit.is_some() { ANSWER } else { WHOLE_ANSWER };
         let timed_out = |_| ListError::TimedOut { target: self.list_watch.target(), deadline };
-        timeout(deadline, self.list_watch.list(request)).await.map_err(timed_out)?
+        let page = timeout(deadline, self.list_watch.list(request)).await.map_err(timed_out)?;
+        page.map(|page| nameless::without(page, &self.health))
     }
 
     fn no_list(&self, what: &str) -> ListError {
@@ -196,6 +209,7 @@ impl<K: Object> Reflector<K> {
             }
             Ok((whole, stream)) => {
                 self.gathered(whole.objects, whole.version);
+                self.health.does(ReflectorPhase::Watching);
                 self.hand_on(whole.rest).await;
                 let watched = self.follow(stream, opened, request.timeout).await;
                 self.watched(watched)
@@ -237,7 +251,8 @@ impl<K: Object> Reflector<K> {
 
     async fn open(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
         let silent = |_| WatchError::Silent { target: self.list_watch.target(), deadline: ANSWER };
-        timeout(ANSWER, self.list_watch.watch(request)).await.map_err(silent)?
+        let stream = timeout(ANSWER, self.list_watch.watch(request)).await.map_err(silent)??;
+        Ok(nameless::filtered(stream, Arc::clone(&self.health)))
     }
 
     /// Takes the whole state from the begin of a watch, and what comes with its end.
@@ -277,6 +292,7 @@ impl<K: Object> Reflector<K> {
 
     fn gathered(&mut self, objects: Vec<Decoded<K>>, version: ResourceVersion) {
         self.state.gathered(version.clone());
+        self.health.gathered(&version);
         self.fifo.replace(objects, version);
         self.health.succeeded();
     }
@@ -318,7 +334,13 @@ impl<K: Object> Reflector<K> {
         let only_bookmarks = events.iter().all(bookmark);
         // Nothing may be lost between the two: no wait here.
         let version = newest_of(&events);
-        let progress = version.is_some_and(|version| self.state.followed(version));
+        let progress = version.is_some_and(|version| {
+            let further = self.state.followed(version.clone());
+            if further {
+                self.health.followed(version);
+            }
+            further
+        });
         self.fifo.push(events);
         self.fifo.room().await;
         progress && !only_bookmarks

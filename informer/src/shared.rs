@@ -21,6 +21,7 @@ use crate::{
     dispatcher::{self, HandlerOptions, HandlerTask, Outlet, Owner, Subscription},
     event::Event,
     index::Index,
+    inside::{self, is_inside},
     list_watch::ListWatch,
     lister::Lister,
     metrics::{Labels, Measured, Metrics},
@@ -53,7 +54,9 @@ use crate::{
 /// let subscription = pods.add_handler("print", |event: Event<Pod>| println!("{event:?}"));
 /// pods.start();
 ///
-/// let watch = server.expect_watch().await.serve(vec![Pod::default()], "7");
+/// let mut pod = Pod::default();
+/// pod.metadata.name = Some("a".into());
+/// let watch = server.expect_watch().await.serve(vec![pod], "7");
 /// pods.synced().await;
 /// assert_eq!((lister.len(), by_node.get("node-1").len()), (1, 0));
 /// # drop(watch);
@@ -140,14 +143,15 @@ impl<K: Object> SharedIndexInformer<K> {
         };
         let (fifo, store) = (Arc::clone(&reflector.fifo), Arc::clone(&shared.store));
         let (synced, metrics) = (shared.synced.clone(), Arc::clone(&shared.metrics));
+        let health = Arc::clone(&shared.health);
         for handler in handlers {
-            shared.tasks.spawn(handler.run());
+            shared.tasks.spawn(inside::run(handler.run()));
         }
         shared.spawn(async move {
             while let Some(batch) = fifo.pop().await {
                 let taken = metrics.taken(batch.deltas.len() + fifo.len());
                 let whole = store.apply_batch(batch);
-                metrics.applied(&taken, fifo.len(), &store);
+                metrics.applied(&taken, fifo.len(), health.left_out(), &store);
                 synced.send_if_modified(|synced| whole && !std::mem::replace(synced, true));
             }
         });
@@ -159,6 +163,9 @@ impl<K: Object> SharedIndexInformer<K> {
     /// What was read stays readable, as it was. To begin again takes a new informer, with handlers of its own: a
     /// [`SharedInformerFactory`](crate::SharedInformerFactory) that is asked again makes one.
     ///
+    /// From inside of a handler, or of other code that an informer calls, it does not wait: it might wait for itself. What
+    /// runs then ends when it returns.
+    ///
     /// # Cancel safety
     /// It stops either way; only the waiting ends.
     pub async fn stop(&self) {
@@ -166,7 +173,9 @@ impl<K: Object> SharedIndexInformer<K> {
         let previous = std::mem::replace(&mut *self.shared.lifecycle.lock(), Lifecycle::Stopped);
         drop(previous);
         self.shared.tasks.close();
-        self.shared.tasks.wait().await;
+        if !is_inside() {
+            self.shared.tasks.wait().await;
+        }
     }
 
     /// Reads the cache.
@@ -239,7 +248,7 @@ impl<K: Object> SharedIndexInformer<K> {
             }
             Lifecycle::Running => {
                 shared.store.add_outlet(outlet);
-                shared.tasks.spawn(task.run());
+                shared.tasks.spawn(inside::run(task.run()));
             }
             Lifecycle::Stopped => {}
         }
@@ -411,9 +420,9 @@ impl<K: Object> Shared<K> {
     /// Spawns a task that ends when the informer stops.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let stop = self.stop.clone();
-        self.tasks.spawn(async move {
+        self.tasks.spawn(inside::run(async move {
             stop.run_until_cancelled_owned(task).await;
-        });
+        }));
     }
 }
 

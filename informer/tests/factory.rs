@@ -5,7 +5,8 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::StreamExt;
 use homeostat_informer::{
-    Event, KubeListWatch, Metadata, Scope, SharedIndexInformer, SharedInformerFactory, UntilError,
+    Dynamic, Event, KubeListWatch, Metadata, Scope, SharedIndexInformer, SharedInformerFactory,
+    UntilError,
 };
 use http::{Request, Response};
 use http_body::Frame;
@@ -15,6 +16,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Pod, Secret},
 };
 use kube_client::{Client, client::Body};
+use kube_core::GroupVersionResource;
 use parking_lot::Mutex;
 
 type Asked = Arc<Mutex<Vec<String>>>;
@@ -172,6 +174,27 @@ async fn what_is_not_synced_is_named_with_the_reason() {
     let pod = pods.until(|pods| pods.get(("shop", "a")), deadline).await.unwrap();
     assert_eq!(pod.metadata.uid.as_deref(), Some("u"));
     factory.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_watch_with_settings_of_its_own_is_shared_too() {
+    let (client, open) = server();
+    let factory = SharedInformerFactory::builder(client.clone()).seed(1).build();
+    let lean = KubeListWatch::<Pod>::new(client.clone(), None).compact().decoders(2);
+    let pods = factory.informer_of(lean);
+    let same = factory.informer::<Pod>();
+    let maps = GroupVersionResource::gvr("", "v1", "configmaps");
+    let of_maps = || KubeListWatch::<Dynamic>::of_resource(client.clone(), &maps, Some("shop"));
+    let dynamic = factory.informer_of(of_maps().label_selector("app=web"));
+    let again = factory.informer_of(of_maps().label_selector("app=web"));
+    let unselected = factory.informer_of(of_maps());
+    factory.start();
+    assert!(factory.synced().await);
+    assert!(same.has_synced() && again.has_synced() && unselected.has_synced());
+    assert_eq!((open.lock().len(), pods.lister().len(), dynamic.lister().len()), (3, 1, 1));
+    assert_eq!(&**dynamic.name(), "configmaps in namespace shop with labels app=web");
+    factory.stop().await;
+    assert!(same.is_stopped() && again.is_stopped());
 }
 
 #[tokio::test(start_paused = true)]

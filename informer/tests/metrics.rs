@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use homeostat_informer::{
-    Event, InformerPhase, ObjectMeta, Page, Refusal, SharedIndexInformer,
-    testing::ScriptedListWatch,
+    Event, InformerPhase, ObjectMeta, Page, ReflectorPhase, Refusal, ResourceVersion,
+    SharedIndexInformer, testing::ScriptedListWatch,
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::GroupVersionResource;
@@ -131,11 +131,15 @@ async fn dashboards_find_the_names_and_labels_of_client_go() {
     let first = server.expect_list().await;
     let mut page = Page::new(vec![Arc::new(pod("a", "1")).into()], "1234567890123456789");
     page.continue_token = Some("more".into());
+    page.left_out = 2;
+    page.items.push(Arc::new(pod("", "3")).into());
     first.reply(page);
     server.expect_list().await.serve([pod("bomb", "2")], "1234567890123456789");
     let watch = server.expect_watch().await.open();
     watch.apply(pod("c", "1234567890123456790"));
     watch.apply_opaque(pod("d", "1234567890123456791").metadata);
+    watch.apply_opaque(pod("", "1234567890123456792").metadata);
+    watch.apply(Pod::default());
     settle().await;
     watch.end_with(Refusal::new(500, "InternalError", "no"));
     drop(server.expect_watch().await.open());
@@ -143,9 +147,10 @@ async fn dashboards_find_the_names_and_labels_of_client_go() {
     assert!(subscription.has_synced());
     for (name, value) in [
         ("informer_queued_items", 0.0),
-        ("informer_store_resource_version", 567_890_123_456_791.0),
+        ("informer_store_resource_version", 567_890_123_456_792.0),
         ("informer_opaque_objects", 1.0),
         ("informer_index_panics_total", 1.0),
+        ("informer_left_out_objects_total", 5.0),
         ("reflector_lists_total", 1.0),
         ("reflector_list_duration_seconds", 1.0),
         ("reflector_items_per_list", 1.0),
@@ -174,7 +179,10 @@ async fn status_says_how_the_informer_is_and_nothing_of_its_objects() {
     settle().await;
     let status = informer.status();
     assert_eq!((status.phase, status.objects), (InformerPhase::Syncing, 0));
-    assert!(status.to_string().contains("last error: cannot watch scripted objects"), "{status}");
+    let text = status.to_string();
+    assert!(text.contains("last error: cannot watch scripted objects"), "{status}");
+    assert!(text.contains("reflector: listing, heard of version none"), "{status}");
+    assert_eq!((status.reflector.phase, status.reflector.failures), (ReflectorPhase::Listing, 1));
     let serve = async {
         server.expect_list().await.serve([pod("secret-name", "1")], "5");
         server.expect_watch().await.open()
@@ -185,9 +193,27 @@ async fn status_says_how_the_informer_is_and_nothing_of_its_objects() {
     let status = informer.status();
     assert_eq!((status.phase, status.objects, status.opaque), (InformerPhase::Following, 1, 0));
     let text = "pods: Following, version 5, 1 objects, 0 opaque, 0 queued, 1 indices (0 panics)\n  \
+                reflector: watching, heard of version 5, whole states: 1, the last as of 5\n  \
                 handler all: synced, 0 queued, 0 panics";
     assert_eq!(status.to_string(), text);
-    drop(watch);
+    watch.bookmark("7");
+    settle().await;
+    watch.end_with(
+        Refusal::new(429, "TooManyRequests", "later").with_retry_after(Duration::from_secs(9)),
+    );
+    settle().await;
+    let status = informer.status();
+    let ReflectorPhase::Waiting { until: Some(until) } = status.reflector.phase else {
+        panic!("{status}")
+    };
+    assert!(until > tokio::time::Instant::now() + Duration::from_secs(8));
+    let reflector = &status.reflector;
+    assert_eq!(reflector.resource_version.as_ref().map(ResourceVersion::as_str), Some("7"));
+    assert_eq!(reflector.gathered.as_ref().map(ResourceVersion::as_str), Some("5"));
+    assert!(status.to_string().contains("reflector: asks again in 9"), "{status}");
+    assert!(reflector.last_error.is_some(), "and says why");
     informer.stop().await;
-    assert_eq!(informer.status().phase, InformerPhase::Stopped);
+    let status = informer.status();
+    assert_eq!(status.phase, InformerPhase::Stopped);
+    assert_eq!(status.reflector.phase, ReflectorPhase::Idle);
 }

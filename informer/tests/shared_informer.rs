@@ -6,7 +6,8 @@ use std::{
 };
 
 use homeostat_informer::{
-    Event, HandlerOptions, ObjectMeta, Refusal, SharedIndexInformer, Subscription, UntilError,
+    Event, HandlerOptions, Object, ObjectMeta, Refusal, SharedIndexInformer, Subscription,
+    UntilError,
     testing::{ScriptedListWatch, ScriptedWatch},
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -418,6 +419,106 @@ async fn handler_may_remove_itself_while_it_is_called() {
     assert_eq!(all(&calls), ["n/a"], "that call was the last");
 }
 
+/// Asks for the end of an informer, from inside of it, when a handler or its like is called or dropped.
+struct Ends {
+    informer: Informer,
+    where_from: &'static str,
+    on_drop: bool,
+    log: mpsc::Sender<&'static str>,
+}
+
+impl Ends {
+    fn end(&self) {
+        let stopped = tokio_test::task::spawn(self.informer.stop()).poll();
+        assert!(stopped.is_ready(), "it waits for itself");
+        // The test may be over.
+        let _unheard = self.log.send(self.where_from).is_err();
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if self.on_drop {
+            self.end();
+        }
+    }
+}
+
+/// A handler that only has it.
+fn keeps(ends: Ends) -> impl FnMut(Event<Pod>) + Send {
+    let all = [ends];
+    move |_| assert_eq!(all.iter().len(), 1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn informer_may_be_stopped_from_inside_of_whatever_it_calls() {
+    for place in ["handler", "other informer", "drop", "index", "error"] {
+        let (log, calls) = mpsc::channel();
+        let late = Arc::new(parking_lot::Mutex::new(None::<Ends>));
+        let at_error = Arc::clone(&late);
+        let server = ScriptedListWatch::<Pod>::new();
+        let informer = SharedIndexInformer::builder(server.clone())
+            .error_handler(move |_| at_error.lock().iter().for_each(Ends::end))
+            .build();
+        let (others, other_watch) = following(vec![]).await;
+        let waiting = informer.add_handler("bystander", |_: Event<Pod>| {});
+        let ends = Ends { informer: informer.clone(), where_from: place, on_drop: false, log };
+        let on_event = |ends: Ends| move |_: Event<Pod>| ends.end();
+        let mut subscriptions = Vec::new();
+        match place {
+            "handler" => subscriptions.push(informer.add_handler(place, on_event(ends))),
+            "other informer" => subscriptions.push(others.add_handler(place, on_event(ends))),
+            "drop" => {
+                let mut ends = ends;
+                ends.on_drop = true;
+                subscriptions.push(informer.add_handler(place, keeps(ends)));
+            }
+            "index" => drop(informer.index(move |_: &Pod| [ends.end()])),
+            _ => *late.lock() = Some(ends),
+        }
+        informer.start();
+        let watch = server.expect_watch().await.serve(vec![pod("a", "u", "99")], "100");
+        other_watch.apply(pod("b", "v", "101"));
+        settle().await;
+        match place {
+            "drop" => subscriptions.clear(),
+            "error" => watch.tear(),
+            _ => {}
+        }
+        settle().await;
+        assert_eq!(calls.try_recv().ok(), Some(place));
+        informer.stop().await;
+        others.stop().await;
+        *late.lock() = None;
+        drop(waiting);
+        let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        assert_eq!(tasks, 0, "{place}: no task is left");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_may_remove_each_other_while_they_are_called() {
+    let (informer, watch) = following(vec![]).await;
+    let slots = [0, 1].map(|_| Arc::new(parking_lot::Mutex::new(None::<Subscription>)));
+    let (sender, calls) = mpsc::channel();
+    for (own, other) in [(0, 1), (1, 0)] {
+        let (slot, sender) = (Arc::clone(&slots[other]), sender.clone());
+        let remove = move |other: Subscription| {
+            assert!(tokio_test::task::spawn(other.remove()).poll().is_ready());
+            sender.send(own).unwrap();
+        };
+        let subscription =
+            informer.add_handler("remover", move |_| slot.lock().take().map_or((), &remove));
+        *slots[own].lock() = Some(subscription);
+    }
+    watch.apply(pod("a", "u", "101"));
+    settle().await;
+    assert_eq!(calls.try_iter().count(), 1, "one was quicker, and the other is not called");
+    let left = slots.iter().find_map(|slot| slot.lock().take()).unwrap();
+    left.remove().await;
+    assert!(informer.status().handlers.is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn handler_is_told_everything_once_more_each_period() {
     let (informer, watch) = following(vec![pod("a", "u", "1"), pod("b", "v", "2")]).await;
@@ -560,4 +661,35 @@ async fn object_whose_transform_panics_is_opaque_and_the_others_are_changed() {
     assert_eq!((lister.len(), lister.opaque_len()), (2, 1));
     assert!(lister.opaque(("n", "bomb")).is_some());
     assert!(lister.list().iter().all(|pod| pod.metadata.generation == Some(7)));
+}
+
+/// A weight whose author has made a mistake.
+struct Bomb(ObjectMeta);
+
+impl Object for Bomb {
+    type Kind = Pod;
+
+    fn metadata(&self) -> &ObjectMeta {
+        assert_ne!(self.0.uid.as_deref(), Some("bomb"));
+        &self.0
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_whose_metadata_panics_is_left_out_and_harms_no_other() {
+    let bomb = |name, uid, version| Bomb(pod(name, uid, version).metadata);
+    let server = ScriptedListWatch::<Bomb>::new();
+    let informer = SharedIndexInformer::builder(server.clone()).build();
+    informer.start();
+    let first = vec![bomb("a", "u", "1"), bomb("b", "bomb", "2")];
+    let watch = server.expect_watch().await.serve(first, "100");
+    assert!(informer.synced().await);
+    watch.apply(bomb("c", "bomb", "101"));
+    watch.apply(bomb("d", "v", "102"));
+    settle().await;
+    let status = informer.status();
+    assert_eq!((status.objects, status.reflector.left_out), (2, 2));
+    assert!(status.reflector.last_error.is_none());
+    assert_eq!(informer.store_resource_version(), Some("102".into()));
+    informer.stop().await;
 }

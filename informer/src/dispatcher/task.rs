@@ -1,7 +1,6 @@
 //! [`HandlerTask`]: takes from a handler's queue, and calls it.
 
 use std::{
-    cell::RefCell,
     ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, atomic::Ordering},
@@ -17,6 +16,7 @@ use super::{
 };
 use crate::{
     event::Event,
+    inside::Inside,
     object::{Object, ResourceVersion},
     store::Store,
 };
@@ -43,14 +43,6 @@ pub(super) struct Resync<K: Object> {
 
 /// After this many events in a row a handler lets other tasks run.
 const YIELD: usize = 128;
-
-thread_local! {
-    /// The handlers that are being called on this thread, innermost last.
-    static CALLING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-}
-
-/// That a handler is being called on this thread.
-struct Calling;
 
 // === impl HandlerTask ===
 
@@ -134,7 +126,6 @@ impl<K: Object> HandlerTask<K> {
     }
 
     fn call(&mut self, author: impl FnOnce(&mut Callback<K>)) {
-        let _calling = Calling::begin(&self.handler);
         if catch_unwind(AssertUnwindSafe(|| author(&mut self.callback))).is_err() {
             self.handler.count_panic();
             let name = &*self.handler.name;
@@ -146,6 +137,8 @@ impl<K: Object> HandlerTask<K> {
 /// However the task ends, also if it never began: the handler gets no further event.
 impl<K: Object> Drop for HandlerTask<K> {
     fn drop(&mut self) {
+        // If the task is dropped with its runtime, this is not a part of its run.
+        let _inside = Inside::enter();
         // What the callback holds goes first, so that it is gone when `remove` returns, even if its drop panics.
         let nothing = Callback::Versions(Box::new(|_| {}));
         let callback = std::mem::replace(&mut self.callback, nothing);
@@ -226,29 +219,5 @@ impl Handler {
         let wanted = *phase == Phase::Waiting && !self.removed.is_cancelled();
         *phase = if wanted { Phase::Running } else { Phase::Finished };
         wanted
-    }
-
-    /// Whether this is called from inside of the handler.
-    pub(super) fn is_caller(&self) -> bool {
-        CALLING.with_borrow(|calling| calling.contains(&self.address()))
-    }
-
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-}
-
-// === impl Calling ===
-
-impl Calling {
-    fn begin(handler: &Handler) -> Self {
-        CALLING.with_borrow_mut(|calling| calling.push(handler.address()));
-        Self
-    }
-}
-
-impl Drop for Calling {
-    fn drop(&mut self) {
-        CALLING.with_borrow_mut(Vec::pop);
     }
 }

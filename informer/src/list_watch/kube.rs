@@ -19,7 +19,10 @@ use super::{
     BoxError, ListError, ListRequest, ListWatch, Page, Refusal, WatchError, WatchRequest,
     WatchStream,
 };
-use crate::object::{Dynamic, Object};
+use crate::{
+    factory::Scope,
+    object::{Dynamic, Object},
+};
 use kube_core::GroupVersionResource;
 
 /// Lists and watches the objects of one kind, in one namespace or in all.
@@ -38,8 +41,8 @@ pub struct KubeListWatch<K> {
     /// The path of the collection, without a query.
     path: String,
     target: Arc<str>,
-    /// Selectors, encoded for a query.
-    selectors: String,
+    resource: GroupVersionResource,
+    scope: Scope,
     max_frame: usize,
     decoder: Decoder<K>,
     decoders: usize,
@@ -73,8 +76,9 @@ where
     pub fn new(client: kube_client::Client, namespace: Option<&str>) -> Self {
         let group = <K::Kind as kube_core::Resource>::group(&());
         let plural = <K::Kind as kube_core::Resource>::plural(&());
+        let version = <K::Kind as kube_core::Resource>::version(&());
         let path = <K::Kind as kube_core::Resource>::url_path(&(), namespace);
-        Self::at(client, path, target(&group, &plural, namespace))
+        Self::at(client, path, GroupVersionResource::gvr(&group, &version, &plural), namespace)
     }
 }
 
@@ -86,42 +90,48 @@ impl<K: Object<Kind = Dynamic> + DeserializeOwned> KubeListWatch<K> {
         resource: &GroupVersionResource,
         namespace: Option<&str>,
     ) -> Self {
-        let GroupVersionResource { group, version, resource, .. } = resource;
+        let GroupVersionResource { group, version, resource: plural, .. } = resource;
         let mut path = if group.is_empty() { "/api" } else { "/apis" }.to_owned();
         let group_version = [group, version].into_iter().filter(|part| !part.is_empty());
         let place = namespace.into_iter().flat_map(|namespace| ["namespaces", namespace]);
-        for part in group_version.map(String::as_str).chain(place).chain([resource.as_str()]) {
+        for part in group_version.map(String::as_str).chain(place).chain([plural.as_str()]) {
             path.push('/');
             push_encoded(&mut path, part);
         }
-        Self::at(client, path, target(group, resource, namespace))
+        Self::at(client, path, resource.clone(), namespace)
     }
 }
 
 impl<K: Object + DeserializeOwned> KubeListWatch<K> {
-    fn at(client: kube_client::Client, path: String, target: String) -> Self {
+    fn at(
+        client: kube_client::Client,
+        path: String,
+        resource: GroupVersionResource,
+        namespace: Option<&str>,
+    ) -> Self {
         Self {
             client,
             path,
-            target: target.into(),
-            selectors: String::new(),
+            target: target(&resource.group, &resource.resource, namespace).into(),
+            resource,
+            scope: namespace.map_or_else(Scope::all, Scope::namespace),
             max_frame: MAX_FRAME,
             decoder: Decoder::new(),
             decoders: 1,
         }
     }
 
-    /// Takes only objects whose labels match, in the API server's syntax: `app=web,tier!=cache`.
+    /// Takes only objects whose labels match, in the API server's syntax: `app=web,tier!=cache`. The last one given counts.
     #[must_use]
     pub fn label_selector(mut self, selector: &str) -> Self {
-        push_pair(&mut self.selectors, "labelSelector", selector);
+        self.scope = self.scope.labels(selector);
         self
     }
 
-    /// Takes only objects whose fields match, in the API server's syntax: `status.phase!=Failed`.
+    /// Takes only objects whose fields match, in the API server's syntax: `status.phase!=Failed`. The last one given counts.
     #[must_use]
     pub fn field_selector(mut self, selector: &str) -> Self {
-        push_pair(&mut self.selectors, "fieldSelector", selector);
+        self.scope = self.scope.fields(selector);
         self
     }
 
@@ -162,6 +172,28 @@ impl<K: Object + DeserializeOwned> KubeListWatch<K> {
 }
 
 impl<K> KubeListWatch<K> {
+    /// Where it looks, for machines: no two resources have the same path.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn resource(&self) -> &GroupVersionResource {
+        &self.resource
+    }
+
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// The selectors, encoded for a query.
+    fn selectors(&self) -> String {
+        let mut query = String::new();
+        for (name, selector) in self.scope.selectors() {
+            push_pair(&mut query, name, selector);
+        }
+        query
+    }
+
     async fn send(
         &self,
         operation: &'static str,
@@ -181,7 +213,7 @@ impl<K> KubeListWatch<K> {
     }
 
     fn list_query(&self, request: &ListRequest) -> String {
-        let mut query = self.selectors.clone();
+        let mut query = self.selectors();
         if let Some(limit) = request.limit {
             push_pair(&mut query, "limit", &limit.to_string());
         }
@@ -195,7 +227,7 @@ impl<K> KubeListWatch<K> {
     }
 
     fn watch_query(&self, request: &WatchRequest) -> String {
-        let mut query = self.selectors.clone();
+        let mut query = self.selectors();
         push_pair(&mut query, "watch", "true");
         push_pair(&mut query, "allowWatchBookmarks", "true");
         push_pair(&mut query, "timeoutSeconds", &request.timeout.as_secs().max(1).to_string());

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use super::{Lifecycle, SharedIndexInformer};
 use crate::{
     object::{Object, ResourceVersion},
-    reflector::ReflectorError,
+    reflector::{ReflectorPhase, ReflectorStatus},
 };
 
 /// How an informer is at one moment. Prints as a few lines of text, and never shows what is in an object.
@@ -30,8 +30,8 @@ pub struct InformerStatus {
     pub queued: usize,
     /// Its handlers, in the order in which they were added.
     pub handlers: Vec<HandlerStatus>,
-    /// What went wrong last, unless something has succeeded since.
-    pub last_error: Option<Arc<ReflectorError>>,
+    /// How it stands with its server: what it asks, how far it has got, how long it waits, what went wrong.
+    pub reflector: ReflectorStatus,
 }
 
 /// What an informer does.
@@ -42,7 +42,7 @@ pub enum InformerPhase {
     New,
     /// It waits for its first whole state.
     Syncing,
-    /// It follows the server; what it has may be old while [`last_error`](InformerStatus::last_error) says why.
+    /// It follows the server; what it has may be old while [`last_error`](ReflectorStatus::last_error) says why.
     Following,
     /// It has been stopped.
     Stopped,
@@ -75,6 +75,10 @@ impl<K: Object> SharedIndexInformer<K> {
             Lifecycle::Stopped => InformerPhase::Stopped,
         };
         let (objects, opaque) = shared.store.count();
+        let mut reflector = shared.health.status();
+        if matches!(phase, InformerPhase::New | InformerPhase::Stopped) {
+            reflector.phase = ReflectorPhase::Idle;
+        }
         InformerStatus {
             name: Arc::clone(&shared.name),
             phase,
@@ -85,7 +89,7 @@ impl<K: Object> SharedIndexInformer<K> {
             index_panics: shared.store.index_panics(),
             queued: shared.fifo.len(),
             handlers: shared.store.handlers().iter().map(|handler| handler.status()).collect(),
-            last_error: self.last_error(),
+            reflector,
         }
     }
 }
@@ -106,9 +110,7 @@ impl fmt::Display for InformerStatus {
             self.indices,
             self.index_panics,
         )?;
-        if let Some(error) = &self.last_error {
-            write!(f, "\n  last error: {error}")?;
-        }
+        write!(f, "\n  {}", self.reflector)?;
         for HandlerStatus { name, queued, panics, synced } in &self.handlers {
             let synced = if *synced { "synced" } else { "not synced" };
             write!(f, "\n  handler {name}: {synced}, {queued} queued, {panics} panics")?;
