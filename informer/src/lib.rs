@@ -60,3 +60,19 @@ pub use shared::{
     Builder, HandlerStatus, InformerPhase, InformerStatus, SharedIndexInformer, Unsynced,
     UntilError,
 };
+
+/// The code in the book's pages about this crate compiles and runs.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../docs/reflector.md")]
+    struct Reflector;
+
+    #[doc = include_str!("../../docs/delta-fifo.md")]
+    struct DeltaFifo;
+
+    #[doc = include_str!("../../docs/store.md")]
+    struct Store;
+
+    #[doc = include_str!("../../docs/shared-informer.md")]
+    struct SharedInformer;
+}
