@@ -29,6 +29,7 @@ use crate::server::ApiServer;
 pub struct Duplex {
     server: ApiServer,
     executor: Executor,
+    capacity: usize,
     _stop: DropGuard,
 }
 
@@ -36,6 +37,7 @@ pub struct Duplex {
 #[derive(Clone)]
 struct Connector {
     server: ApiServer,
+    capacity: usize,
     layer: FaultLayer,
     executor: Executor,
 }
@@ -53,7 +55,14 @@ impl Duplex {
         // Ends with this; the server lives on.
         let stopped = server.stopped().child_token();
         let executor = Executor { tasks: TaskTracker::new(), stopped: stopped.clone() };
-        Self { server, executor, _stop: stopped.drop_guard() }
+        Self { server, executor, capacity: CAPACITY, _stop: stopped.drop_guard() }
+    }
+
+    /// Lets so many bytes (at least one) be under way in each direction of connections that are opened from now on:
+    /// what is sent comes in pieces of no more. Unless told, 64 KiB.
+    pub fn capacity(mut self, bytes: usize) -> Self {
+        self.capacity = bytes.max(1);
+        self
     }
 
     /// A client without a name. It does not retry.
@@ -76,7 +85,8 @@ impl Duplex {
 
     fn through(&self, layer: FaultLayer) -> Client {
         let (server, executor) = (self.server.clone(), self.executor.clone());
-        let connector = Connector { server, layer, executor: executor.clone() };
+        let capacity = self.capacity;
+        let connector = Connector { server, capacity, layer, executor: executor.clone() };
         let mut builder = legacy::Client::builder(executor);
         // No timer of the pool wakes a paused clock.
         builder.pool_idle_timeout(None);
@@ -106,7 +116,7 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, _uri: Uri) -> Self::Future {
-        let (ours, theirs) = tokio::io::duplex(CAPACITY);
+        let (ours, theirs) = tokio::io::duplex(self.capacity);
         let service = self.layer.layer(self.server.service());
         hyper::rt::Executor::execute(&self.executor, serve_http1(TokioIo::new(theirs), service));
         std::future::ready(Ok(Pipe(TokioIo::new(ours))))

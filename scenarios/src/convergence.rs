@@ -53,6 +53,8 @@ type State = BTreeMap<String, Truth>;
 /// How fast everything goes.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
+    /// Whether waiting takes time.
+    is_real: bool,
     /// Between two operations of the user, at most so many milliseconds; one of these.
     pauses: &'static [u64],
     /// Between two troubles, less than so many milliseconds.
@@ -70,6 +72,7 @@ const SELECTOR: &str = "watched=yes";
 /// In bursts, and with pauses that are longer than a back-off. A watch that has gone silent is given up after the longest
 /// time-out that the informer asks for, ten minutes; then it may be backing off.
 const VIRTUAL: Pace = Pace {
+    is_real: false,
     pauses: &[0, 0, 5, 200, 3000, 30_000],
     troubles: 6000,
     resyncs: &[Duration::from_secs(7), Duration::from_secs(40)],
@@ -79,6 +82,7 @@ const VIRTUAL: Pace = Pace {
 
 /// A server that says `Retry-After` says at least a second.
 const REAL: Pace = Pace {
+    is_real: true,
     pauses: &[0, 0, 1, 5, 50, 150],
     troubles: 80,
     resyncs: &[Duration::from_secs(1)],
@@ -165,14 +169,6 @@ impl Wire {
             Self::Socket => REAL,
             Self::ControlPlane => CONTROL_PLANE,
         }
-    }
-}
-
-// === impl Pace ===
-
-impl Pace {
-    fn is_real(self) -> bool {
-        self.patience == REAL.patience
     }
 }
 

@@ -116,7 +116,7 @@ impl<K: Weight> Mirror<K> {
             .seed(dice.below(u64::MAX))
             .watch_list(dice.one_in(2))
             .page_size(dice.pick(&[1, 3, 500]))
-            .backoff(backoff(pace.is_real() || dice.one_in(2)))
+            .backoff(backoff(pace.is_real || dice.one_in(2)))
             .delta_fifo(if coalesces { DeltaFifo::coalescing() } else { DeltaFifo::in_order() })
             .error_handler(move |error| {
                 count.fetch_add(usize::from(is_expired(error)), Ordering::Relaxed);

@@ -16,6 +16,8 @@ pub(super) struct Embedded {
     faults: Faults,
     line: Line,
     dice: Dice,
+    /// Whether nothing happens that makes a client ask for everything again, which would make good what it had lost.
+    gentle: bool,
     /// What the server was like once, to be set back to that in the end.
     backup: Option<Backup>,
     held: Option<HeldWatches>,
@@ -36,7 +38,10 @@ impl Embedded {
     pub(super) async fn start(run: Convergence, mut dice: Dice) -> anyhow::Result<Self> {
         let server = ApiServer::builder().seed(run.seed).build();
         let line = match run.wire {
-            Wire::Pipe => Line::Pipe(server.duplex()),
+            Wire::Pipe => {
+                let capacity = dice.pick(&[11, 70, 500, 65_536, 65_536]);
+                Line::Pipe(server.duplex().capacity(capacity))
+            }
             Wire::Socket => {
                 let listener = server.listen(([127, 0, 0, 1], 0).into()).await?;
                 Line::Socket(Proxy::start(listener.addr()).await?, listener)
@@ -44,11 +49,14 @@ impl Embedded {
             Wire::InProcess | Wire::ControlPlane => Line::InProcess,
         };
         let faults = server.faults();
-        let rate = dice.pick(&[0.0, 0.05, 0.2, 0.5]);
-        let chaos = Chaos::of(rate).with(Class::WatchStalled, rate / 10.0);
+        let gentle = dice.one_in(4);
         let longest = Duration::from_millis(if line.is_real() { 50 } else { 2000 });
-        faults.chaos(Calls::any().by("informer"), chaos.longest_delay(longest));
-        Ok(Self { server, faults, line, dice, backup: None, held: None, partition: None })
+        let mut chaos = chaos(gentle, &mut dice).longest_delay(longest);
+        if line.is_real() {
+            chaos = chaos.without(Class::Rewound);
+        }
+        faults.chaos(Calls::any().by("informer"), chaos);
+        Ok(Self { server, faults, line, dice, gentle, backup: None, held: None, partition: None })
     }
 
     pub(super) fn user(&self) -> Client {
@@ -81,7 +89,10 @@ impl Embedded {
         }
         let watches = || Calls::watches().by("informer");
         let warm_up = Duration::from_millis(if self.line.is_real() { 100 } else { 3000 });
-        match self.dice.below(18) {
+        // What follows 11 makes the past unknown.
+        match self.dice.below(if self.gentle { 12 } else { 18 }) {
+            2 | 3 if self.gentle => drop(self.faults.tear_watches(watches())),
+            7..10 if self.gentle => self.corrupt_watch(),
             0 | 1 => drop(self.faults.end_watches(watches())),
             2 => drop(self.faults.expire_watches(watches())),
             3 => drop(self.faults.refuse_watches(watches(), &Refusal::internal_error())),
@@ -131,12 +142,18 @@ impl Embedded {
         match self.dice.below(5) {
             0 => self.faults.truncate_reply(lists.by("informer"), byte),
             1 => self.faults.corrupt_reply(lists.by("informer"), byte),
-            2 => self.faults.corrupt_watches(watches.by("informer"), byte),
+            2 => self.corrupt_watch(),
             _ => {
                 let how = self.dice.pick(&[Break::Reset, Break::End, Break::Stall]);
                 self.faults.break_watches(watches.by("informer"), Cut::Bytes(byte), how);
             }
         }
+    }
+
+    /// The next watch has a wrong byte somewhere.
+    fn corrupt_watch(&mut self) {
+        let watches = Calls::watch("configmaps").by("informer");
+        self.faults.corrupt_watches(watches, self.dice.below(1500));
     }
 
     /// Nothing goes wrong any more. Says whether, just before, the server was set back: then versions go back, too.
@@ -154,6 +171,20 @@ impl Embedded {
         }
         self.backup.is_some()
     }
+}
+
+/// What happens by chance; to a gentle server's watches more of it.
+///
+/// Not there: a watch that begins earlier than it was asked to. If it tells again that an object was made, and breaks
+/// before it tells that the object was deleted, the object stays until the next whole state.
+fn chaos(gentle: bool, dice: &mut Dice) -> Chaos {
+    if gentle {
+        let torn = [Class::WatchTorn, Class::WatchEnded, Class::WatchDelayed];
+        let chaos = Chaos::of(0.0).with(Class::Corrupted, 0.4).with(Class::RequestLost, 0.1);
+        return torn.into_iter().fold(chaos, |chaos, class| chaos.with(class, 0.1));
+    }
+    let rate = dice.pick(&[0.0, 0.05, 0.2, 0.5]);
+    Chaos::of(rate).with(Class::WatchStalled, rate / 10.0)
 }
 
 // === impl Line ===
