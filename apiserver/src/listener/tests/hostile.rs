@@ -9,6 +9,10 @@ use super::*;
 const PATIENT: Limits =
     Limits { head: PATIENCE, idle: PATIENCE, unread: PATIENCE, body: PATIENCE, ..Limits::USUAL };
 
+/// As patient, but for who says nothing that is a request: a busy machine must not make an answer come too late.
+const BRISK: Limits =
+    Limits { head: Duration::from_secs(1), idle: Duration::from_millis(400), ..PATIENT };
+
 const CLOSE: &str = "\r\nconnection: close\r\n\r\n";
 
 impl Scene {
@@ -134,7 +138,7 @@ async fn a_thousand_requests_in_one_go_are_all_answered() {
 
 #[tokio::test]
 async fn what_is_no_http_ends_the_connection_and_nothing_else() {
-    let scene = Scene::new(SHORT).await;
+    let scene = Scene::new(BRISK).await;
     let long = "x".repeat(1 << 20);
     let many = "a: b\r\n".repeat(5000);
     let cases: Vec<(Vec<u8>, &str)> = vec![
@@ -180,7 +184,7 @@ async fn what_is_no_http_ends_the_connection_and_nothing_else() {
 async fn what_is_no_http2_ends_the_connection_and_nothing_else() {
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
-    let scene = Scene::new(SHORT).await;
+    let scene = Scene::new(BRISK).await;
     let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
         let size = u32::try_from(payload.len()).unwrap().to_be_bytes();
         [&size[1..], &[kind, flags, 0, 0, 0, stream], payload].concat()
@@ -208,7 +212,7 @@ async fn what_is_no_http2_ends_the_connection_and_nothing_else() {
 
 #[tokio::test]
 async fn streams_that_are_reset_at_once_leave_nothing_behind() {
-    let scene = Scene::new(SHORT).await;
+    let scene = Scene::new(BRISK).await;
     let (sender, connection) = scene.http2().await;
     for _ in 0..2000 {
         let mut sender = sender.clone();
