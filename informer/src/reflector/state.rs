@@ -27,6 +27,8 @@ pub(crate) struct State {
     phase: Phase,
     /// Up to here everything has been handed on.
     last: Option<ResourceVersion>,
+    /// A watch that began earlier than it was asked to has told this again, and not yet all that follows.
+    again: Option<ResourceVersion>,
     /// The server cannot go on from `last`, or from any version: ask for the newest state.
     use_newest: bool,
     /// So many whole states are asked for by list before a watch is tried for one again; `NEVER` if it never is.
@@ -109,6 +111,7 @@ impl State {
             config,
             phase: Phase::Gathering,
             last: None,
+            again: None,
             use_newest: false,
             by_list: if config.watch_list { 0 } else { NEVER },
             distrust: 0,
@@ -125,7 +128,8 @@ impl State {
         let timeout = self.chance.between(WATCH_TIMEOUT[0], WATCH_TIMEOUT[1]);
         match (self.phase, &self.last) {
             (Phase::Following, Some(last)) => {
-                Ask::Watch(WatchRequest::after(last.clone(), timeout))
+                let after = self.again.as_ref().unwrap_or(last);
+                Ask::Watch(WatchRequest::after(after.clone(), timeout))
             }
             (_, last) => {
                 let version = last.clone().filter(|_| !self.use_newest);
@@ -148,6 +152,7 @@ impl State {
     /// A whole state has been handed on.
     pub(crate) fn gathered(&mut self, version: ResourceVersion) {
         self.last = Some(version);
+        self.again = None;
         self.phase = Phase::Following;
         self.use_newest = false;
         self.unpaged = false;
@@ -160,7 +165,12 @@ impl State {
     }
 
     /// All up to this version has been handed on. Returns whether that brought us further.
+    ///
+    /// What a watch tells again is to be heard to its end: an object may have come back with it that was deleted since.
     pub(crate) fn followed(&mut self, version: ResourceVersion) -> bool {
+        if version.is_point() {
+            self.again = self.is_back(&version).then(|| version.clone());
+        }
         let further =
             version.is_point() && self.last.as_ref().is_none_or(|last| version.may_follow(last));
         if further {

@@ -309,6 +309,24 @@ async fn odd_events_are_tolerated() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_watch_tells_again_is_heard_to_its_end() {
+    let (server, informer, watch) = following().await;
+    watch.apply(pod("b", "6"));
+    watch.delete(pod("b", "7"));
+    watch.tear();
+    let watch = watch_of(asked(&server).await.2).open();
+    watch.apply(pod("b", "6"));
+    watch.tear();
+    let (text, _, request) = asked(&server).await;
+    assert_eq!(text, r#"watch Some("6")"#, "or nobody hears again that it was deleted");
+    let watch = open(request);
+    watch.delete(pod("b", "7"));
+    watch.tear();
+    assert_eq!(asked(&server).await.0, r#"watch Some("7")"#);
+    assert_eq!((cached(&informer.lister()), version(&informer)), (vec!["a4".into()], "7".into()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn odd_versions_of_objects_do_not_move_the_place_and_lose_nothing() {
     let (server, informer, watch) = following().await;
     for (name, version) in [("b", ""), ("c", "0"), ("d", "next")] {

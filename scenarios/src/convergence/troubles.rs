@@ -51,10 +51,7 @@ impl Embedded {
         let faults = server.faults();
         let gentle = dice.one_in(4);
         let longest = Duration::from_millis(if line.is_real() { 50 } else { 2000 });
-        let mut chaos = chaos(gentle, &mut dice).longest_delay(longest);
-        if line.is_real() {
-            chaos = chaos.without(Class::Rewound);
-        }
+        let chaos = chaos(gentle, &mut dice).longest_delay(longest);
         faults.chaos(Calls::any().by("informer"), chaos);
         Ok(Self { server, faults, line, dice, gentle, backup: None, held: None, partition: None })
     }
@@ -174,12 +171,9 @@ impl Embedded {
 }
 
 /// What happens by chance; to a gentle server's watches more of it.
-///
-/// Not there: a watch that begins earlier than it was asked to. If it tells again that an object was made, and breaks
-/// before it tells that the object was deleted, the object stays until the next whole state.
 fn chaos(gentle: bool, dice: &mut Dice) -> Chaos {
     if gentle {
-        let torn = [Class::WatchTorn, Class::WatchEnded, Class::WatchDelayed];
+        let torn = [Class::WatchTorn, Class::WatchEnded, Class::WatchDelayed, Class::Rewound];
         let chaos = Chaos::of(0.0).with(Class::Corrupted, 0.4).with(Class::RequestLost, 0.1);
         return torn.into_iter().fold(chaos, |chaos, class| chaos.with(class, 0.1));
     }

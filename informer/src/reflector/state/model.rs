@@ -239,6 +239,7 @@ impl World<'_> {
             self.now += news;
             assert!(self.state.followed(self.now.to_string().into()));
             assert!(!self.state.followed((self.now - 1).to_string().into()), "never back");
+            assert!(!self.state.followed(self.now.to_string().into()), "told again to its end");
             self.last = Some(self.now);
             self.reasons.unreadable = 0;
         }

@@ -58,6 +58,8 @@ fn first_state_is_the_newest_and_what_follows_is_watched() {
     assert!(
         state.followed("9".into()) && !state.followed("9".into()) && !state.followed("8".into())
     );
+    assert_eq!(asked(&mut state), "watch 8", "what was told again is to be heard to its end");
+    assert!(!state.followed("9".into()));
     assert_eq!(asked(&mut state), "watch 9");
 }
 
