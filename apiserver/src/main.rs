@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use homeostat_apiserver::ApiServer;
 use homeostat_apiserver::cluster::{GarbageCollector, Kubelet, NamespaceController};
+use jiff::Timestamp;
 use kube_client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -50,7 +51,7 @@ struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
     ready_after: f64,
 
-    /// Where uids and generated names come from: the same seed gives the same.
+    /// Where uids and generated names come from: the same seed gives the same. Times are real ones all the same.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
@@ -105,7 +106,8 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
-    let server = ApiServer::builder().seed(arguments.seed).build();
+    // A seed would agree on a time, too: whoever uses a program looks at a real clock.
+    let server = ApiServer::builder().seed(arguments.seed).epoch(Timestamp::now()).build();
     let listener = server
         .listen(arguments.listen)
         .await

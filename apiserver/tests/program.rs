@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube_client::api::{DeleteParams, ListParams, PostParams};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
@@ -113,6 +114,18 @@ async fn with_its_helpers_pods_run_and_namespaces_go() {
     namespaces.delete("shop", &DeleteParams::default()).await.unwrap();
     until(async || namespaces.get_opt("shop").await.unwrap().is_none()).await;
     assert!(server.stop("-TERM").success());
+}
+
+#[tokio::test]
+async fn its_clock_is_the_real_one_whatever_the_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    let server = Server::start(&["--seed", "7"], &path);
+    let default = Api::<Namespace>::all(client(&path).await).get("default").await.unwrap();
+    let made = default.metadata.creation_timestamp.unwrap().0;
+    let age = Timestamp::now().duration_since(made).unsigned_abs();
+    assert!(age < AT_ONCE, "made at {made}");
+    assert!(server.stop("-INT").success());
 }
 
 #[test]
