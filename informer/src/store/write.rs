@@ -46,14 +46,14 @@ impl<K: Object> Store<K> {
         while let Some(at) = batch.deltas.iter().position(whole) {
             let after = batch.deltas.split_off(at + 1);
             if let Some(Delta::Replaced { objects, resource_version }) = batch.deltas.pop() {
-                self.step(Batch::from(batch.deltas));
+                let _later: bool = self.step(Batch::from(batch.deltas));
                 self.replace(objects, resource_version);
             }
             batch = Batch::from(after);
         }
-        self.step(batch);
-        let synced = self.writer.lock().synced;
-        self.changed.send_replace(());
+        let synced = self.step(batch);
+        // To nobody, this does nothing; it looks for waiters after the change, and they for the change once they wait.
+        let _nobody_waits: Result<(), _> = self.changed.send(());
         synced
     }
 
@@ -62,10 +62,11 @@ impl<K: Object> Store<K> {
         self.apply_batch(Batch::from(deltas))
     }
 
-    fn step(&self, batch: Batch<K>) {
+    /// Returns whether the store has been whole once.
+    fn step(&self, batch: Batch<K>) -> bool {
         let Batch { deltas, reached, relisted, synced } = batch;
         if deltas.is_empty() && reached.is_none() {
-            return;
+            return self.writer.lock().synced;
         }
         let mut staging = self.staging();
         let mut writer = self.stage(&mut staging, &deltas.iter().filter_map(applied));
@@ -87,8 +88,10 @@ impl<K: Object> Store<K> {
         inner.advance(reached, relisted, &mut changes);
         drop(inner);
         writer.finish(&mut changes, synced);
+        let synced = writer.synced;
         drop(writer);
         self.drop_unlocked(changes, staging);
+        synced
     }
 
     fn replace(&self, objects: Vec<Decoded<K>>, version: ResourceVersion) {
@@ -143,19 +146,29 @@ impl<K: Object> Store<K> {
             let definitions = Arc::clone(&writer.definitions);
             drop(writer);
             staging.grow(&definitions);
-            for number in staging.staged..definitions.len() {
-                let stage = &mut *staging.stages[number];
+            let (first, end) = (staging.staged, definitions.len());
+            let stages = &mut staging.stages[first..end];
+            for stage in &mut *stages {
                 objects.clone().map(known).for_each(|known| stage.compute(known));
-                self.settle(number, stage);
             }
-            staging.staged = definitions.len();
+            self.settle(first, stages);
+            staging.staged = end;
         }
     }
 
-    fn settle(&self, number: usize, stage: &mut dyn Stage<K>) {
-        stage.look_up(&*self.inner.read().tables[number]);
-        let panics = stage.settle();
-        self.count_index_panics(panics);
+    /// Compares what these stages, the first of which is that of index `first`, have computed with their tables.
+    fn settle(&self, first: usize, stages: &mut [Box<dyn Stage<K>>]) {
+        let inner = self.inner.read();
+        for (stage, table) in stages.iter_mut().zip(&inner.tables[first..]) {
+            stage.look_up(&**table);
+        }
+        drop(inner);
+        for stage in stages {
+            let panics = stage.settle();
+            if panics > 0 {
+                self.count_index_panics(panics);
+            }
+        }
     }
 
     fn staging(&self) -> Staging<K> {
@@ -210,7 +223,7 @@ impl<K: Object> Store<K> {
             for (_, entry) in &piece {
                 stage.compute(entry.known());
             }
-            self.settle(number, &mut *stage);
+            self.settle(number, std::slice::from_mut(&mut stage));
             let slots = piece.iter().map(|(slot, _)| *slot);
             // Dropped when the lock is released.
             let _garbage = self.inner.write().fill(number, slots, &mut *stage);
