@@ -108,23 +108,27 @@ impl Metrics {
         }
     }
 
-    /// A batch has been taken from the queue, and so many deltas are still in it or in the batch.
+    /// A batch has been taken from the queue, and so many deltas are still in it or in the batch. Counted only if somebody
+    /// wants to know.
     #[expect(clippy::cast_precision_loss, reason = "no queue has 2^52 items")]
-    pub(crate) fn taken(&self, queued: usize) -> Taken {
-        quietly(|| self.queued.set(queued as f64));
-        Taken(self.labels.is_some().then(Instant::now))
+    pub(crate) fn taken(&self, queued: impl FnOnce() -> usize) -> Taken {
+        Taken(self.labels.is_some().then(|| {
+            let queued = queued();
+            quietly(|| self.queued.set(queued as f64));
+            Instant::now()
+        }))
     }
 
-    /// The batch is in the store.
+    /// The batch is in the store; so many deltas are queued, and so many objects were left out so far.
     #[expect(clippy::cast_precision_loss, reason = "no queue and no store has 2^52 items")]
     pub(crate) fn applied<K: Object>(
         &self,
         taken: &Taken,
-        queued: usize,
-        left_out: u64,
+        counts: impl FnOnce() -> (usize, u64),
         store: &Store<K>,
     ) {
         let Some(taken) = taken.0 else { return };
+        let (queued, left_out) = counts();
         quietly(|| {
             self.latency.record(taken.elapsed());
             self.queued.set(queued as f64);

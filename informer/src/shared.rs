@@ -149,9 +149,9 @@ impl<K: Object> SharedIndexInformer<K> {
         }
         shared.spawn(async move {
             while let Some(batch) = fifo.pop().await {
-                let taken = metrics.taken(batch.deltas.len() + fifo.len());
+                let taken = metrics.taken(|| batch.deltas.len() + fifo.len());
                 let whole = store.apply_batch(batch);
-                metrics.applied(&taken, fifo.len(), health.left_out(), &store);
+                metrics.applied(&taken, || (fifo.len(), health.left_out()), &store);
                 synced.send_if_modified(|synced| whole && !std::mem::replace(synced, true));
             }
         });
