@@ -1,4 +1,4 @@
-//! A real etcd and kube-apiserver to try things on: prints the kubeconfig, and ends with Ctrl-C.
+//! Starts a real etcd and kube-apiserver, prints the kubeconfig, and stops with Ctrl-C.
 //!
 //! ```text
 //! cargo run --example control_plane
@@ -6,17 +6,18 @@
 
 use clap::Parser;
 use homeostat_apiserver::cluster::{GarbageCollector, Kubelet};
-use homeostat_apiserver::control_plane::ControlPlane;
+use homeostat_testing::control_plane::ControlPlane;
 
 /// Starts a real etcd and kube-apiserver, and prints the kubeconfig.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Start a kubelet and a garbage collector beside them: pods run, and dependents go with their owners.
+    /// Start a kubelet and a garbage collector too: pods run, and dependents are deleted with
+    /// their owners.
     #[arg(long)]
     nodes: bool,
 }
 
-#[expect(clippy::print_stdout, reason = "what the example shows is its output")]
+#[expect(clippy::print_stdout, reason = "the output of the example")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
@@ -25,9 +26,9 @@ async fn main() -> anyhow::Result<()> {
     let helpers = arguments
         .nodes
         .then(|| (Kubelet::start(client.clone()), GarbageCollector::start(client.clone())));
-    println!("export KUBECONFIG={}", plane.kubeconfig().display());
+    println!("export KUBECONFIG={}\n# Ctrl-C stops the servers.", plane.kubeconfig().display());
     tokio::signal::ctrl_c().await?;
-    // Before their server.
+    // The helpers stop before their server.
     if let Some((kubelet, garbage_collector)) = helpers {
         kubelet.stop().await;
         garbage_collector.stop().await;

@@ -1,61 +1,66 @@
-//! Everything goes wrong while a `ReplicaSet` converges, and it converges.
+//! A `ReplicaSet` converges under every kind of fault.
 //!
 //! ```text
 //! cargo run --example faults              # seed 1
 //! cargo run --example faults -- --seed 7  # another run; the same each time
 //! ```
 //!
-//! An API server, a kubelet, a garbage collector and the controller run in this process, in virtual time: minutes pass in
-//! a moment. It tears watches, compacts history, loses replies, restarts the server and kills the controller in the middle
-//! of its work; it prints what it does, and at last the trace of every fault. The exit code is not zero when the
-//! `ReplicaSet` does not converge.
+//! An API server, a kubelet, a garbage collector and the controller run in this process, in virtual
+//! time: minutes take milliseconds. The example tears watches, expires history, loses replies,
+//! restarts the server and kills the controller in the middle of its work. It prints each step,
+//! then the trace of every fault. The exit code is not zero if the `ReplicaSet` does not converge.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Parser;
-use homeostat_apiserver::faults::{Calls, Chaos, CrashPoint, Lost, Refusal};
-use homeostat_scenarios::{Census, ReplicaSets, Running, Simulation, in_virtual_time};
+use homeostat_faults::{ApiError, Calls, Chaos, CrashPoint, Lost};
+use homeostat_scenarios::{Census, ReplicaSets, Running};
+use homeostat_testing::{Simulation, in_virtual_time};
 use tokio::time::Instant;
 
-/// Breaks whatever there is between a `ReplicaSet` controller and its API server.
+/// Injects faults between a `ReplicaSet` controller and its API server.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Where chance comes from: the same number gives the same run.
+    /// Seed of the run: the same seed gives the same run.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// The cluster, and what is looked at in it.
+/// The cluster, and the `ReplicaSet` in it.
 struct Play {
     simulation: Simulation,
     web: ReplicaSets,
     began: Instant,
 }
 
-/// Longer than the longest back-off.
-const DEADLINE: Duration = Duration::from_secs(300);
+/// Timeout of each step: longer than the longest back-off.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Longest time from the end of the partition to convergence: a request that was sent just before
+/// its end takes 10 s to time out.
+const RECOVERY: Duration = Duration::from_secs(12);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     in_virtual_time(async {
         let play = Play::new(arguments.seed);
         let outcome = play.run().await;
-        tell(&format!("\nThe trace of every fault:\n\n{}", play.simulation.faults().trace()));
+        print(&format!("\nThe trace of every fault:\n\n{}", play.simulation.faults().trace()));
         match outcome {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                tell(&format!("failed: {error:#}"));
+                print(&format!("failed: {error:#}"));
                 ExitCode::FAILURE
             }
         }
     })
 }
 
-/// A terminal program speaks on standard output.
-#[expect(clippy::print_stdout, reason = "what the example shows is its output")]
-fn tell(line: &str) {
+/// Prints to standard output.
+#[expect(clippy::print_stdout, reason = "the output of the example")]
+fn print(line: &str) {
     println!("{line}");
 }
 
@@ -70,16 +75,16 @@ impl Play {
 
     async fn run(&self) -> anyhow::Result<()> {
         let census = Census::start(self.simulation.user().clone(), "default").await?;
-        let controller = self.simulation.run_controller();
+        let controller = Running::in_simulation(&self.simulation);
         self.lose_replies().await?;
         self.tear_watches().await?;
-        self.compact_and_restart().await?;
+        self.expire_and_restart().await?;
         self.cut_off().await?;
         let controller = self.crash(controller).await?;
         self.chaos().await?;
         controller.stop().await?;
         let (ever, most) = (census.ever(), census.most_alive());
-        tell(&format!("\n{ever} pods were created; {most} were alive at once at most."));
+        print(&format!("\ncreated {ever} pods; at most {most} existed at the same time"));
         ensure!(most <= 14, "{most} pods at once are too many");
         Ok(())
     }
@@ -87,18 +92,20 @@ impl Play {
     async fn lose_replies(&self) -> anyhow::Result<()> {
         let faults = self.simulation.faults();
         faults.lose_reply(Calls::create("pods").by("controller").nth(2));
-        faults.replace_reply(Calls::create("pods").by("controller").nth(4), Refusal::timeout());
+        faults.replace_reply(Calls::create("pods").by("controller").nth(4), ApiError::timeout());
         faults.lose_request(Calls::create("pods").by("controller").nth(5));
         let user = self.simulation.user().clone();
         faults.write_first(Calls::update("replicasets").subresource("status"), user);
-        self.step("5 replicas; replies to two creates are lost, one create itself is, a status write conflicts");
+        self.step(
+            "5 replicas; two replies to creates and one create are lost, a status write conflicts",
+        );
         self.web.create(5).await?;
         self.converged(5).await
     }
 
     async fn tear_watches(&self) -> anyhow::Result<()> {
         let faults = self.simulation.faults();
-        self.step("12 replicas, while every watch of pods is torn, and then told 410");
+        self.step("12 replicas, while every watch of pods is torn, then ends with 410");
         self.web.scale(12).await?;
         tokio::time::sleep(Duration::from_millis(1)).await;
         faults.tear_watches(Calls::watch("pods").by("controller"));
@@ -108,12 +115,12 @@ impl Play {
         self.converged(12).await
     }
 
-    async fn compact_and_restart(&self) -> anyhow::Result<()> {
+    async fn expire_and_restart(&self) -> anyhow::Result<()> {
         let server = self.simulation.server();
-        self.step("a pod is killed while no event is delivered; meanwhile history is compacted");
+        self.step("a pod is killed while no event is delivered and history expires");
         let held = self.simulation.faults().hold_watches(Calls::watches().by("controller"));
         self.kill_one().await?;
-        server.compact();
+        server.expire_history();
         tokio::time::sleep(Duration::from_secs(5)).await;
         drop(held);
         self.converged(12).await?;
@@ -124,33 +131,34 @@ impl Play {
     }
 
     async fn cut_off(&self) -> anyhow::Result<()> {
-        self.step("8 replicas, while nothing that the controller is answered reaches it for 20 s");
+        self.step("8 replicas, while no reply reaches the controller for 20 s");
         let partition = self.simulation.faults().partition("controller", Lost::Replies);
         self.web.scale(8).await?;
         tokio::time::sleep(Duration::from_secs(20)).await;
         drop(partition);
-        self.converged(8).await
+        let healed = Instant::now();
+        self.converged(8).await?;
+        ensure!(healed.elapsed() <= RECOVERY, "{:?} after the partition", healed.elapsed());
+        Ok(())
     }
 
-    /// Returns the successor.
+    /// Crashes the controller, and returns its successor.
     async fn crash(&self, controller: Running) -> anyhow::Result<Running> {
         let faults = self.simulation.faults();
         let point = CrashPoint::After(faults.mutations("controller") + 3);
-        self.step(&format!("0 replicas; the controller crashes {point}, another one takes over"));
+        self.step(&format!("0 replicas; the controller crashes {point}, a successor starts"));
         let crash = faults.crash_at("controller", point);
         self.web.scale(0).await?;
-        tokio::time::timeout(DEADLINE, crash.reached()).await?;
+        tokio::time::timeout(TIMEOUT, crash.reached()).await?;
         drop(controller);
-        let successor = self.simulation.run_controller();
+        let successor = Running::in_simulation(&self.simulation);
         self.converged(0).await?;
         Ok(successor)
     }
 
     async fn chaos(&self) -> anyhow::Result<()> {
         let faults = self.simulation.faults();
-        self.step(
-            "10 replicas, while every fifth request and every fifth watch meets a fault by chance",
-        );
+        self.step("10 replicas, while each request and each watch fails with probability 0.2");
         faults.chaos(Calls::any().by("controller"), Chaos::of(0.2));
         self.web.scale(10).await?;
         for _ in 0..5 {
@@ -170,13 +178,13 @@ impl Play {
     }
 
     fn step(&self, what: &str) {
-        tell(&format!("{:>10.3} s  {what}", self.began.elapsed().as_secs_f64()));
+        print(&format!("{:>10.3} s  {what}", self.began.elapsed().as_secs_f64()));
     }
 
     async fn converged(&self, replicas: usize) -> anyhow::Result<()> {
-        self.web.converged(replicas, DEADLINE).await?;
+        self.web.wait_for_replicas(replicas, TIMEOUT).await?;
         let now = self.began.elapsed().as_secs_f64();
-        tell(&format!("{now:>10.3} s      … and there are {replicas}, all ready"));
+        print(&format!("{now:>10.3} s      … and there are {replicas}, all ready"));
         Ok(())
     }
 }

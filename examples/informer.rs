@@ -1,13 +1,13 @@
-//! The informer alone: prints every change of whatever kinds it is told to follow.
+//! The informer alone: prints every change of the given kinds.
 //!
 //! ```text
-//! cargo run --example informer                                    # a ReplicaSet's life on the embedded API server
-//! cargo run --example informer -- --lazy pods events              # of these kinds; decoded when it looks at them
-//! cargo run --example informer -- --kubeconfig F --metadata -o name pods secrets deployments.apps
+//! cargo run --example informer                                    # embedded API server
+//! cargo run --example informer -- --lazy pods events              # decoded on use
+//! cargo run --example informer -- --kubeconfig F --metadata -o name pods deployments.apps
 //! ```
 //!
-//! Without a cluster it plays a scene and ends by itself; the exit code is not zero when an informer has missed
-//! something. On a cluster (it only reads there) it ends with Ctrl-C.
+//! Without a cluster it plays a scene and ends by itself; the exit code is not zero if an informer
+//! missed a change. On a cluster it only reads, and ends with Ctrl-C.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
-use homeostat::informer::{Dynamic, KubeListWatch, Lazy, ListRequest, ListWatch, Metadata};
+use homeostat::informer::list_watch::{KubeListWatch, ListRequest, ListWatch};
+use homeostat::informer::{Dynamic, Lazy, Metadata};
 use homeostat::kube_client::core::GroupVersionResource;
 use homeostat::kube_client::{Client, Config};
 use homeostat::{Event, Object, ObjectMeta, SharedIndexInformer, shutdown_signal};
@@ -41,16 +42,16 @@ struct Arguments {
     /// Kinds as kubectl takes them: `pods`, `po`, `deployments.apps`.
     #[arg(default_values = ["replicasets", "pods"])]
     kinds: Vec<String>,
-    /// Print nothing but names.
+    /// Print only names.
     #[arg(short, long)]
     output: Option<Output>,
-    /// Keep objects as the bytes that came, and decode them when they are looked at.
+    /// Keep objects as bytes, and decode them on first use.
     #[arg(long, conflicts_with = "metadata")]
     lazy: bool,
-    /// Ask the server for nothing but metadata.
+    /// Request only metadata from the server.
     #[arg(long)]
     metadata: bool,
-    /// Only this namespace.
+    /// Follow only this namespace.
     #[arg(short, long)]
     namespace: Option<String>,
     /// Follow the cluster that this kubeconfig names.
@@ -63,7 +64,7 @@ enum Output {
     Name,
 }
 
-/// A kind, as discovery tells it.
+/// A kind, from discovery.
 #[derive(Clone)]
 struct Kind {
     resource: GroupVersionResource,
@@ -71,7 +72,7 @@ struct Kind {
     prefix: String,
 }
 
-/// The whole object, decoded. A type of one's own may be of a kind that is known only at run time.
+/// The whole object, decoded: a type of this example for kinds that are known only at run time.
 #[derive(Deserialize)]
 struct Tree {
     metadata: ObjectMeta,
@@ -79,12 +80,12 @@ struct Tree {
     members: Arc<Map<String, Value>>,
 }
 
-/// What this example looks at in an object; each weight gives what it has.
+/// The members that the example compares; each weight of an object returns those that it has.
 trait Look: Object<Kind = Dynamic> + DeserializeOwned {
     fn members(&self) -> Option<Arc<Map<String, Value>>>;
 }
 
-/// Longer than a sync takes; who waits longer wants to know why.
+/// Longer than a sync usually takes: after it, the example prints the reason.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[tokio::main(worker_threads = 2)]
@@ -97,7 +98,7 @@ async fn main() -> ExitCode {
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&format!("\nfailed: {error:#}"));
+            print(&format!("\nfailed: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -112,7 +113,7 @@ async fn on_cluster(arguments: &Arguments, kubeconfig: &PathBuf) -> anyhow::Resu
     .await
 }
 
-/// A `ReplicaSet`, its controller and a kubelet live and die while the informers look on.
+/// Runs a `ReplicaSet` controller and a kubelet on the embedded API server while informers watch.
 async fn embedded(arguments: &Arguments) -> anyhow::Result<()> {
     let listener = ApiServer::new().listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
     let client = || -> anyhow::Result<Client> {
@@ -125,7 +126,7 @@ async fn embedded(arguments: &Arguments) -> anyhow::Result<()> {
     let until = over.clone().cancelled_owned();
     let controller = Box::pin(homeostat_replicaset::run(client()?, Options::default(), until));
     let play = Box::pin(async {
-        let played = scene::play(&user, |step| tell(&format!("# done: {}", step.asked))).await;
+        let played = scene::play(&user, |step| print(&format!("# done: {}", step.request))).await;
         over.cancel();
         played
     });
@@ -137,7 +138,7 @@ async fn embedded(arguments: &Arguments) -> anyhow::Result<()> {
     .await
 }
 
-/// Follows every kind that was named until `work` has ended.
+/// Follows every given kind until `work` ends.
 async fn follow_all(
     client: Client,
     arguments: &Arguments,
@@ -163,12 +164,12 @@ async fn follow_all(
     let worked = work.await;
     stop.cancel();
     while let Some(followed) = informers.join_next().await {
-        tell(&followed??);
+        print(&followed??);
     }
     worked
 }
 
-/// Prints every change of one kind until it is told to stop; returns what there was in the end.
+/// Prints every change of one kind until `stop` is cancelled; returns a summary.
 async fn follow<K: Look>(
     kind: Kind,
     client: Client,
@@ -185,13 +186,13 @@ async fn follow<K: Look>(
     let seen = Arc::clone(&changes);
     let subscription = informer.add_handler("print", move |event: Event<K>| {
         seen.fetch_add(1, Ordering::Relaxed);
-        tell(&line(&prefix, &event, arguments.output));
+        print(&line(&prefix, &event, arguments.output));
     });
     informer.start();
     let complain = async {
-        while timeout(PATIENCE, informer.synced()).await.is_err() {
+        while timeout(PATIENCE, informer.wait_for_sync()).await.is_err() {
             if let Some(error) = informer.last_error() {
-                tell(&format!("# waiting: {error}"));
+                print(&format!("# waiting: {error}"));
             }
         }
         std::future::pending::<()>().await;
@@ -199,7 +200,7 @@ async fn follow<K: Look>(
     stop.run_until_cancelled(complain).await;
     let checked = match arguments.kubeconfig {
         None => check(&informer, &client, &kind).await,
-        // There others go on making changes.
+        // Other clients keep changing objects there.
         Some(_) => Ok(()),
     };
     let (cached, changes) = (informer.lister().len(), changes.load(Ordering::Relaxed));
@@ -208,7 +209,7 @@ async fn follow<K: Look>(
     checked.map(|()| format!("# {}: {cached} objects after {changes} changes", informer.name()))
 }
 
-/// Whether the cache comes to be what the server has.
+/// Waits until the cache equals the server.
 async fn check<K: Look>(
     informer: &SharedIndexInformer<K>,
     client: &Client,
@@ -230,7 +231,7 @@ async fn check<K: Look>(
         }
     };
     let agreed = timeout(PATIENCE, agree).await;
-    agreed.with_context(|| format!("the cache of {} is not what the server has", kind.prefix))
+    agreed.with_context(|| format!("the cache of {} differs from the server", kind.prefix))
 }
 
 /// Finds a kind by any of its names.
@@ -286,7 +287,8 @@ fn line<K: Look>(prefix: &str, event: &Event<K>, output: Option<Output>) -> Stri
     format!("{what:<8} {namespace:<12} {name:<32} {details}").trim_end().to_owned()
 }
 
-/// Where two states of an object differ. Places only: what is there may be a secret.
+/// Returns the paths at which two states of an object differ, without the values: they may be
+/// secret.
 fn changed<K: Look>(old: &K, new: &K) -> Vec<String> {
     let tree = |object: &K| {
         let mut metadata = serde_json::to_value(object.metadata()).unwrap_or_default();
@@ -314,9 +316,9 @@ fn changed<K: Look>(old: &K, new: &K) -> Vec<String> {
     places
 }
 
-/// A terminal program speaks on standard output.
-#[expect(clippy::print_stdout, reason = "what the example shows is its output")]
-fn tell(line: &str) {
+/// Prints to standard output.
+#[expect(clippy::print_stdout, reason = "the output of the example")]
+fn print(line: &str) {
     println!("{line}");
 }
 

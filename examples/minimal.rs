@@ -1,7 +1,9 @@
-//! Prints every pod that comes, changes and goes: `cargo run --example minimal`. For pods of a cluster, replace the first
-//! line of `main` by `let client = homeostat::client::builder().infer().await?.build();`.
+//! Prints every pod that comes, changes and goes: `cargo run --example minimal`. For pods of a
+//! cluster, replace the first line of `main` by
+//! `let client = homeostat::client::builder().infer().await?.build();`.
 
-use homeostat::kube_client::{Api, api::PostParams};
+use homeostat::kube_client::Api;
+use homeostat::kube_client::api::PostParams;
 use homeostat::{Event, SharedInformerFactory};
 use homeostat_apiserver::ApiServer;
 use k8s_openapi::api::core::v1::Pod;
@@ -18,7 +20,7 @@ async fn main() -> anyhow::Result<()> {
     let api = Api::<Pod>::default_namespaced(client);
     let pod = r#"{"metadata":{"name":"hello"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
     let made = api.create(&PostParams::default(), &serde_json::from_str(pod)?).await?;
-    pods.wait_for(&made.metadata.resource_version.unwrap_or_default().into()).await;
+    pods.wait_for_version(&made.metadata.resource_version.unwrap_or_default().into()).await;
     println!("{} pod in the cache", pods.lister().len());
     informers.stop().await;
     Ok(())

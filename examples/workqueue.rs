@@ -1,12 +1,11 @@
-//! The work queue alone: producers, workers, a key that keeps failing, and a drain. Nothing of
-//! Kubernetes in it.
+//! The work queue alone: producers, workers, a key that keeps failing, and a drain. It uses no
+//! Kubernetes types.
 //!
 //! ```text
 //! cargo run --example workqueue
 //! ```
 //!
-//! It ends by itself after about two seconds. The exit code is not zero when it has not seen what it
-//! says.
+//! It ends by itself after about 2 seconds. The exit code is not zero if the queue broke a promise.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -14,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
-use homeostat_workqueue::{ExponentialFailureRateLimiter, Processing, Queue, Undone};
+use homeostat_workqueue::{ExponentialFailureRateLimiter, Processing, Queue, Unfinished};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -24,7 +23,7 @@ const CHANGES: usize = 200;
 const WORKERS: usize = 2;
 const SHELVES: [&str; 5] = ["apples", "bread", "cheese", "dates", "eggs"];
 
-/// A key that fails until this attempt, and how long it waits after the first one.
+/// A key that fails until this attempt, and its delay after the first one.
 const SUPPLIER: &str = "supplier";
 const ATTEMPTS: usize = 6;
 const FIRST_RETRY: Duration = Duration::from_millis(20);
@@ -32,20 +31,20 @@ const FIRST_RETRY: Duration = Duration::from_millis(20);
 /// A shop: customers take things from shelves, workers fill them up.
 #[derive(Default)]
 struct Shop {
-    /// By shelf: what has happened to it.
+    /// The history of each shelf.
     shelves: Mutex<BTreeMap<&'static str, Shelf>>,
 }
 
 #[derive(Default)]
 struct Shelf {
-    /// How often something was taken from it.
+    /// Number of times that a customer took something.
     changes: usize,
-    /// How many of these changes somebody has looked at.
+    /// Number of these changes that a worker has seen.
     seen: usize,
-    /// How many workers are at it now, and the most there ever were.
+    /// Number of workers at it now, and the highest such number.
     workers: usize,
     most_workers: usize,
-    /// When somebody looked.
+    /// Instants at which a worker came.
     looks: Vec<Instant>,
 }
 
@@ -56,7 +55,7 @@ async fn main() -> ExitCode {
     match run().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&format!("\nfailed: {error:#}"));
+            print(&format!("\nfailed: {error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -76,26 +75,26 @@ async fn run() -> anyhow::Result<()> {
         producers.spawn(produce(queue.clone(), Arc::clone(&shop), producer));
     }
     queue.add(SUPPLIER);
-    // Long after closing time.
+    // Due long after the example ends.
     queue.add_after("stock-taking", Duration::from_secs(3600));
 
     producers.join_all().await;
-    tell("The customers have gone; the workers finish what is queued …");
+    print("The customers have gone; the workers finish what is queued …");
     // The back-off is a delay: a drain would hand it back instead of waiting for it.
     while shop.looks(SUPPLIER) < ATTEMPTS {
         sleep(FIRST_RETRY).await;
     }
-    let undone = queue.drain(Duration::from_secs(5)).await;
-    workers.join_all().await; // `get` has told them that nothing more comes.
-    shop.report(&undone)
+    let unfinished = queue.drain(Duration::from_secs(5)).await;
+    workers.join_all().await; // `get` has returned `None`.
+    shop.report(&unfinished)
 }
 
-/// Changes shelves and says which, often more quickly than the workers can follow.
+/// Changes shelves and queues them, often faster than the workers follow.
 async fn produce(queue: Queue<&'static str>, shop: Arc<Shop>, producer: usize) {
     for change in 0..CHANGES {
         let name = SHELVES[(producer + change) % SHELVES.len()];
         shop.shelf(name, |shelf| shelf.changes += 1);
-        queue.add(name); // First the change, then the request to look at it.
+        queue.add(name); // First the change, then the key.
         sleep(Duration::from_millis(5)).await;
     }
 }
@@ -110,7 +109,7 @@ async fn work(queue: Queue<&'static str>, shop: Arc<Shop>) {
     }
 }
 
-/// Takes a while. Nobody answers at the supplier's, for the first few times.
+/// Visits a shelf for 10 ms. The supplier does not answer at the first attempts.
 async fn look(shop: &Shop, name: &Processing<&'static str>) -> Result<(), NoAnswer> {
     let (changes, attempt) = shop.shelf(name, |shelf| {
         shelf.workers += 1;
@@ -126,9 +125,9 @@ async fn look(shop: &Shop, name: &Processing<&'static str>) -> Result<(), NoAnsw
     if **name == SUPPLIER && attempt < ATTEMPTS { Err(NoAnswer) } else { Ok(()) }
 }
 
-/// A terminal program speaks on standard output.
-#[expect(clippy::print_stdout, reason = "what the example shows is its output")]
-fn tell(line: &str) {
+/// Prints to standard output.
+#[expect(clippy::print_stdout, reason = "the output of the example")]
+fn print(line: &str) {
     println!("{line}");
 }
 
@@ -143,31 +142,31 @@ impl Shop {
         self.shelf(name, |shelf| shelf.looks.len())
     }
 
-    /// Says what was seen, and fails if it is not what the queue promises.
-    fn report(&self, undone: &Undone<&'static str>) -> anyhow::Result<()> {
+    /// Prints the history, and fails if it breaks a promise of the queue.
+    fn report(&self, unfinished: &Unfinished<&'static str>) -> anyhow::Result<()> {
         let mut shelves = self.shelves.lock();
         let supplier = shelves.remove(SUPPLIER).unwrap_or_default();
         let mut wait = FIRST_RETRY;
         for pair in supplier.looks.windows(2) {
             let waited = pair[1] - pair[0];
-            tell(&format!("No answer at the supplier's: again after {} ms", waited.as_millis()));
-            ensure!(waited >= wait, "it was to wait {wait:?}");
+            print(&format!("The supplier did not answer: retried after {} ms", waited.as_millis()));
+            ensure!(waited >= wait, "expected a wait of {wait:?}");
             wait *= 2;
         }
-        tell("\nshelf     changes  looks  workers at once");
+        print("\nshelf     changes  looks  workers at once");
         for (name, shelf) in &*shelves {
             let Shelf { changes, seen, most_workers, .. } = *shelf;
             let looks = shelf.looks.len();
-            tell(&format!("{name:<8} {changes:>8} {looks:>6} {most_workers:>16}"));
+            print(&format!("{name:<8} {changes:>8} {looks:>6} {most_workers:>16}"));
             ensure!(most_workers == 1, "two workers at the {name} at once");
-            ensure!(seen == changes, "nobody has seen the last change of the {name}");
+            ensure!(seen == changes, "no worker saw the last change of the {name}");
             ensure!(looks < changes, "no two changes of the {name} were merged");
         }
-        tell("\nOne key, one worker; many changes are one look; no change went unseen.");
-        tell(&format!("Handed back by the drain: {:?}", undone.delayed));
-        ensure!(undone.delayed == ["stock-taking"], "the drain has lost a delayed key");
-        ensure!(undone.len() == 1, "the workers have not finished in time: {undone:?}");
-        ensure!(shelves.len() == SHELVES.len(), "nobody looked at a shelf");
+        print("\nOne key, one worker; many changes are one visit; no change was missed.");
+        print(&format!("Handed back by the drain: {:?}", unfinished.delayed));
+        ensure!(unfinished.delayed == ["stock-taking"], "the drain has lost a delayed key");
+        ensure!(unfinished.len() == 1, "the workers have not finished in time: {unfinished:?}");
+        ensure!(shelves.len() == SHELVES.len(), "no worker came to one of the shelves");
         Ok(())
     }
 }

@@ -1,35 +1,59 @@
 #!/usr/bin/env bash
-# Breaks each promise once, and expects the test that the patch names to fail: `mutants/run.sh [NAME…]`.
+# Applies each patch in turn, and expects the test that it names to fail: `mutants/run.sh [NAME…]`.
 #
-# A patch that does not apply, does not compile, or is not caught is an error. The work is done in a copy
-# under target/mutants; the first run compiles the dependencies there.
+# A patch that does not apply, does not compile, or is not caught is an error. Two workers share the work, each in a
+# copy under target/mutants. They use the dependencies that `cargo test --workspace` has compiled, if it ran before.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 here=$PWD
-copy=$here/target/mutants/copy
+workers=2 # a mutant compiles one or two crates, which keeps one core busy; `work` expects two
 export CARGO_TERM_COLOR=never RUST_BACKTRACE=0
 unset HOMEOSTAT_CASES HOMEOSTAT_OPERATIONS
-patience=30 # seconds: a lost wake-up is a test that never ends
+# Every package is compiled with the features that the workspace needs together, as `cargo test --workspace` does.
+# Else each one compiles variants of its own of tokio, k8s-openapi and others. The setting is unstable: Cargo accepts
+# it from a development version only. (RUSTC_BOOTSTRAP=1 would do, too, but build scripts of dependencies look at it.)
+export CARGO_RESOLVER_FEATURE_UNIFICATION=workspace CARGO_UNSTABLE_FEATURE_UNIFICATION=true
+export __CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS=dev
+export CARGO_INCREMENTAL=1 # the same crates are compiled again and again
+patience=30 # seconds: a lost wake-up shows as a test that never ends
 
-rm -rf "$copy"
-mkdir -p "$copy"
-git ls-files -z --cached --others --exclude-standard |
-    tar --create --null --files-from=- --ignore-failed-read | tar --extract --touch --directory="$copy"
+prepare() { # WORKER: makes its folder, with a copy of the sources
+    folder=$here/target/mutants/$1
+    copy=$folder/copy
+    rm -rf "$copy"
+    mkdir -p "$copy"
+    git ls-files -z --cached --others --exclude-standard |
+        tar --create --null --files-from=- --ignore-failed-read | tar --extract --touch --directory="$copy"
+    # Crates that take long to compile are not optimized; dependencies keep the profile of the other steps.
+    for crate in apiserver informer quota schema; do
+        printf '[profile.dev.package.homeostat-%s]\nopt-level = 0\n' "$crate" >>"$copy/.cargo/config.toml"
+    done
+    borrow "${CARGO_TARGET_DIR:-target}/debug" "$folder/target/debug"
+    borrow target/loom/debug "$folder/loom/debug"
+}
+
+borrow() { # FROM TO: links to the dependencies that other steps have compiled
+    [[ -d $1/.fingerprint && ! -d $2 ]] || return 0
+    mkdir -p "$2"
+    cp -al "$1/deps" "$1/build" "$2"
+    cp -a "$1/.fingerprint" "$2" # Cargo writes these files again in place
+}
 
 run() { # LOOM? ARGUMENTS…: compiles, then runs the tests that are named
     local loom=$1
     shift
     local arguments=("${@:1:$#-1}") filter=${!#}
     if [[ $loom == yes ]]; then
-        export RUSTFLAGS="--cfg homeostat_loom" CARGO_TARGET_DIR=$here/target/mutants/loom # cargo cannot tell the copy from here
+        export RUSTFLAGS="--cfg homeostat_loom" CARGO_TARGET_DIR=$folder/loom
+        unset CARGO_RESOLVER_FEATURE_UNIFICATION # the features of .ci/steps/interleavings
+        export CARGO_UNSTABLE_FEATURE_UNIFICATION=false
+        arguments=(-p homeostat-workqueue -p homeostat-expectations --test loom)
     else
-        export CARGO_TARGET_DIR=$here/target/mutants/target
-        export CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_TEST_OPT_LEVEL=0
-        export CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_TEST_DEBUG=0
+        export CARGO_TARGET_DIR=$folder/target
     fi
-    cargo test --quiet "${arguments[@]}" --no-run >"$copy/../log" 2>&1 || return 100
-    timeout "$patience" cargo test --quiet "${arguments[@]}" "$filter" >"$copy/../log" 2>&1
+    cargo test --quiet "${arguments[@]}" --no-run >"$folder/log" 2>&1 || return 100
+    timeout "$patience" cargo test --quiet "${arguments[@]}" "$filter" >"$folder/log" 2>&1
 }
 
 mutate() { # PATCH: prints a row; fails if it is not caught
@@ -65,9 +89,34 @@ patches=()
 for name in "$@"; do patches+=("mutants/$name.patch"); done
 ((${#patches[@]})) || patches=(mutants/*.patch)
 
-failures=0
-for patch in "${patches[@]}"; do
-    mutate "$patch" || { failures=$((failures + 1)); cat "$copy/../log"; }
+# In the order of their crates and files: neighbours recompile the same crates.
+in_order() { # PATCH…
+    local patch
+    for patch; do
+        printf '%s\t%s\n' "$(sed -n 's|^+++ b/||p' "$patch")" "$patch"
+    done | sort | cut -f 2
+}
+mapfile -t patches < <(in_order "${patches[@]}")
+
+claims=$(mktemp -d)
+trap 'rm -rf "$claims"' EXIT
+
+work() { # WORKER: tries patches, from the first or from the last, until it meets the other worker
+    local step=$((1 - 2 * $1)) failures=0 at
+    prepare "$1"
+    for ((at = $1 * (${#patches[@]} - 1); at >= 0 && at < ${#patches[@]}; at += step)); do
+        mkdir "$claims/$at" 2>/dev/null || break
+        mutate "${patches[at]}" || { failures=$((failures + 1)); cat "$folder/log"; }
+    done
+    return $((failures > 0))
+}
+
+jobs=()
+for ((worker = 0; worker < workers; worker++)); do
+    work "$worker" &
+    jobs+=($!)
 done
-echo "${#patches[@]} mutants, $failures not caught, $SECONDS s"
-((failures == 0))
+missed=0
+for job in "${jobs[@]}"; do wait "$job" || missed=1; done
+echo "${#patches[@]} mutants, $( ((missed)) && echo "some not caught" || echo "all caught"), $SECONDS s"
+((missed == 0))

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds etcd, kube-apiserver, kube-controller-manager and kubectl from the Go module proxy, once per
-# version, and prints the folder that holds them (the value of KUBEBUILDER_ASSETS).
+# version, and prints the directory that contains them (the value of KUBEBUILDER_ASSETS).
 #
-# The four binaries appear together or not at all: they are built in a folder beside the final one,
-# which is renamed when the last is done. Only the folder's path goes to standard output.
+# The four binaries are installed together or not at all: they are built in a temporary directory,
+# which is renamed at the end. Only the path of the directory goes to standard output.
 set -euo pipefail
 
 kubernetes=v1.37.1
@@ -18,8 +18,8 @@ if [[ -d $assets ]]; then
     exit 0
 fi
 if ! command -v go >/dev/null; then
-    echo "build.sh: Go 1.26 or newer is needed to build the control plane; install it, or set" \
-        "KUBEBUILDER_ASSETS to a folder that holds etcd, kube-apiserver and kubectl" >&2
+    echo "build.sh: Go 1.26 or newer is required to build the control plane; install it, or set" \
+        "KUBEBUILDER_ASSETS to a directory with etcd, kube-apiserver and kubectl" >&2
     exit 1
 fi
 
@@ -30,7 +30,7 @@ version="-X k8s.io/component-base/version.gitVersion=$kubernetes"
 version+=" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
 
 build() { # NAME PACKAGE LDFLAGS
-    echo "build.sh: building $1 ($SECONDS s so far)" >&2
+    echo "build.sh: building $1 ($SECONDS s elapsed)" >&2
     (cd "$here" && CGO_ENABLED=0 GOFLAGS=-mod=readonly \
         go build -trimpath -buildvcs=false -ldflags "-s -w $3" -o "$partial/$1" "$2") >&2
 }
@@ -40,7 +40,7 @@ for name in kube-apiserver kube-controller-manager kubectl; do
 done
 
 chmod 755 "$partial"
-# Another build may have finished first: its folder is as good as ours.
+# If another build has finished first, its directory is used.
 mv -T "$partial" "$assets" 2>/dev/null || [[ -d $assets ]]
 echo "build.sh: done in $SECONDS s" >&2
 echo "$assets"

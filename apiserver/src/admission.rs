@@ -1,30 +1,33 @@
-//! What a write may change, and what the server changes in it: pure functions of what is stored and what is asked.
+//! Admission: the rules for what a write may change, and what the server changes in it. Pure
+//! functions of the stored and the new object.
 
 pub(crate) mod create;
 pub(crate) mod delete;
-mod metadata;
+pub(crate) mod metadata;
+pub(crate) mod owners;
 pub(crate) mod types;
 pub(crate) mod update;
 
 use serde_json::{Value, json};
 
-use crate::object::Fields;
+use crate::fields::Fields;
+use crate::status::Cause;
 
-/// A metadata that is there: every object that comes in gets one first.
+/// Returns the metadata, which every incoming object has been given.
 pub(crate) fn metadata_mut(object: &mut Fields) -> &mut Fields {
     let metadata = object.entry("metadata").or_insert_with(|| json!({}));
     if !metadata.is_object() {
         *metadata = json!({});
     }
-    metadata.as_object_mut().expect("made an object just now")
+    metadata.as_object_mut().expect("was just made an object")
 }
 
-/// A string of the metadata; empty when it is not there.
+/// Returns a string of the metadata; empty if it is missing.
 pub(crate) fn meta_text<'a>(object: &'a Fields, key: &str) -> &'a str {
     object.get("metadata").and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The finalizers.
+/// Returns the finalizers.
 pub(crate) fn finalizers(object: &Fields) -> Vec<&str> {
     let list = object.get("metadata").and_then(|m| m.get("finalizers")).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).collect()
@@ -34,7 +37,7 @@ pub(crate) fn is_terminating(object: &Fields) -> bool {
     !meta_text(object, "deletionTimestamp").is_empty()
 }
 
-/// Counts a change of what is wanted, for kinds that count.
+/// Increments the generation, for kinds that have one.
 fn bump_generation(object: &mut Fields) {
     let metadata = metadata_mut(object);
     let next = metadata.get("generation").and_then(Value::as_i64).filter(|n| *n > 0).map(|n| n + 1);
@@ -43,7 +46,7 @@ fn bump_generation(object: &mut Fields) {
     }
 }
 
-/// Members that are empty are not there: so the real server encodes them.
+/// Removes empty members, which the real server does not encode.
 fn drop_empty(metadata: &mut Fields) {
     metadata.retain(|_, value| match value {
         Value::Null => false,
@@ -52,4 +55,12 @@ fn drop_empty(metadata: &mut Fields) {
         Value::Object(members) => !members.is_empty(),
         _ => true,
     });
+}
+
+/// Returns whether `values` ask for a dry run.
+pub(crate) fn check_dry_run(values: &[&str], causes: &mut Vec<Cause>) -> bool {
+    if values.iter().any(|value| *value != "All") {
+        causes.push(Cause::unsupported("dryRun", &json!(values), &["All"]));
+    }
+    !values.is_empty()
 }

@@ -1,49 +1,78 @@
-//! The verbs.
+//! The API verbs.
 
+mod access;
+mod applied;
+mod bootstrap;
+mod definitions;
+mod escalation;
+mod eviction;
 mod list;
 mod patched;
+mod quota;
 mod read;
+mod renderer;
+mod resize;
+mod review;
 mod scale;
 mod token;
-mod view;
 mod watch;
 mod write;
 
-pub(crate) use write::populate;
+pub(crate) use access::admit;
+pub(crate) use bootstrap::{populate, resume};
+pub(crate) use definitions::{
+    install as install_definition, reinstall as reinstall_definitions, settle,
+};
 
 use std::sync::Arc;
 
 use http::Method;
 
 use crate::core::Core;
-use crate::http::{Answer, Call};
+use crate::kinds::{Kind, Operations};
+use crate::reply::Reply;
+use crate::request::ApiCall;
+use crate::request::target::Target;
 use crate::status::{Failure, Result};
 
-/// Finds out which verb a call is, and carries it out.
-pub(crate) async fn dispatch(core: &Arc<Core>, call: &Call) -> Result<Answer> {
+/// Finds the verb of a request, and carries it out.
+pub(crate) async fn dispatch(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     let target = &call.target;
-    let name = target.name.as_deref();
-    let subresource = target.subresource.as_deref();
+    let name = target.info.name.as_deref();
+    let subresource = target.info.subresource.as_deref();
+    match target.served.kind.operations {
+        Operations::All => {}
+        Operations::Create => return create_only(core, call),
+        Operations::Read if call.method == Method::GET && !call.params.flag("watch") => {
+            if let Some(name) = name {
+                return Err(no_component(&target.served.kind, name));
+            }
+        }
+        Operations::Read if name.is_some() => return Err(Failure::no_resource()),
+        Operations::Read => return Err(Failure::method_unknown()),
+    }
     match (&call.method, name, subresource) {
         (&Method::GET, None, None) if call.params.flag("watch") => watch::start(core, call).await,
         (&Method::GET, None, None) => list::list(core, call).await,
         (method, Some(name), Some("scale")) => scale::serve(core, call, method, name).await,
-        (&Method::GET, Some(name), None | Some("status" | "ephemeralcontainers")) => {
+        (&Method::GET, Some(name), part) if is_readable(target, part) => {
             read::get(core, call, name).await
         }
-        // All namespaces can be read together, and not written.
+        // A request for all namespaces may only read.
         (&Method::POST | &Method::DELETE, None, None)
-            if target.served.kind.namespaced && target.namespace.is_none() =>
+            if target.served.kind.namespaced && target.info.namespace.is_none() =>
         {
             Err(Failure::method_not_allowed(&target.served.kind, verb(&call.method, false)))
         }
         (&Method::POST, None, None) => write::create(core, call),
-        // For custom resources the real server takes it for a create.
+        // For custom resources the real server treats this as a create.
         (&Method::POST, Some(_), None) if target.served.kind.custom => write::create(core, call),
-        (&Method::PUT, Some(name), None | Some("status" | "finalize" | "ephemeralcontainers")) => {
+        (&Method::PUT, Some(name), part)
+            if part == Some("finalize") || is_readable(target, part) =>
+        {
             write::update(core, call, name)
         }
-        (&Method::PATCH, Some(name), None | Some("status" | "ephemeralcontainers")) => {
+        (&Method::PATCH, Some(name), part) if is_readable(target, part) => {
             write::patch(core, call, name)
         }
         (&Method::DELETE, Some(name), None) => write::delete(core, call, name),
@@ -51,11 +80,39 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &Call) -> Result<Answer> {
         (&Method::POST, Some(name), Some(action))
             if target.served.kind.action(action).is_some() =>
         {
-            write::act(core, call, name, action)
+            write::post_subresource(core, call, name, action)
         }
         (method, ..) => {
             Err(Failure::method_not_allowed(&target.served.kind, verb(method, name.is_some())))
         }
+    }
+}
+
+/// Returns the error for an object of a kind that the server has none of, which names the kind in
+/// the singular.
+fn no_component(kind: &Kind, name: &str) -> Failure {
+    let plural = kind.singular().into();
+    Failure::not_found(&Kind { plural, ..kind.clone() }, name)
+}
+
+/// Returns whether a path names an object, or a view of it: a subresource that shows the object and
+/// writes a part of it.
+fn is_readable(target: &Target, subresource: Option<&str>) -> bool {
+    subresource.is_none_or(|name| {
+        matches!(name, "status" | "resize") || target.served.kind.part(name).is_some()
+    })
+}
+
+/// Carries out a request for a kind that stores nothing.
+fn create_only(core: &Core, call: &ApiCall) -> Result<Reply> {
+    let (target, kind) = (&call.target, &call.target.served.kind);
+    let is_create = call.method == Method::POST && target.info.name.is_none();
+    let is_placed = !kind.namespaced || target.info.namespace.is_some();
+    match (kind.review, kind.relay) {
+        (Some(review), _) if is_create && is_placed => review::create(core, call, review),
+        (_, Some(relay)) if is_create && is_placed => write::relay(core, call, relay),
+        _ if target.info.name.is_some() => Err(Failure::no_resource()),
+        _ => Err(Failure::method_unknown()),
     }
 }
 

@@ -1,49 +1,76 @@
-//! The other half of a cluster: what acts on objects when an API server only stores them.
+//! Simulated cluster components: kubelet, garbage collector and namespace controller.
 //!
-//! A pod runs because a scheduler binds it and a kubelet starts it; a dependent goes because the
-//! garbage collector deletes it. Neither an API server in process nor a bare kube-apiserver has any of
-//! these. The actors here are ordinary API clients and know no server's insides, so the same scenario
-//! runs on both.
+//! An API server only stores objects. In a cluster the scheduler binds a pod, a kubelet starts it,
+//! and the garbage collector deletes dependents. Neither the embedded server nor a bare
+//! kube-apiserver runs these components. The actors in this module are ordinary API clients and use
+//! no server internals, so the same test runs on both servers.
 //!
 //! | actor | stands in for |
 //! |---|---|
-//! | [`Kubelet`] | scheduler and kubelets: pods get a node, run, become ready, fail, are restarted, finish, and go |
-//! | [`GarbageCollector`] | kube-controller-manager's: owners that are gone, foreground and orphan deletion |
-//! | [`NamespaceController`] | kube-controller-manager's: namespaces that are deleted are emptied, and go |
+//! | [`Kubelet`] | scheduler and kubelets: binds, starts, restarts, finishes and deletes pods |
+//! | [`ClaimScheduler`] | scheduler, for pods with resource claims: allocates, reserves, binds |
+//! | [`GarbageCollector`] | garbage collector: dependents, foreground and orphan deletion |
+//! | [`DeploymentController`] | Deployment controller: `ReplicaSet`s, status |
+//! | [`RoleAggregator`] | role aggregation: the rules of `admin`, `edit`, `view` and their like |
+//! | [`VolumeProtection`] | PVC protection: removes the finalizer of unused deleted claims |
+//! | [`NamespaceController`] | namespace controller: empties and finalizes deleted namespaces |
 //!
-//! Each actor is one task, owned by its handle. It needs no lock and no chance: with the paused clock
-//! the same requests come in the same order. What fails is tried again with back-off, for ever; a
-//! cluster does not give up either.
+//! Each actor is one task, owned by its handle. It uses no randomness: with a paused clock it sends
+//! the same requests in the same order. Failed requests are retried without a limit, with a backoff
+//! of 50 ms that doubles up to 5 s.
+//!
+//! # Examples
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() {
+//! use homeostat_apiserver::ApiServer;
+//! use homeostat_apiserver::cluster::{GarbageCollector, Kubelet, NamespaceController};
+//!
+//! let server = ApiServer::builder().seed(1).build();
+//! // The handles keep the actors running.
+//! let _kubelet = Kubelet::start(server.client_as("kubelet"));
+//! let _collector = GarbageCollector::start(server.client_as("garbage-collector"));
+//! let _namespaces = NamespaceController::start(server.client_as("namespace-controller"));
+//! # }
+//! ```
 
 mod actor;
+mod claim_scheduler;
+mod deployments;
 mod feed;
 mod garbage_collector;
 mod kubelet;
 mod namespaces;
-mod object;
-mod served;
-mod work;
+mod partial_object;
+mod passes;
+mod roles;
+mod served_kinds;
+mod volume_protection;
+mod work_queue;
 
 use std::time::Duration;
 
 use kube_client::{Error, Result};
 use tokio::time::timeout;
 
-pub use self::{
-    garbage_collector::{GarbageCollector, GarbageCollectorBuilder},
-    kubelet::{Kubelet, KubeletBuilder},
-    namespaces::NamespaceController,
-};
+pub use self::claim_scheduler::ClaimScheduler;
+pub use self::deployments::DeploymentController;
+pub use self::garbage_collector::{GarbageCollector, GarbageCollectorBuilder};
+pub use self::kubelet::{Kubelet, KubeletBuilder};
+pub use self::namespaces::NamespaceController;
+pub use self::roles::RoleAggregator;
+pub use self::volume_protection::VolumeProtection;
 
-/// How many requests an actor has in flight: enough to keep a server on the same machine busy, few
-/// enough not to crowd out the controller under test.
+/// Maximum number of requests that an actor has in flight: enough to keep a server on the same
+/// machine busy, and few enough to leave capacity for the controller under test.
 const MAX_IN_FLIGHT: usize = 16;
 
-/// How long one request of an actor may take until it counts as failed.
+/// Time after which a request of an actor counts as failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The request's answer, or an error when it takes too long.
-async fn in_time<T>(request: impl Future<Output = Result<T>>) -> Result<T> {
+/// Waits for the response to a request, at most [`REQUEST_TIMEOUT`].
+async fn with_timeout<T>(request: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(REQUEST_TIMEOUT, request).await.map_err(|late| Error::Service(late.into()))?
 }
 

@@ -1,85 +1,184 @@
-//! What all requests share.
+//! The state that all requests share.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use homeostat_core::WallClock;
+use homeostat_faults::{ClientName, Faults};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::backup::Backup;
-use crate::clock::{Chance, Clock};
-use crate::faults::Faults;
-use crate::http::Call;
-use crate::kinds::{Kinds, ResourceId};
+use crate::access::Access;
+use crate::clock::Chance;
+use crate::kinds::crd::names_in_use::NamesInUse;
+use crate::kinds::{Allocations, Kinds, Served};
 use crate::object::{Encoded, Stored};
-use crate::server::ClientName;
+use crate::state::Journal;
 use crate::status::{Failure, Result};
-use crate::storage::{Objects, Slot, Stale, Storage};
-use crate::view::{Sight, View};
+use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage};
+use crate::view::{ClientView, LaggingView};
 
 /// The state of one server.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) kinds: Kinds,
-    pub(crate) clock: Clock,
+    /// The kinds that are served now. A request keeps the table that it started with.
+    kinds: RwLock<Arc<Kinds>>,
+    /// The storage of definitions.
+    definitions: ResourceId,
+    pending: Mutex<Pending>,
+    /// The names of definitions. No other lock is taken while this one is held, except `pending`.
+    pub(crate) names_in_use: Mutex<NamesInUse>,
+    /// Locked while a service is written. The lock of the storage is taken while this one is held.
+    allocations: Mutex<Allocations>,
+    pub(crate) clock: WallClock,
     pub(crate) chance: Chance,
     storage: Mutex<Storage>,
-    /// Told of each new revision. (Not a `watch` channel: that one wakes its readers in a random order.)
+    /// Notified at each new revision. A `watch` channel would wake its readers in a random order.
     changed: Arc<Notify>,
-    /// Cancelled by a restart: ends the watches that run now.
+    /// Cancelled by a restart: ends the open watches.
     streams: Mutex<CancellationToken>,
-    /// What the server does by itself goes into their trace.
+    /// Its trace also records what the server does on its own.
     pub(crate) faults: Faults,
-    outside: Mutex<Outside>,
-    /// Each watch has one of these.
+    clients: Mutex<Clients>,
+    /// Each open watch holds a clone.
     watching: Arc<()>,
-    /// Counts the bookmarks that were asked for out of turn.
+    /// The number of requests to send all bookmarks now.
     bookmarks: AtomicU64,
-    /// Cancelled with the last handle.
+    /// The number of events that may wait for the client of a watch.
+    watch_buffer: AtomicUsize,
+    pub(crate) access: Access,
+    /// True if quota admission is on.
+    enforces_quotas: AtomicBool,
+    /// True if writes are recorded in a state file.
+    has_state: AtomicBool,
+    /// True after a write that could not be recorded.
+    has_failed: AtomicBool,
+    /// Cancelled when the last handle is dropped.
     pub(crate) stopped: CancellationToken,
 }
 
-/// What is known of the clients and of the last start.
+/// The definitions that were written, and whose effects are still to be carried out.
 #[derive(Debug, Default)]
-struct Outside {
-    /// Clients that see a server that has fallen behind.
-    views: BTreeMap<Arc<str>, View>,
-    /// Cancelled when a client is moved: ends its watches. Without one a client is soon forgotten.
+struct Pending {
+    names: BTreeSet<String>,
+    /// True while a task carries them out.
+    is_running: bool,
+}
+
+/// Marks that a task carries out the effects of definitions; dropped at its end.
+#[derive(Debug)]
+pub(crate) struct Settling {
+    core: Arc<Core>,
+    is_done: bool,
+}
+
+/// The state of clients, and of the last restart.
+#[derive(Debug, Default)]
+struct Clients {
+    /// Clients that were moved to a lagging server.
+    views: BTreeMap<Arc<str>, LaggingView>,
+    /// Cancelled when a client is moved: ends its watches. An entry is removed with the
+    /// client's last watch.
     streams: BTreeMap<Arc<str>, Weak<CancellationToken>>,
-    /// Until then the watch cache is not filled.
+    /// The watch cache is not ready before this instant.
     ready_at: Option<Instant>,
 }
 
-/// How long a read waits for a revision that is yet to come.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The longest time that a read waits for a future revision, as in the real server.
+const FUTURE_REVISION_TIMEOUT: Duration = Duration::from_secs(3);
 
 // === impl Core ===
 
 impl Core {
-    pub(crate) fn new(kinds: Kinds, clock: Clock, chance: Chance, faults: Faults) -> Arc<Self> {
-        let storage = Mutex::new(Storage::new(kinds.rows().len()));
+    pub(crate) fn new(kinds: Kinds, clock: WallClock, chance: Chance, faults: Faults) -> Arc<Self> {
+        let storage = Mutex::new(Storage::new(kinds.resources()));
+        let definitions = kinds.definitions().resource;
         let stopped = CancellationToken::new();
         let streams = Mutex::new(stopped.child_token());
         Arc::new(Self {
-            kinds,
+            kinds: RwLock::new(Arc::new(kinds)),
+            definitions,
+            pending: Mutex::default(),
+            names_in_use: Mutex::default(),
+            allocations: Mutex::default(),
             clock,
             chance,
             storage,
             changed: Arc::new(Notify::new()),
             streams,
             faults,
-            outside: Mutex::default(),
+            clients: Mutex::default(),
             watching: Arc::default(),
             bookmarks: AtomicU64::new(0),
+            watch_buffer: AtomicUsize::new(usize::MAX),
+            access: Access::new(),
+            enforces_quotas: AtomicBool::new(false),
+            has_state: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             stopped,
         })
     }
 
-    /// Looks at what is stored. Nothing but looking happens in `read`: the lock is held.
+    /// Switches quota admission on.
+    pub(crate) fn enforce_quotas(&self) {
+        self.enforces_quotas.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn enforces_quotas(&self) -> bool {
+        self.enforces_quotas.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn kinds(&self) -> Arc<Kinds> {
+        Arc::clone(&self.kinds.read())
+    }
+
+    /// Replaces the table of kinds by what `update` makes of it, and returns both.
+    pub(crate) fn update_kinds(
+        &self,
+        update: impl FnOnce(&Kinds) -> Option<Kinds>,
+    ) -> Option<(Arc<Kinds>, Arc<Kinds>)> {
+        let mut kinds = self.kinds.write();
+        let before = Arc::clone(&kinds);
+        *kinds = Arc::new(update(&before)?);
+        Some((before, Arc::clone(&kinds)))
+    }
+
+    /// Returns the mark of the task that carries out the effects of definitions, if there are any
+    /// and no task does so yet.
+    pub(crate) fn start_settling(self: &Arc<Self>) -> Option<Settling> {
+        let mut pending = self.pending.lock();
+        if pending.names.is_empty() || pending.is_running {
+            return None;
+        }
+        pending.is_running = true;
+        Some(Settling { core: Arc::clone(self), is_done: false })
+    }
+
+    /// Takes the names of the definitions that were written.
+    pub(crate) fn take_written_definitions(&self) -> BTreeSet<String> {
+        std::mem::take(&mut self.pending.lock().names)
+    }
+
+    /// Looks at a definition again, as after a write.
+    pub(crate) fn revisit_definition(&self, name: &str) {
+        self.pending.lock().names.insert(name.to_owned());
+    }
+
+    /// Drops the history of a resource; see [`Storage::reopen`].
+    pub(crate) fn reopen(
+        &self,
+        resource: ResourceId,
+        reread: impl Fn(&Arc<Stored>) -> Arc<Stored>,
+    ) {
+        self.storage.lock().reopen(resource, reread);
+        self.changed.notify_waiters();
+    }
+
+    /// Calls `read` with the storage. The lock is held during the call, so `read` must be short.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Storage) -> R) -> R {
         read(&self.storage.lock())
     }
@@ -92,27 +191,38 @@ impl Core {
         self.read(|storage| storage.get(resource, key).cloned())
     }
 
-    /// An object as the client of this call sees it: what asks for no revision gets what is stored now.
-    pub(crate) fn get_in_sight(&self, call: &Call, key: &str) -> Option<Arc<Stored>> {
-        let from_cache = !call.params.get("resourceVersion").is_empty();
-        let (_, objects) = self.in_sight(call, from_cache)?;
+    /// Returns an object as the client sees it: from the watch cache if `from_cache`, else from the
+    /// store.
+    pub(crate) fn get_visible(
+        &self,
+        resource: ResourceId,
+        key: &str,
+        client_view: &ClientView,
+        from_cache: bool,
+    ) -> Option<Arc<Stored>> {
+        let (_, objects) = self.visible_objects(resource, client_view, from_cache);
         objects.get(key).cloned()
     }
 
-    /// The state that a call sees: the watch cache's, or, if it insists, the store's.
-    pub(crate) fn in_sight(&self, call: &Call, from_cache: bool) -> Option<(u64, Objects)> {
-        let resource = call.target.served.resource;
-        let sight = &call.sight;
+    /// Returns the revision and the objects that a client sees: those of the watch cache if
+    /// `from_cache`, else the store's. A watch cache that is older than the history shows the
+    /// present: it has read the store again.
+    pub(crate) fn visible_objects(
+        &self,
+        resource: ResourceId,
+        client_view: &ClientView,
+        from_cache: bool,
+    ) -> (u64, Objects) {
         self.read(|storage| {
             let now = storage.revision();
-            let mut shown = if from_cache { sight.cached(now) } else { now };
-            if let Some(lag) = sight.lag {
+            let mut shown = if from_cache { client_view.cached(now) } else { now };
+            if let Some(lag) = client_view.lag {
                 shown = shown.min(storage.revision_ago(resource, lag, Instant::now()));
             }
-            if shown == now {
-                return Some((now, storage.objects(resource).clone()));
+            match storage.objects_at(resource, shown) {
+                Ok(objects) if shown < now => (shown, objects),
+                _ => (now, storage.objects(resource).clone()),
             }
-            storage.objects_at(resource, shown).ok().map(|objects| (shown, objects))
         })
     }
 
@@ -125,7 +235,7 @@ impl Core {
     ) -> std::result::Result<Arc<Stored>, Stale> {
         let stored =
             self.storage.lock().put(resource, Slot { key, expected }, object, Instant::now())?;
-        self.changed.notify_waiters();
+        self.after_write(resource, key);
         Ok(stored)
     }
 
@@ -136,8 +246,59 @@ impl Core {
         expected: u64,
     ) -> std::result::Result<Arc<Stored>, Stale> {
         let deleted = self.storage.lock().delete(resource, key, expected, Instant::now())?;
-        self.changed.notify_waiters();
+        self.after_write(resource, key);
         Ok(deleted)
+    }
+
+    /// Returns the cluster IPs and node ports in use; `None` if the kind allocates nothing. No
+    /// other write of the kind allocates while the caller holds the guard.
+    pub(crate) fn allocations(&self, served: &Served) -> Option<MutexGuard<'_, Allocations>> {
+        served.home.allocate?;
+        let mut allocations = self.allocations.lock();
+        self.read(|storage| allocations.follow(storage, served.resource));
+        Some(allocations)
+    }
+
+    fn after_write(&self, resource: ResourceId, key: &str) {
+        if resource == self.definitions {
+            self.revisit_definition(key);
+        }
+        if self.has_state.load(Ordering::Relaxed) && self.read(Storage::has_failed) {
+            return self.fail();
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Stops the server: a write may not survive it.
+    fn fail(&self) {
+        self.has_failed.store(true, Ordering::Relaxed);
+        self.stopped.cancel();
+    }
+
+    /// Returns whether a write could not be recorded in the state file.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Sets the revision at which the store continues an earlier one.
+    pub(crate) fn set_revision(&self, revision: u64) {
+        self.storage.lock().set_revision(revision);
+    }
+
+    /// Adds an object that an earlier store had.
+    pub(crate) fn load(&self, resource: ResourceId, key: &str, object: Arc<Stored>) {
+        self.storage.lock().load(resource, key, object);
+    }
+
+    /// Sets the name of a resource in the state file.
+    pub(crate) fn name_resource(&self, resource: ResourceId, name: &str) {
+        self.storage.lock().name_resource(resource, name);
+    }
+
+    /// Records every change in a state file from now on.
+    pub(crate) fn keep_journal(&self, journal: Journal) {
+        self.storage.lock().keep_journal(journal);
+        self.has_state.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn compact(&self) {
@@ -149,12 +310,23 @@ impl Core {
         self.faults.note(format!("server: compacted at {at}"));
     }
 
-    /// Drops what a restart loses: the history, the pinned lists and the open watches. The watch cache is filled
-    /// `warm_up` later.
+    /// Drops the history: older states can be neither listed nor watched.
+    pub(crate) fn expire_history(&self) {
+        let at = {
+            let mut storage = self.storage.lock();
+            storage.compact();
+            storage.drop_watch_cache();
+            storage.revision()
+        };
+        self.faults.note(format!("server: history expired at {at}"));
+    }
+
+    /// Drops what a restart loses: the watch cache and the open watches. The watch cache is ready
+    /// after `warm_up`.
     pub(crate) fn restart(&self, warm_up: Duration) {
-        self.storage.lock().compact();
+        self.storage.lock().drop_watch_cache();
         self.faults.note("server: restarted");
-        self.outside.lock().ready_at = Instant::now().checked_add(warm_up);
+        self.clients.lock().ready_at = Instant::now().checked_add(warm_up);
         self.end_streams();
     }
 
@@ -163,7 +335,14 @@ impl Core {
     }
 
     pub(crate) fn restore(&self, backup: &Backup) {
-        self.storage.lock().restore(backup);
+        {
+            let mut allocations = self.allocations.lock();
+            self.storage.lock().restore(backup);
+            *allocations = Allocations::default();
+        }
+        if self.read(Storage::has_failed) {
+            self.fail();
+        }
         self.faults.note(format!("server: restored, back at {}", backup.revision));
         self.end_streams();
     }
@@ -175,55 +354,72 @@ impl Core {
 
     pub(crate) fn skip(&self, revisions: u64) {
         self.storage.lock().skip(revisions);
+        if self.read(Storage::has_failed) {
+            self.fail();
+        }
         self.faults.note(format!("server: {revisions} revisions of something else"));
         self.changed.notify_waiters();
     }
 
-    /// Lets every watch that takes bookmarks have one now.
+    /// Sends a bookmark to every watch that accepts them.
     pub(crate) fn bookmark(&self) {
         self.faults.note("server: bookmarks for all");
         self.bookmarks.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_waiters();
     }
 
+    pub(crate) fn limit_watch_buffer(&self, events: usize) {
+        self.faults.note(format!("server: a watch ends if {events} events wait for its client"));
+        self.watch_buffer.store(events, Ordering::SeqCst);
+    }
+
+    /// Returns the number of events that may wait for the client of a watch.
+    pub(crate) fn watch_buffer(&self) -> usize {
+        self.watch_buffer.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn bookmarks(&self) -> u64 {
         self.bookmarks.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn view(&self) -> View {
-        let revision = Arc::new(AtomicU64::new(self.read(Storage::revision)));
-        View { revision, changed: Arc::clone(&self.changed) }
+    /// Returns a view that is this number of revisions behind.
+    pub(crate) fn view(&self, behind: u64) -> LaggingView {
+        let revision = self.read(Storage::revision).saturating_sub(behind);
+        LaggingView {
+            revision: Arc::new(AtomicU64::new(revision)),
+            changed: Arc::clone(&self.changed),
+        }
     }
 
-    /// Moves a client to another server, or back: its watches end.
-    pub(crate) fn move_client(&self, name: &str, view: Option<View>) {
+    /// Moves a client to a lagging server, or back with `None`. Its watches end.
+    pub(crate) fn move_client(&self, name: &str, view: Option<LaggingView>) {
         let where_to = match &view {
             Some(view) => format!("a server that is at {}", view.revision()),
             None => "the server that is up to date".to_owned(),
         };
         self.faults.note(format!("server: {name} moves to {where_to}"));
         let ended = {
-            let mut outside = self.outside.lock();
+            let mut clients = self.clients.lock();
             match view {
-                Some(view) => outside.views.insert(name.into(), view),
-                None => outside.views.remove(name),
+                Some(view) => clients.views.insert(name.into(), view),
+                None => clients.views.remove(name),
             };
-            outside.streams.remove(name)
+            clients.streams.remove(name)
         };
         if let Some(ended) = ended.and_then(|ended| ended.upgrade()) {
             ended.cancel();
         }
     }
 
-    /// What a client may see.
-    pub(crate) fn sight(&self, client: ClientName) -> Sight {
-        let view = self.outside.lock().views.get(&client.0).cloned();
-        Sight { client: Some(client), view, lag: None }
+    /// Returns what this client may see.
+    pub(crate) fn client_view(&self, client: ClientName) -> ClientView {
+        let view = self.clients.lock().views.get(&client.0).cloned();
+        ClientView { client: Some(client), view, lag: None }
     }
 
-    /// Fails while the watch cache is being filled, which is soon after a restart.
+    /// Fails with 429 while the watch cache is not ready.
     pub(crate) fn check_ready(&self) -> Result<()> {
-        match self.outside.lock().ready_at {
+        match self.clients.lock().ready_at {
             Some(ready_at) if Instant::now() < ready_at => Err(Failure::not_ready()),
             _ => Ok(()),
         }
@@ -233,52 +429,91 @@ impl Core {
         &self.changed
     }
 
-    /// When a watch of this client ends before its time.
-    pub(crate) fn stream_end(&self, sight: &Sight) -> Arc<CancellationToken> {
+    /// Returns the token that ends the watches of this client early.
+    pub(crate) fn watch_end_token(&self, client_view: &ClientView) -> Arc<CancellationToken> {
         let all = self.streams.lock().clone();
-        let Some(name) = sight.client.as_ref().filter(|name| !name.0.is_empty()) else {
+        let Some(name) = client_view.client.as_ref().filter(|name| !name.0.is_empty()) else {
             return Arc::new(all);
         };
-        let mut outside = self.outside.lock();
-        let known = outside.streams.get(&name.0).and_then(Weak::upgrade);
+        let mut clients = self.clients.lock();
+        let known = clients.streams.get(&name.0).and_then(Weak::upgrade);
         known.filter(|end| !end.is_cancelled()).unwrap_or_else(|| {
             let end = Arc::new(all.child_token());
-            // Clients come and go, and may have a new name each time.
-            outside.streams.retain(|_, end| end.strong_count() > 0);
-            outside.streams.insert(Arc::clone(&name.0), Arc::downgrade(&end));
+            // Clients may have a new name each time, so entries without a watch are removed.
+            clients.streams.retain(|_, end| end.strong_count() > 0);
+            clients.streams.insert(Arc::clone(&name.0), Arc::downgrade(&end));
             end
         })
     }
 
-    /// What a watch holds for as long as it is open.
+    /// Returns the token that counts an open watch until it is dropped.
     pub(crate) fn watching(&self) -> Arc<()> {
         Arc::clone(&self.watching)
     }
 
-    /// How many watches are open.
+    /// Returns the number of open watches.
     pub(crate) fn watches(&self) -> usize {
         Arc::strong_count(&self.watching) - 1
     }
 
-    /// Waits until the watch cache shows a revision, as long as the real server does.
-    pub(crate) async fn reach(&self, revision: u64, sight: &Sight) -> Result<()> {
-        if tokio::time::timeout(PATIENCE, self.reached(revision, sight)).await.is_ok() {
+    /// Waits until the watch cache shows a revision; fails with 504 after 3 seconds, as the real
+    /// server does.
+    pub(crate) async fn wait_for_revision(
+        &self,
+        revision: u64,
+        client_view: &ClientView,
+    ) -> Result<()> {
+        if tokio::time::timeout(
+            FUTURE_REVISION_TIMEOUT,
+            self.wait_until_shown(revision, client_view),
+        )
+        .await
+        .is_ok()
+        {
             return Ok(());
         }
-        let shown = sight.cached(self.read(Storage::revision));
+        let shown = client_view.cached(self.read(Storage::revision));
         Err(Failure::too_large_resource_version(revision, shown))
     }
 
-    async fn reached(&self, revision: u64, sight: &Sight) {
+    async fn wait_until_shown(&self, revision: u64, client_view: &ClientView) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Listens before it looks, so that no revision falls in between.
+            // Registers before it checks, so that no revision is missed in between.
             changed.as_mut().enable();
-            if sight.cached(self.read(Storage::revision)) >= revision {
+            if client_view.cached(self.read(Storage::revision)) >= revision {
                 return;
             }
             changed.await;
+        }
+    }
+}
+
+// === impl Settling ===
+
+impl Settling {
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Ends the task if no definition was written; returns the names of those that were.
+    pub(crate) fn next(&mut self) -> Option<BTreeSet<String>> {
+        let mut pending = self.core.pending.lock();
+        if pending.names.is_empty() {
+            pending.is_running = false;
+            self.is_done = true;
+            return None;
+        }
+        Some(std::mem::take(&mut pending.names))
+    }
+}
+
+impl Drop for Settling {
+    fn drop(&mut self) {
+        // The task was dropped with its runtime: another one goes on.
+        if !self.is_done {
+            self.core.pending.lock().is_running = false;
         }
     }
 }
@@ -288,17 +523,18 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_is_known_for_as_long_as_it_watches() {
+    async fn client_is_known_while_it_watches() {
         let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
         let faults = Faults::seeded(1);
-        let core = Core::new(Kinds::new(Vec::new()), Clock::new(epoch), Chance::new(1), faults);
-        let end_of = |name: &str| core.stream_end(&core.sight(ClientName(name.into())));
+        let core =
+            Core::new(Kinds::new(Vec::new()), WallClock::new(Some(epoch)), Chance::new(1), faults);
+        let end_of = |name: &str| core.watch_end_token(&core.client_view(ClientName(name.into())));
         let stays = end_of("stays");
         for n in 0..1000 {
             drop(end_of(&format!("client-{n}")));
         }
-        assert!(core.outside.lock().streams.len() <= 2);
-        let view = core.view();
+        assert!(core.clients.lock().streams.len() <= 2);
+        let view = core.view(0);
         core.move_client("stays", Some(view));
         assert!(stays.is_cancelled());
         assert!(!end_of("stays").is_cancelled());

@@ -1,9 +1,10 @@
-//! HTTP/1.1 through a pipe in memory: real framing, no socket, and time may be paused.
+//! HTTP/1.1 through an in-memory pipe: real framing, no socket, and a clock that may be paused.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use homeostat_faults::FaultLayer;
 use http::{Request, Uri};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -15,15 +16,28 @@ use tokio_util::sync::DropGuard;
 use tokio_util::task::TaskTracker;
 use tower::{Layer as _, Service, service_fn};
 
-use crate::faults::FaultLayer;
 use crate::listener::{Executor, serve_http1};
 use crate::server::ApiServer;
 
-/// Clients that speak HTTP/1.1 with a server through pipes in memory; made by
-/// [`ApiServer::duplex`]. Dropping it closes every connection.
+/// HTTP/1.1 connections to a server through in-memory pipes; made by [`ApiServer::duplex`].
+/// Dropping it closes every connection.
 ///
-/// The server's [faults](ApiServer::faults) are on its end of the pipe: a reply that is cut is a chunk that never gets
-/// complete, a reply that is lost a connection that closes.
+/// The server's [faults](ApiServer::faults) act on its end of the pipe: a cut reply is a chunk that
+/// never completes, and a lost reply is a connection that closes.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_apiserver::ApiServer;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = ApiServer::new();
+/// let duplex = server.duplex().capacity(100);
+/// assert_eq!(duplex.client().apiserver_version().await?.minor, "37");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it closes every connection"]
 pub struct Duplex {
@@ -33,7 +47,7 @@ pub struct Duplex {
     _stop: DropGuard,
 }
 
-/// Opens connections: a pipe each, and a task at its other end.
+/// Opens connections: a pipe for each, and a task that serves its other end.
 #[derive(Clone)]
 struct Connector {
     server: ApiServer,
@@ -45,40 +59,50 @@ struct Connector {
 /// The client's end of a pipe.
 struct Pipe(TokioIo<DuplexStream>);
 
-/// So much may be under way in each direction: as much as the buffer of a socket.
+/// The default number of bytes in flight in each direction: the usual size of a socket's buffer.
 const CAPACITY: usize = 64 * 1024;
+
+// === impl ApiServer ===
+
+impl ApiServer {
+    /// Serves HTTP/1.1 through in-memory pipes: the framing of a real connection, under a clock
+    /// that may be paused.
+    pub fn duplex(&self) -> Duplex {
+        Duplex::new(self.clone())
+    }
+}
 
 // === impl Duplex ===
 
 impl Duplex {
-    pub(crate) fn new(server: ApiServer) -> Self {
-        // Ends with this; the server lives on.
+    fn new(server: ApiServer) -> Self {
+        // Cancelled with this value; the server continues.
         let stopped = server.stopped().child_token();
         let executor = Executor { tasks: TaskTracker::new(), stopped: stopped.clone() };
         Self { server, executor, capacity: CAPACITY, _stop: stopped.drop_guard() }
     }
 
-    /// Lets so many bytes (at least one) be under way in each direction of connections that are opened from now on:
-    /// what is sent comes in pieces of no more. Unless told, 64 KiB.
+    /// Sets the number of bytes that may be in flight in each direction of later connections, at
+    /// least 1. Smaller capacities split a reply into more pieces. The default is 64 KiB.
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = bytes.max(1);
         self
     }
 
-    /// A client without a name. It does not retry.
+    /// Returns a client without a name. It does not retry.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime: the client starts a task.
+    /// Panics outside a tokio runtime: the client starts a task.
     pub fn client(&self) -> Client {
         self.through(self.server.faults().layer())
     }
 
-    /// A client with a name.
+    /// Returns a client with a name. It does not retry.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime: the client starts a task.
+    /// Panics outside a tokio runtime: the client starts a task.
     pub fn client_as(&self, name: &str) -> Client {
         self.through(self.server.faults().layer_as(name))
     }
@@ -88,7 +112,7 @@ impl Duplex {
         let capacity = self.capacity;
         let connector = Connector { server, capacity, layer, executor: executor.clone() };
         let mut builder = legacy::Client::builder(executor);
-        // No timer of the pool wakes a paused clock.
+        // A pool timer would wake a paused clock.
         builder.pool_idle_timeout(None);
         let transport = builder.build::<_, Body>(connector);
         let absolute = service_fn(move |mut request: Request<Body>| {

@@ -1,29 +1,65 @@
-//! What Go's decoder says about a text that is no JSON: the words are part of a real server's messages.
+//! The errors of Go's JSON decoder, which are part of the real server's messages.
 
+use std::fmt::Write as _;
+
+use homeostat_schema::quote;
 use serde_json::Value;
 
-use crate::types::quote;
-
-/// Where a reader is in a text.
+/// A position in a text.
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// So many objects and lists may be open at a time.
-const DEEPEST: usize = 10_000;
+/// The maximum nesting depth, as in Go.
+const MAX_DEPTH: usize = 10_000;
 
-/// A complaint.
-type Read = Result<(), String>;
+/// The result of a step; the error is Go's text.
+type Step = Result<(), String>;
 
-/// What is wrong with the text, unless it is JSON and nothing else.
+/// Returns Go's error, or `None` if the text is exactly one JSON value.
 pub(crate) fn syntax_error(bytes: &[u8]) -> Option<String> {
     let mut reader = Reader { bytes, at: 0 };
     let read = reader.value().and_then(|()| reader.end());
     read.err()
 }
 
-/// What Go calls a value that it cannot put where it should go.
+/// Formats a value as Go prints it in messages: `map[a:1 b:[x y]]`.
+pub(crate) fn go_text(value: &Value) -> String {
+    let mut text = String::new();
+    write_go_text(&mut text, value);
+    text
+}
+
+fn write_go_text(text: &mut String, value: &Value) {
+    match value {
+        Value::Null => text.push_str("<nil>"),
+        Value::String(string) => text.push_str(string),
+        Value::Bool(_) | Value::Number(_) => {
+            write!(text, "{value}").expect("writing to a String does not fail");
+        }
+        Value::Array(elements) => {
+            text.push('[');
+            for (at, element) in elements.iter().enumerate() {
+                text.push_str(if at == 0 { "" } else { " " });
+                write_go_text(text, element);
+            }
+            text.push(']');
+        }
+        Value::Object(members) => {
+            text.push_str("map[");
+            for (at, (name, member)) in members.iter().enumerate() {
+                text.push_str(if at == 0 { "" } else { " " });
+                text.push_str(name);
+                text.push(':');
+                write_go_text(text, member);
+            }
+            text.push(']');
+        }
+    }
+}
+
+/// Returns Go's name for the type of a value that does not fit.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -35,28 +71,31 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// What a text should be the number of.
+/// The Go type of a whole number.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Whole {
+pub(crate) enum GoInteger {
     Int,
     Uint,
 }
 
-/// A text that is a whole number.
+/// Parses a whole number.
 ///
 /// # Errors
 ///
-/// Go's words for why it is none.
-pub(crate) fn whole<T: std::str::FromStr>(text: &str, kind: Whole) -> Result<T, String> {
+/// Fails with Go's text.
+pub(crate) fn parse_integer<T: std::str::FromStr>(
+    text: &str,
+    kind: GoInteger,
+) -> Result<T, String> {
     let digits = match kind {
-        Whole::Int => text.strip_prefix(['+', '-']).unwrap_or(text),
-        Whole::Uint => text,
+        GoInteger::Int => text.strip_prefix(['+', '-']).unwrap_or(text),
+        GoInteger::Uint => text,
     };
     let (function, text) = match kind {
-        Whole::Int => ("ParseInt", text),
-        Whole::Uint => ("ParseUint", text),
+        GoInteger::Int => ("ParseInt", text),
+        GoInteger::Uint => ("ParseUint", text),
     };
-    let why = if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+    let detail = if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         "invalid syntax"
     } else {
         match text.parse() {
@@ -64,7 +103,7 @@ pub(crate) fn whole<T: std::str::FromStr>(text: &str, kind: Whole) -> Result<T, 
             Err(_) => "value out of range",
         }
     };
-    Err(format!("strconv.{function}: parsing {}: {why}", quote(text)))
+    Err(format!("strconv.{function}: parsing {}: {detail}", quote(text)))
 }
 
 // === impl Reader ===
@@ -77,8 +116,8 @@ impl Reader<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The complaint about the byte that stands here.
-    fn wrong(&self, context: &str) -> Read {
+    /// Returns the error about the byte at the current position.
+    fn wrong(&self, context: &str) -> Step {
         let Some(&byte) = self.bytes.get(self.at) else {
             return Err("unexpected end of JSON input".to_owned());
         };
@@ -97,12 +136,13 @@ impl Reader<'_> {
         Err(format!("invalid character '{shown}' {context}"))
     }
 
-    fn end(&mut self) -> Read {
+    fn end(&mut self) -> Step {
         if self.peek().is_none() { Ok(()) } else { self.wrong("after top-level value") }
     }
 
-    /// One value, however deep: what is open stands on a stack of its own.
-    fn value(&mut self) -> Read {
+    /// Reads one value. Open objects and lists are on an explicit stack, so that depth cannot
+    /// overflow the call stack.
+    fn value(&mut self) -> Step {
         let mut open = Vec::new();
         loop {
             let mut ends = true;
@@ -121,9 +161,9 @@ impl Reader<'_> {
         }
     }
 
-    /// At the start of an object or a list: whether it is empty. If not, its first value is at hand.
+    /// Reads the start of an object or a list. Returns whether it is empty.
     fn opened(&mut self, start: u8, open: &mut Vec<u8>) -> Result<bool, String> {
-        if open.len() == DEEPEST {
+        if open.len() == MAX_DEPTH {
             return self.wrong("exceeded max depth").map(|()| false);
         }
         self.at += 1;
@@ -139,7 +179,7 @@ impl Reader<'_> {
         Ok(false)
     }
 
-    /// After a value: whether it was the last. If not, the next one is at hand.
+    /// Reads what follows a value. Returns whether it was the last value.
     fn closed(&mut self, open: &mut Vec<u8>) -> Result<bool, String> {
         while let Some(start) = open.last() {
             match (self.peek(), start) {
@@ -162,7 +202,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    fn key(&mut self) -> Read {
+    fn key(&mut self) -> Step {
         if self.peek() != Some(b'"') {
             return self.wrong("looking for beginning of object key string");
         }
@@ -174,7 +214,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn string(&mut self) -> Read {
+    fn string(&mut self) -> Step {
         self.at += 1;
         loop {
             match self.bytes.get(self.at) {
@@ -188,7 +228,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn escape(&mut self) -> Read {
+    fn escape(&mut self) -> Step {
         self.at += 1;
         let digits = match self.bytes.get(self.at) {
             Some(b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"') => 0,
@@ -205,7 +245,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn literal(&mut self, word: &str) -> Read {
+    fn literal(&mut self, word: &str) -> Step {
         for expected in word.bytes() {
             if self.bytes.get(self.at) != Some(&expected) {
                 let expected = char::from(expected);
@@ -216,7 +256,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn number(&mut self) -> Read {
+    fn number(&mut self) -> Step {
         if self.bytes.get(self.at) == Some(&b'-') {
             self.at += 1;
         }
@@ -239,7 +279,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn digits(&mut self, context: &str) -> Read {
+    fn digits(&mut self, context: &str) -> Step {
         if !self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
             return self.wrong(context);
         }
@@ -252,10 +292,10 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Whole, syntax_error, whole};
+    use super::{GoInteger, parse_integer, syntax_error};
 
     #[test]
-    fn json_is_json() {
+    fn valid_json_has_no_error() {
         for text in
             ["{}", " [1, -0.5e+3, \"a\\u00e9\\n\", true, false, null] ", "{\"a\":{\"b\":[]}}"]
         {
@@ -265,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told_in_gos_words() {
+    fn invalid_json_is_rejected_with_gos_text() {
         for (text, words) in [
             ("", "unexpected end of JSON input"),
             ("{\"a\":", "unexpected end of JSON input"),
@@ -287,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_is_refused_without_running_out_of_stack() {
+    fn deep_nesting_is_rejected_without_stack_overflow() {
         let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
         assert_eq!(syntax_error(deep.as_bytes()), None);
         let words = "invalid character '{' exceeded max depth";
@@ -296,13 +336,16 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_a_number() {
-        assert_eq!(whole("+1", Whole::Int), Ok(1));
-        let words = |text: &str, kind| whole::<i64>(text, kind).unwrap_err();
-        assert_eq!(words("", Whole::Int), "strconv.ParseInt: parsing \"\": invalid syntax");
-        assert_eq!(words("+1", Whole::Uint), "strconv.ParseUint: parsing \"+1\": invalid syntax");
+    fn whole_numbers_are_parsed_as_in_go() {
+        assert_eq!(parse_integer("+1", GoInteger::Int), Ok(1));
+        let words = |text: &str, kind| parse_integer::<i64>(text, kind).unwrap_err();
+        assert_eq!(words("", GoInteger::Int), "strconv.ParseInt: parsing \"\": invalid syntax");
+        assert_eq!(
+            words("+1", GoInteger::Uint),
+            "strconv.ParseUint: parsing \"+1\": invalid syntax"
+        );
         let large = "99999999999999999999";
         let expected = format!("strconv.ParseInt: parsing \"{large}\": value out of range");
-        assert_eq!(words(large, Whole::Int), expected);
+        assert_eq!(words(large, GoInteger::Int), expected);
     }
 }

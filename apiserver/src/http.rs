@@ -1,68 +1,74 @@
-//! HTTP in, HTTP out: finds out what is asked, and writes down the answer.
+//! HTTP requests and replies: routing, documents, and the errors of a malformed request.
 
-pub(crate) mod body;
-pub(crate) mod decode;
 mod discovery;
 mod health;
-mod negotiate;
-pub(crate) mod openapi;
-pub(crate) mod options;
-pub(crate) mod params;
-mod response;
-pub(crate) mod route;
-mod warnings;
+mod openapi;
+mod route;
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use homeostat_schema::quote;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, header};
+use http::{Method, Request, Response, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use parking_lot::Mutex;
 use tower::BoxError;
 
-pub use body::Body;
-
+use crate::access::User;
 use crate::api;
 use crate::core::Core;
-use crate::listener::Late;
+use crate::kinds::{Kinds, Operations};
+use crate::media::Media;
+use crate::reply::{Body, Reply};
+use crate::request::params::Params;
+use crate::request::target::Target;
+use crate::request::{ApiCall, Warnings, negotiate};
 use crate::status::{Failure, Result};
-use crate::types::quote;
-use crate::view::Sight;
-use params::Params;
-use response::Reply;
-use route::{Route, Target};
-use warnings::Warnings;
+use crate::view::ClientView;
+use openapi::Documents;
+use route::Route;
 
-/// The largest body that is read.
-const LARGEST_BODY: usize = 3 * 1024 * 1024;
+/// The largest request body in bytes, as in the real server.
+const MAX_BODY: usize = 3 * 1024 * 1024;
 
-/// One request for a resource, with its body.
-#[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) method: Method,
-    pub(crate) target: Target,
-    pub(crate) params: Params,
-    /// In which form the client wants the answer.
-    pub(crate) form: Form,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-    /// What the answer may know.
-    pub(crate) sight: Sight,
-    /// What the client is told beside the answer.
-    pub(crate) warnings: Warnings,
+/// The `OpenAPI` documents of one server, made at the first request for them and after each change
+/// of the kinds.
+#[derive(Debug, Default)]
+pub(crate) struct DocumentCache {
+    documents: Mutex<Option<Arc<Documents>>>,
 }
 
-/// Answers one request. Every failure is an answer.
-pub(crate) async fn serve<B>(core: Arc<Core>, request: Request<B>) -> Response<Body>
+/// The request body did not arrive in time.
+#[derive(Debug)]
+pub(crate) struct BodyTimeout;
+
+/// Answers one request. Each failure is a reply, too.
+pub(crate) async fn serve<B>(
+    core: Arc<Core>,
+    documents: Arc<DocumentCache>,
+    request: Request<B>,
+) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     let (parts, body) = request.into_parts();
-    let route = Route::find(&core.kinds, parts.uri.path());
+    let query = parts.uri.query().unwrap_or_default();
+    let user = match api::admit(&core, &parts) {
+        Ok(user) => user,
+        Err(failure) => {
+            let media = negotiate::status_media(&parts.headers);
+            return without_body(&parts.method, Reply::Failure(failure).into_response(media));
+        }
+    };
+    let kinds = core.kinds();
+    let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
     let reply = match route {
         Route::NotFound => Reply::NotFound,
         Route::NoResource => Reply::Failure(Failure::no_resource()),
+        Route::NoSubresource(failure) => Reply::Failure(failure),
         Route::Malformed => Reply::Malformed,
         Route::Health { kind, check } => {
             let params = Params::parse(parts.uri.query().unwrap_or(""));
@@ -71,13 +77,19 @@ where
         Route::Document(document) if !document.takes(&parts.method) => {
             Reply::Failure(Failure::method_unknown())
         }
-        Route::Document(document) => discovery::answer(&core.kinds, &document, &parts.headers),
-        Route::Resource(target) => return answer(&core, parts, target, body).await,
+        Route::Document(document) => {
+            discovery::answer(&kinds, &documents, &document, &parts.headers)
+        }
+        Route::Resource(target) => return answer(&core, user, parts, target, body).await,
     };
-    without_body(&parts.method, reply.into_response())
+    let media = match reply {
+        Reply::Failure(_) => negotiate::status_media(&parts.headers),
+        _ => Media::Json,
+    };
+    without_body(&parts.method, reply.into_response(media))
 }
 
-/// HEAD wants no body.
+/// Removes the body of a reply to HEAD.
 fn without_body(method: &Method, mut response: Response<Body>) -> Response<Body> {
     if *method == Method::HEAD {
         *response.body_mut() = Body::full("");
@@ -85,49 +97,65 @@ fn without_body(method: &Method, mut response: Response<Body>) -> Response<Body>
     response
 }
 
-async fn answer<B>(core: &Arc<Core>, parts: Parts, target: Target, body: B) -> Response<Body>
+async fn answer<B>(
+    core: &Arc<Core>,
+    user: Arc<User>,
+    parts: Parts,
+    target: Target,
+    body: B,
+) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
     let method = parts.method.clone();
-    let call = match read(parts, target, body).await {
+    let status_media = negotiate::status_media(&parts.headers);
+    let call = match read(user, parts, target, body).await {
         Ok(call) => call,
-        Err(failure) => return without_body(&method, Reply::Failure(failure).into_response()),
+        Err(failure) => {
+            return without_body(&method, Reply::Failure(failure).into_response(status_media));
+        }
     };
+    let definition = call.target.served.kind.definition.as_ref();
+    if !matches!(call.target.served.kind.operations, Operations::Read) || call.method == Method::GET
+    {
+        call.warnings.add(call.target.served.kind.deprecation);
+    }
+    call.warnings.extend(definition.and_then(|definition| definition.deprecation.clone()));
     let reply = api::dispatch(core, &call).await.unwrap_or_else(Reply::Failure);
-    let mut response = reply.into_response();
+    let media = if matches!(reply, Reply::Failure(_)) { status_media } else { call.media };
+    let mut response = reply.into_response(media);
     for warning in call.warnings.headers() {
         response.headers_mut().append(header::WARNING, warning);
     }
     without_body(&method, response)
 }
 
-async fn read<B>(mut parts: Parts, target: Target, body: B) -> Result<Call>
+async fn read<B>(user: Arc<User>, mut parts: Parts, target: Target, body: B) -> Result<ApiCall>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let collection = parts.method == Method::GET && target.name.is_none();
-    let form = negotiate::form(&parts.headers, target.served.kind.custom, collection)?;
-    check_name(target.name.as_deref())?;
+    let collection = parts.method == Method::GET && target.info.name.is_none();
+    let accepted = negotiate::accepted(&parts.headers, target.served.kind.custom, collection)?;
+    let negotiate::Accepted { form, media } = accepted;
+    check_name(target.info.name.as_deref())?;
     let params = Params::parse(parts.uri.query().unwrap_or(""));
     let body = collect(body).await?;
-    let sight = parts.extensions.remove::<Sight>().unwrap_or_default();
-    let headers = parts.headers;
-    let warnings = Warnings::default();
-    Ok(Call { method: parts.method, target, params, form, headers, body, sight, warnings })
+    let client_view = parts.extensions.remove::<ClientView>().unwrap_or_default();
+    let (method, headers, warnings) = (parts.method, parts.headers, Warnings::default());
+    Ok(ApiCall { method, target, params, form, media, headers, body, user, client_view, warnings })
 }
 
-/// A name must fit into a path.
+/// Fails if a name cannot be part of a path.
 fn check_name(name: Option<&str>) -> Result<()> {
     let Some(name) = name else { return Ok(()) };
-    let why = match name {
+    let detail = match name {
         "." | ".." => format!("may not be '{name}'"),
         name if name.contains('%') => "may not contain '%'".to_owned(),
         _ => return Ok(()),
     };
-    Err(Failure::bad_request(format!("Name parameter invalid: {}: {why}", quote(name))))
+    Err(Failure::bad_request(format!("Name parameter invalid: {}: {detail}", quote(name))))
 }
 
 async fn collect<B>(body: B) -> Result<Bytes>
@@ -135,14 +163,14 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let limited = std::pin::pin!(Limited::new(body, LARGEST_BODY));
+    let limited = std::pin::pin!(Limited::new(body, MAX_BODY));
     match limited.collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            let message = format!("Request entity too large: limit is {LARGEST_BODY}");
+            let message = format!("Request entity too large: limit is {MAX_BODY}");
             Err(Failure::new(413, "RequestEntityTooLarge", message))
         }
-        Err(error) if error.downcast_ref::<Late>().is_some() => {
+        Err(error) if error.downcast_ref::<BodyTimeout>().is_some() => {
             let message = "Timeout: request did not complete within the allotted timeout";
             Err(Failure::new(504, "Timeout", message))
         }
@@ -152,31 +180,28 @@ where
     }
 }
 
-// === impl Call ===
+// === impl DocumentCache ===
 
-impl Call {
-    /// The media type of the body, without its parameters.
-    pub(crate) fn content_type(&self) -> &str {
-        let value = self
-            .headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("");
-        value.split(';').next().unwrap_or("").trim()
-    }
-
-    /// Whether the parameters of its media type are such.
-    pub(crate) fn is_well_typed(&self) -> bool {
-        let Some(value) = self.headers.get(header::CONTENT_TYPE) else { return true };
-        let Ok(value) = value.to_str() else { return false };
-        value.matches('"').count() % 2 == 0
-    }
-
-    /// The namespace in the path; empty for all of them, and for a kind without namespaces.
-    pub(crate) fn namespace(&self) -> &str {
-        self.target.namespace.as_deref().unwrap_or("")
+impl DocumentCache {
+    fn get(&self, kinds: &Kinds) -> Arc<Documents> {
+        let mut kept = self.documents.lock();
+        match &*kept {
+            Some(known) if known.generation() == kinds.generation() => Arc::clone(known),
+            known => {
+                let documents = Arc::new(Documents::of(kinds, known.as_deref()));
+                *kept = Some(Arc::clone(&documents));
+                documents
+            }
+        }
     }
 }
 
-pub(crate) use negotiate::Form;
-pub(crate) use response::Reply as Answer;
+// === impl BodyTimeout ===
+
+impl fmt::Display for BodyTimeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the body of the request did not arrive in time")
+    }
+}
+
+impl std::error::Error for BodyTimeout {}

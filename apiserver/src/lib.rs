@@ -1,60 +1,77 @@
-//! A Kubernetes API server in process: faithful on the wire, deterministic under a paused clock.
+//! A Kubernetes API server in process, for tests of controllers: faithful on the wire,
+//! deterministic under a paused clock.
 //!
-//! [`ApiServer`] is the whole of it. [`ApiServer::client`] gives a [`kube_client::Client`] that calls it without a
-//! socket; [`ApiServer::listen`] serves everybody else.
+//! [`ApiServer`] is the entry point. [`ApiServer::client`] returns a [`kube_client::Client`] that
+//! calls it without a socket; [`ApiServer::listen`] serves other clients.
 //!
 //! # Layout
 //!
-//! - `kinds`: the table, one row per kind. No other part knows a kind by name.
-//! - `storage`: objects as bytes, one revision counter, and the history that watches read.
-//! - `admission`: what a write may change, as pure functions.
-//! - `api`: the verbs. `http`: paths, queries, bodies, and answers.
-//! - `table`: the columns of every kind.
-//! - `selector`, `patch`, `names`, `status`: what the names say.
+//! A module uses only modules that stand above it in this list; a test checks that.
+//!
+//! - `fields`, `go_json`, `json_path`, `names`, `quantity`, `clock`: JSON, paths, texts, names and
+//!   times.
+//! - `access`: users, tokens and the rules of roles, as pure functions.
+//! - `status`, `types`, `object`, `media`: errors, the types of built-in kinds, encoded objects,
+//!   media types.
+//! - `state`: the file that a server can keep its objects in.
+//! - `storage`: one revision counter, and the history that watches read.
+//! - `kinds`: the table of kinds, with a row for each kind, also of a
+//!   `CustomResourceDefinition`. Only `api::definitions` names a kind, too.
+//! - `admission`, `patch`, `selection`, `table`: the rules for writes, patches, selectors and
+//!   columns, as pure functions.
+//! - `core`: the state that all requests share.
+//! - `request`, `reply`: one decoded request, and the answer to it.
+//! - `api`: the verbs. `http`: paths and documents.
+//! - `server`: the handle. `listener`, `duplex`: sockets and pipes.
 
 // Public API.
-mod backup;
+mod access;
 pub mod cluster;
-#[cfg(feature = "control-plane")]
-pub mod control_plane;
 mod duplex;
-pub mod faults;
+pub mod field_selector;
 mod kinds;
 mod listener;
 pub mod patch;
-pub mod selector;
+mod reply;
 mod server;
+mod state;
+mod storage;
 mod view;
 
-pub use backup::Backup;
+pub use access::User;
 pub use duplex::Duplex;
-pub use http::Body;
 pub use kinds::Kind;
 pub use listener::Listener;
-pub use server::{ApiServer, ApiService, Builder, ClientName, ReplyFuture};
-pub use view::{Lag, View};
+pub use reply::Body;
+pub use server::{ApiServer, ApiService, Builder, ReplyFuture, ServerFault};
+pub use state::{State, StateError};
+pub use storage::{Backup, Lag};
+pub use view::LaggingView;
 
-// Necessary for the implementation.
+// Implementation.
 mod admission;
 mod api;
 mod clock;
 mod core;
+mod fields;
 mod go_json;
 mod http;
+mod json_path;
+mod media;
 mod names;
 mod object;
 mod quantity;
+mod request;
 mod selection;
 mod status;
-mod storage;
 mod table;
 mod types;
 
-/// The pages whose examples are run.
+/// Compiles the examples of the pages.
 #[cfg(doctest)]
 mod pages {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
     #[doc = include_str!("../../docs/apiserver.md")]
     mod apiserver {}
-    #[doc = include_str!("../../docs/testing.md")]
-    mod testing {}
 }

@@ -1,14 +1,21 @@
-//! The server on a socket: for clients of every kind, the slow and the stuck ones included.
+//! The server on a TCP socket, with limits on slow and stuck clients.
 
 mod activity;
 mod body;
+#[cfg(feature = "tls")]
+mod certificate;
 mod connections;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use homeostat_faults::{FaultService, ResponseBody};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -20,92 +27,220 @@ use tokio_util::task::TaskTracker;
 use tower::{Layer as _, Service as _};
 
 use self::activity::Limits;
-use self::connections::Connections;
-use crate::faults::{FaultService, ResponseBody};
+use self::connections::{Connections, Transport};
+use crate::access::{Caller, User};
 use crate::server::{ApiServer, ApiService};
 
-pub(crate) use self::body::Late;
-
-/// An address at which a server can be reached. Dropping it closes the socket and every connection.
+/// A TCP address that the server listens on; made by [`ApiServer::listen`]. Dropping it closes the
+/// socket and every connection.
 ///
-/// It speaks HTTP/1.1 and HTTP/2 without TLS. Clients that behave badly end, and harm nobody else: a connection is closed
-/// when no request has come for 32 s after its start or for 90 s after the last one, or when an answer, a watch's too, has
-/// been left unread for 30 s, or when the client closes its side of it, even if it waits for an answer; a body that takes more than 60 s is a request that fails. An HTTP/2 connection has up to 100
-/// requests at once. There are up to 4,096 connections; for one more the one that has been idle for the longest goes, and
-/// when none is idle the new one waits.
+/// It speaks HTTP/1.1 and HTTP/2. A client that misbehaves loses its connection and
+/// affects no other client:
+///
+/// - A connection closes if no request comes within 32 s of its start or within 90 s of the last
+///   reply.
+/// - A connection closes if a reply, also that of a watch, is left unread for 30 s.
+/// - A connection closes when the client closes its side, even if it waits for a reply.
+/// - A request fails if its body takes more than 60 s.
+/// - An HTTP/2 connection has up to 100 concurrent requests.
+/// - There are up to 4,096 connections. Another connection replaces the one that has been idle for
+///   longest; if none is idle, it waits.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_apiserver::ApiServer;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = ApiServer::new();
+/// let listener = server.listen("127.0.0.1:0".parse()?).await?;
+/// assert!(listener.kubeconfig().contains(&listener.url()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping a listener closes it"]
 pub struct Listener {
     address: SocketAddr,
+    /// The certificate of the authority as PEM, if the listener uses TLS.
+    authority: Option<String>,
+    /// Signs the certificates of clients, if the listener uses TLS.
+    #[cfg(feature = "tls")]
+    issuer: Option<tls::Authority>,
+    /// The administrator's token, if the server asks for tokens.
+    token: Option<String>,
     _accepting: JoinSet<()>,
     _stop: DropGuard,
 }
 
-/// Runs what hyper spawns, until its owner goes.
+/// Runs the tasks that hyper spawns, until their owner is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Executor {
     pub(crate) tasks: TaskTracker,
     pub(crate) stopped: CancellationToken,
 }
 
+// === impl ApiServer ===
+
+impl ApiServer {
+    /// Serves HTTP/1.1 and HTTP/2 without TLS at `address`. Port 0 picks a free port.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address cannot be bound.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it completes, nothing listens.
+    pub async fn listen(&self, address: SocketAddr) -> io::Result<Listener> {
+        Listener::bind_with(self.clone(), address, Limits::DEFAULT).await
+    }
+
+    /// Serves HTTP/1.1 and HTTP/2 over TLS at `address`. Port 0 picks a free port.
+    ///
+    /// The keys are made at the start and stay in memory; the [kubeconfig](Listener::kubeconfig)
+    /// has the certificate that a client must trust. Clients identify themselves by tokens, or by
+    /// the certificates of [`Listener::kubeconfig_of`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the address cannot be bound.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped before it completes, nothing listens.
+    #[cfg(feature = "tls")]
+    pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Listener> {
+        let socket = TcpListener::bind(address).await?;
+        let (acceptor, authority) = tls::generate(socket.local_addr()?)?;
+        let transport = Transport::Tls(acceptor);
+        let mut listener = Listener::start(self.clone(), socket, Limits::DEFAULT, transport)?;
+        listener.authority = Some(authority.pem());
+        listener.issuer = Some(authority);
+        Ok(listener)
+    }
+}
+
 // === impl Listener ===
 
 impl Listener {
-    pub(crate) async fn bind(server: ApiServer, address: SocketAddr) -> io::Result<Self> {
-        Self::bind_with(server, address, Limits::USUAL).await
-    }
-
     async fn bind_with(server: ApiServer, address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
-        let address = socket.local_addr()?;
-        // Ends with the listener; the server lives on.
-        let stopped = server.stopped().child_token();
-        let mut accepting = JoinSet::new();
-        accepting.spawn(accept(socket, server, limits, stopped.clone()));
-        Ok(Self { address, _accepting: accepting, _stop: stopped.drop_guard() })
+        Self::start(server, socket, limits, Transport::Plain)
     }
 
-    /// The address, with the port that was taken.
+    fn start(
+        server: ApiServer,
+        socket: TcpListener,
+        limits: Limits,
+        transport: Transport,
+    ) -> io::Result<Self> {
+        let address = socket.local_addr()?;
+        let token = server.is_authorizing().then(|| server.token_of(User::admin()));
+        // Cancelled with the listener; the server continues.
+        let stopped = server.stopped().child_token();
+        let executor = Executor { tasks: TaskTracker::new(), stopped: stopped.clone() };
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(socket, server, Connections::new(executor, limits, transport)));
+        let stop = stopped.drop_guard();
+        Ok(Self {
+            address,
+            authority: None,
+            #[cfg(feature = "tls")]
+            issuer: None,
+            token,
+            _accepting: accepting,
+            _stop: stop,
+        })
+    }
+
+    /// Returns the address, with the port that was bound.
     pub fn addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// The base of every URL.
+    /// Returns the base URL.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.authority.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
-    /// A kubeconfig file, for kubectl and every other client.
+    /// Returns the text of a kubeconfig file, for kubectl and other clients. It has the token of an
+    /// administrator if the server checks permissions.
     pub fn kubeconfig(&self) -> String {
+        match &self.token {
+            Some(token) => self.kubeconfig_with(&format!("\n    token: {token}")),
+            None => self.kubeconfig_with(" {}"),
+        }
+    }
+
+    /// Returns the text of a kubeconfig file with a client certificate, by which the server knows
+    /// the user: the common name is the user's name, the organization is the user's group.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the listener does not use TLS, or if the user is in more than one group besides
+    /// `system:authenticated`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::{ApiServer, User};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = ApiServer::builder().authorization().build();
+    /// let listener = server.listen_tls("127.0.0.1:0".parse()?).await?;
+    /// let kubeconfig = listener.kubeconfig_of(&User::new("jane").in_group("dev"))?;
+    /// assert!(kubeconfig.contains("client-certificate-data: "));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "tls")]
+    pub fn kubeconfig_of(&self, user: &User) -> io::Result<String> {
+        let issuer = self.issuer.as_ref().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::Unsupported, "the listener does not use TLS")
+        })?;
+        let tls::Credentials { certificate, key } = issuer.issue(user)?;
+        let [certificate, key] = [certificate, key].map(|pem| STANDARD.encode(pem));
+        Ok(self.kubeconfig_with(&format!(
+            "\n    client-certificate-data: {certificate}\n    client-key-data: {key}"
+        )))
+    }
+
+    /// Returns a kubeconfig file with this user.
+    fn kubeconfig_with(&self, user: &str) -> String {
+        let authority = self.authority.as_ref().map_or_else(String::new, |pem| {
+            format!("    certificate-authority-data: {}\n", STANDARD.encode(pem))
+        });
         format!(
-            "apiVersion: v1\nkind: Config\nclusters:\n- name: homeostat\n  cluster:\n    server: {}\nusers:\n- name: \
-             homeostat\n  user: {{}}\ncontexts:\n- name: homeostat\n  context:\n    cluster: homeostat\n    user: \
-             homeostat\n    namespace: default\ncurrent-context: homeostat\n",
+            "apiVersion: v1\nkind: Config\n\
+             clusters:\n- name: homeostat\n  cluster:\n    server: {}\n{authority}\
+             users:\n- name: homeostat\n  user:{user}\n\
+             contexts:\n- name: homeostat\n  context:\n    cluster: homeostat\n    \
+             user: homeostat\n    namespace: default\n\
+             current-context: homeostat\n",
             self.url()
         )
     }
 }
 
-async fn accept(
-    socket: TcpListener,
-    server: ApiServer,
-    limits: Limits,
-    stopped: CancellationToken,
-) {
-    let executor = Executor { tasks: TaskTracker::new(), stopped };
-    let mut connections = Connections::new(executor, limits);
+async fn accept(socket: TcpListener, server: ApiServer, mut connections: Connections) {
     loop {
         tokio::select! {
             biased;
-            () = connections.one_less() => {}
+            () = connections.wait_for_end() => {}
             accepted = socket.accept(), if connections.has_room() => match accepted {
                 Ok((stream, _)) => {
-                    connections.open(stream, server.faults().layer().layer(server.service()));
+                    let service = server.service_for(Caller::Network);
+                    connections.open(stream, server.faults().layer().layer(service));
                 }
-                // Out of file descriptors, most likely: some connection has to end first.
+                // Most likely the process is out of file descriptors: a connection has to close
+                // first.
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    connections.end_quietest();
+                    tracing::warn!(%error, "failed to accept a connection, closing an idle one");
+                    connections.close_most_idle();
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
@@ -113,10 +248,10 @@ async fn accept(
     }
 }
 
-/// The server, behind its faults, on a pipe.
+/// The server behind its faults, for a pipe.
 type Handler = FaultService<ApiService<Incoming>>;
 
-/// Serves one connection that is no socket.
+/// Serves a connection that is not a socket.
 pub(crate) async fn serve_http1<Io>(stream: Io, service: Handler)
 where
     Io: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
@@ -124,7 +259,7 @@ where
     let handler = service_fn(move |request| answer(service.clone(), request));
     let connection = http1::Builder::new().serve_connection(stream, handler);
     if let Err(error) = connection.await {
-        tracing::debug!(%error, "a connection ended early");
+        tracing::debug!(%error, "connection ended early");
     }
 }
 
@@ -132,7 +267,7 @@ async fn answer(
     mut service: Handler,
     request: Request<Incoming>,
 ) -> io::Result<Response<ResponseBody>> {
-    // A boxed error keeps the compiler from seeing that the connection's future can be sent.
+    // The boxed error would keep the compiler from proving that the connection's future is `Send`.
     service.call(request).await.map_err(io::Error::other)
 }
 

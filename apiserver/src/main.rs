@@ -1,78 +1,119 @@
 //! The command line of the API server.
 
+mod definitions;
+mod garbage;
 mod kubeconfig;
 
 use std::io::{IsTerminal as _, stderr};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::{Parser, ValueEnum};
-use homeostat_apiserver::ApiServer;
-use homeostat_apiserver::cluster::{GarbageCollector, Kubelet, NamespaceController};
+use homeostat_apiserver::cluster::{
+    DeploymentController, Kubelet, NamespaceController, RoleAggregator, VolumeProtection,
+};
+use homeostat_apiserver::{ApiServer, State};
 use jiff::Timestamp;
 use kube_client::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use crate::garbage::Garbage;
 use crate::kubeconfig::Kubeconfig;
 
-/// How often a node says that it lives: as real ones do.
+/// Interval between heartbeats of a node, as real kubelets send them.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// What is logged unless `RUST_LOG` says otherwise.
+/// Log filter used when `RUST_LOG` is not set.
 const LOG: &str = "warn";
 
-/// A Kubernetes API server that starts at once and forgets everything when it ends.
+/// Default address: a free port of the loopback interface.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A Kubernetes API server in memory: it starts at once. It keeps nothing when it ends, unless
+/// --state names a file.
 ///
-/// It prints how to point kubectl at it. Everybody who reaches its address may do everything.
+/// It prints the command that points kubectl at it. Without --secure there is no authentication:
+/// any client that can reach the address has full access.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where to listen. Port 0 takes a free one.
-    #[arg(long, value_name = "IP:PORT", default_value_t = SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))]
+    /// Address to listen on. Port 0 picks a free port.
+    #[arg(long, value_name = "IP:PORT", default_value_t = LISTEN)]
     listen: SocketAddr,
 
-    /// Where to write the kubeconfig. It is removed at the end.
+    /// File to write the kubeconfig to. It is removed at exit.
     #[arg(long, value_name = "FILE", default_value = "homeostat.kubeconfig")]
     kubeconfig: PathBuf,
 
-    /// What else to start, separated by commas: without it nothing runs, and nothing is cleaned up.
+    /// Cluster components to start, separated by commas. Without them no pod runs and nothing is
+    /// garbage-collected.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     with: Vec<Helper>,
 
-    /// How many nodes the kubelet has.
+    /// Number of nodes of the simulated kubelet.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
     nodes: usize,
 
-    /// How many seconds a pod runs until it is ready.
+    /// Seconds from the start of a pod until it is ready.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
     ready_after: f64,
 
-    /// Where uids and generated names come from: the same seed gives the same. Times are real ones all the same.
+    /// Enforce resource quotas: refuse what does not fit, and charge the rest. Off by default.
+    #[arg(long)]
+    quota_admission: bool,
+
+    /// Serve TLS, require tokens, and check each request against roles (RBAC). The kubeconfig has
+    /// the certificate and the token of an administrator. Off by default.
+    #[arg(long)]
+    secure: bool,
+
+    /// File with definitions of custom resources, in YAML or JSON. They are served before the
+    /// address is printed. Can be given several times.
+    #[arg(long, value_name = "FILE")]
+    crd: Vec<PathBuf>,
+
+    /// File to keep the objects in. The server starts with the objects that the file has. Each
+    /// write is in it before its reply is sent, so that a killed server loses none.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+
+    /// Seed of uids and generated names: equal seeds give equal names. Timestamps are real ones in
+    /// any case.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
 
-/// The other half of a cluster, a part each.
+/// A simulated component of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Helper {
-    /// Nodes, on which pods run, become ready, fail or finish as their annotations say, and go when they are deleted.
+    /// Nodes. Pods on them become ready, fail or finish as their annotations say, and end when they
+    /// are deleted.
     Kubelet,
-    /// Dependents go with their owners.
+    /// Garbage collector: deletes the dependents of deleted owners.
     Gc,
-    /// Namespaces that are deleted are emptied, and go.
+    /// Namespace controller: empties deleted namespaces, then removes them.
     Namespaces,
+    /// Protection of volume claims: deleted claims go once no pod uses them.
+    Volumes,
+    /// Aggregation of roles: fills in the rules of `admin`, `edit`, `view` and their like.
+    Roles,
+    /// Deployment controller, without rollouts. It makes no pods: run homeostat-replicaset too.
+    Deployments,
 }
 
-/// What runs beside the server, as long as this is there.
+/// The components that run beside the server.
 #[derive(Debug, Default)]
 struct Helpers {
     kubelet: Option<Kubelet>,
-    garbage_collector: Option<GarbageCollector>,
+    garbage: Option<Garbage>,
     namespaces: Option<NamespaceController>,
+    deployments: Option<DeploymentController>,
+    roles: Option<RoleAggregator>,
+    volumes: Option<VolumeProtection>,
 }
 
 fn main() -> ExitCode {
@@ -93,44 +134,61 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .context("failed to start threads")?;
+        .context("failed to start the runtime")?;
     runtime.block_on(serve(arguments))?;
-    // Open watches are not waited for: nothing is kept that they could lose.
+    // Does not wait for open watches: nothing is stored that they could lose.
     runtime.shutdown_background();
     Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "the address is what the program has to say")]
 async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
-    // First, so that a signal that comes early is not lost.
+    // Installed first, so that an early signal is not lost.
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
-    // A seed would agree on a time, too: whoever uses a program looks at a real clock.
-    let server = ApiServer::builder().seed(arguments.seed).epoch(Timestamp::now()).build();
-    let listener = server
-        .listen(arguments.listen)
-        .await
-        .with_context(|| format!("cannot listen at {}", arguments.listen))?;
+    // The seed would also fix the start time; users of a program expect the real time.
+    let mut builder = ApiServer::builder().seed(arguments.seed).epoch(Timestamp::now());
+    if arguments.quota_admission {
+        builder = builder.quota_admission();
+    }
+    if arguments.secure {
+        builder = builder.authorization();
+    }
+    if let Some(file) = &arguments.state {
+        builder = builder.state(State::open(file)?);
+    }
+    let server = builder.build();
+    let listener = if arguments.secure {
+        server.listen_tls(arguments.listen).await
+    } else {
+        server.listen(arguments.listen).await
+    };
+    let listener = listener.with_context(|| format!("cannot listen at {}", arguments.listen))?;
     let kubeconfig = Kubeconfig::write(&arguments.kubeconfig, &listener.kubeconfig())?;
-    let helpers = Helpers::start(&server.client_as("homeostat-helpers"), arguments).await?;
+    let client = server.client_as("homeostat-apiserver");
+    for file in &arguments.crd {
+        definitions::create(&client, file).await?;
+    }
+    let helpers = Helpers::start(&server.client_as("homeostat-helpers"), arguments);
 
     println!("The API server is at {}", listener.url());
     println!("export KUBECONFIG={}", kubeconfig.path().display());
-    tokio::select! {
+    let ended = tokio::select! {
         biased;
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    // Before their server.
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+        () = server.wait_for_failure() => Err(anyhow!("the state file cannot be written")),
+    };
+    // The components stop before their server.
     helpers.stop().await;
-    Ok(())
+    ended
 }
 
 // === impl Helpers ===
 
 impl Helpers {
-    async fn start(client: &Client, arguments: &Arguments) -> anyhow::Result<Self> {
+    fn start(client: &Client, arguments: &Arguments) -> Self {
         let mut helpers = Self::default();
         for helper in &arguments.with {
             match helper {
@@ -141,27 +199,40 @@ impl Helpers {
                         .ready_delay(Duration::from_secs_f64(arguments.ready_after));
                     helpers.kubelet = Some(kubelet.start());
                 }
-                Helper::Gc => {
-                    let collector = GarbageCollector::builder(client.clone()).every_kind().await?;
-                    helpers.garbage_collector = Some(collector.start());
-                }
+                Helper::Gc => helpers.garbage = Some(Garbage::start(client.clone())),
                 Helper::Namespaces => {
                     helpers.namespaces = Some(NamespaceController::start(client.clone()));
                 }
+                Helper::Volumes => {
+                    helpers.volumes = Some(VolumeProtection::start(client.clone()));
+                }
+                Helper::Roles => helpers.roles = Some(RoleAggregator::start(client.clone())),
+                Helper::Deployments => {
+                    helpers.deployments = Some(DeploymentController::start(client.clone()));
+                }
             }
         }
-        Ok(helpers)
+        helpers
     }
 
     async fn stop(self) {
         if let Some(kubelet) = self.kubelet {
             kubelet.stop().await;
         }
-        if let Some(collector) = self.garbage_collector {
-            collector.stop().await;
+        if let Some(garbage) = self.garbage {
+            garbage.stop().await;
         }
         if let Some(namespaces) = self.namespaces {
             namespaces.stop().await;
+        }
+        if let Some(deployments) = self.deployments {
+            deployments.stop().await;
+        }
+        if let Some(roles) = self.roles {
+            roles.stop().await;
+        }
+        if let Some(volumes) = self.volumes {
+            volumes.stop().await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A stored object: bytes encoded once, and the little of it that lists and watches look at.
+//! Stored objects: JSON encoded once, with the few parsed members that lists and watches need.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,27 +6,25 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Map, Value};
 
-use crate::kinds::Kind;
-
-/// A JSON object that is being worked on.
-pub(crate) type Fields = Map<String, Value>;
+use crate::fields::{Fields, read_path, string_map};
 
 /// An object at one resourceVersion.
 ///
-/// The bytes start `{"kind":…,"apiVersion":…,"metadata":{"resourceVersion":"N"`: so the version can be changed, and the
-/// first two members left out (items of a list have none), without parsing.
+/// The bytes start with `{"kind":…,"apiVersion":…,"metadata":{"resourceVersion":"N"`, so that
+/// without parsing the version can be replaced and the first two members omitted, as in the items
+/// of a list.
 #[derive(Debug)]
 pub(crate) struct Stored {
     bytes: Bytes,
-    /// Where `"metadata":` starts.
+    /// The offset of `"metadata":`.
     item_at: usize,
-    /// Where the digits of the resourceVersion start, and where they end.
+    /// The range of the resourceVersion's digits.
     version_at: (usize, usize),
     pub(crate) revision: u64,
     pub(crate) selectable: Arc<Selectable>,
 }
 
-/// What selectors see, and what writes need before they parse.
+/// The members that selectors match, and that writes need before they parse the object.
 #[derive(Debug, Default)]
 pub(crate) struct Selectable {
     pub(crate) name: String,
@@ -34,11 +32,13 @@ pub(crate) struct Selectable {
     pub(crate) uid: String,
     pub(crate) terminating: bool,
     pub(crate) labels: BTreeMap<String, String>,
-    /// The values of the kind's field labels, in the order of its row.
+    /// The values of the kind's field labels, in the order of the kind's list.
     pub(crate) fields: Vec<String>,
+    /// The schema that the object was written with, for a kind whose schema can change.
+    pub(crate) form: u64,
 }
 
-/// An object that only lacks its resourceVersion.
+/// An encoded object without its resourceVersion.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     head: BytesMut,
@@ -47,12 +47,22 @@ pub(crate) struct Encoded {
     pub(crate) selectable: Arc<Selectable>,
 }
 
+/// A field that field selectors may name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FieldLabel {
+    pub(crate) label: &'static str,
+    /// The paths of the value; the first one that exists counts.
+    pub(crate) paths: &'static [&'static str],
+    pub(crate) missing: &'static str,
+}
+
 // === impl Encoded ===
 
 impl Encoded {
-    /// Encodes `object`, whatever it says about its kind, apiVersion and resourceVersion.
-    pub(crate) fn new(kind: &Kind, mut object: Fields) -> Self {
-        let selectable = Arc::new(Selectable::of(kind, &object));
+    /// Encodes `object` without a resourceVersion. `type_members`, the members `kind` and
+    /// `apiVersion` as text, replace those of the object.
+    pub(crate) fn new(type_members: &str, selectable: Selectable, mut object: Fields) -> Self {
+        let selectable = Arc::new(selectable);
         object.remove("kind");
         object.remove("apiVersion");
         let mut metadata = match object.remove("metadata") {
@@ -62,7 +72,7 @@ impl Encoded {
         metadata.remove("resourceVersion");
         let mut head = BytesMut::new();
         head.put_slice(b"{");
-        head.put_slice(kind.type_members().as_bytes());
+        head.put_slice(type_members.as_bytes());
         let item_at = head.len();
         head.put_slice(b"\"metadata\":{\"resourceVersion\":\"");
         let mut tail = vec![b'"'];
@@ -91,11 +101,11 @@ impl Encoded {
 }
 
 impl Encoded {
-    /// The object as it is before it has a version: what a dry run answers.
+    /// Returns the object without a version, which is the reply to a dry run.
     pub(crate) fn without_revision(&self) -> Bytes {
         const VERSION: &[u8] = b"\"resourceVersion\":\"";
         let mut bytes = BytesMut::from(&self.head[..self.head.len() - VERSION.len()]);
-        // After the version's closing quote comes the comma before the first of the other members.
+        // The comma before the next member follows the version's closing quote.
         bytes.put_slice(self.tail.strip_prefix(b"\",").unwrap_or_else(|| &self.tail[1..]));
         bytes.freeze()
     }
@@ -113,20 +123,48 @@ fn append_members(into: &mut Vec<u8>, members: &Fields) {
 // === impl Stored ===
 
 impl Stored {
+    /// Reads an object that an earlier server has encoded. `None` if the bytes are not of the form
+    /// that [`Encoded`] writes.
+    pub(crate) fn read(
+        bytes: &Bytes,
+        revision: u64,
+        selectable: impl FnOnce(&Fields) -> Selectable,
+    ) -> Option<Self> {
+        const START: &[u8] = b"\"metadata\":{\"resourceVersion\":\"";
+        let object: Fields = serde_json::from_slice(bytes).ok()?;
+        let item_at = bytes.windows(START.len()).position(|window| window == START)?;
+        let start = item_at + START.len();
+        let digits = revision.to_string();
+        let is_as_encoded = bytes[start..].starts_with(digits.as_bytes());
+        is_as_encoded.then(|| Self {
+            item_at,
+            version_at: (start, start + digits.len()),
+            revision,
+            selectable: Arc::new(selectable(&object)),
+            bytes: bytes.clone(),
+        })
+    }
+
     pub(crate) fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The object's members from `metadata` on, and the closing brace: what follows `{` in a list of a built-in kind.
+    /// Returns the members from `metadata` on, with the closing brace: the text after `{` in a list
+    /// of a built-in kind.
     pub(crate) fn item(&self) -> &[u8] {
         &self.bytes[self.item_at..]
     }
 
     pub(crate) fn fields(&self) -> Fields {
-        serde_json::from_slice(&self.bytes).expect("what is stored was encoded from JSON")
+        serde_json::from_slice(&self.bytes).expect("stored objects are valid JSON")
     }
 
-    /// The same object as of another resourceVersion: what a DELETED event carries.
+    /// Returns the object with other selectable members.
+    pub(crate) fn with_selectable(&self, selectable: Selectable) -> Self {
+        Self { selectable: Arc::new(selectable), bytes: self.bytes.clone(), ..*self }
+    }
+
+    /// Returns the object with another resourceVersion, for a DELETED event.
     pub(crate) fn at(&self, revision: u64) -> Self {
         let digits = revision.to_string();
         let (start, end) = self.version_at;
@@ -147,7 +185,8 @@ impl Stored {
 // === impl Selectable ===
 
 impl Selectable {
-    fn of(kind: &Kind, object: &Fields) -> Self {
+    /// Reads the members of an object; `fields` are the values of the kind's field labels.
+    pub(crate) fn of(object: &Fields, fields: Vec<String>, form: u64) -> Self {
         let metadata = object.get("metadata");
         let text = |key: &str| {
             metadata.and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or("").to_owned()
@@ -159,15 +198,21 @@ impl Selectable {
             uid: text("uid"),
             terminating: metadata.is_some_and(|m| m.get("deletionTimestamp").is_some()),
             labels: labels.map(string_map).unwrap_or_default(),
-            fields: kind.fields.iter().map(|field| field.read(object)).collect(),
+            fields,
+            form,
         }
     }
 }
 
-/// The string members of an object; anything else has been refused before it is stored.
-pub(crate) fn string_map(members: &Fields) -> BTreeMap<String, String> {
-    members
-        .iter()
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect()
+// === impl FieldLabel ===
+
+impl FieldLabel {
+    pub(crate) fn read(&self, object: &Fields) -> String {
+        let found = self.paths.iter().find_map(|path| read_path(object, path));
+        match found {
+            None => self.missing.to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        }
+    }
 }

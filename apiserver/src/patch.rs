@@ -1,14 +1,18 @@
-//! Turns the current object and the body of a PATCH into the patched object, as the API server would.
+//! Patches: computes the patched object from the current one and the body of a PATCH, as the API
+//! server does.
 //!
-//! Three formats: JSON patch (RFC 6902), JSON merge patch (RFC 7386) and Kubernetes' strategic merge patch.
-//! Everything here is pure: no store, no validation of the outcome. What a patch may not change (uid, name, spec through
-//! `/status`) is the caller's to check on what comes back.
+//! Three formats: JSON patch (RFC 6902), JSON merge patch (RFC 7386) and Kubernetes' strategic
+//! merge patch. The functions are pure: they do not validate the result. The caller checks that a
+//! patch changes nothing that it may not change (uid, name, the spec through `/status`).
 //!
 //! ```
 //! use homeostat_apiserver::patch::{PatchKind, apply};
 //! use serde_json::json;
 //!
-//! let pod = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Initialized", "status": "True"}]}});
+//! let pod = json!({"status": {"conditions": [
+//!     {"type": "Ready", "status": "False"},
+//!     {"type": "Initialized", "status": "True"},
+//! ]}});
 //! let body = br#"{"status":{"conditions":[{"type":"Ready","status":"True"}]}}"#;
 //!
 //! let patched = apply(PatchKind::Strategic, pod, body, "v1", "Pod").unwrap();
@@ -26,48 +30,47 @@ mod merge;
 mod rules;
 mod strategic;
 
-pub(crate) use strategic::go_text;
-
 /// The format of a patch's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PatchKind {
     /// A list of operations: RFC 6902.
     Json,
-    /// The changed members of the object, null for those that go: RFC 7386. Lists are replaced.
+    /// The changed members of the object, with null for removed ones: RFC 7386. Lists are replaced.
     Merge,
-    /// As `Merge`, but lists with a merge key are merged element by element, and directives say more.
+    /// As `Merge`, but lists with a merge key are merged by element, and directives can do more.
     Strategic,
 }
 
-/// Why a patch was not applied; its text is the message of the answer.
+/// A patch was not applied. The error's text is the message of the reply.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatchError {
     /// The body is not a patch of its format.
     #[error("{0}")]
     BadRequest(String),
-    /// The body has more operations than a server accepts.
+    /// The body has more operations than the API server accepts.
     #[error("Request entity too large: {0}")]
     TooLarge(String),
-    /// The patch is well formed, but does not fit the object: a failed `test`, a path that leads nowhere.
+    /// The patch is well formed but does not fit the object: a `test` failed, or a path does not
+    /// exist.
     #[error("the server rejected our request due to an error in our request")]
     Unprocessable {
-        /// What did not fit. Real servers keep it to themselves, so it is for logs only.
+        /// The part that did not fit. The real server does not report it, so it is for logs only.
         detail: String,
     },
-    /// A real server does not expect this either, and answers 500.
+    /// A failure that the real server answers with 500.
     #[error("{0}")]
     Internal(String),
 }
 
 /// Applies the patch in `body` to `current`.
 ///
-/// `api_version` and `object_kind` are those of the patched object and choose the merge keys of a strategic merge patch.
-/// A kind without a table has the rules of `metadata` only.
+/// `api_version` and `object_kind` are those of the patched object; they select the merge keys of a
+/// strategic merge patch. A kind that is not built in has only the merge keys of `metadata`.
 ///
 /// # Errors
 ///
-/// When `body` is not a patch of this kind, or does not fit `current`.
+/// Fails if `body` is not a patch of this format, or does not fit `current`.
 pub fn apply(
     kind: PatchKind,
     current: Value,
@@ -87,7 +90,8 @@ pub fn apply(
 // === impl PatchKind ===
 
 impl PatchKind {
-    /// The kind that a `Content-Type` names, parameters aside. `None` for server-side apply and for what is not a patch.
+    /// Returns the format that a `Content-Type` names, regardless of its parameters. `None` for
+    /// server-side apply and for other media types.
     pub fn from_content_type(content_type: &str) -> Option<Self> {
         let (media_type, _parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
         match media_type.trim() {
@@ -102,7 +106,7 @@ impl PatchKind {
 // === impl PatchError ===
 
 impl PatchError {
-    /// The HTTP status of the answer.
+    /// Returns the HTTP status of the reply.
     pub fn code(&self) -> u16 {
         match self {
             Self::BadRequest(_) => 400,
@@ -112,7 +116,7 @@ impl PatchError {
         }
     }
 
-    /// The `reason` of the answer's `Status`; empty where servers give none.
+    /// Returns the `reason` of the reply's `Status`; empty where the API server gives none.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::BadRequest(_) => "BadRequest",
@@ -128,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_types_name_their_kind() {
+    fn content_types_name_their_format() {
         for (content_type, kind) in [
             ("application/json-patch+json", Some(PatchKind::Json)),
             ("application/merge-patch+json; charset=utf-8", Some(PatchKind::Merge)),

@@ -1,14 +1,16 @@
-//! The objects that a list or a watch is about: selectors, resolved against a kind once per request.
+//! Selectors that are resolved against a kind, once per request.
 
+use homeostat_core::LabelSelector;
+
+use crate::field_selector::{FieldOperator, FieldSelector};
 use crate::kinds::Kind;
 use crate::object::Selectable;
-use crate::selector::{FieldOperator, Fields, Labels};
 use crate::status::{Failure, Result};
 
-/// What a list or a watch is restricted to.
+/// The restriction of a list or a watch to some objects.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
-    labels: Labels,
+    labels: LabelSelector,
     fields: Vec<Requirement>,
 }
 
@@ -23,7 +25,7 @@ struct Requirement {
 enum Field {
     Name,
     Namespace,
-    /// The position in the kind's row.
+    /// The position in the kind's list of field labels.
     Of(usize),
 }
 
@@ -31,25 +33,26 @@ enum Field {
 
 impl Selection {
     pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self> {
-        let bad_request =
-            |error: crate::selector::SelectorError| Failure::bad_request(error.to_string());
-        let labels = Labels::parse(labels).map_err(bad_request)?;
-        let fields = Fields::parse(fields).map_err(bad_request)?;
-        // A field without a name that is nothing asks for nothing.
-        let asked =
+        let labels = LabelSelector::parse(labels)
+            .map_err(|error| Failure::bad_request(error.to_string()))?;
+        let fields = FieldSelector::parse(fields)
+            .map_err(|error| Failure::bad_request(error.to_string()))?;
+        // The empty requirement is ignored, as in the real server.
+        let requested =
             |(path, _, value): &(&str, FieldOperator, &str)| !path.is_empty() || !value.is_empty();
-        let fields = fields.requirements().filter(asked).map(|(path, operator, value)| {
+        let fields = fields.requirements().filter(requested).map(|(path, operator, value)| {
             Ok(Requirement { field: Field::find(kind, path)?, operator, value: value.to_owned() })
         });
         Ok(Self { labels, fields: fields.collect::<Result<_>>()? })
     }
 
-    pub(crate) fn is_everything(&self) -> bool {
+    pub(crate) fn matches_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether at most one object of a namespace can match: the real server then reads just that one.
-    pub(crate) fn names_one(&self) -> bool {
+    /// Returns whether at most one object of a namespace can match: the real server then reads only
+    /// that object.
+    pub(crate) fn selects_one_name(&self) -> bool {
         let is_name = |requirement: &Requirement| {
             matches!(requirement.field, Field::Name)
                 && requirement.operator == FieldOperator::Equals
@@ -59,7 +62,7 @@ impl Selection {
 
     pub(crate) fn matches(&self, object: &Selectable) -> bool {
         self.fields.iter().all(|requirement| requirement.holds(object))
-            && self.labels.matches(|key| object.labels.get(key).map(String::as_str))
+            && self.labels.matches(&object.labels)
     }
 }
 
@@ -83,13 +86,14 @@ impl Field {
         match path {
             "metadata.name" => Ok(Self::Name),
             "metadata.namespace" if kind.namespaced => Ok(Self::Namespace),
-            other => match kind.fields.iter().position(|field| field.label == other) {
+            other => match kind.label_position(other) {
                 Some(at) => Ok(Self::Of(at)),
-                None if kind.custom || !kind.fields.is_empty() => {
+                None if kind.custom || kind.has_labels() => {
                     Err(Failure::bad_request(format!("field label not supported: {other}")))
                 }
                 None => Err(Failure::bad_request(format!(
-                    "\"{other}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    "\"{other}\" is not a known field selector: only \"metadata.name\", \
+                     \"metadata.namespace\""
                 ))),
             },
         }
@@ -101,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_must_be_one_of_the_kinds() {
+    fn unknown_field_label_is_rejected() {
         let kinds = crate::kinds::built_in();
         let kind = kinds.iter().find(|kind| kind.kind == "Pod").unwrap();
         let selection = Selection::parse(kind, "app=a", "spec.nodeName!=,metadata.name=p").unwrap();

@@ -1,37 +1,42 @@
-//! The handle, its builder, and the tower service.
+//! The server's handle, its builder, and the tower service.
 
-mod trouble;
+mod faults;
 
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
+use homeostat_core::WallClock;
+use homeostat_faults::{ClientName, Faults, RequestInfo, RuleSet};
+use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_client::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tower::{BoxError, Layer as _, Service};
 
+use crate::access::{Caller, User};
 use crate::api;
-use crate::clock::{Chance, Clock};
+use crate::clock::Chance;
 use crate::core::Core;
-use crate::duplex::Duplex;
-use crate::faults::{self, Faults};
-use crate::http::{self as wire, Body};
+use crate::http::DocumentCache;
 use crate::kinds::{Kind, Kinds};
-use crate::listener::Listener;
-use crate::view::Sight;
+use crate::reply::Body;
+use crate::state::State;
+use crate::view::ClientView;
+use faults::{RequestFaults, ServerAction};
+
+pub use faults::ServerFault;
 
 /// A Kubernetes API server in this process.
 ///
-/// This is a handle: cloning it is cheap, and all clones, clients and services are of the same server. The server ends
-/// when the last of them is gone.
+/// This is a handle: a clone refers to the same server, as do all clients and services. The server
+/// ends when the last of them is dropped.
 ///
 /// # Examples
 ///
@@ -52,199 +57,407 @@ pub struct ApiServer {
 }
 
 /// Configures an [`ApiServer`].
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_apiserver::{ApiServer, Kind};
+///
+/// let server = ApiServer::builder()
+///     .seed(7)
+///     .kind(Kind::custom("example.com", "v1", "Widget", "widgets"))
+///     .build();
+/// assert!(server.now().to_string().starts_with("2026-01-01T00:00"));
+/// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct Builder {
     seed: Option<u64>,
     epoch: Option<Timestamp>,
     kinds: Vec<Kind>,
+    definitions: Vec<CustomResourceDefinition>,
+    /// True to enforce resource quotas.
+    quotas: bool,
+    /// True to check each request against roles and bindings.
+    authorization: bool,
+    state: Option<State>,
 }
 
 /// The server as a [`tower::Service`] of requests with a body of type `B`.
 ///
-/// Each request runs in a task of its own: what has been asked for is done, though the caller drops the reply.
+/// Each request runs in a task of its own. It is carried out even if the caller drops the reply.
 pub struct ApiService<B> {
     server: ApiServer,
+    caller: Caller,
     body: PhantomData<fn(B)>,
 }
 
 /// The reply to one request.
+///
+/// # Cancel safety
+///
+/// The server carries out the request even if this future is dropped.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct ReplyFuture {
     task: tokio::task::JoinHandle<Response<Body>>,
 }
 
-/// The name of the client that sent a request in process: an extension of the request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientName(pub Arc<str>);
-
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) core: Arc<Core>,
-    /// The tasks of the requests. They end by themselves, or when the last handle goes.
+    documents: Arc<DocumentCache>,
+    /// The faults that the server itself injects.
+    rules: RuleSet<ServerAction>,
+    /// The tasks of the requests. They end when the request is answered, or when the last handle is
+    /// dropped.
     tasks: TaskTracker,
     _stop: DropGuard,
 }
 
-/// When a server with a seed starts: 2026-01-01T00:00:00Z.
-const AGREED: Timestamp = Timestamp::constant(1_767_225_600, 0);
+/// The start time of a server with a seed: 2026-01-01T00:00:00Z.
+const SEEDED_EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// Keeps the faults' chance apart from that of names and uids.
-const FAULTS: u64 = 0x6661_756c_7473_2121;
+/// Separates the random numbers of a server from those of the earlier one whose objects it has.
+const RESUMED_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// So much of a `User-Agent` is a name.
-const LONGEST_NAME: usize = 256;
-
-// === impl ClientName ===
-
-impl ClientName {
-    /// The name that a request comes with, as an extension or as the product of its `User-Agent`; empty if it has none.
-    pub(crate) fn of<B>(request: &Request<B>) -> Self {
-        if let Some(name) = request.extensions().get::<Self>() {
-            return name.clone();
-        }
-        let agent = request.headers().get(header::USER_AGENT);
-        let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-        let product = agent.split(['/', ' ']).next().unwrap_or_default();
-        // Header values that are text are ASCII.
-        Self(product.get(..LONGEST_NAME).unwrap_or(product).into())
-    }
-}
+/// Separates the random numbers of the faults from those of names and uids.
+const FAULTS_SEED: u64 = 0x6661_756c_7473_2121;
 
 // === impl Builder ===
 
 impl Builder {
-    /// Where uids, generated names, the length of watches and all chance among the [faults](ApiServer::faults) come
-    /// from: the same seed gives the same.
+    /// Sets the seed of uids, generated names, watch timeouts and the random choices of
+    /// [faults](ApiServer::faults). Equal seeds give equal runs.
     ///
-    /// A server with a seed also starts at the same time in every run, unless [`epoch`](Self::epoch) says when. Without
-    /// one the seed is 0, and the time is the real one.
+    /// A server with a seed also starts at a fixed time, the first second of 2026, unless
+    /// [`epoch`](Self::epoch) is set. Without a seed, the seed is 0 and the start time is the real
+    /// one.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// The wall time at which the server starts. From then on it advances with tokio's clock.
+    /// Sets the wall time at which the server starts. From then on it advances with tokio's clock.
     ///
-    /// The default is the time at which it is built, so that clients that look at the real time understand it; with a
-    /// [`seed`](Self::seed) it is the first second of 2026.
+    /// The default is the time of [`build`](Self::build), so that clients with a real clock agree
+    /// with it; with a [`seed`](Self::seed) it is the first second of 2026.
     pub fn epoch(mut self, epoch: Timestamp) -> Self {
         self.epoch = Some(epoch);
         self
     }
 
-    /// Serves a further kind.
+    /// Switches quota admission on: the plugin `ResourceQuota` of kube-apiserver, which is off here
+    /// by default.
+    ///
+    /// A write is charged to the quotas of its namespace before the object is stored, and refused
+    /// with 403 if it does not fit. Nothing lowers a usage or counts a new quota: that is the work
+    /// of a quota controller.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::ApiServer;
+    ///
+    /// let server = ApiServer::builder().quota_admission().build();
+    /// ```
+    pub fn quota_admission(mut self) -> Self {
+        self.quotas = true;
+        self
+    }
+
+    /// Switches authorization on: the API server checks each request against the roles and bindings
+    /// of `rbac.authorization.k8s.io`. It is off by default: the API server permits every request.
+    ///
+    /// The clients of [`ApiServer::client`] act for an administrator, and those of
+    /// [`ApiServer::client_of`] for the user that is given. A request over a socket needs a bearer
+    /// token; without a token it is anonymous. The server has all roles and bindings of a new
+    /// cluster. Of those, `admin`, `edit` and `view` have no rules until a
+    /// [`RoleAggregator`](crate::cluster::RoleAggregator) runs, as on the real server.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::{ApiServer, User};
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kube_client::Api;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let server = ApiServer::builder().authorization().build();
+    /// let pods: Api<Pod> = Api::default_namespaced(server.client_of(User::new("jane")));
+    /// let error = pods.get("web").await.unwrap_err();
+    /// assert!(error.to_string().contains("User \"jane\" cannot get resource \"pods\""));
+    /// # }
+    /// ```
+    pub fn authorization(mut self) -> Self {
+        self.authorization = true;
+        self
+    }
+
+    /// Adds a kind to those that the server serves.
     pub fn kind(mut self, kind: Kind) -> Self {
         self.kinds.push(kind);
         self
     }
 
-    /// Starts the server: empty, but for the namespaces that every cluster has.
+    /// Adds a custom kind with its schema. It is established from the start, so a test need not
+    /// create the definition and wait for it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::ApiServer;
+    /// use serde_json::json;
+    ///
+    /// // kube's derive makes one: `Widget::crd()`.
+    /// let definition = serde_json::from_value(json!({
+    ///     "metadata": {"name": "widgets.example.com"},
+    ///     "spec": {
+    ///         "group": "example.com",
+    ///         "scope": "Namespaced",
+    ///         "names": {"kind": "Widget", "plural": "widgets"},
+    ///         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+    ///             "openAPIV3Schema": {"type": "object", "properties": {
+    ///                 "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
+    ///             }},
+    ///         }}],
+    ///     },
+    /// }))?;
+    /// let server = ApiServer::builder().definition(definition).build();
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn definition(mut self, definition: CustomResourceDefinition) -> Self {
+        self.definitions.push(definition);
+        self
+    }
+
+    /// Starts the server with the objects of a state file, and keeps the file up to date: a write
+    /// is in it before the client gets its reply, and survives the end of the process. A power
+    /// failure may lose the last writes.
+    ///
+    /// Objects, their versions and definitions survive. The history does not: a watch from an
+    /// earlier version gets 410. Tokens do not, either. Uids and generated names differ from those
+    /// of the earlier run, also with the same [`seed`](Self::seed). A
+    /// [definition](Self::definition) of the builder that the file has, too, is not stored again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::{ApiServer, State};
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("homeostat-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # let path = folder.join("state");
+    /// let server = ApiServer::builder().state(State::open(&path)?).build();
+    /// # drop(server);
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn state(mut self, state: State) -> Self {
+        self.state = Some(state);
+        self
+    }
+
+    /// Starts the server. It has the namespaces, priority classes and the Service `kubernetes` of a
+    /// new cluster.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a [definition](Self::definition) is invalid; the message is the API server's.
     pub fn build(self) -> ApiServer {
-        let epoch = self.epoch.unwrap_or_else(|| self.seed.map_or_else(Timestamp::now, |_| AGREED));
+        let epoch =
+            self.epoch.unwrap_or_else(|| self.seed.map_or_else(Timestamp::now, |_| SEEDED_EPOCH));
         let seed = self.seed.unwrap_or(0);
-        // Another stream of chance than that of the names, so that a fault more changes no name.
-        let faults = Faults::seeded(seed ^ FAULTS);
-        let chance = Chance::new(seed);
-        let core = Core::new(Kinds::new(self.kinds), Clock::new(epoch), chance, faults);
+        // Uses its own RNG, so that faults do not alter generated names.
+        let faults = Faults::seeded(seed ^ FAULTS_SEED);
+        // With the same numbers, new objects would have the uids of those in the file.
+        let resumed = self.state.as_ref().map_or(0, State::revision);
+        let chance = Chance::new(seed ^ resumed.wrapping_mul(RESUMED_SEED));
+        let clock = WallClock::new(Some(epoch));
+        let kinds = Kinds::new(self.kinds);
+        let names: Vec<_> = kinds.rows().map(|kind| kind.other_names()).collect();
+        let resources = kinds.rows().zip(&names);
+        faults
+            .restrict_resources(resources.map(|(kind, others)| {
+                (&*kind.plural, others.iter().map(String::as_str).collect())
+            }));
+        let rules = faults.rule_set();
+        let core = Core::new(kinds, clock, chance, faults);
+        if self.quotas {
+            core.enforce_quotas();
+        }
+        if self.authorization {
+            core.access.enforce();
+        }
+        if let Some(state) = self.state {
+            api::resume(&core, state);
+        }
         api::populate(&core);
+        for definition in self.definitions {
+            install(&core, &definition);
+        }
         let stop = core.stopped.clone().drop_guard();
-        ApiServer { inner: Arc::new(Inner { core, tasks: TaskTracker::new(), _stop: stop }) }
+        let (documents, tasks) = (Arc::default(), TaskTracker::new());
+        ApiServer { inner: Arc::new(Inner { core, documents, rules, tasks, _stop: stop }) }
+    }
+}
+
+/// Stores a definition of the builder.
+fn install(core: &Core, definition: &CustomResourceDefinition) {
+    let name = definition.metadata.name.as_deref().unwrap_or_default();
+    let definition = serde_json::to_value(definition).expect("a definition is JSON");
+    let fields = definition.as_object().cloned().unwrap_or_default();
+    if core.get(core.kinds().definitions().resource, name).is_some() {
+        // The state file has it.
+        return;
+    }
+    if let Err(failure) = api::install_definition(core, fields) {
+        panic!("{}", failure.message);
     }
 }
 
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// A server with the usual settings.
+    /// Starts a server with the default settings.
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Configures a server.
+    /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
-        Builder { seed: None, epoch: None, kinds: Vec::new() }
+        Builder {
+            seed: None,
+            epoch: None,
+            kinds: Vec::new(),
+            definitions: Vec::new(),
+            quotas: false,
+            authorization: false,
+            state: None,
+        }
     }
 
-    /// A client in process, whose default namespace is `default`. It does not retry. Its requests pass the server's
-    /// [faults](Self::faults), as those of every client of this server do.
+    /// Returns an in-process client with the default namespace `default`. It does not retry. Its
+    /// requests pass through the server's [faults](Self::faults), as those of all clients do.
+    ///
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime: the client starts a task.
+    /// Panics outside a tokio runtime: the client starts a task.
     pub fn client(&self) -> Client {
         Client::new(self.faults().layer().layer(self.service()), "default")
     }
 
-    /// A client with a name: its requests carry it as their `User-Agent` and as a [`ClientName`], and
-    /// [`Calls::by`](crate::faults::Calls::by) tells them from others.
+    /// Returns an in-process client with a name. Its requests carry the name as their `User-Agent`
+    /// and as a [`ClientName`], and [`Calls::by`](homeostat_faults::Calls::by) selects them.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime: the client starts a task.
+    /// Panics outside a tokio runtime: the client starts a task.
     pub fn client_as(&self, name: &str) -> Client {
         Client::new(self.faults().layer_as(name).layer(self.service()), "default")
     }
 
-    /// What the server's clock shows: for clients that are to have the same time.
+    /// Returns an in-process client that acts for a user. Its name is that of the user, as with
+    /// [`client_as`](Self::client_as).
+    ///
+    /// # Panics
+    ///
+    /// Panics outside a tokio runtime: the client starts a task.
+    pub fn client_of(&self, user: User) -> Client {
+        let layer = self.faults().layer_as(user.name());
+        Client::new(layer.layer(self.service_of(user)), "default")
+    }
+
+    /// Issues a bearer token for a user. It is random and never expires. Requests over a socket
+    /// send it in the header `Authorization`.
+    pub fn token_of(&self, user: User) -> String {
+        self.inner.core.access.issue(user)
+    }
+
+    /// Returns the time of the server's clock, for clients that should agree with it.
     pub fn now(&self) -> Timestamp {
         self.inner.core.clock.now()
     }
 
-    /// How many watches are open. One whose client has gone away is not, as soon as that is known.
+    /// Waits until the server stops because it cannot write its [state](Builder::state) file. From
+    /// then on it answers each request with 503.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if this future is dropped.
+    pub async fn wait_for_failure(&self) {
+        self.inner.core.stopped.cancelled().await;
+    }
+
+    /// Returns the number of open watches. A watch ends when the server notices that its client is
+    /// gone.
     pub fn watches(&self) -> usize {
         self.inner.core.watches()
     }
 
-    /// What can be done to the clients of this server: faults on the conversation, and the trace of all of them. What
-    /// only the server can do is a method of the server, and goes into the same trace.
+    /// Returns the faults that apply to the clients of this server, and the trace of all their
+    /// requests. Faults that only the server can carry out are methods of the server; they appear
+    /// in the same trace.
     pub fn faults(&self) -> Faults {
         self.inner.core.faults.clone()
     }
 
-    /// The server as a service, for any kind of request body. No fault of the conversation touches it.
+    /// Returns the server as a service for any type of request body. The faults do not apply to it.
+    /// Its requests act for an administrator unless they carry a token.
     pub fn service<B>(&self) -> ApiService<B> {
-        ApiService { server: self.clone(), body: PhantomData }
+        self.service_for(Caller::InProcess(self.inner.core.access.admin()))
     }
 
-    /// Serves HTTP/1.1 and HTTP/2 without TLS at `address`; port 0 takes a free one.
-    ///
-    /// # Errors
-    ///
-    /// When the address cannot be bound.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped before it is done, nothing listens.
-    pub async fn listen(&self, address: SocketAddr) -> std::io::Result<Listener> {
-        Listener::bind(self.clone(), address).await
+    /// Returns the server as a service whose requests act for a user unless they carry a token.
+    /// The faults do not apply to it.
+    pub fn service_of<B>(&self, user: User) -> ApiService<B> {
+        self.service_for(Caller::InProcess(Arc::new(user)))
     }
 
-    /// HTTP/1.1 through pipes in memory: the framing of a real connection, under a clock that may be paused.
-    pub fn duplex(&self) -> Duplex {
-        Duplex::new(self.clone())
+    /// Returns the service for requests of one origin.
+    pub(crate) fn service_for<B>(&self, caller: Caller) -> ApiService<B> {
+        ApiService { server: self.clone(), caller, body: PhantomData }
     }
 
-    fn call<B>(&self, mut request: Request<B>) -> ReplyFuture
+    /// Returns true if the server checks each request against roles and bindings.
+    pub(crate) fn is_authorizing(&self) -> bool {
+        self.inner.core.access.is_enforced()
+    }
+
+    fn call<B>(&self, caller: Caller, mut request: Request<B>) -> ReplyFuture
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let core = Arc::clone(&self.inner.core);
+        let documents = Arc::clone(&self.inner.documents);
         let client = ClientName::of(&request);
-        let orders = core
-            .faults
-            .orders(|| faults::Call::parse(Arc::clone(&client.0), request.method(), request.uri()));
-        request.extensions_mut().insert(Sight { lag: orders.lag, ..core.sight(client) });
+        let injected = RequestFaults::draw(&self.inner.rules, || {
+            let query = request.uri().query().unwrap_or_default();
+            let info = RequestInfo::parse(request.method(), request.uri().path(), query);
+            (client.clone(), info)
+        });
+        request.extensions_mut().insert(caller);
+        request
+            .extensions_mut()
+            .insert(ClientView { lag: injected.lag, ..core.client_view(client) });
+        let tasks = self.inner.tasks.clone();
         let task = self.inner.tasks.spawn(async move {
             let stopped = core.stopped.clone();
-            orders.before.iter().for_each(|trouble| trouble::undergo(&core, trouble));
-            let served = wire::serve(Arc::clone(&core), request);
+            injected.before.iter().for_each(|fault| faults::inject(&core, fault));
+            let served = crate::http::serve(Arc::clone(&core), documents, request);
             tokio::select! {
                 biased;
                 response = served => {
-                    orders.after.iter().for_each(|trouble| trouble::undergo(&core, trouble));
+                    if core.has_failed() {
+                        return unavailable();
+                    }
+                    injected.after.iter().for_each(|fault| faults::inject(&core, fault));
+                    if let Some(settling) = core.start_settling() {
+                        tasks.spawn(api::settle(settling));
+                    }
                     response
                 }
                 () = stopped.cancelled() => unavailable(),
@@ -274,7 +487,7 @@ fn unavailable() -> Response<Body> {
 
 impl<B> Clone for ApiService<B> {
     fn clone(&self) -> Self {
-        Self { server: self.server.clone(), body: PhantomData }
+        Self { server: self.server.clone(), caller: self.caller.clone(), body: PhantomData }
     }
 }
 
@@ -298,7 +511,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        self.server.call(request)
+        self.server.call(self.caller.clone(), request)
     }
 }
 

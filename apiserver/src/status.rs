@@ -1,29 +1,64 @@
-//! What is answered when a request cannot be served: `Status` bodies, word for word as the real server's.
+//! Errors as `Status` bodies, with the real server's texts.
 
+use std::collections::HashSet;
+
+use homeostat_schema::{FieldError, quote};
 use serde_json::{Map, Value, json};
 
-use crate::kinds::Kind;
-use crate::types::quote;
+use crate::access::Attributes;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
-/// A refusal, on its way to becoming a `Status` body.
+/// An error that becomes a `Status` body.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) details: Option<Value>,
-    /// A fresh continue token, sent with an expired one.
+    /// A fresh continue token, for a reply to an expired one.
     pub(crate) token: Option<String>,
 }
 
-/// One thing that is wrong with one field.
+/// The names of a kind, as messages write them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ResourceName<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) plural: &'a str,
+    /// True for a custom resource.
+    pub(crate) custom: bool,
+}
+
+/// A problem of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cause {
     reason: &'static str,
     message: String,
     field: String,
+}
+
+// === impl ResourceName ===
+
+impl ResourceName<'_> {
+    /// Returns `replicasets.apps`.
+    pub(crate) fn group_resource(&self) -> String {
+        self.with_group(self.plural)
+    }
+
+    /// Returns `ReplicaSet.apps`.
+    pub(crate) fn group_kind(&self) -> String {
+        self.with_group(self.kind)
+    }
+
+    fn with_group(&self, name: &str) -> String {
+        with_group(name, self.group)
+    }
+}
+
+/// Returns `replicasets.apps`.
+fn with_group(name: &str, group: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }
 
 // === impl Failure ===
@@ -33,7 +68,7 @@ impl Failure {
         Self { code, reason, message: message.into(), details: None, token: None }
     }
 
-    fn with_details(mut self, details: Value) -> Self {
+    pub(crate) fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
@@ -42,7 +77,7 @@ impl Failure {
         Self::new(400, "BadRequest", message)
     }
 
-    /// The watch cache of a server that has just started is not filled yet.
+    /// The watch cache of a restarted server is not ready.
     pub(crate) fn not_ready() -> Self {
         let details = json!({"retryAfterSeconds": 1});
         Self::new(429, "TooManyRequests", "storage is (re)initializing").with_details(details)
@@ -52,19 +87,33 @@ impl Failure {
         Self::new(500, "", message)
     }
 
-    pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
-        let message = format!("{} {} not found", kind.group_resource(), quote(name));
-        Self::new(404, "NotFound", message).with_details(resource_details(kind, name))
+    /// An error that the real server did not expect.
+    pub(crate) fn internal_error(detail: &str) -> Self {
+        let message = format!("Internal error occurred: {detail}");
+        let details = json!({"causes": [{"message": detail}]});
+        Self::new(500, "InternalError", message).with_details(details)
     }
 
-    pub(crate) fn already_exists(kind: &Kind, name: &str, terminating: bool) -> Self {
+    pub(crate) fn not_found<'a>(kind: impl Into<ResourceName<'a>>, name: &str) -> Self {
+        let kind = kind.into();
+        let message = format!("{} {} not found", kind.group_resource(), quote(name));
+        Self::new(404, "NotFound", message).with_details(resource_details(&kind, name))
+    }
+
+    pub(crate) fn already_exists<'a>(
+        kind: impl Into<ResourceName<'a>>,
+        name: &str,
+        terminating: bool,
+    ) -> Self {
+        let kind = kind.into();
         let prefix = if terminating { "object is being deleted: " } else { "" };
         let message = format!("{prefix}{} \"{name}\" already exists", kind.group_resource());
-        Self::new(409, "AlreadyExists", message).with_details(resource_details(kind, name))
+        Self::new(409, "AlreadyExists", message).with_details(resource_details(&kind, name))
     }
 
-    /// Eight generated names in a row were taken: try again soon.
-    pub(crate) fn generated_name_taken(kind: &Kind, name: &str) -> Self {
+    /// Eight generated names were taken: the client may retry.
+    pub(crate) fn generated_name_taken<'a>(kind: impl Into<ResourceName<'a>>, name: &str) -> Self {
+        let kind = kind.into();
         let mut failure = Self::already_exists(kind, name, false);
         if let Some(details) = &mut failure.details {
             details["retryAfterSeconds"] = json!(1);
@@ -72,74 +121,137 @@ impl Failure {
         failure
     }
 
-    pub(crate) fn conflict(kind: &Kind, name: &str, why: &str) -> Self {
+    pub(crate) fn conflict<'a>(
+        kind: impl Into<ResourceName<'a>>,
+        name: &str,
+        detail: &str,
+    ) -> Self {
+        let kind = kind.into();
         let resource = kind.group_resource();
-        let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {why}");
-        Self::new(409, "Conflict", message).with_details(resource_details(kind, name))
+        let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {detail}");
+        Self::new(409, "Conflict", message).with_details(resource_details(&kind, name))
     }
 
-    pub(crate) fn modified(kind: &Kind, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
-        Self::conflict(kind, name, why)
+    pub(crate) fn modified<'a>(kind: impl Into<ResourceName<'a>>, name: &str) -> Self {
+        let kind = kind.into();
+        let detail = "the object has been modified; please apply your changes to the latest \
+            version and try again";
+        Self::conflict(kind, name, detail)
     }
 
-    /// A precondition of a delete: the one conflict that names the kind, not the resource.
-    pub(crate) fn delete_conflict(kind: &Kind, name: &str, why: &str) -> Self {
+    /// A failed precondition of a delete: the only conflict that names the kind, not the resource.
+    pub(crate) fn delete_conflict<'a>(
+        kind: impl Into<ResourceName<'a>>,
+        name: &str,
+        detail: &str,
+    ) -> Self {
+        let kind = kind.into();
         let message =
-            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.group_kind());
-        Self::new(409, "Conflict", message).with_details(kind_details(
-            &kind.group,
-            &kind.kind,
-            name,
-        ))
+            format!("Operation cannot be fulfilled on {} \"{name}\": {detail}", kind.group_kind());
+        Self::new(409, "Conflict", message).with_details(kind_details(kind.group, kind.kind, name))
     }
 
-    pub(crate) fn forbidden(kind: &Kind, name: &str, why: &str) -> Self {
-        let message = format!("{} \"{name}\" is forbidden: {why}", kind.group_resource());
-        Self::new(403, "Forbidden", message).with_details(resource_details(kind, name))
+    pub(crate) fn forbidden<'a>(
+        kind: impl Into<ResourceName<'a>>,
+        name: &str,
+        detail: &str,
+    ) -> Self {
+        let kind = kind.into();
+        let message = format!("{} \"{name}\" is forbidden: {detail}", kind.group_resource());
+        Self::new(403, "Forbidden", message).with_details(resource_details(&kind, name))
     }
 
-    pub(crate) fn invalid(kind: &Kind, name: &str, causes: &[Cause]) -> Self {
-        Self::invalid_as(&kind.group, &kind.kind, name, causes)
+    /// The user may not make this request. `reason` may be empty.
+    pub(crate) fn access_denied(user: &str, request: &Attributes, reason: &str) -> Self {
+        let Attributes { verb, namespace, group, resource, subresource, name, path } = request;
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let user = if user.is_empty() { String::new() } else { format!("User {} ", quote(user)) };
+        let Some(path) = path else {
+            let place = match namespace.as_str() {
+                "" => "at the cluster scope".to_owned(),
+                namespace => format!("in the namespace {}", quote(namespace)),
+            };
+            let separator = if subresource.is_empty() { "" } else { "/" };
+            let (full, in_group) = (format!("{resource}{separator}{subresource}"), quote(group));
+            let what = with_group(resource, group);
+            let named = if name.is_empty() { what } else { format!("{what} {}", quote(name)) };
+            let message = format!(
+                "{named} is forbidden: {user}cannot {verb} resource {} in API group {in_group} \
+                 {place}{reason}",
+                quote(&full)
+            );
+            return Self::new(403, "Forbidden", message)
+                .with_details(kind_details(group, resource, name));
+        };
+        let message = format!("forbidden: {user}cannot {verb} path {}{reason}", quote(path));
+        Self::new(403, "Forbidden", message).with_details(json!({}))
     }
 
-    /// Options in the query or the body of a delete that make no sense together.
+    /// The credentials of the request are invalid.
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    pub(crate) fn invalid<'a>(
+        kind: impl Into<ResourceName<'a>>,
+        name: &str,
+        causes: &[Cause],
+    ) -> Self {
+        let kind = kind.into();
+        Self::invalid_as(kind.group, kind.kind, name, causes)
+    }
+
+    /// Options of a query or a delete's body that exclude each other.
     pub(crate) fn invalid_options(options: &str, causes: &[Cause]) -> Self {
         Self::invalid_as("meta.k8s.io", options, "", causes)
     }
 
     pub(crate) fn invalid_as(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
         let group_kind = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let message = format!("{group_kind} \"{name}\" is invalid: {}", aggregate(causes));
+        let problems = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message));
+        let message = format!("{group_kind} \"{name}\" is invalid: {}", aggregate(problems));
         let mut details = kind_details(group, kind, name);
         details["causes"] = causes.iter().map(Cause::to_json).collect();
         Self::new(422, "Invalid", message).with_details(details)
     }
 
-    pub(crate) fn too_large_resource_version(asked: u64, current: u64) -> Self {
-        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+    pub(crate) fn too_large_resource_version(requested: u64, current: u64) -> Self {
+        let message =
+            format!("Timeout: Too large resource version: {requested}, current: {current}");
         Self::new(504, "Timeout", message).with_details(json!({
-            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "causes": [{"reason": "ResourceVersionTooLarge",
+            "message": "Too large resource version"}],
             "retryAfterSeconds": 1,
         }))
     }
 
-    pub(crate) fn method_not_allowed(kind: &Kind, verb: &str) -> Self {
+    pub(crate) fn method_not_allowed<'a>(kind: impl Into<ResourceName<'a>>, verb: &str) -> Self {
+        let kind = kind.into();
         if !kind.custom {
             return Self::method_unknown();
         }
         let resource = kind.group_resource();
         let message = format!("{verb} is not supported on resources of kind \"{resource}\"");
-        Self::new(405, "MethodNotAllowed", message).with_details(resource_details(kind, ""))
+        Self::new(405, "MethodNotAllowed", message).with_details(resource_details(&kind, ""))
     }
 
-    /// A path in a group of built-in kinds that names nothing.
+    /// A path in a group of built-in kinds that names no resource.
     pub(crate) fn no_resource() -> Self {
         let message = "the server could not find the requested resource";
         Self::new(404, "NotFound", message).with_details(json!({}))
     }
 
-    /// A method that the path does not have.
+    /// A request that the real server sends on to a kubelet.
+    pub(crate) fn without_kubelet(resource: &str, name: &str, subresource: &str) -> Self {
+        let message = format!(
+            "{resource} {}: {subresource} is not implemented: the embedded API server runs no \
+             containers",
+            quote(name)
+        );
+        Self::new(501, "NotImplemented", message)
+    }
+
+    /// A method that the path does not support.
     pub(crate) fn method_unknown() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", message).with_details(json!({}))
@@ -149,7 +261,7 @@ impl Failure {
         Self::new(406, "NotAcceptable", message)
     }
 
-    /// A patch of a built-in kind in a format that nobody knows.
+    /// A patch of a built-in kind in an unknown format.
     pub(crate) fn unknown_patch() -> Self {
         let message = "415: Unsupported Media Type";
         Self::new(415, "UnsupportedMediaType", message).with_details(json!({}))
@@ -161,7 +273,7 @@ impl Failure {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// The seconds after which a client may try again.
+    /// Returns the seconds after which a client may retry.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         self.details.as_ref()?.get("retryAfterSeconds")?.as_u64()
     }
@@ -184,15 +296,17 @@ impl Failure {
     }
 }
 
-/// The body of a successful delete.
-pub(crate) fn deleted(kind: &Kind, name: &str, uid: &str) -> Value {
-    let mut details = resource_details(kind, name);
+/// Returns the body of the reply to a successful delete.
+pub(crate) fn deleted<'a>(kind: impl Into<ResourceName<'a>>, name: &str, uid: &str) -> Value {
+    let kind = kind.into();
+    let mut details = resource_details(&kind, name);
     details["uid"] = json!(uid);
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "details": details})
 }
 
-fn resource_details(kind: &Kind, name: &str) -> Value {
-    kind_details(&kind.group, &kind.plural, name)
+fn resource_details(kind: &ResourceName<'_>, name: &str) -> Value {
+    kind_details(kind.group, kind.plural, name)
 }
 
 fn kind_details(group: &str, kind: &str, name: &str) -> Value {
@@ -205,12 +319,13 @@ fn kind_details(group: &str, kind: &str, name: &str) -> Value {
     Value::Object(details)
 }
 
-/// Joins what is wrong as Go's aggregate errors do: one alone as it is, several in brackets, each said once.
-fn aggregate(causes: &[Cause]) -> String {
+/// Joins errors as Go's aggregate errors do: a single one as it is, several in brackets and without
+/// duplicates.
+pub(crate) fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
+    let mut known = HashSet::new();
     let mut texts: Vec<String> = Vec::new();
-    for cause in causes {
-        let text = format!("{}: {}", cause.field, cause.message);
-        if !texts.contains(&text) {
+    for text in errors {
+        if known.insert(text.clone()) {
             texts.push(text);
         }
     }
@@ -223,29 +338,29 @@ fn aggregate(causes: &[Cause]) -> String {
 // === impl Cause ===
 
 impl Cause {
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        let message = format!("Invalid value: {value}: {why}");
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        let message = format!("Invalid value: {value}: {detail}");
         Self { reason: "FieldValueInvalid", message, field: field.into() }
     }
 
-    /// An invalid value that is shown as something else than JSON.
-    pub(crate) fn invalid_shown(field: impl Into<String>, shown: &str, why: &str) -> Self {
-        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-        let message = format!("Invalid value: {shown}{why}");
+    /// An invalid value with a text of its own in place of its JSON.
+    pub(crate) fn invalid_text(field: impl Into<String>, shown: &str, detail: &str) -> Self {
+        let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+        let message = format!("Invalid value: {shown}{detail}");
         Self { reason: "FieldValueInvalid", message, field: field.into() }
     }
 
-    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
-        let message = if why.is_empty() {
+    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
+        let message = if detail.is_empty() {
             "Required value".to_owned()
         } else {
-            format!("Required value: {why}")
+            format!("Required value: {detail}")
         };
         Self { reason: "FieldValueRequired", message, field: field.into() }
     }
 
-    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
-        let message = format!("Forbidden: {why}");
+    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        let message = format!("Forbidden: {detail}");
         Self { reason: "FieldValueForbidden", message, field: field.into() }
     }
 
@@ -260,15 +375,15 @@ impl Cause {
         Self { reason: "FieldValueDuplicate", message, field: field.into() }
     }
 
-    /// A duplicate that is more than a JSON value.
-    pub(crate) fn duplicate_shown(field: impl Into<String>, shown: &str) -> Self {
+    /// A duplicate with a text of its own in place of its JSON.
+    pub(crate) fn duplicate_text(field: impl Into<String>, shown: &str) -> Self {
         let message = format!("Duplicate value: {shown}");
         Self { reason: "FieldValueDuplicate", message, field: field.into() }
     }
 
-    pub(crate) fn not_found(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-        let message = format!("Not found: {value}{why}");
+    pub(crate) fn not_found(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+        let message = format!("Not found: {value}{detail}");
         Self { reason: "FieldValueNotFound", message, field: field.into() }
     }
 
@@ -289,5 +404,12 @@ impl Cause {
 
     fn to_json(&self) -> Value {
         json!({"reason": self.reason, "message": self.message, "field": self.field})
+    }
+}
+
+impl From<FieldError> for Cause {
+    fn from(error: FieldError) -> Self {
+        let FieldError { reason, field, message, .. } = error;
+        Self { reason: reason.as_str(), message, field }
     }
 }

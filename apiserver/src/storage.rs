@@ -1,60 +1,76 @@
-//! Objects, one revision counter, and the history that watches read: no clock, no lock, no task.
+//! Storage: the objects, one revision counter, and the history that watches read. No clock, no
+//! lock, no task.
 //!
-//! Each resource is a persistent map from `namespace/name` to its object. Cloning it is free, so a paged list pins the
-//! state it started with, whatever is written meanwhile.
+//! Each resource is a persistent map from `namespace/name` to its object. A clone costs nothing, so
+//! that a paged list pins the state that it started with, regardless of later writes.
 
+mod backup;
 mod history;
+mod lag;
 
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use tokio::time::Instant;
 
-pub(crate) use history::Change;
+use crate::object::{Encoded, Stored};
+use crate::state::{Journal, Record};
 use history::History;
 
-use crate::backup::Backup;
-use crate::kinds::ResourceId;
-use crate::object::{Encoded, Stored};
-use crate::view::Lag;
+pub use backup::Backup;
+pub use lag::Lag;
+
+pub(crate) use history::Change;
 
 pub(crate) type Objects = OrdMap<Arc<str>, Arc<Stored>>;
 
-/// What a server has stored.
+/// The index of a resource in storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ResourceId(pub(crate) usize);
+
+/// All objects of a server.
 #[derive(Debug)]
 pub(crate) struct Storage {
     revision: u64,
+    /// Indexed by [`ResourceId`]; it grows with the first write to a new resource.
     resources: Vec<Resource>,
+    /// Stands for a resource without writes.
+    empty: Resource,
+    /// Records every change, if the server has a state file.
+    journal: Option<Journal>,
 }
 
 #[derive(Debug, Default)]
 struct Resource {
     objects: Objects,
     history: History,
-    /// States that continue tokens refer to, oldest first.
+    /// The states that continue tokens refer to, oldest first.
     pinned: Vec<(u64, Objects)>,
+    /// The name in the state file; empty if there is none.
+    name: Arc<str>,
 }
 
-/// Where to put an object, and what must be there.
+/// The key of an object, and the precondition of a write to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot<'a> {
     pub(crate) key: &'a str,
-    /// The revision of what is there; none: nothing is.
+    /// The revision that must be stored; `None` if no object may be stored.
     pub(crate) expected: Option<u64>,
 }
 
-/// The state that was asked for is no longer known.
+/// The requested state is no longer in the history.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooOld {
-    /// The oldest revision that can still be asked for.
+    /// The oldest revision that can still be requested.
     pub(crate) oldest: u64,
 }
 
-/// Somebody else was faster: look again.
+/// A concurrent write was faster: the caller reads again.
 #[derive(Debug)]
 pub(crate) struct Stale;
 
-/// How many paged lists of a resource can go on at once without help from the history.
+/// The number of paged lists of a resource that can go on at once when the history no longer
+/// reaches back to them.
 const PINNED: usize = 16;
 
 // === impl Storage ===
@@ -62,7 +78,8 @@ const PINNED: usize = 16;
 impl Storage {
     pub(crate) fn new(resources: usize) -> Self {
         // The real server's first revision is 1, of an empty store.
-        Self { revision: 1, resources: (0..resources).map(|_| Resource::new(1)).collect() }
+        let resources = (0..resources).map(|_| Resource::new(1)).collect();
+        Self { revision: 1, resources, empty: Resource::new(1), journal: None }
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -86,6 +103,7 @@ impl Storage {
         now: Instant,
     ) -> Result<Arc<Stored>, Stale> {
         let Slot { key, expected } = slot;
+        let id = resource;
         let old = self
             .at(resource)
             .objects
@@ -100,14 +118,21 @@ impl Storage {
             Some((key, old)) => (key, Some(old)),
             None => (Arc::from(key), None),
         };
-        let resource = &mut self.resources[resource.0];
+        let resource = self.at_mut(resource);
         resource.objects.insert(Arc::clone(&key), Arc::clone(&new));
-        let change = Change { revision: self.revision, key, old, new: Some(Arc::clone(&new)) };
+        let (change_key, stored) = (Arc::clone(&key), Some(Arc::clone(&new)));
+        let change = Change { revision: new.revision, key: change_key, old, new: stored };
         resource.history.push(change, now);
+        self.record(|resources| {
+            let (revision, resource) = (new.revision, &resources[id.0].name);
+            Record::Put { revision, resource, key: &key, object: new.bytes() }
+        });
+        self.compact_journal();
         Ok(new)
     }
 
-    /// Deletes an object if it is still at `expected`. Watches see `last` (or what was stored), at a new revision.
+    /// Deletes an object if it is still at `expected`. Watches see its last state, at a new
+    /// revision.
     pub(crate) fn delete(
         &mut self,
         resource: ResourceId,
@@ -120,15 +145,20 @@ impl Storage {
             _ => return Err(Stale),
         };
         self.revision += 1;
-        let resource = &mut self.resources[resource.0];
+        let revision = self.revision;
+        self.record(|resources| {
+            let resource = &resources[resource.0].name;
+            Record::Delete { revision, resource, key: &key }
+        });
+        let resource = self.at_mut(resource);
         resource.objects.remove(&key);
-        let change =
-            Change { revision: self.revision, key, old: Some(Arc::clone(&old)), new: None };
+        let change = Change { revision, key, old: Some(Arc::clone(&old)), new: None };
         resource.history.push(change, now);
-        Ok(Arc::new(old.at(self.revision)))
+        self.compact_journal();
+        Ok(Arc::new(old.at(revision)))
     }
 
-    /// The state of a resource at exactly `revision`, which must not lie in the future.
+    /// Returns the objects of a resource at exactly `revision`, which must not be in the future.
     pub(crate) fn objects_at(
         &self,
         resource: ResourceId,
@@ -138,7 +168,7 @@ impl Storage {
         if let Some((_, objects)) = resource.pinned.iter().find(|(pinned, _)| *pinned == revision) {
             return Ok(objects.clone());
         }
-        let oldest = resource.history.floor();
+        let oldest = resource.history.list_floor();
         if revision < oldest {
             return Err(TooOld { oldest });
         }
@@ -154,7 +184,7 @@ impl Storage {
 
     /// Keeps a state for the continue token that refers to it.
     pub(crate) fn pin(&mut self, resource: ResourceId, revision: u64, objects: &Objects) {
-        let pinned = &mut self.resources[resource.0].pinned;
+        let pinned = &mut self.at_mut(resource).pinned;
         if pinned.iter().any(|(known, _)| *known == revision) {
             return;
         }
@@ -170,11 +200,11 @@ impl Storage {
         resource: ResourceId,
         revision: u64,
     ) -> Result<(), TooOld> {
-        let oldest = self.at(resource).history.floor();
+        let oldest = self.at(resource).history.watch_floor();
         if revision < oldest { Err(TooOld { oldest }) } else { Ok(()) }
     }
 
-    /// The changes after `revision`, or none if some of them are no longer known: that watch has fallen behind.
+    /// Returns the changes after `revision`, or `None` if the history no longer has all of them.
     pub(crate) fn changes_after(
         &self,
         resource: ResourceId,
@@ -184,28 +214,34 @@ impl Storage {
         (revision >= history.kept_after()).then(|| history.after(revision))
     }
 
-    /// Everything that is stored now.
+    /// Returns a snapshot of all objects.
     pub(crate) fn backup(&self) -> Backup {
         let objects = self.resources.iter().map(|resource| resource.objects.clone()).collect();
         Backup { revision: self.revision, objects }
     }
 
-    /// Goes back to what was stored then. What happened since is not even history.
+    /// Restores a snapshot, and drops the history since.
     pub(crate) fn restore(&mut self, backup: &Backup) {
         self.revision = backup.revision;
-        let restored = |objects: &Objects| Resource {
+        let names = self.resources.iter().map(|resource| Arc::clone(&resource.name));
+        let names: Vec<Arc<str>> = names.collect();
+        let restored = |(at, objects): (usize, &Objects)| Resource {
             objects: objects.clone(),
+            name: names.get(at).cloned().unwrap_or_default(),
             ..Resource::new(backup.revision)
         };
-        self.resources = backup.objects.iter().map(restored).collect();
+        self.resources = backup.objects.iter().enumerate().map(restored).collect();
+        self.write_snapshot();
     }
 
-    /// Uses revisions up, as writes to resources that nobody looks at do.
+    /// Increases the revision without a write.
     pub(crate) fn skip(&mut self, revisions: u64) {
         self.revision = self.revision.saturating_add(revisions);
+        let revision = self.revision;
+        self.record(|_| Record::Revision { revision });
     }
 
-    /// The newest revision of a resource's past that lies so far back.
+    /// Returns the newest revision of a resource that is at least `lag` old.
     pub(crate) fn revision_ago(&self, resource: ResourceId, lag: Lag, now: Instant) -> u64 {
         let history = &self.at(resource).history;
         let revision = match lag {
@@ -215,20 +251,108 @@ impl Storage {
                 .and_then(|then| history.first_after(then))
                 .map_or(self.revision, |change| change.revision - 1),
         };
-        // Further back nobody remembers.
-        revision.max(history.floor())
+        // A watch cache contains no older changes.
+        revision.max(history.watch_floor())
     }
 
-    /// Forgets the past: nothing older than now can be listed, and no watch can start there.
+    /// Compacts the store: older states can no longer be listed. Watches read the changes from the
+    /// watch cache, which keeps them.
     pub(crate) fn compact(&mut self) {
         for resource in &mut self.resources {
-            resource.history.raise_floor(self.revision);
+            resource.history.raise_list_floor(self.revision);
             resource.pinned.clear();
         }
     }
 
+    /// Drops the watch cache: no watch can start at an older revision. Older states can still be
+    /// listed from the store.
+    pub(crate) fn drop_watch_cache(&mut self) {
+        for resource in &mut self.resources {
+            resource.history.raise_watch_floor(self.revision);
+        }
+    }
+
+    /// Drops the history of a resource, as a new watch cache has none: no older state can be
+    /// listed or watched. `reread` returns the object that replaces a stored one.
+    pub(crate) fn reopen(
+        &mut self,
+        resource: ResourceId,
+        reread: impl Fn(&Arc<Stored>) -> Arc<Stored>,
+    ) {
+        let revision = self.revision;
+        let resource = self.at_mut(resource);
+        let objects = resource.objects.iter();
+        let objects = objects.map(|(key, stored)| (Arc::clone(key), reread(stored))).collect();
+        let name = Arc::clone(&resource.name);
+        *resource = Resource { objects, name, ..Resource::new(revision) };
+    }
+
+    // === the state file ===
+
+    /// Sets the revision at which a new store continues an earlier one.
+    pub(crate) fn set_revision(&mut self, revision: u64) {
+        self.revision = self.revision.max(revision);
+        let revision = self.revision;
+        let names = self.resources.iter().map(|resource| Arc::clone(&resource.name));
+        self.resources = names.map(|name| Resource { name, ..Resource::new(revision) }).collect();
+        self.empty = Resource::new(revision);
+    }
+
+    /// Adds an object that an earlier store had.
+    pub(crate) fn load(&mut self, resource: ResourceId, key: &str, object: Arc<Stored>) {
+        self.at_mut(resource).objects.insert(Arc::from(key), object);
+    }
+
+    /// Sets the name of a resource in the state file.
+    pub(crate) fn name_resource(&mut self, resource: ResourceId, name: &str) {
+        self.at_mut(resource).name = Arc::from(name);
+    }
+
+    /// Records every change from now on.
+    pub(crate) fn keep_journal(&mut self, journal: Journal) {
+        self.journal = Some(journal);
+    }
+
+    /// Returns whether a change could not be recorded.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::has_failed)
+    }
+
+    fn record<'a>(&'a mut self, record: impl FnOnce(&'a [Resource]) -> Record<'a>) {
+        if let Some(journal) = &mut self.journal {
+            journal.append(&record(&self.resources));
+        }
+    }
+
+    fn compact_journal(&mut self) {
+        if self.journal.as_ref().is_some_and(Journal::is_full) {
+            self.write_snapshot();
+        }
+    }
+
+    fn write_snapshot(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        let named = self.resources.iter().filter(|resource| !resource.name.is_empty());
+        let objects = named.flat_map(|resource| {
+            resource.objects.iter().map(|(key, stored)| Record::Put {
+                revision: stored.revision,
+                resource: &resource.name,
+                key,
+                object: stored.bytes(),
+            })
+        });
+        journal.compact(self.revision, objects);
+    }
+
     fn at(&self, resource: ResourceId) -> &Resource {
-        &self.resources[resource.0]
+        self.resources.get(resource.0).unwrap_or(&self.empty)
+    }
+
+    fn at_mut(&mut self, resource: ResourceId) -> &mut Resource {
+        let missing = (resource.0 + 1).saturating_sub(self.resources.len());
+        self.resources
+            .extend(std::iter::repeat_with(|| Resource::new(self.revision)).take(missing));
+        &mut self.resources[resource.0]
     }
 }
 

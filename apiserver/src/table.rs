@@ -1,47 +1,50 @@
-//! Tables: what `kubectl get` shows, as the server computes it.
+//! Server-side tables, which `kubectl get` shows.
 //!
-//! The columns of a kind are data ([`columns`]); a cell is a path, or a function in [`cells`] where a path is not enough.
+//! The columns of a kind are data ([`mod@columns`]). A cell is a path, or a function in
+//! [`mod@cells`] where a path is not enough.
 
 mod cells;
 mod columns;
 mod duration;
 mod pod;
+mod stored;
 mod text;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::kinds::{Kind, read_path};
-use crate::object::Fields;
+use crate::fields::{Fields, read_path};
+use crate::go_json::go_text;
+use crate::kinds::{Kind, PrinterColumn};
 
-/// One column of a kind's table.
+/// A column of a kind's table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     name: &'static str,
     kind: &'static str,
     format: &'static str,
-    /// Above 0 only `-o wide` shows it.
+    /// `kubectl` shows a column above 0 only with `-o wide`.
     priority: u8,
     description: &'static str,
     cell: Cell,
 }
 
-/// How a cell is made.
+/// The source of a cell's value.
 #[derive(Debug, Clone, Copy)]
 enum Cell {
-    /// The text at a path, or else a text.
+    /// The text at a path, or a default.
     Text(&'static str, &'static str),
-    /// The number at a path, or else zero.
+    /// The number at a path, or 0.
     Number(&'static str),
-    /// How long ago the time at a path was.
+    /// The time since the instant at a path.
     Age(&'static str),
-    /// The same; null without a time.
+    /// The same; null if the instant is missing.
     Date(&'static str),
-    /// Anything else.
+    /// The result of a function.
     Of(fn(&Subject<'_>) -> Value),
 }
 
-/// What a row is about.
+/// The object of a row.
 #[derive(Debug)]
 struct Subject<'a> {
     object: &'a Fields,
@@ -49,31 +52,46 @@ struct Subject<'a> {
 }
 
 /// The columns of a kind.
-pub(crate) fn columns(kind: &Kind) -> &'static [Column] {
-    if kind.custom {
-        return columns::CUSTOM;
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns<'a> {
+    listed: &'static [Column],
+    /// The columns of a definition, after the listed ones.
+    printed: &'a [PrinterColumn],
+}
+
+/// Returns the columns of a kind.
+pub(crate) fn columns(kind: &Kind) -> Columns<'_> {
+    if let Some(definition) = &kind.definition {
+        return Columns { listed: columns::DEFINED, printed: &definition.columns };
     }
     let home = kind.stored_as.map_or(&*kind.group, |home| home.group);
-    columns::of(home, &kind.kind)
+    let listed = if kind.custom { columns::CUSTOM } else { columns::of(home, &kind.kind) };
+    Columns { listed, printed: &[] }
 }
 
-/// The columns, as a table says what they are.
-pub(crate) fn definitions(columns: &[Column]) -> Value {
-    columns
-        .iter()
-        .map(|column| {
-            json!({
-                "name": column.name, "type": column.kind, "format": column.format,
-                "description": column.description, "priority": column.priority,
-            })
+/// Returns the column definitions of a table.
+pub(crate) fn definitions(columns: Columns<'_>) -> Value {
+    let listed = columns.listed.iter().map(|column| {
+        json!({
+            "name": column.name, "type": column.kind, "format": column.format,
+            "description": column.description, "priority": column.priority,
         })
-        .collect()
+    });
+    let printed = columns.printed.iter().map(|column| {
+        json!({
+            "name": column.name, "type": column.kind, "format": column.format,
+            "description": column.description, "priority": column.priority,
+        })
+    });
+    listed.chain(printed).collect()
 }
 
-/// The cells of one object, which has the form in which it is stored.
-pub(crate) fn cells(columns: &[Column], object: &Fields, now: Timestamp) -> Value {
+/// Returns the cells of an object in its stored form.
+pub(crate) fn cells(columns: Columns<'_>, object: &Fields, now: Timestamp) -> Value {
     let subject = Subject { object, now };
-    columns.iter().map(|column| column.cell.make(&subject)).collect()
+    let listed = columns.listed.iter().map(|column| column.cell.make(&subject));
+    let printed = columns.printed.iter().map(|column| subject.print(column));
+    listed.chain(printed).collect()
 }
 
 // === impl Cell ===
@@ -100,7 +118,7 @@ impl Subject<'_> {
         read_path(self.object, path)
     }
 
-    /// A text; empty when it is not there.
+    /// Returns a text; empty if it is missing.
     fn text(&self, path: &str) -> &str {
         self.get(path).and_then(Value::as_str).unwrap_or("")
     }
@@ -119,6 +137,28 @@ impl Subject<'_> {
 
     fn age(&self, path: &str) -> String {
         text::age(self.time(path), self.now)
+    }
+
+    /// Returns the cell of a definition's column: null if the value is missing or of another type.
+    fn print(&self, column: &PrinterColumn) -> Value {
+        let Some(value) = column.path.first(self.object).filter(|value| !value.is_null()) else {
+            return Value::Null;
+        };
+        match (column.kind.as_str(), value) {
+            ("string", Value::String(text)) => json!(text),
+            ("string", other) => json!(go_text(other)),
+            ("integer", Value::Number(number)) => {
+                let whole = || format!("{:.0}", number.as_f64()?.trunc()).parse().ok();
+                json!(number.as_i64().or_else(whole))
+            }
+            ("number", Value::Number(number)) => json!(number),
+            ("boolean", Value::Bool(is)) => json!(is),
+            ("date", Value::String(time)) => match time.parse() {
+                Ok(time) => json!(text::age(Some(time), self.now)),
+                Err(_) => json!("<invalid>"),
+            },
+            _ => Value::Null,
+        }
     }
 
     fn is_terminating(&self) -> bool {

@@ -1,45 +1,34 @@
-//! The members of every built-in kind and their types: what the real server's decoder and encoder know.
-//!
-//! The table is text, one line per type (an indented line goes on with the one before):
-//!
-//! ```text
-//! [core]                        the package of what follows; another's types are named with it: meta.ObjectMeta
-//! RestartPolicy = string        another name for a type
-//! Probe periodSeconds?:int32    a type and its members
-//! PullPolicy = string Always IfNotPresent Never    a text that is one of these; `""` stands for the empty one
-//!
-//! name?:T   left out when it is empty     name?~:T  the same, also where T is an object
-//! name?+:T  required, though the encoder leaves it out     name-:T  optional, though the encoder writes it
-//! *T        empty is something else than absent        []T  a list     {}T  a map
-//! T@key     a strategic merge patch merges the list by the member `key`; T@ as a set
-//! ```
+//! The members of every built-in kind and their types: what the real server's decoder and encoder
+//! know. They come from the table of `homeostat-schema`.
 
-mod parse;
+mod built_in;
+mod normalize;
 mod read;
-mod tidy;
 mod wrong;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-pub(crate) use read::{Body, Expected, quote, read_json, unknown_members};
-pub(crate) use tidy::tidy_kind;
-pub(crate) use wrong::{Wrong, wrong_member};
+pub(crate) use normalize::{normalize as normalize_type, normalize_kind};
+pub(crate) use read::{Decoded, Expected, read_json, read_yaml, unknown_members};
+pub(crate) use wrong::{TypeMismatch, wrong_member};
 
-/// All types, from the table.
+/// All types of the table.
 #[derive(Debug)]
 pub(crate) struct Types {
     list: Vec<Type>,
-    /// Package and name, like `core` and `Pod` → its place in the list.
+    /// Package and name, such as `core` and `Pod` → index in the list.
     by_name: BTreeMap<(&'static str, &'static str), TypeId>,
 }
 
-/// One type of the API: an object with known members.
+/// A type of the API: an object with known members.
 #[derive(Debug)]
 pub(crate) struct Type {
     pub(crate) package: &'static str,
-    /// Without its package.
+    /// The name without its package.
     pub(crate) name: &'static str,
+    /// The name in `OpenAPI` documents: `io.k8s.api.core.v1.Pod`.
+    pub(crate) full_name: &'static str,
     pub(crate) members: Vec<Member>,
 }
 
@@ -47,28 +36,30 @@ pub(crate) struct Type {
 pub(crate) struct Member {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
-    /// What messages call the type.
+    /// The type's name in messages.
     pub(crate) go_type: String,
     pub(crate) empty: Empty,
     pub(crate) merge: Merge,
-    /// Whether the schema that is published asks for it.
+    /// True if the published schema requires the member.
     pub(crate) required: bool,
-    /// The texts that the schema allows; none for any.
+    /// The texts that the schema allows; empty for any.
     pub(crate) values: Vec<&'static str>,
+    /// True if the server removes the member before it stores the object: its feature is off.
+    pub(crate) dropped: bool,
 }
 
-/// What becomes of a member that is empty.
+/// The encoding of an empty member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Empty {
-    /// It is written, as what is empty for its type.
+    /// Encoded as the empty value of its type.
     Written,
-    /// It is left out, except for an object, which cannot be empty.
+    /// Omitted, except for an object, which cannot be empty.
     LeftOut,
-    /// It is left out, an object too.
+    /// Omitted, even if it is an object (`omitzero`).
     Zero,
 }
 
-/// How a strategic merge patch changes a list.
+/// The effect of a strategic merge patch on a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Merge {
     Replace,
@@ -76,7 +67,7 @@ pub(crate) enum Merge {
     ByKey(&'static str),
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shape {
     Text,
@@ -93,7 +84,7 @@ pub(crate) enum Shape {
     Duration,
     /// Any JSON, kept as it is.
     Raw,
-    /// The same: which members a manager owns.
+    /// Any JSON, kept as it is: the members that a manager owns.
     FieldsV1,
     Object(TypeId),
     List(Box<Self>),
@@ -101,17 +92,17 @@ pub(crate) enum Shape {
     Pointer(Box<Self>),
 }
 
-/// A type's place in the table.
+/// The index of a type in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TypeId(usize);
 
 // === impl Types ===
 
 impl Types {
-    /// The table, read once.
+    /// Returns the table, which is parsed once.
     pub(crate) fn all() -> &'static Self {
         static ALL: LazyLock<Types> =
-            LazyLock::new(|| parse::parse(include_str!("types/table.txt")));
+            LazyLock::new(|| built_in::convert(homeostat_schema::built_in::types()));
         &ALL
     }
 
@@ -119,21 +110,23 @@ impl Types {
         &self.list[id.0]
     }
 
-    /// The type of a kind, if it is in the table.
-    pub(crate) fn of_kind(&self, group: &str, kind: &str) -> Option<&Type> {
+    /// Returns the type of a kind, if it is in the table.
+    pub(crate) fn of_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Type> {
         let package = match group.split('.').next() {
             None | Some("") => "core",
             Some(first) => first,
         };
+        let versioned = format!("{package}.{version}");
+        let package = if version == "v1" { package } else { versioned.as_str() };
         self.by_name.get(&(package, kind)).map(|id| self.get(*id))
     }
 
-    /// The metadata that every kind has.
+    /// Returns the type `ObjectMeta`.
     pub(crate) fn metadata(&self) -> &Type {
         self.named("meta.ObjectMeta").expect("the table has metadata")
     }
 
-    /// The type of this name, after that of its package: `autoscaling.Scale`.
+    /// Returns the type of this name with its package: `autoscaling.Scale`.
     pub(crate) fn named(&self, name: &str) -> Option<&Type> {
         self.by_name.get(&name.split_once('.')?).map(|id| self.get(*id))
     }
@@ -150,7 +143,7 @@ impl Type {
 // === impl Shape ===
 
 impl Shape {
-    /// The object at this place, or in the list or map at this place.
+    /// Returns the type of an object, or of the objects in a list or a map.
     pub(crate) fn object(&self) -> Option<&'static Type> {
         match self {
             Self::Object(id) => Some(Types::all().get(*id)),

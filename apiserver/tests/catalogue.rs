@@ -1,4 +1,4 @@
-//! The catalogue of faults, row by row, on the embedded server under a paused clock.
+//! Every fault of the catalogue, on the embedded server under a paused clock.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use homeostat_apiserver::faults::{
-    Break, Calls, Chaos, CrashPoint, Cut, Faults, Lost, Refusal, Trouble, Verb,
-};
-use homeostat_apiserver::{ApiServer, Lag};
+use homeostat_apiserver::{ApiServer, Lag, ServerFault};
+use homeostat_faults::{ApiError, Break, Calls, Chaos, CrashPoint, Cut, Faults, Lost, Verb};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_client::api::{ListParams, Patch, PatchParams, PostParams, WatchParams};
@@ -22,11 +20,11 @@ use tokio::time::{Instant, timeout};
 type Maps = Api<ConfigMap>;
 type Events = BoxStream<'static, Result<WatchEvent<ConfigMap>, Error>>;
 
-/// Shorter than the time between two bookmarks.
+/// Shorter than the bookmark period.
 const SHORT: Duration = Duration::from_secs(30);
 const LONG: Duration = Duration::from_secs(3600);
 
-fn world() -> (ApiServer, Faults, Maps, Maps) {
+fn setup() -> (ApiServer, Faults, Maps, Maps) {
     let server = ApiServer::builder().seed(1).build();
     let (me, user) = (server.client_as("me"), server.client());
     let faults = server.faults();
@@ -50,7 +48,7 @@ async fn watch(maps: &Maps, from: &str) -> Events {
     maps.watch(&WatchParams::default(), from).await.unwrap().boxed()
 }
 
-fn tell(event: Option<Result<WatchEvent<ConfigMap>, Error>>) -> String {
+fn describe(event: Option<Result<WatchEvent<ConfigMap>, Error>>) -> String {
     let name = |map: ConfigMap| map.metadata.name.unwrap();
     match event {
         None => "end".to_owned(),
@@ -71,8 +69,8 @@ fn code(error: &Error) -> u16 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_is_lost_before_or_its_reply_after_the_commit_and_both_look_alike() {
-    let (_server, faults, mine, all) = world();
+async fn lost_request_and_lost_reply_give_the_same_error() {
+    let (_server, faults, mine, all) = setup();
     faults.lose_request(Calls::create("configmaps").by("me"));
     faults.lose_reply(Calls::create("configmaps").by("me").nth(2));
     let before = create(&mine, "a").await.unwrap_err();
@@ -92,18 +90,18 @@ async fn a_request_is_lost_before_or_its_reply_after_the_commit_and_both_look_al
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rule_hits_the_client_that_it_names_and_nobody_else() {
-    let (server, faults, mine, _) = world();
+async fn rule_hits_only_the_client_that_it_names() {
+    let (server, faults, mine, _) = setup();
     let yours = Maps::default_namespaced(server.client_as("you"));
-    faults.refuse(Calls::create("configmaps").by("you").always(), Refusal::unavailable());
+    faults.refuse(Calls::create("configmaps").by("you").always(), ApiError::unavailable());
     create(&mine, "a").await.unwrap();
     assert_eq!(code(&create(&yours, "b").await.unwrap_err()), 503);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_is_replaced_cut_corrupted_or_withheld_once_the_request_is_carried_out() {
-    let (_server, faults, mine, all) = world();
-    faults.replace_reply(Calls::create("configmaps"), Refusal::timeout());
+async fn request_is_processed_when_its_reply_is_replaced_cut_corrupted_or_withheld() {
+    let (_server, faults, mine, all) = setup();
+    faults.replace_reply(Calls::create("configmaps"), ApiError::timeout());
     faults.truncate_reply(Calls::create("configmaps").nth(2), 10);
     faults.corrupt_reply(Calls::create("configmaps").nth(3), 50);
     faults.withhold_reply(Calls::create("configmaps").nth(4));
@@ -117,8 +115,8 @@ async fn a_reply_is_replaced_cut_corrupted_or_withheld_once_the_request_is_carri
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shadow_writer_makes_a_conflict_that_reading_again_resolves() {
-    let (server, faults, mine, _) = world();
+async fn write_first_causes_a_conflict_that_a_new_read_resolves() {
+    let (server, faults, mine, _) = setup();
     faults.write_first(Calls::update("configmaps").by("me"), server.client());
     let read = create(&mine, "a").await.unwrap();
     let conflict = mine.replace("a", &PostParams::default(), &read).await.unwrap_err();
@@ -130,8 +128,8 @@ async fn a_shadow_writer_makes_a_conflict_that_reading_again_resolves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_is_answered_from_the_past_but_not_behind_what_it_demands() {
-    let (server, _, mine, _) = world();
+async fn stale_reads_return_an_older_state() {
+    let (server, _, mine, _) = setup();
     create(&mine, "a").await.unwrap();
     let old = version(&mine).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -150,13 +148,13 @@ async fn a_read_is_answered_from_the_past_but_not_behind_what_it_demands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_on_a_lagging_server_lives_in_the_past_until_that_catches_up() {
-    let (server, _, mine, all) = world();
+async fn client_of_a_lagging_server_sees_an_older_state_until_it_catches_up() {
+    let (server, _, mine, all) = setup();
     create(&all, "a").await.unwrap();
     let view = server.lagging_view();
     let mut before = watch(&mine, &version(&mine).await).await;
     server.move_client("me", &view);
-    assert_eq!(tell(before.next().await), "end");
+    assert_eq!(describe(before.next().await), "end");
     create(&all, "b").await.unwrap();
     let now = version(&all).await;
 
@@ -168,47 +166,61 @@ async fn a_client_on_a_lagging_server_lives_in_the_past_until_that_catches_up() 
     assert_eq!(code(&late), 504);
     assert!(mine.get_with("b", &GetParams::any()).await.is_err());
     let mut events = watch(&mine, "0").await;
-    assert_eq!(tell(events.next().await), "added a");
+    assert_eq!(describe(events.next().await), "added a");
     timeout(SHORT, events.next()).await.unwrap_err();
 
     view.advance_to(now.parse().unwrap());
-    assert_eq!(tell(events.next().await), "added b");
+    assert_eq!(describe(events.next().await), "added b");
     server.move_back("me");
-    assert_eq!(tell(events.next().await), "end");
+    assert_eq!(describe(events.next().await), "end");
     assert_eq!(mine.list(&any).await.unwrap().items.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_after_every_second_event() {
-    let (_server, faults, mine, _) = world();
+async fn lagging_server_shows_the_present_once_its_state_is_compacted() {
+    let (server, _, mine, all) = setup();
+    let view = server.lagging_view();
+    server.move_client("me", &view);
+    create(&all, "a").await.unwrap();
+    let any = ListParams { resource_version: Some("0".to_owned()), ..ListParams::default() };
+    assert!(mine.list(&any).await.unwrap().items.is_empty());
+    server.compact();
+    assert_eq!(mine.list(&any).await.unwrap().items.len(), 1);
+    mine.get_with("a", &GetParams::any()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_ends_after_every_second_event() {
+    let (_server, faults, mine, _) = setup();
     faults.break_watches(Calls::watch("configmaps").always(), Cut::Events(2), Break::End);
     let from = version(&mine).await;
     for name in ["a", "b", "c"] {
         create(&mine, name).await.unwrap();
     }
     for _ in 0..2 {
-        let seen: Vec<_> = watch(&mine, &from).await.map(|event| tell(Some(event))).collect().await;
+        let seen: Vec<_> =
+            watch(&mine, &from).await.map(|event| describe(Some(event))).collect().await;
         assert_eq!(seen, ["added a", "added b"]);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_breaks_at_any_byte_and_no_event_before_it_is_lost() {
-    let (_server, faults, mine, _) = world();
+async fn watch_that_breaks_at_any_byte_delivers_all_events_before() {
+    let (_server, faults, mine, _) = setup();
     let from = version(&mine).await;
     for name in ["a", "b"] {
         create(&mine, name).await.unwrap();
     }
-    let whole = 700;
+    let stream_bytes = 700;
     let mut counts = Vec::new();
-    for at in (0..whole).step_by(7) {
+    for at in (0..stream_bytes).step_by(7) {
         faults.break_watches("configmaps", Cut::Bytes(at), Break::Reset);
         let mut events = watch(&mine, &from).await;
         let mut good = 0;
         loop {
             match timeout(Duration::from_secs(1), events.next()).await {
                 Ok(Some(Ok(_))) => good += 1,
-                // Broken; or, behind the last byte, just silent.
+                // The watch breaks. If the byte is after the last event, nothing arrives.
                 Ok(Some(Err(_))) => break,
                 Err(_) if good == 2 => break,
                 other => panic!("at byte {at}: {other:?}"),
@@ -223,33 +235,33 @@ async fn a_watch_breaks_at_any_byte_and_no_event_before_it_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_refused_corrupted_silenced_or_late() {
-    let (_server, faults, mine, _) = world();
+async fn watch_is_refused_corrupted_stalled_or_delayed() {
+    let (_server, faults, mine, _) = setup();
     let from = version(&mine).await;
     create(&mine, "a").await.unwrap();
     let rule = Calls::watch("configmaps");
-    faults.break_watches(rule.clone(), Cut::Events(1), Break::Error(Refusal::internal_error()));
+    faults.break_watches(rule.clone(), Cut::Events(1), Break::Error(ApiError::internal_error()));
     faults.corrupt_watches(rule.clone().nth(2), 30);
     faults.break_watches(rule.clone().nth(3), Cut::Events(0), Break::Stall);
     faults.delay_events(rule.clone().nth(4), Duration::from_secs(7));
-    faults.refuse(rule.clone().nth(5), Refusal::cache_not_ready());
+    faults.refuse(rule.clone().nth(5), ApiError::cache_not_ready());
 
     let mut events = watch(&mine, &from).await;
-    assert_eq!(tell(events.next().await), "added a");
-    assert_eq!(tell(events.next().await), "error 500");
+    assert_eq!(describe(events.next().await), "added a");
+    assert_eq!(describe(events.next().await), "error 500");
     assert!(watch(&mine, &from).await.next().await.unwrap().is_err());
     let mut silent = watch(&mine, &from).await;
     timeout(LONG, silent.next()).await.unwrap_err();
     let start = Instant::now();
-    assert_eq!(tell(watch(&mine, &from).await.next().await), "added a");
+    assert_eq!(describe(watch(&mine, &from).await.next().await), "added a");
     assert_eq!(start.elapsed(), Duration::from_secs(7));
     let Err(refused) = mine.watch(&WatchParams::default(), &from).await else { panic!("open") };
     assert_eq!(code(&refused), 429);
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_are_left_out_or_run_far_ahead() {
-    let (server, faults, mine, _) = world();
+async fn bookmarks_are_dropped_or_run_ahead() {
+    let (server, faults, mine, _) = setup();
     let from = version(&mine).await;
     faults.drop_bookmarks("configmaps");
     let mut without = watch(&mine, &from).await;
@@ -257,39 +269,39 @@ async fn bookmarks_are_left_out_or_run_far_ahead() {
     server.advance_revision(1000);
     server.bookmark_watches();
     let ahead = from.parse::<u64>().unwrap() + 1000;
-    assert_eq!(tell(with.next().await), format!("at {ahead}"));
+    assert_eq!(describe(with.next().await), format!("at {ahead}"));
     timeout(Duration::from_secs(200), without.next()).await.unwrap_err();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_begins_earlier_brings_events_twice() {
-    let (_server, faults, mine, _) = world();
+async fn rewound_watch_repeats_events() {
+    let (_server, faults, mine, _) = setup();
     create(&mine, "a").await.unwrap();
     create(&mine, "b").await.unwrap();
     faults.rewind_watches("configmaps", 1);
-    assert_eq!(tell(watch(&mine, &version(&mine).await).await.next().await), "added b");
+    assert_eq!(describe(watch(&mine, &version(&mine).await).await.next().await), "added b");
 }
 
 #[tokio::test(start_paused = true)]
-async fn compaction_and_restart_come_with_the_call_that_was_named() {
-    let (server, faults, mine, _) = world();
+async fn compaction_and_restart_happen_at_the_selected_request() {
+    let (server, faults, mine, _) = setup();
     let from = version(&mine).await;
     let open = watch(&mine, &from).await;
-    server.trouble_after(Calls::create("configmaps"), Trouble::Restart);
-    server.trouble_before(Calls::create("configmaps").nth(2), Trouble::Compact);
+    server.fault_after(Calls::create("configmaps"), ServerFault::Restart);
+    server.fault_before(Calls::create("configmaps").nth(2), ServerFault::ExpireHistory);
     create(&mine, "a").await.unwrap();
     let ended: Vec<_> = timeout(SHORT, open.collect()).await.unwrap();
-    assert!(ended.len() <= 1, "the event may or may not be delivered");
-    assert_eq!(tell(watch(&mine, &from).await.next().await), "error 410");
+    assert!(ended.len() <= 1, "more than the event of the create");
+    assert_eq!(describe(watch(&mine, &from).await.next().await), "error 410");
     let between = version(&mine).await;
     create(&mine, "b").await.unwrap();
-    assert_eq!(tell(watch(&mine, &between).await.next().await), "added b");
-    assert_eq!(faults.trace().words().len(), 2, "{}", faults.trace());
+    assert_eq!(describe(watch(&mine, &between).await.next().await), "added b");
+    assert_eq!(faults.trace().messages().len(), 2, "{}", faults.trace());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cold_watch_cache_refuses_watches_and_serves_from_the_store() {
-    let (server, _, mine, _) = world();
+async fn restarting_server_refuses_watches_and_serves_consistent_lists() {
+    let (server, _, mine, _) = setup();
     server.restart_slowly(Duration::from_secs(5));
     let Err(refused) = mine.watch(&WatchParams::default(), "0").await else { panic!("open") };
     assert_eq!(code(&refused), 429);
@@ -299,27 +311,27 @@ async fn a_cold_watch_cache_refuses_watches_and_serves_from_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restored_server_uses_versions_a_second_time() {
-    let (server, _, mine, _) = world();
+async fn restored_server_reuses_resource_versions() {
+    let (server, _, mine, _) = setup();
     create(&mine, "a").await.unwrap();
     let backup = server.backup();
     create(&mine, "b").await.unwrap();
     let from = version(&mine).await;
     let mut open = watch(&mine, &from).await;
     server.restore(&backup);
-    assert_eq!(tell(open.next().await), "end");
+    assert_eq!(describe(open.next().await), "end");
     assert_eq!(version(&mine).await, backup.revision().to_string());
     assert!(mine.get_opt("b").await.unwrap().is_none());
-    // Whoever goes on where it was does not see what took the place of what it saw.
+    // A watch that continues at its old version misses the objects that reuse earlier versions.
     let mut blind = watch(&mine, &from).await;
     create(&mine, "c").await.unwrap();
     create(&mine, "d").await.unwrap();
-    assert_eq!(tell(blind.next().await), "added d");
+    assert_eq!(describe(blind.next().await), "added d");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_partition_swallows_requests_or_replies_until_it_heals() {
-    let (_server, faults, mine, all) = world();
+async fn partition_loses_requests_or_replies_until_it_ends() {
+    let (_server, faults, mine, all) = setup();
     let mut open = watch(&mine, &version(&mine).await).await;
     let cut = faults.partition("me", Lost::Requests);
     timeout(SHORT, create(&mine, "a")).await.unwrap_err();
@@ -328,14 +340,14 @@ async fn a_partition_swallows_requests_or_replies_until_it_heals() {
     timeout(SHORT, create(&mine, "b")).await.unwrap_err();
     timeout(Duration::from_secs(9), open.next()).await.unwrap_err();
     drop(cut);
-    assert_eq!(tell(open.next().await), "added b");
+    assert_eq!(describe(open.next().await), "added b");
     assert_eq!(all.list(&ListParams::default()).await.unwrap().items.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_freezes_the_client_and_not_its_successor() {
+async fn crash_freezes_the_client_and_not_its_successor() {
     for point in CrashPoint::all(2) {
-        let (server, faults, mine, all) = world();
+        let (server, faults, mine, all) = setup();
         let mut open = watch(&mine, &version(&mine).await).await;
         let crash = faults.crash_at("me", point);
         let work = async {
@@ -344,7 +356,7 @@ async fn a_crash_freezes_the_client_and_not_its_successor() {
         };
         tokio::select! {
             biased;
-            () = work => panic!("it goes on"),
+            () = work => panic!("the client did not crash"),
             () = crash.reached() => {}
         }
         let done = all.list(&ListParams::default()).await.unwrap().items.len();
@@ -363,11 +375,11 @@ async fn a_crash_freezes_the_client_and_not_its_successor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chaos_is_the_same_for_the_same_seed_and_another_for_another() {
+async fn chaos_depends_on_the_seed_only() {
     let run = async |seed| {
         let server = ApiServer::builder().seed(seed).build();
         let faults = server.faults();
-        faults.tell_everything();
+        faults.trace_traffic();
         faults.chaos(Calls::any().by("me"), Chaos::of(0.5));
         let maps = Maps::default_namespaced(server.client_as("me"));
         for n in 0..40 {
@@ -387,7 +399,7 @@ async fn chaos_is_the_same_for_the_same_seed_and_another_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_a_pipe_the_framing_itself_breaks_and_time_stays_paused() {
+async fn faults_over_a_pipe_break_the_http_framing_in_paused_time() {
     let server = ApiServer::builder().seed(1).build();
     let faults = server.faults();
     let pipes = server.duplex();
@@ -401,22 +413,26 @@ async fn over_a_pipe_the_framing_itself_breaks_and_time_stays_paused() {
 
     faults.break_watches("configmaps", Cut::Bytes(100), Break::Reset);
     let torn = watch(&maps, &from).await.next().await;
-    // To kube, a chunk that never gets complete is an end.
+    // kube reads an incomplete chunk as the end of the stream.
     assert!(torn.is_none_or(|event| event.is_err()));
     let start = Instant::now();
     let mut events = watch(&maps, &from).await;
-    assert_eq!(tell(events.next().await), "added a");
-    assert_eq!(tell(events.next().await), "added b");
+    assert_eq!(describe(events.next().await), "added a");
+    assert_eq!(describe(events.next().await), "added b");
     let marks = events.take(2).count().await;
-    assert_eq!((marks, start.elapsed() > Duration::from_secs(100)), (2, true), "bookmarks, later");
+    assert_eq!(
+        (marks, start.elapsed() > Duration::from_secs(100)),
+        (2, true),
+        "two bookmarks, a minute apart"
+    );
     assert_eq!(faults.count(Verb::Watch, "configmaps"), 2);
     drop(pipes);
     maps.get("a").await.unwrap_err();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_of_any_server_takes_the_same_faults() {
-    // Around a client, as for a server that is not ours.
+async fn faults_work_around_the_client_of_any_server() {
+    // The faults wrap the client, as for a foreign server.
     let server = ApiServer::builder().seed(1).build();
     let faults = Faults::seeded(3);
     let client: Client = faults.client_as("me", server.client());

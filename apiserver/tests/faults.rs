@@ -1,5 +1,5 @@
-//! What the fault layer promises, on every server there is: what it breaks is the conversation, and
-//! the server is what it was asked to become.
+//! The fault layer on every target server: faults affect the requests and replies, and the state of
+//! the server is as expected.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -7,24 +7,24 @@
 mod targets;
 
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
-use homeostat_apiserver::faults::{Calls, Faults, Refusal, Verb};
-use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube_client::{
-    Api, Error,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use kube_core::{WatchEvent, params::WatchParams};
+use homeostat_faults::{ApiError, Calls, Faults, Verb};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_client::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube_client::{Api, Error};
+use kube_core::WatchEvent;
+use kube_core::params::WatchParams;
 use serde_json::json;
 
-use self::targets::{World, eventually};
+use self::targets::{World, wait_until_ok};
 
 fn main() {
     targets::run(&[
-        ("a_lost_reply_was_a_request", |world| lost_reply(world).boxed_local()),
-        ("a_refused_request_was_none", |world| refused(world).boxed_local()),
-        ("a_torn_watch_goes_on_where_it_was", |world| torn_watch(world).boxed_local()),
-        ("an_expired_watch_says_410_in_the_stream", |world| expired_watch(world).boxed_local()),
-        ("a_held_watch_is_only_late", |world| held_watch(world).boxed_local()),
+        ("request_is_processed_when_its_reply_is_lost", |world| lost_reply(world).boxed_local()),
+        ("refused_request_is_not_processed", |world| refused(world).boxed_local()),
+        ("torn_watch_resumes_without_loss", |world| torn_watch(world).boxed_local()),
+        ("expired_watch_gets_410_in_the_stream", |world| expired_watch(world).boxed_local()),
+        ("held_watch_loses_no_event", |world| held_watch(world).boxed_local()),
     ]);
 }
 
@@ -33,8 +33,8 @@ async fn lost_reply(world: World) {
     let maps = maps(&world, &faults);
     faults.lose_reply(Calls::create("configmaps"));
     maps.create(&PostParams::default(), &map("a")).await.unwrap_err();
-    let again = maps.create(&PostParams::default(), &map("a")).await.unwrap_err();
-    assert!(matches!(&again, Error::Api(status) if status.is_already_exists()), "{again}");
+    let retry = maps.create(&PostParams::default(), &map("a")).await.unwrap_err();
+    assert!(matches!(&retry, Error::Api(status) if status.is_already_exists()), "{retry}");
 
     faults.lose_reply(Calls::patch("configmaps").named("a"));
     let patch = Patch::Merge(json!({ "data": { "key": "value" } }));
@@ -46,7 +46,7 @@ async fn lost_reply(world: World) {
     assert!(maps.get_opt("a").await.unwrap().is_none());
     let namespace = &world.namespace;
     assert_eq!(
-        faults.trace().words(),
+        faults.trace().messages(),
         [
             format!("create configmaps in {namespace}: reply lost (201 Created)"),
             format!("patch configmaps {namespace}/a: reply lost (200 OK)"),
@@ -58,7 +58,7 @@ async fn lost_reply(world: World) {
 async fn refused(world: World) {
     let faults = Faults::new();
     let maps = maps(&world, &faults);
-    faults.refuse(Calls::create("configmaps"), Refusal::unavailable());
+    faults.refuse(Calls::create("configmaps"), ApiError::unavailable());
     faults.drop_request(Calls::create("configmaps").nth(2));
     maps.create(&PostParams::default(), &map("a")).await.unwrap_err();
     maps.create(&PostParams::default(), &map("a")).await.unwrap_err();
@@ -81,13 +81,13 @@ async fn torn_watch(world: World) {
     assert_eq!(faults.tear_watches("configmaps"), 1);
     assert!(matches!(watch.next().await, Some(Err(Error::ReadEvents(_)))));
 
-    // Nothing is lost: the next watch goes on from the last good version.
+    // No event is lost: the next watch resumes at the last version.
     maps.create(&PostParams::default(), &map("b")).await.unwrap();
     let version = maps.get("a").await.unwrap().metadata.resource_version.unwrap();
     let mut watch = maps.watch(&WatchParams::default(), &version).await.unwrap().boxed();
     assert_eq!(name_of(watch.try_next().await.unwrap()), "b");
     faults.end_watches("configmaps");
-    assert!(watch.next().await.is_none(), "a clean end");
+    assert!(watch.next().await.is_none(), "not ended");
 }
 
 async fn expired_watch(world: World) {
@@ -114,7 +114,7 @@ async fn held_watch(world: World) {
     for name in ["a", "b"] {
         maps.create(&PostParams::default(), &map(name)).await.unwrap();
     }
-    eventually(async || match faults.open_watches("configmaps") {
+    wait_until_ok(async || match faults.open_watches("configmaps") {
         1 => Ok(()),
         open => Err(format!("{open} watches are open")),
     })

@@ -1,4 +1,4 @@
-//! Tables and partial metadata: what kubectl and metadata informers ask for.
+//! Tables and partial metadata, the representations for kubectl and metadata informers.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is meant to panic")]
 
@@ -56,7 +56,7 @@ async fn two_config_maps(server: &ApiServer) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_a_table_with_columns_cells_and_metadata() {
+async fn list_is_a_table_with_columns_cells_and_metadata() {
     let server = server();
     two_config_maps(&server).await;
     tokio::time::advance(std::time::Duration::from_secs(300)).await;
@@ -74,7 +74,7 @@ async fn a_list_is_a_table_with_columns_cells_and_metadata() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_carries_what_of_the_object_is_asked_for() {
+async fn table_row_has_the_requested_part_of_the_object() {
     let server = server();
     two_config_maps(&server).await;
     let (_, table) = get(&server, &format!("{CONFIG_MAPS}?includeObject=None"), TABLE).await;
@@ -82,17 +82,17 @@ async fn a_row_carries_what_of_the_object_is_asked_for() {
     let (_, table) = get(&server, &format!("{CONFIG_MAPS}?includeObject=Object"), TABLE).await;
     assert_eq!(table["rows"][0]["object"]["data"]["x"], "1");
     assert_eq!(table["rows"][0]["object"]["kind"], "ConfigMap");
-    let (code, refusal) = get(&server, &format!("{CONFIG_MAPS}?includeObject=Some"), TABLE).await;
+    let (code, error) = get(&server, &format!("{CONFIG_MAPS}?includeObject=Some"), TABLE).await;
     assert_eq!(code, 400);
     assert_eq!(
-        refusal["message"],
-        "Unable to convert to Table as requested: includeObject: Invalid value: \"Some\": must be 'Metadata', 'Object', \
-         'None', or empty"
+        error["message"],
+        "Unable to convert to Table as requested: includeObject: Invalid value: \"Some\": must be \
+         'Metadata', 'Object', 'None', or empty"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_of_a_custom_kind_has_a_name_and_an_age() {
+async fn custom_object_has_name_and_age_columns() {
     let server = server();
     let widgets = "/apis/example.com/v1/namespaces/default/widgets";
     create(
@@ -106,7 +106,7 @@ async fn an_object_of_a_custom_kind_has_a_name_and_an_age() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone_is_served_where_the_form_fits() {
+async fn metadata_is_served_if_list_or_object_matches() {
     let server = server();
     two_config_maps(&server).await;
     let (_, list) = get(&server, &format!("{CONFIG_MAPS}?limit=1"), PARTIALS).await;
@@ -118,26 +118,29 @@ async fn metadata_alone_is_served_where_the_form_fits() {
         (object["kind"].as_str(), object.get("data")),
         (Some("PartialObjectMetadata"), None)
     );
-    let (code, refusal) = get(&server, CONFIG_MAPS, PARTIAL).await;
+    let (code, error) = get(&server, CONFIG_MAPS, PARTIAL).await;
     assert_eq!(code, 406);
     assert_eq!(
-        refusal["message"],
-        "you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)"
+        error["message"],
+        "you requested PartialObjectMetadata, but the requested object is a list \
+         (*core.ConfigMapList)"
     );
-    let (code, refusal) = get(&server, "/api/v1/namespaces/default", PARTIALS).await;
+    let (code, error) = get(&server, "/api/v1/namespaces/default", PARTIALS).await;
     assert_eq!(code, 406);
     assert_eq!(
-        refusal["message"],
-        "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Namespace)"
+        error["message"],
+        "you requested PartialObjectMetadataList, but the requested object is not a list \
+         (*core.Namespace)"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_first_event_of_a_table_has_the_columns() {
+async fn first_event_of_a_table_watch_has_the_columns() {
     let server = server();
     two_config_maps(&server).await;
     let path = format!(
-        "{CONFIG_MAPS}?watch&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        "{CONFIG_MAPS}?watch&timeoutSeconds=1&allowWatchBookmarks=true&sendInitialEvents=true\
+         &resourceVersionMatch=NotOlderThan"
     );
     let body =
         send(&server, Method::GET, &path, TABLE, "").await.into_body().collect().await.unwrap();
@@ -159,7 +162,7 @@ async fn only_the_first_event_of_a_table_has_the_columns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_created_object_and_its_deletion_are_answered_in_the_clients_form() {
+async fn create_and_delete_replies_have_the_requested_representation() {
     let server = server();
     let body = json!({"metadata": {"name": "a"}}).to_string();
     let reply = send(&server, Method::POST, CONFIG_MAPS, TABLE, &body).await;

@@ -1,15 +1,18 @@
-//! Objects through `kube_client::Api`: what a controller does with them.
+//! Object operations of a controller, through `kube_client::Api`.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is meant to panic")]
+
+use std::collections::BTreeSet;
 
 use futures::{AsyncBufReadExt, TryStreamExt};
 use homeostat_apiserver::ApiServer;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
 use kube_client::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube_client::{Api, Client, Error, ResourceExt};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 fn server() -> ApiServer {
     ApiServer::builder().seed(1).epoch("2026-01-01T00:00:00Z".parse().unwrap()).build()
@@ -24,7 +27,10 @@ fn pod(name: &str) -> Pod {
 }
 
 fn replica_set(name: &str) -> ReplicaSet {
-    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let template = json!({
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    });
     let spec = json!({"selector": {"matchLabels": {"app": "a"}}, "template": template});
     serde_json::from_value(
         json!({"metadata": {"name": name}, "spec": spec, "status": {"replicas": 9}}),
@@ -55,7 +61,19 @@ fn status_of<T: std::fmt::Debug>(result: Result<T, Error>) -> (u16, String, Stri
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_created_with_its_defaults_and_system_fields() {
+async fn version_zero_is_no_precondition() {
+    let maps = Api::<ConfigMap>::default_namespaced(server().client());
+    let map = |text: &str| -> ConfigMap {
+        let metadata = json!({"name": "m", "resourceVersion": "0"});
+        serde_json::from_value(json!({"metadata": metadata, "data": {"text": text}})).unwrap()
+    };
+    maps.create(&PostParams::default(), &map("a")).await.unwrap();
+    let replaced = maps.replace("m", &PostParams::default(), &map("b")).await.unwrap();
+    assert_eq!(replaced.data.unwrap()["text"], "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn created_pod_has_defaults_and_system_fields() {
     let server = server();
     let created = pods(&server.client()).create(&PostParams::default(), &pod("a")).await.unwrap();
     assert_eq!(created.metadata.generation, Some(1));
@@ -69,7 +87,7 @@ async fn a_pod_is_created_with_its_defaults_and_system_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_taken_name_and_a_missing_namespace_are_refused() {
+async fn create_fails_for_a_taken_name_and_a_missing_namespace() {
     let server = server();
     let api = pods(&server.client());
     api.create(&PostParams::default(), &pod("a")).await.unwrap();
@@ -81,7 +99,7 @@ async fn a_taken_name_and_a_missing_namespace_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_generates_the_same_names() {
+async fn same_seed_generates_the_same_names() {
     let mut names = Vec::new();
     for _ in 0..2 {
         let mut unnamed = pod("");
@@ -96,7 +114,7 @@ async fn the_same_seed_generates_the_same_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_set_counts_generations_and_keeps_its_status_apart() {
+async fn replica_set_counts_generations_and_separates_status() {
     let client = server().client();
     let api: Api<ReplicaSet> = Api::default_namespaced(client);
     let created = api.create(&PostParams::default(), &replica_set("r")).await.unwrap();
@@ -120,19 +138,19 @@ async fn a_replica_set_counts_generations_and_keeps_its_status_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_set_whose_selector_misses_its_template_is_invalid() {
+async fn replica_set_with_a_selector_that_misses_its_template_is_invalid() {
     let mut wrong = replica_set("r");
     wrong.spec.selector.match_labels = Some([("app".into(), "b".into())].into());
     let api: Api<ReplicaSet> = Api::default_namespaced(server().client());
     let (code, _, message) = status_of(api.create(&PostParams::default(), &wrong).await);
     assert_eq!(code, 422);
-    let expected = "ReplicaSet.apps \"r\" is invalid: spec.template.metadata.labels: Invalid value: {\"app\":\"a\"}: \
-                    `selector` does not match template `labels`";
+    let expected = "ReplicaSet.apps \"r\" is invalid: spec.template.metadata.labels: Invalid \
+                    value: {\"app\":\"a\"}: `selector` does not match template `labels`";
     assert_eq!(message, expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stale_update_conflicts_and_one_without_a_version_does_not() {
+async fn stale_update_conflicts_and_unconditional_update_does_not() {
     let api: Api<ConfigMap> = Api::default_namespaced(server().client());
     let map = ConfigMap { metadata: pod("m").metadata, ..ConfigMap::default() };
     let stale = api.create(&PostParams::default(), &map).await.unwrap();
@@ -150,17 +168,17 @@ async fn a_stale_update_conflicts_and_one_without_a_version_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_is_released_only_from_the_pod_that_is_meant() {
+async fn owner_reference_is_removed_only_if_the_uid_matches() {
     let api = pods(&server().client());
     let mut owned = pod("a");
-    owned.metadata.owner_references = serde_json::from_value(json!([
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": true}]))
-    .unwrap();
+    let reference = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": true,
+    });
+    owned.metadata.owner_references = serde_json::from_value(json!([reference])).unwrap();
     let created = api.create(&PostParams::default(), &owned).await.unwrap();
     let release = |uid: &str| {
-        Patch::Strategic(
-            json!({"metadata": {"uid": uid, "ownerReferences": [{"$patch": "delete", "uid": "u"}]}}),
-        )
+        let owners = json!([{"$patch": "delete", "uid": "u"}]);
+        Patch::Strategic(json!({"metadata": {"uid": uid, "ownerReferences": owners}}))
     };
     let (code, reason, message) =
         status_of(api.patch("a", &PatchParams::default(), &release("other")).await);
@@ -175,7 +193,7 @@ async fn an_owner_is_released_only_from_the_pod_that_is_meant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_scheduled_pod_is_deleted_in_two_steps() {
+async fn scheduled_pod_is_deleted_in_two_steps() {
     let client = server().client();
     let api = pods(&client);
     api.create(&PostParams::default(), &pod("a")).await.unwrap();
@@ -183,14 +201,14 @@ async fn a_scheduled_pod_is_deleted_in_two_steps() {
     let marked = api.delete("a", &DeleteParams::default()).await.unwrap().left().unwrap();
     assert_eq!(marked.metadata.deletion_grace_period_seconds, Some(30));
     assert_eq!(marked.metadata.deletion_timestamp.unwrap().0.to_string(), "2026-01-01T00:00:30Z");
-    assert_eq!(marked.metadata.generation, Some(2), "a deletion counts, a binding does not");
+    assert_eq!(marked.metadata.generation, Some(2), "the deletion counts, the binding does not");
     assert!(api.get_opt("a").await.unwrap().is_some());
     api.delete("a", &DeleteParams::default().grace_period(0)).await.unwrap();
     assert!(api.get_opt("a").await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unscheduled_pod_is_deleted_at_once_if_it_is_the_one() {
+async fn unscheduled_pod_is_deleted_at_once_if_its_uid_matches() {
     let api = pods(&server().client());
     let created = api.create(&PostParams::default(), &pod("a")).await.unwrap();
     let only = |uid: Option<String>| DeleteParams {
@@ -207,7 +225,7 @@ async fn an_unscheduled_pod_is_deleted_at_once_if_it_is_the_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_hold_an_object_until_the_last_is_gone() {
+async fn object_is_removed_with_its_last_finalizer() {
     let api: Api<ReplicaSet> = Api::default_namespaced(server().client());
     api.create(&PostParams::default(), &replica_set("r")).await.unwrap();
     let marked = api.delete("r", &DeleteParams::foreground()).await.unwrap().left().unwrap();
@@ -221,7 +239,7 @@ async fn finalizers_hold_an_object_until_the_last_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_waits_for_its_finalizers_and_takes_nothing_new() {
+async fn terminating_namespace_accepts_no_object_until_it_is_finalized() {
     let client = server().client();
     let api: Api<Namespace> = Api::all(client.clone());
     let namespace = Namespace { metadata: pod("n").metadata, ..Namespace::default() };
@@ -240,7 +258,7 @@ async fn a_namespace_waits_for_its_finalizers_and_takes_nothing_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_changes_nothing() {
+async fn dry_run_changes_nothing() {
     let api = pods(&server().client());
     let try_it = PostParams { dry_run: true, ..PostParams::default() };
     let tried = api.create(&try_it, &pod("a")).await.unwrap();
@@ -249,10 +267,11 @@ async fn a_dry_run_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_the_same_object_in_both_groups() {
+async fn event_is_the_same_object_in_both_groups() {
     let client = server().client();
     let body = json!({
-        "metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+        "metadata": {"name": "e"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
         "reason": "Why", "message": "words", "type": "Normal",
     });
     let request = http::Request::post("/api/v1/namespaces/default/events")
@@ -271,12 +290,12 @@ async fn an_event_is_the_same_object_in_both_groups() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_for_is_done_though_nobody_waits() {
+async fn request_is_processed_when_its_future_is_dropped() {
     let server = server();
     let api = pods(&server.client());
     let params = PostParams::default();
     let template = pod("a");
-    // Polled once: the request is on its way, the reply is not.
+    // One poll sends the request.
     let mut create = std::pin::pin!(api.create(&params, &template));
     assert!(futures::poll!(create.as_mut()).is_pending());
     let other = server.client();
@@ -288,7 +307,7 @@ async fn what_was_asked_for_is_done_though_nobody_waits() {
 }
 
 #[tokio::test]
-async fn the_listener_serves_both_versions_of_http_and_stops() {
+async fn listener_serves_both_http_versions_and_stops() {
     let server = server();
     let listener = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     assert!(listener.kubeconfig().contains(&listener.url()));
@@ -310,7 +329,7 @@ async fn the_listener_serves_both_versions_of_http_and_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_of_a_lease_that_is_gone_makes_no_other_one() {
+async fn update_of_a_deleted_lease_creates_no_other_lease() {
     let api: Api<Lease> = Api::default_namespaced(server().client());
     let lease = Lease { metadata: pod("l").metadata, ..Lease::default() };
     let made = api.replace("l", &PostParams::default(), &lease).await.unwrap();
@@ -319,4 +338,46 @@ async fn an_update_of_a_lease_that_is_gone_makes_no_other_one() {
     assert_eq!((code, reason.as_str()), (409, "Conflict"));
     assert!(message.contains("Precondition failed: UID in precondition"), "{message}");
     assert!(api.get_opt("l").await.unwrap().is_none());
+}
+
+fn service(name: &str, address: Option<&str>) -> Service {
+    let spec = json!({"ports": [{"port": 80}], "clusterIP": address});
+    serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn cluster_ip_is_free_again_after_a_restore_of_a_state_without_it() {
+    let server = server();
+    let services = Api::<Service>::default_namespaced(server.client());
+    let (params, address) = (PostParams::default(), Some("10.0.0.8"));
+    let before = server.backup();
+    services.create(&params, &service("a", address)).await.unwrap();
+    let with_a = server.backup();
+    // The server has counted the address of a.
+    services.create(&params, &service("later", None)).await.unwrap();
+    server.restore(&before);
+    services.create(&params, &service("b", address)).await.unwrap();
+    services.delete("b", &DeleteParams::default()).await.unwrap();
+    server.restore(&with_a);
+    let (code, reason, message) = status_of(services.create(&params, &service("c", address)).await);
+    assert_eq!((code, &*reason), (422, "Invalid"));
+    assert!(message.ends_with("provided IP is already allocated"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_services_have_different_cluster_ips() {
+    let server = server();
+    let services = Api::<Service>::default_namespaced(server.client());
+    let mut creates = JoinSet::new();
+    // More than the 254 addresses of the real server's default range.
+    for n in 0..300 {
+        let services = services.clone();
+        creates.spawn(async move {
+            let new = service(&format!("s{n}"), None);
+            let stored = services.create(&PostParams::default(), &new).await.unwrap();
+            stored.spec.unwrap().cluster_ip.unwrap()
+        });
+    }
+    let addresses: BTreeSet<String> = creates.join_all().await.into_iter().collect();
+    assert_eq!(addresses.len(), 300);
 }

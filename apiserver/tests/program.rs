@@ -1,29 +1,34 @@
-//! The program, as somebody starts it from a shell.
+//! The program, started from a shell.
 
 #![cfg(feature = "program")]
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use kube_client::api::{DeleteParams, ListParams, PostParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_client::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams,
+};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Api, Client, Config};
 use serde_json::json;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How long the program may take to do what it does at once. A busy machine may need seconds.
-const AT_ONCE: Duration = Duration::from_secs(20);
+/// Timeout of steps that take no time on an idle machine.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The program, until it is stopped.
+/// The running program and the first two lines of its output.
 struct Server {
     child: Child,
-    said: Vec<String>,
+    output: Vec<String>,
 }
 
 fn command(arguments: &[&str], kubeconfig: &Path) -> Command {
@@ -33,11 +38,45 @@ fn command(arguments: &[&str], kubeconfig: &Path) -> Command {
     command
 }
 
-/// Runs the program until it ends by itself; what it said of the error.
+/// Runs the program until it fails, and returns its error output.
 fn fails(arguments: &[&str], kubeconfig: &Path) -> String {
     let output = command(arguments, kubeconfig).output().unwrap();
     assert!(!output.status.success());
     String::from_utf8(output.stderr).unwrap()
+}
+
+const DEFINITION: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+";
+
+#[tokio::test]
+async fn definitions_of_a_file_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, kubeconfig) = (folder.path().join("crd.yaml"), folder.path().join("kubeconfig"));
+    fs::write(&file, DEFINITION).unwrap();
+    let path = file.to_str().unwrap();
+    let server = Server::start(&["--crd", path], &kubeconfig);
+    let config = Kubeconfig::read_from(&kubeconfig).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(config, &options).await.unwrap();
+    let client = Client::try_from(config).unwrap();
+    let resources = client.list_api_group_resources("example.com/v1").await.unwrap();
+    assert_eq!(resources.resources[0].name, "widgets");
+    server.stop("-TERM");
+    fs::write(&file, DEFINITION.replace("type: object", "type: text")).unwrap();
+    let errors = fails(&["--crd", path], &kubeconfig);
+    assert!(errors.contains("Unsupported value"), "{errors}");
 }
 
 // === impl Server ===
@@ -46,24 +85,24 @@ impl Server {
     fn start(arguments: &[&str], kubeconfig: &Path) -> Self {
         let mut child = command(arguments, kubeconfig).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let said = lines.by_ref().take(2).map(Result::unwrap).collect();
-        Self { child, said }
+        let output = lines.by_ref().take(2).map(Result::unwrap).collect();
+        Self { child, output }
     }
 
-    /// Sends a signal, and waits until the program has ended.
+    /// Sends a signal and waits until the program has ended.
     fn stop(mut self, signal: &str) -> ExitStatus {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
         let since = Instant::now();
         let status = self.child.wait().unwrap();
-        assert!(since.elapsed() < AT_ONCE, "{:?}", since.elapsed());
+        assert!(since.elapsed() < TIMEOUT, "{:?}", since.elapsed());
         status
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Only after a failed assertion: otherwise it has ended, and there is nothing to kill.
+        // Has an effect only after a failed assertion; otherwise the program has ended.
         drop(self.child.kill());
     }
 }
@@ -75,16 +114,16 @@ async fn client(kubeconfig: &Path) -> Client {
 }
 
 #[tokio::test]
-async fn the_kubeconfig_leads_to_the_server_and_goes_with_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
+async fn kubeconfig_points_to_the_server_and_is_removed_at_exit() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
     let server = Server::start(&[], &path);
     assert!(
-        server.said[0].starts_with("The API server is at http://127.0.0.1:"),
+        server.output[0].starts_with("The API server is at http://127.0.0.1:"),
         "{:?}",
-        server.said
+        server.output
     );
-    assert_eq!(server.said[1], format!("export KUBECONFIG={}", path.display()));
+    assert_eq!(server.output[1], format!("export KUBECONFIG={}", path.display()));
     let version = client(&path).await.apiserver_version().await.unwrap();
     assert_eq!(version.minor, "37");
     assert!(server.stop("-INT").success());
@@ -92,74 +131,208 @@ async fn the_kubeconfig_leads_to_the_server_and_goes_with_it() {
 }
 
 #[tokio::test]
-async fn with_its_helpers_pods_run_and_namespaces_go() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
+async fn cluster_actors_run_pods_and_delete_namespaces() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
     let server = Server::start(&["--with", "kubelet,gc,namespaces", "--nodes", "3"], &path);
     let client = client(&path).await;
     let namespaces = Api::<Namespace>::all(client.clone());
     let shop = serde_json::from_value(json!({ "metadata": { "name": "shop" } })).unwrap();
     namespaces.create(&PostParams::default(), &shop).await.unwrap();
     let pods = Api::<Pod>::namespaced(client.clone(), "shop");
-    let pod = json!({ "metadata": { "name": "a" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+    let containers = json!([{ "name": "c", "image": "i" }]);
+    let pod = json!({ "metadata": { "name": "a" }, "spec": { "containers": containers } });
     pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
 
-    until(async || {
+    wait_until(async || {
         let phase = pods.get("a").await.unwrap().status.unwrap().phase;
         phase.as_deref() == Some("Running")
     })
     .await;
     let nodes = Api::<Node>::all(client.clone());
-    until(async || nodes.list(&ListParams::default()).await.unwrap().items.len() == 3).await;
+    wait_until(async || nodes.list(&ListParams::default()).await.unwrap().items.len() == 3).await;
     namespaces.delete("shop", &DeleteParams::default()).await.unwrap();
-    until(async || namespaces.get_opt("shop").await.unwrap().is_none()).await;
+    wait_until(async || namespaces.get_opt("shop").await.unwrap().is_none()).await;
     assert!(server.stop("-TERM").success());
 }
 
 #[tokio::test]
-async fn its_clock_is_the_real_one_whatever_the_seed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
+async fn garbage_collector_follows_kinds_that_are_defined_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
+    let server = Server::start(&["--with", "gc"], &path);
+    let client = client(&path).await;
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    let definition = serde_saphyr::from_str(DEFINITION).unwrap();
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    let widgets = Api::<DynamicObject>::namespaced_with(client.clone(), "default", &kind);
+    wait_until(async || widgets.list(&ListParams::default()).await.is_ok()).await;
+    let owner = widgets.create(&PostParams::default(), &DynamicObject::new("a", &kind)).await;
+    let maps = Api::<ConfigMap>::default_namespaced(client);
+    let dependent =
+        serde_json::from_value(json!({ "metadata": { "name": "b", "ownerReferences": [{
+        "apiVersion": "example.com/v1", "kind": "Widget", "name": "a",
+        "uid": owner.unwrap().metadata.uid,
+    }] } }));
+    maps.create(&PostParams::default(), &dependent.unwrap()).await.unwrap();
+    widgets.delete("a", &DeleteParams::default()).await.unwrap();
+    wait_until(async || maps.get_opt("b").await.unwrap().is_none()).await;
+    assert!(server.stop("-TERM").success());
+}
+
+#[tokio::test]
+async fn clock_is_real_for_any_seed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
     let server = Server::start(&["--seed", "7"], &path);
     let default = Api::<Namespace>::all(client(&path).await).get("default").await.unwrap();
     let made = default.metadata.creation_timestamp.unwrap().0;
     let age = Timestamp::now().duration_since(made).unsigned_abs();
-    assert!(age < AT_ONCE, "made at {made}");
+    assert!(age < TIMEOUT, "made at {made}");
     assert!(server.stop("-INT").success());
 }
 
 #[test]
-fn what_cannot_be_is_said_with_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
-    let mine = folder.path().join("mine");
+fn errors_say_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let mine = directory.path().join("mine");
     fs::write(&mine, "apiVersion: v1\n").unwrap();
-    let said = fails(&[], &mine);
+    let output = fails(&[], &mine);
     assert!(
-        said.contains("not written by this program: name another file with --kubeconfig"),
-        "{said}"
+        output.contains("not written by this program: name another file with --kubeconfig"),
+        "{output}"
     );
-    assert_eq!(fs::read_to_string(&mine).unwrap(), "apiVersion: v1\n", "it is left as it was");
+    assert_eq!(fs::read_to_string(&mine).unwrap(), "apiVersion: v1\n", "the file was changed");
 
-    let nowhere = folder.path().join("no").join("where");
+    let nowhere = directory.path().join("no").join("where");
     assert!(fails(&[], &nowhere).contains("name another file with --kubeconfig"));
-    let path = folder.path().join("config");
+    let path = directory.path().join("config");
     assert!(
         fails(&["--listen", "127.0.0.1:99999"], &path).contains("invalid value '127.0.0.1:99999'")
     );
     let server = Server::start(&[], &path);
-    let address = server.said[0].rsplit('/').next().unwrap().to_owned();
-    let other = folder.path().join("other");
-    let said = fails(&["--listen", &address], &other);
-    assert!(said.contains(&format!("cannot listen at {address}")), "{said}");
+    let address = server.output[0].rsplit('/').next().unwrap().to_owned();
+    let other = directory.path().join("other");
+    let output = fails(&["--listen", &address], &other);
+    assert!(output.contains(&format!("cannot listen at {address}")), "{output}");
     assert!(!other.exists());
     server.stop("-INT");
 }
 
-/// Asks again and again until the answer is yes.
-async fn until(mut ask: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + AT_ONCE;
-    while !ask().await {
-        assert!(Instant::now() < deadline, "still not");
+/// Waits until `check` returns true.
+async fn wait_until(mut check: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !check().await {
+        assert!(Instant::now() < deadline, "not within {TIMEOUT:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn secure_program_asks_for_a_token() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
+    let server = Server::start(&["--secure"], &path);
+    assert!(
+        server.output[0].starts_with("The API server is at https://127.0.0.1:"),
+        "{:?}",
+        server.output
+    );
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "the file has a token");
+    let namespaces: Api<Namespace> = Api::all(client(&path).await);
+    namespaces.get("default").await.unwrap();
+
+    let mut stranger = Kubeconfig::read_from(&path).unwrap();
+    stranger.auth_infos[0].auth_info.as_mut().unwrap().token = None;
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(stranger, &options).await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(Client::try_from(config).unwrap());
+    let error = namespaces.get("default").await.unwrap_err();
+    assert!(error.to_string().contains("system:anonymous"), "{error}");
+    server.stop("-TERM");
+}
+
+/// Creates `ConfigMap`s until the server is gone, and returns the names and versions of those that
+/// it has acknowledged.
+async fn create_until_the_end(client: Client, writer: usize) -> Vec<(String, Option<String>)> {
+    let maps = Api::<ConfigMap>::default_namespaced(client);
+    let mut acknowledged = Vec::new();
+    for number in 0.. {
+        let name = format!("map-{writer}-{number}");
+        let map = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+        match maps.create(&PostParams::default(), &map).await {
+            Ok(made) => acknowledged.push((name, made.metadata.resource_version)),
+            Err(_) => break,
+        }
+    }
+    acknowledged
+}
+
+#[tokio::test]
+async fn killed_program_has_lost_nothing_that_it_acknowledged() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
+    let (state, definitions) = (directory.path().join("state"), directory.path().join("crd.yaml"));
+    fs::write(&definitions, DEFINITION).unwrap();
+    let arguments = ["--state", state.to_str().unwrap(), "--crd", definitions.to_str().unwrap()];
+    let mut acknowledged = Vec::new();
+    for round in 0..3 {
+        let server = Server::start(&arguments, &path);
+        let mut config = Config::from_custom_kubeconfig(
+            Kubeconfig::read_from(&path).unwrap(),
+            &KubeConfigOptions::default(),
+        )
+        .await
+        .unwrap();
+        // A repeated create would be refused: the first one may have been carried out.
+        config.default_retry = false;
+        let client = Client::try_from(config).unwrap();
+        let maps = Api::<ConfigMap>::default_namespaced(client.clone());
+        let found = maps.list(&ListParams::default()).await.unwrap().items;
+        for (name, version) in &acknowledged {
+            let map = found.iter().find(|map| map.metadata.name.as_ref() == Some(name));
+            let found = map.and_then(|map| map.metadata.resource_version.clone());
+            assert_eq!(found, *version, "{name} of round {round}");
+        }
+        let resources = client.list_api_group_resources("example.com/v1").await.unwrap();
+        assert_eq!(resources.resources[0].name, "widgets");
+        let mut writers = JoinSet::new();
+        for writer in 0..4 {
+            writers.spawn(create_until_the_end(client.clone(), round * 10 + writer));
+        }
+        wait_until(async || {
+            let count = maps.list(&ListParams::default()).await.unwrap().items.len();
+            count > found.len() + 100
+        })
+        .await;
+        server.stop("-KILL");
+        acknowledged.extend(writers.join_all().await.into_iter().flatten());
+    }
+    assert!(acknowledged.len() > 200, "{}", acknowledged.len());
+}
+
+#[test]
+fn damaged_state_is_refused_and_a_torn_end_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, state) = (directory.path().join("config"), directory.path().join("state"));
+    let file = state.to_str().unwrap();
+    Server::start(&["--state", file], &path).stop("-TERM");
+    let complete = fs::read(&state).unwrap();
+
+    let mut damaged = complete.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    fs::write(&state, &damaged).unwrap();
+    let output = fails(&["--state", file], &path);
+    assert!(output.contains("is damaged at byte"), "{output}");
+    assert_eq!(fs::read(&state).unwrap(), damaged);
+
+    fs::write(&state, &complete[..complete.len() - 1]).unwrap();
+    let mut server = Server::start(&["--state", file], &path);
+    let errors = server.child.stderr.take().unwrap();
+    server.stop("-TERM");
+    let mut lines = BufReader::new(errors).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("removed the incomplete record")));
 }

@@ -1,4 +1,4 @@
-//! Lists and watches: the sequences that an informer relies on.
+//! The sequences of lists and watches that an informer relies on.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is meant to panic")]
 
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use homeostat_apiserver::{ApiServer, Body};
+use homeostat_faults::ClientName;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
@@ -56,7 +57,7 @@ fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A watch, read event by event.
+/// A watch that is read event by event.
 struct Watch {
     body: Body,
     lines: Vec<Value>,
@@ -72,7 +73,7 @@ impl Watch {
         Self { body: response.into_body(), lines: Vec::new() }
     }
 
-    /// The next event; none at the end.
+    /// Returns the next event, or `None` at the end.
     async fn next(&mut self) -> Option<Value> {
         while self.lines.is_empty() {
             let chunk = self.body.frame().await?.unwrap().into_data().unwrap();
@@ -82,7 +83,7 @@ impl Watch {
         Some(self.lines.remove(0))
     }
 
-    /// The next event as `TYPE name`.
+    /// Returns the next event as `TYPE name`.
     async fn brief(&mut self) -> String {
         let event = self.next().await.unwrap();
         let name = event["object"]["metadata"]["name"].as_str().unwrap_or("-");
@@ -91,7 +92,7 @@ impl Watch {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_show_one_state_whatever_is_written_meanwhile() {
+async fn pages_show_one_state_despite_later_writes() {
     let server = server();
     for name in ["a", "b", "c", "d"] {
         create(&server, name, json!({})).await;
@@ -113,7 +114,7 @@ async fn pages_show_one_state_whatever_is_written_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compacted_token_expires_with_one_that_goes_on() {
+async fn expired_continue_token_comes_with_a_fresh_one() {
     let server = server();
     for name in ["a", "b", "c"] {
         create(&server, name, json!({})).await;
@@ -130,7 +131,7 @@ async fn a_compacted_token_expires_with_one_that_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_way_to_ask_for_a_version_gets_its_state() {
+async fn resource_version_match_selects_the_state() {
     let server = server();
     let one = create(&server, "a", json!({})).await;
     create(&server, "b", json!({})).await;
@@ -155,7 +156,7 @@ async fn each_way_to_ask_for_a_version_gets_its_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_page_of_selected_objects_is_filled() {
+async fn page_with_a_selector_is_full() {
     let server = server();
     for (name, value) in [("a", "1"), ("b", "2"), ("c", "1"), ("d", "1")] {
         create(&server, name, json!({"l": value})).await;
@@ -169,7 +170,7 @@ async fn a_full_page_of_selected_objects_is_filled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_tells_what_happened_after_its_version() {
+async fn watch_delivers_events_after_its_version() {
     let server = server();
     let version = create(&server, "a", json!({})).await;
     label(&server, "a", "1").await;
@@ -186,7 +187,7 @@ async fn a_watch_tells_what_happened_after_its_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_with_a_selector_adds_what_enters_and_deletes_what_leaves() {
+async fn watch_with_a_selector_adds_entering_and_deletes_leaving_objects() {
     let server = server();
     let version = create(&server, "a", json!({"l": "1"})).await;
     let mut watch =
@@ -203,7 +204,7 @@ async fn a_watch_with_a_selector_adds_what_enters_and_deletes_what_leaves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_list_ends_with_its_bookmark_also_when_empty() {
+async fn watch_list_ends_with_its_bookmark_even_if_empty() {
     let server = server();
     let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     for expected in [&[][..], &["ADDED a"][..]] {
@@ -229,7 +230,7 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
     let started = Instant::now();
     let query = format!("resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=90");
     let mut watch = Watch::start(&server, &query).await;
-    // Another resource's write moves the bookmark: it says how far the server has come.
+    // A write to another resource advances the bookmark.
     let (_, namespace) =
         send(&server, "POST", "/api/v1/namespaces", json!({"metadata": {"name": "n"}})).await;
     let mut seen = Vec::new();
@@ -242,18 +243,18 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
         seen.push(started.elapsed().as_secs());
     }
     assert_eq!(seen, [60, 88]);
-    assert_eq!(started.elapsed().as_secs(), 90, "the end is on time, and no event");
+    assert_eq!(started.elapsed().as_secs(), 90, "the end of the watch");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_too_old_is_told_in_the_stream() {
+async fn too_old_version_gets_410_in_the_stream() {
     let server = server();
     let version = create(&server, "a", json!({})).await;
     create(&server, "b", json!({})).await;
     let mut open = Watch::start(&server, &format!("resourceVersion={version}")).await;
     assert_eq!(open.brief().await, "ADDED b");
     server.restart();
-    assert_eq!(open.next().await, None, "a restart ends open watches");
+    assert_eq!(open.next().await, None, "the watch did not end with the restart");
     let mut old = Watch::start(&server, &format!("resourceVersion={version}")).await;
     let error = old.next().await.unwrap();
     assert_eq!((error["type"].as_str().unwrap(), &error["object"]["code"]), ("ERROR", &json!(410)));
@@ -263,11 +264,11 @@ async fn a_version_that_is_too_old_is_told_in_the_stream() {
         format!("too old resource version: {version} ({newest})")
     );
     assert_eq!(old.next().await, None);
-    assert_eq!(names(&list(&server, "").await.1), ["a", "b"], "what is stored stays");
+    assert_eq!(names(&list(&server, "").await.1), ["a", "b"], "objects after the restart");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_falls_behind_is_ended_without_a_word() {
+async fn slow_watch_is_ended_without_an_error() {
     let server = server();
     let version = create(&server, "a", json!({})).await;
     let mut watch =
@@ -280,7 +281,71 @@ async fn a_watcher_that_falls_behind_is_ended_without_a_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_waits_three_seconds_for_a_version_to_come() {
+async fn watch_ends_when_more_events_wait_than_its_buffer_holds() {
+    let server = server();
+    server.limit_watch_buffer(10);
+    let version = create(&server, "a", json!({})).await;
+    let mut watch = Watch::start(&server, &format!("resourceVersion={version}")).await;
+    // Events that the selector does not match take no place.
+    let query = format!("resourceVersion={version}&labelSelector=l%3D7");
+    let mut selective = Watch::start(&server, &query).await;
+    for n in 0..10 {
+        label(&server, "a", &n.to_string()).await;
+    }
+    for _ in 0..10 {
+        assert_eq!(watch.brief().await, "MODIFIED a");
+    }
+    for n in 10..21 {
+        label(&server, "a", &n.to_string()).await;
+    }
+    assert_eq!(watch.next().await, None);
+    assert_eq!(selective.brief().await, "ADDED a");
+    assert_eq!(selective.brief().await, "DELETED a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn restart_keeps_the_states_that_lists_can_show() {
+    let server = server();
+    let first = create(&server, "a", json!({})).await;
+    for name in ["b", "c"] {
+        create(&server, name, json!({})).await;
+    }
+    let (_, page) = list(&server, "limit=2").await;
+    let version = page["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    create(&server, "bb", json!({})).await;
+    server.restart();
+    let (code, rest) = list(&server, &format!("continue={token}")).await;
+    assert_eq!((code, names(&rest)), (200, vec!["c"]));
+    for (version, expected) in [(&first, vec!["a"]), (&version, vec!["a", "b", "c"])] {
+        let exact = format!("resourceVersion={version}&resourceVersionMatch=Exact");
+        let (code, then) = list(&server, &exact).await;
+        assert_eq!((code, names(&then)), (200, expected));
+    }
+    // The watch cache is empty.
+    let mut watch = Watch::start(&server, &format!("resourceVersion={version}")).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["code"], 410);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_without_initial_objects_starts_where_its_server_is() {
+    let server = server();
+    create(&server, "a", json!({})).await;
+    let lagging = server.lagging_view();
+    server.move_client("me", &lagging);
+    create(&server, "b", json!({})).await;
+    let query = "watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
+    let mut request =
+        Request::get(format!("{MAPS}?{query}")).body(Full::<Bytes>::default()).unwrap();
+    request.extensions_mut().insert(ClientName("me".into()));
+    let response = server.service().oneshot(request).await.unwrap();
+    let mut watch = Watch { body: response.into_body(), lines: Vec::new() };
+    lagging.catch_up();
+    assert_eq!(watch.brief().await, "ADDED b", "it was unknown to the server of the client");
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_waits_three_seconds_for_a_future_version() {
     let server = server();
     let now: u64 = create(&server, "a", json!({})).await.parse().unwrap();
     let started = Instant::now();
@@ -294,7 +359,7 @@ async fn a_list_waits_three_seconds_for_a_version_to_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletecollection_deletes_what_is_selected_and_lists_it() {
+async fn deletecollection_deletes_and_returns_the_selected_objects() {
     let server = server();
     for (name, value) in [("a", "1"), ("b", "2"), ("c", "1")] {
         create(&server, name, json!({"l": value})).await;
@@ -306,7 +371,7 @@ async fn deletecollection_deletes_what_is_selected_and_lists_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hostile_requests_get_an_answer() {
+async fn hostile_requests_get_a_response() {
     let server = server();
     let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
     let large = format!("{{\"metadata\":{{\"name\":\"{}\"}}}}", "x".repeat(4 << 20));

@@ -1,8 +1,8 @@
-//! The embedded API server's benchmarks: `cargo bench -p homeostat-benches --bench apiserver`. What a real one takes for
-//! the same requests: `benches/peers/apiserver.sh`.
+//! Benchmarks of the embedded API server: `cargo bench -p homeostat-benches --bench apiserver`.
+//! `benches/peers/apiserver.sh` measures a real API server with the same requests.
 //!
-//! In process the server and its client share one core; over TCP the server has a thread of its own. Sixteen requests
-//! are in flight at once.
+//! In process the server and its client share one core; over TCP the server has its own thread.
+//! Sixteen requests are in flight concurrently.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use homeostat_benches::apiserver::{Load, OBJECTS, Verb};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-/// How many events each watcher gets in a pass.
+/// Number of events that each watcher gets in a pass.
 const EVENTS: u64 = 1_000;
 const EVENTS_OF_ONE: usize = 1_000;
 
@@ -35,7 +35,7 @@ struct OnSocket {
 
 fn benchmarks(criterion: &mut Criterion) {
     let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.expect("a thread is at hand");
+    let runtime = runtime.expect("a thread can start");
     let in_process = runtime.block_on(async { ApiServer::new().client() });
     run(criterion.benchmark_group("in process"), &runtime, in_process);
 
@@ -43,7 +43,7 @@ fn benchmarks(criterion: &mut Criterion) {
     let mut config = Config::new(on_socket.listener.url().parse().expect("a URL"));
     config.default_retry = false;
     let over_tcp = runtime.block_on(async { Client::try_from(config) });
-    run(criterion.benchmark_group("TCP"), &runtime, over_tcp.expect("no TLS is asked for"));
+    run(criterion.benchmark_group("TCP"), &runtime, over_tcp.expect("TLS is off"));
     on_socket.stop();
 }
 
@@ -81,7 +81,7 @@ impl Bench<'_> {
         since.elapsed()
     }
 
-    /// A watch that begins a thousand events ago, again and again.
+    /// Opens watches that start 1,000 events in the past, one after the other.
     fn catch_up(&mut self, passes: u64) -> Duration {
         let took = self.runtime.block_on(async {
             let version = self.load.version().await?;
@@ -96,7 +96,7 @@ impl Bench<'_> {
         took.expect("it is done")
     }
 
-    /// So many watchers get every event of all updates.
+    /// Sends every event of all updates to each watcher.
     fn fan_out(&mut self, watchers: u64, passes: u64) -> Duration {
         let took = self.runtime.block_on(async {
             let version = self.load.version().await?;
@@ -124,7 +124,7 @@ impl Bench<'_> {
 impl OnSocket {
     fn start() -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a thread is at hand");
+        let runtime = runtime.expect("a thread can start");
         let address = ([127, 0, 0, 1], 0).into();
         let listener = runtime.block_on(async { ApiServer::new().listen(address).await });
         Self { listener: listener.expect("a port is free"), runtime }
@@ -132,7 +132,7 @@ impl OnSocket {
 
     fn stop(self) {
         drop(self.listener);
-        // Open watches are not waited for.
+        // The thread does not wait for open watches.
         self.runtime.shutdown_background();
     }
 }

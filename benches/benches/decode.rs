@@ -1,7 +1,8 @@
-//! What decoding costs, by the weight of the object: `cargo bench -p homeostat-benches --bench decode`.
+//! Cost of decoding, by the weight of the object. Run it with
+//! `cargo bench -p homeostat-benches --bench decode`.
 //!
-//! A watch begins with 2,000 pods; its bytes come from memory in pieces as a connection delivers them. Freeing what
-//! was decoded is not measured. The allocator is mimalloc.
+//! A watch starts with 2,000 pods. Its bytes come from memory in chunks of the size that a
+//! connection delivers. Dropping the decoded objects is not measured. The allocator is mimalloc.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -14,7 +15,8 @@ use homeostat::kube_client::Client;
 use homeostat::kube_client::client::Body;
 use homeostat::kube_client::core::GroupVersionResource;
 use homeostat_benches::informer::projection::PodState;
-use homeostat_informer::{Dynamic, KubeListWatch, Lazy, ListWatch, Metadata, Object, WatchRequest};
+use homeostat_informer::list_watch::{KubeListWatch, ListWatch, WatchRequest};
+use homeostat_informer::{Dynamic, Lazy, Metadata, Object};
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
@@ -28,7 +30,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const POD: &str = include_str!("../../informer/tests/fixtures/pod.json");
 const PODS: usize = 2000;
 
-/// What hyper hands on at once when there is much to read.
+/// Size of a chunk from hyper when a body is long.
 const CHUNK: usize = 400 << 10;
 
 fn benchmarks(criterion: &mut Criterion) {
@@ -71,7 +73,7 @@ fn benchmarks(criterion: &mut Criterion) {
     });
 }
 
-/// A server whose every watch is the same.
+/// A server that answers every watch with the same bytes.
 fn client() -> Client {
     let pod = POD.trim_end();
     let bytes = format!("{{\"type\":\"ADDED\",\"object\":{pod}}}\n").repeat(PODS);
@@ -84,7 +86,7 @@ fn client() -> Client {
     Client::new(service, "default")
 }
 
-/// So many watches: the time until the last of their pods is decoded.
+/// Time of several watches until the last of their pods is decoded.
 fn measure<K: Object>(runtime: &Runtime, list_watch: &dyn ListWatch<K>, passes: u64) -> Duration {
     let request = WatchRequest::with_initial_events(None, Duration::from_secs(300));
     (0..passes)

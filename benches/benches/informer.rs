@@ -1,5 +1,5 @@
-//! The parts of an informer, each by itself, with criterion. `benches/peers/informer-parts.sh` sets the same work
-//! beside client-go's.
+//! Measures each part of an informer separately, with criterion. `benches/peers/informer-parts.sh`
+//! compares the same work with client-go's.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use homeostat_benches::informer::parts::{PODS, Parts};

@@ -1,5 +1,5 @@
-//! The work queue's benchmarks: `cargo bench -p homeostat-benches --bench workqueue`. What Go's queues
-//! take for the same work: `benches/peers/workqueue.sh`.
+//! Benchmarks of the work queue: `cargo bench -p homeostat-benches --bench workqueue`.
+//! `benches/peers/workqueue.sh` measures Go's queues with the same work.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use homeostat_informer::ObjectKey;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::runtime::{Builder, Runtime};
 
-/// How many keys a pass handles.
+/// Number of keys in a pass.
 const KEYS: usize = 10_000;
 
 fn benchmarks(criterion: &mut Criterion) {
@@ -34,7 +34,7 @@ fn benchmarks(criterion: &mut Criterion) {
     }
 }
 
-/// So many passes on one queue, and what their measured parts took.
+/// Runs passes on one queue, and returns the time of their measured parts.
 fn measure<K: Key>(runtime: &Runtime, workload: Workload, keys: &Keys<K>, passes: u64) -> Duration {
     runtime.block_on(async {
         let mut work = Work::new(workload, keys.clone());

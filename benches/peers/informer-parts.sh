@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The parts of an informer, each by itself, beside client-go's: queue, store, index, list, and a write while
-# somebody lists. Then the memory of a ReplicaSet controller that has 100,000 pods in its cache, beside
-# kube-controller-manager's. Prints medians and ratios in Markdown. Three rounds take about five minutes.
+# The parts of an informer, each by itself, beside client-go's: queue, store, index, list, and a write during
+# a list. Then our writes beside a thread that reads all objects by namespace, index or label. Then the memory
+# of a ReplicaSet controller that has 100,000 pods in its cache, beside kube-controller-manager's. Prints medians
+# and ratios in Markdown. Three rounds take about five minutes.
 #
 #   benches/peers/informer-parts.sh [--rounds 3]
 set -euo pipefail
@@ -17,6 +18,8 @@ echo "machine: $(nproc) cores, $(grep -m1 'model name' /proc/cpuinfo | cut -d: -
 echo "compilers: $(rustc --version), $(go version | cut -d' ' -f3)"
 echo "load before: $(cut -d' ' -f1-3 /proc/loadavg)"
 target/release/informer_peers compare-parts --go "$go" "$@"
+echo
+target/release/informer_peers readers
 echo
 exec target/release/informer_peers controllers --go "$go" --homeostat target/release/homeostat-replicaset \
     --controller-manager "$KUBEBUILDER_ASSETS/kube-controller-manager" "$@"

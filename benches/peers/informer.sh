@@ -12,7 +12,7 @@ mkdir -p target/peers
 kube=benches/peers/kube-runtime
 (cd benches/peers/informer && GOFLAGS=-mod=readonly go build -trimpath -buildvcs=false -o "$go" .)
 cargo build --release --locked --manifest-path "$kube/Cargo.toml" --target-dir target/peers/kube-runtime
-cargo build --release -p homeostat-benches --bin informer_peers
+cargo build --release -p homeostat-benches --bin informer_peers --bin informer_system
 echo "machine: $(nproc) cores, $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2-), $(uname -sr)"
 echo "compilers: $(rustc --version), $(go version | cut -d' ' -f3)"
 echo "load before: $(cut -d' ' -f1-3 /proc/loadavg)"

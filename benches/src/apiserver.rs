@@ -1,4 +1,4 @@
-//! An API server under load: the same requests to ours and to a real one, through the same client.
+//! Load for an API server: the same requests for ours and for a real one, through the same client.
 
 use std::fmt::Write as _;
 
@@ -9,22 +9,22 @@ use homeostat::kube_client::Client;
 use http::{Method, Request};
 use serde_json::{Value, json};
 
-/// What is asked of a server, one object at a time.
+/// The requests of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Verb {
-    /// A `ConfigMap` of 1 kB by its name.
+    /// Gets a `ConfigMap` of 1 kB by its name.
     Get,
-    /// A thousand of them.
+    /// Lists 1,000 of them.
     List,
-    /// A new one.
+    /// Creates one.
     Create,
-    /// Another content for one that is there; without a resourceVersion.
+    /// Replaces the content of an existing one, without a resourceVersion.
     Update,
-    /// The conditions of a pod, by a strategic merge patch.
+    /// Sets the conditions of a pod with a strategic merge patch.
     PatchStatus,
 }
 
-/// A client, and a namespace that nobody else uses.
+/// A client with its own namespace.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "a client has none")]
 pub struct Load {
@@ -32,26 +32,26 @@ pub struct Load {
     namespace: String,
 }
 
-/// A watch of everything in the namespace, of which only the number of events is looked at.
+/// A watch of all maps in the namespace. It only counts events.
 #[expect(missing_debug_implementations, reason = "a body has none")]
 pub struct Watcher {
     lines: Box<dyn AsyncBufRead + Send + Unpin>,
 }
 
-/// How many objects there are to get, update and list.
+/// Number of objects to get, update and list.
 pub const OBJECTS: u64 = 1_000;
 
-/// How many requests are in flight at once.
+/// Number of requests in flight.
 pub const IN_FLIGHT: usize = 16;
 
 // === impl Verb ===
 
 impl Verb {
-    /// All of them.
+    /// All verbs.
     pub const ALL: [Self; 5] =
         [Self::Get, Self::List, Self::Create, Self::Update, Self::PatchStatus];
 
-    /// What a report calls it.
+    /// Returns the name of the verb in reports.
     pub fn title(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -66,11 +66,11 @@ impl Verb {
 // === impl Load ===
 
 impl Load {
-    /// Makes the namespace and what is in it: a thousand maps and a thousand pods, unless `small`.
+    /// Creates the namespace with 1,000 maps and 1,000 pods, or empty if `small`.
     ///
     /// # Errors
     ///
-    /// When a request fails.
+    /// Returns an error if a request fails.
     pub async fn prepare(client: Client, namespace: &str, small: bool) -> anyhow::Result<Self> {
         let load = Self { client, namespace: namespace.to_owned() };
         let body = json!({ "metadata": { "name": namespace } });
@@ -83,22 +83,22 @@ impl Load {
         Ok(load)
     }
 
-    /// So many requests, numbered from `first`, with [`IN_FLIGHT`] of them at a time.
+    /// Sends requests, numbered from `first`, with [`IN_FLIGHT`] of them at a time.
     ///
     /// # Errors
     ///
-    /// When one fails.
+    /// Returns an error if a request fails.
     pub async fn repeat(&self, verb: Verb, first: u64, count: u64) -> anyhow::Result<()> {
         let numbers = stream::iter(first..first + count);
         let requests = numbers.map(|number| self.ask(verb, number));
         requests.buffer_unordered(IN_FLIGHT).try_for_each(|_| async { Ok(()) }).await
     }
 
-    /// One request; how many bytes the answer has.
+    /// Sends one request. Returns the number of bytes of the answer.
     ///
     /// # Errors
     ///
-    /// When it fails.
+    /// Returns an error if the request fails.
     pub async fn ask(&self, verb: Verb, number: u64) -> anyhow::Result<usize> {
         let (namespace, index) = (&self.namespace, number % OBJECTS);
         let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
@@ -125,11 +125,11 @@ impl Load {
         }
     }
 
-    /// Watches all maps, from this version on.
+    /// Watches all maps from `version` on.
     ///
     /// # Errors
     ///
-    /// When the watch cannot be opened.
+    /// Returns an error if the watch cannot be opened.
     pub async fn watch(&self, version: &str) -> anyhow::Result<Watcher> {
         let path = format!(
             "/api/v1/namespaces/{}/configmaps?watch=true&resourceVersion={version}",
@@ -140,32 +140,32 @@ impl Load {
         Ok(Watcher { lines: Box::new(Box::pin(lines)) })
     }
 
-    /// The version of the store now.
+    /// Returns the current version of the store.
     ///
     /// # Errors
     ///
-    /// When the list fails.
+    /// Returns an error if the list fails.
     pub async fn version(&self) -> anyhow::Result<String> {
         let path = format!("/api/v1/namespaces/{}/configmaps?limit=1", self.namespace);
         let list: Value = self.client.request(Request::get(path).body(Vec::new())?).await?;
         Ok(list["metadata"]["resourceVersion"].as_str().context("a version")?.to_owned())
     }
 
-    /// The first page of the maps; its list stays open until its token is too old.
+    /// Requests the first page of the maps. The list stays open until its token expires.
     ///
     /// # Errors
     ///
-    /// When the list fails.
+    /// Returns an error if the list fails.
     pub async fn open_page(&self) -> anyhow::Result<()> {
         let path = format!("/api/v1/namespaces/{}/configmaps?limit=500", self.namespace);
         self.send(Method::GET, &path, JSON, &Value::Null).await.map(drop)
     }
 
-    /// Stores a pod of about 12 kB: one of three containers, with what operators put into theirs.
+    /// Creates a pod of about 12 kB with three containers and the fields that operators set.
     ///
     /// # Errors
     ///
-    /// When the request fails.
+    /// Returns an error if the request fails.
     pub async fn create_large_pod(&self, index: u64) -> anyhow::Result<usize> {
         let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
         self.send(Method::POST, &path, JSON, &large_pod(index)).await
@@ -197,11 +197,11 @@ impl Load {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Reads until so many more events have come.
+    /// Reads until `count` further events have arrived.
     ///
     /// # Errors
     ///
-    /// When the watch ends before.
+    /// Returns an error if the watch ends before that.
     pub async fn events(&mut self, mut count: usize) -> anyhow::Result<()> {
         while count > 0 {
             let chunk = self.lines.fill_buf().await?;
@@ -218,11 +218,13 @@ impl Watcher {
 const JSON: &str = "application/json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// A map of 1 kB as it is stored.
+/// Returns a map of 1 kB.
 fn map(index: u64, content: u64) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": format!("map-{index}"), "labels": { "app": "bench", "tier": "store" } },
+        "metadata": {
+            "name": format!("map-{index}"), "labels": { "app": "bench", "tier": "store" },
+        },
         "data": { "content": format!("{content:0>760}") },
     })
 }
@@ -230,18 +232,25 @@ fn map(index: u64, content: u64) -> Value {
 fn large_pod(index: u64) -> Value {
     let container = |name: &str| {
         let env = (0..24).map(|at| {
-            json!({ "name": format!("SETTING_{at}"), "value": format!("value-{at}-of-{name}-{index}") })
+            let value = format!("value-{at}-of-{name}-{index}");
+            json!({ "name": format!("SETTING_{at}"), "value": value })
         });
         json!({
             "name": name, "image": format!("registry.example.com/team/{name}@sha256:{index:0>64}"),
             "command": ["/usr/bin/app", "--config", "/etc/app/config.yaml", "--verbosity=2"],
-            "ports": [{ "name": "http", "containerPort": 8080 }, { "name": "metrics", "containerPort": 9090 }],
+            "ports": [
+                { "name": "http", "containerPort": 8080 },
+                { "name": "metrics", "containerPort": 9090 },
+            ],
             "env": env.collect::<Vec<_>>(),
-            "resources": { "requests": { "cpu": "100m", "memory": "128Mi" }, "limits": { "memory": "256Mi" } },
+            "resources": {
+                "requests": { "cpu": "100m", "memory": "128Mi" }, "limits": { "memory": "256Mi" },
+            },
             "livenessProbe": { "httpGet": { "path": "/healthz", "port": "http" } },
             "readinessProbe": { "httpGet": { "path": "/readyz", "port": "http" } },
             "volumeMounts": [
-                { "name": "config", "mountPath": "/etc/app" }, { "name": "data", "mountPath": "/var/lib/app" },
+                { "name": "config", "mountPath": "/etc/app" },
+                { "name": "data", "mountPath": "/var/lib/app" },
             ],
         })
     };
@@ -254,15 +263,22 @@ fn large_pod(index: u64) -> Value {
     json!({
         "metadata": {
             "name": format!("large-{index}"),
-            "labels": { "app": "web", "team": "shop", "pod-template-hash": "5d4f8c7b9", "release": "stable" },
-            "annotations": { "example.com/notes": notes, "example.com/checksum": format!("{index:0>64}") },
+            "labels": {
+                "app": "web", "team": "shop", "pod-template-hash": "5d4f8c7b9", "release": "stable",
+            },
+            "annotations": {
+                "example.com/notes": notes, "example.com/checksum": format!("{index:0>64}"),
+            },
         },
         "spec": {
             "containers": containers,
             "volumes": [
-                { "name": "config", "configMap": { "name": "web-config" } }, { "name": "data", "emptyDir": {} },
+                { "name": "config", "configMap": { "name": "web-config" } },
+                { "name": "data", "emptyDir": {} },
             ],
-            "tolerations": [{ "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute" }],
+            "tolerations": [{
+                "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute",
+            }],
         },
     })
 }

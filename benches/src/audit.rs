@@ -1,4 +1,4 @@
-//! Who asked a kube-apiserver for what, from its audit log.
+//! Requests to a kube-apiserver by client and verb, from its audit log.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,22 +7,24 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::Value;
 
-/// What makes a kube-apiserver log each request once, without bodies.
-pub const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n\
+/// An audit policy that logs each request once, without bodies.
+pub const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\n\
+                          omitStages: [RequestReceived]\n\
                           rules: [{level: Metadata}]\n";
 
-/// Requests by "verb resource", as the process whose user agent starts with `agent` made them.
+/// Returns the number of requests by "verb resource" of the client whose user agent starts with
+/// `agent`.
 ///
 /// A watch counts when it opens.
 ///
 /// # Errors
 ///
-/// When the log cannot be read.
+/// Returns an error if the log cannot be read.
 pub fn requests(log: &Path, agent: &str) -> anyhow::Result<BTreeMap<String, u64>> {
     let text = fs::read_to_string(log).with_context(|| format!("reading {}", log.display()))?;
     let mut requests = BTreeMap::new();
     for line in text.lines() {
-        // The last line may be half written: it is counted at the next look.
+        // The last line may be incomplete: the next call counts it.
         let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
         let theirs = event["userAgent"].as_str().is_some_and(|name| name.starts_with(agent));
         let ends = event["stage"] == "ResponseComplete" && event["verb"] == "watch";

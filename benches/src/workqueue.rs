@@ -1,4 +1,4 @@
-//! What the benchmarks of the work queue do: the same work as `peers/workqueue` does on Go's queues.
+//! Workloads of the work queue's benchmarks: the same work as in `peers/workqueue` (Go).
 
 use std::hash::Hash;
 
@@ -17,37 +17,41 @@ pub use self::supply::{Keys, Supply};
 
 use self::stopwatch::Stopwatch;
 
-/// How many keys are added at once where they are added in batches.
+/// Number of keys in a batch.
 const BATCH: usize = 64;
-/// How many priorities the keys have where priorities are in use.
+/// Number of priorities of the keys, in workloads with priorities.
 const LEVELS: i32 = 5;
 
 /// A queue's key, made from the text of a pod's namespace and name.
 pub trait Key: Eq + Hash + Clone + Send + Sync + 'static {
-    /// The key that this text names.
+    /// Returns the key with this text.
     fn from_text(text: &str) -> Self;
 }
 
-/// What a pass of a workload does to a queue. It is told in full in `benches/README.md`.
+/// Steps of one pass on a queue. `benches/README.md` describes each workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Workload {
     /// Adds, gets and finishes one key after the other.
     Cycle,
-    /// The same in a queue that is inspected, and so reads the clock.
+    /// As `Cycle`, in a queue with inspection, which reads the clock.
     CycleInspected,
+    /// As `Cycle`, with `get` and `done` instead of a worker that lends.
+    CycleGet,
     /// One producer and 16 workers, on two threads.
     Workers,
+    /// As `Workers`, with up to 16 keys at a time.
+    WorkerBatches,
     /// Adds all keys, then drains the queue.
     Burst,
-    /// The same on a new queue each time.
+    /// As `Burst`, on a new queue for each pass.
     BurstFresh,
-    /// As `Burst`, but adds 64 keys at once.
+    /// As `Burst`, but adds 64 keys per call.
     Batch,
     /// Adds keys that are queued already.
     ReAdd,
-    /// Adds keys after an hour and a bit, in no order.
+    /// Adds keys with delays of 3,600 to 4,600 s, in random order.
     Delay,
-    /// Adds keys that are due at one time, and measures from then until all are handed out.
+    /// Adds keys that are due at the same time, and measures from then until all are handed out.
     Due,
     /// `Cycle` with five priorities.
     PriorityCycle,
@@ -59,7 +63,7 @@ pub enum Workload {
     PriorityBatch,
 }
 
-/// The queues that ours is compared with.
+/// The peers of our queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Peer {
     /// client-go's typed work queue.
@@ -74,19 +78,19 @@ pub struct Work<K> {
     workload: Workload,
     keys: Keys<K>,
     queue: Queue<K>,
-    /// How many priorities the keys have.
+    /// Number of priorities of the keys.
     levels: i32,
     many: Option<Many<K>>,
 }
 
-/// What one pass took and did.
+/// Result of one pass.
 #[derive(Debug)]
 pub struct Pass<K> {
-    /// What the measured part took.
+    /// Time of the measured part.
     pub took: Took,
-    /// How many keys were handed out.
+    /// Number of keys handed out.
     pub handed_out: usize,
-    /// Those keys, if the pass was asked to keep them.
+    /// The keys that were handed out, if the pass keeps them.
     pub seen: Vec<K>,
 }
 
@@ -127,7 +131,7 @@ impl<K: Key> Pass<K> {
 // === impl Workload ===
 
 impl Workload {
-    /// Whose queue does the same work.
+    /// Returns the library that does the same work.
     pub fn peer(self) -> Peer {
         if self.has_priorities() { Peer::ControllerRuntime } else { Peer::ClientGo }
     }
@@ -137,11 +141,11 @@ impl Workload {
         matches!(self, PriorityCycle | PriorityWorkers | PriorityBurst | PriorityBatch)
     }
 
-    /// What it is called on the command line of the Go program.
+    /// Returns the name on the command line of the Go program.
     pub fn name_in_go(self) -> &'static str {
         match self {
-            Self::Cycle | Self::CycleInspected | Self::PriorityCycle => "cycle",
-            Self::Workers | Self::PriorityWorkers => "workers",
+            Self::Cycle | Self::CycleGet | Self::CycleInspected | Self::PriorityCycle => "cycle",
+            Self::Workers | Self::WorkerBatches | Self::PriorityWorkers => "workers",
             Self::Burst | Self::PriorityBurst => "burst",
             Self::BurstFresh => "burst-fresh",
             Self::Batch | Self::PriorityBatch => "batch",
@@ -151,12 +155,14 @@ impl Workload {
         }
     }
 
-    /// What it is, in words.
+    /// Returns the description.
     pub fn title(self) -> &'static str {
         match self {
             Self::Cycle => "add, get, done, one key after the other",
             Self::CycleInspected => "the same; ours is inspected, theirs has no such thing",
+            Self::CycleGet => "the same; ours with get and done instead of a worker that lends",
             Self::Workers => "one producer, 16 workers, two threads",
+            Self::WorkerBatches => "the same; ours takes up to 16 keys at a time",
             Self::Burst => "all keys added, then drained",
             Self::BurstFresh => "all keys added, then drained; a new queue",
             Self::Batch => "all keys added in batches of 64, then drained (theirs: one by one)",
@@ -170,19 +176,20 @@ impl Workload {
         }
     }
 
-    /// What ours should take at most, as a share of what the peer takes.
+    /// Returns the target: the highest ratio of our time to the peer's.
     pub fn target(self) -> Option<f64> {
         match self {
             Self::Cycle => Some(0.8),
-            Self::Workers => Some(0.55),
+            Self::Workers => Some(0.5),
+            Self::WorkerBatches => Some(0.4),
             Self::Burst | Self::BurstFresh | Self::Batch => Some(0.6),
             Self::ReAdd | Self::Delay => Some(0.35),
-            Self::Due | Self::CycleInspected => None,
+            Self::Due | Self::CycleInspected | Self::CycleGet => None,
             _ => Some(0.25),
         }
     }
 
-    /// Whether a pass hands out every key once, or none.
+    /// Returns true if a pass hands out every key once, false if it hands out none.
     pub fn hands_out(self) -> bool {
         !matches!(self, Self::ReAdd | Self::Delay)
     }
@@ -191,7 +198,7 @@ impl Workload {
 // === impl Peer ===
 
 impl Peer {
-    /// What it is called, also on the command line of the Go program.
+    /// Returns the name, also on the command line of the Go program.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClientGo => "client-go",
@@ -203,7 +210,7 @@ impl Peer {
 // === impl Work ===
 
 impl<K: Key> Work<K> {
-    /// Makes the queue, and what else is made only once. Needs a tokio runtime.
+    /// Makes the queue and the other parts that all passes share. Needs a tokio runtime.
     pub fn new(workload: Workload, keys: Keys<K>) -> Self {
         let (queue, levels) = if workload.has_priorities() {
             (Queue::builder().priorities(Priorities::default()).build(), LEVELS)
@@ -212,24 +219,29 @@ impl<K: Key> Work<K> {
         } else {
             (Queue::new(), 1)
         };
-        let threaded = matches!(workload, Workload::Workers | Workload::PriorityWorkers);
-        let many = threaded.then(|| Many::start(&queue));
+        let most = match workload {
+            Workload::Workers | Workload::PriorityWorkers => Some(1),
+            Workload::WorkerBatches => Some(16),
+            _ => None,
+        };
+        let many = most.map(|most| Many::start(&queue, most));
         if workload == Workload::ReAdd {
             keys.supply().for_each(|key| queue.add(key));
         }
         Self { workload, keys, queue, levels, many }
     }
 
-    /// Does the work once; `keep` asks to keep what is handed out, which costs time.
+    /// Does the work once. `keep` keeps the keys that are handed out, which costs time.
     ///
     /// # Panics
     ///
-    /// If the queue does not hold what was added.
+    /// Panics if the queue does not hold the added keys.
     pub async fn pass(&mut self, keep: bool) -> Pass<K> {
         use Workload as W;
         match self.workload {
+            W::CycleGet => self.cycle_get(keep).await,
             W::Cycle | W::CycleInspected | W::PriorityCycle => self.cycle(keep).await,
-            W::Workers | W::PriorityWorkers => {
+            W::Workers | W::WorkerBatches | W::PriorityWorkers => {
                 let many = self.many.as_ref().expect("made for this workload");
                 many.pass(self.supply(), self.keys.len(), keep).await
             }
@@ -242,19 +254,40 @@ impl<K: Key> Work<K> {
         }
     }
 
-    /// The keys and their priorities.
+    /// Returns the keys and their priorities.
     fn supply(&self) -> impl Iterator<Item = (K, i32)> + Send + use<K> {
         self.keys.supply().zip(priorities(self.levels))
     }
 
-    /// Adds, gets and finishes one key after the other.
+    /// Adds and takes one key after the other; the next step finishes the last key.
     async fn cycle(&self, keep: bool) -> Pass<K> {
+        let mut pass = Pass::default();
+        let supply = self.supply();
+        let mut worker = self.queue.worker();
+        let start = Stopwatch::start();
+        for (key, priority) in supply {
+            self.queue.at_priority(priority).add(key);
+            let key = worker.next().await.expect("the queue is not shut down");
+            pass.handed_out += 1;
+            if keep {
+                pass.seen.push(K::clone(&key));
+            }
+            // The last key; the others are finished by the next step.
+            if pass.handed_out == self.keys.len() {
+                key.done();
+            }
+        }
+        Pass { took: start.read(), ..pass }
+    }
+
+    /// Adds, gets and finishes one key after the other.
+    async fn cycle_get(&self, keep: bool) -> Pass<K> {
         let mut pass = Pass::default();
         let supply = self.supply();
         let start = Stopwatch::start();
         for (key, priority) in supply {
             self.queue.at_priority(priority).add(key);
-            let key = self.queue.get().await.expect("nobody shuts the queue down");
+            let key = self.queue.get().await.expect("the queue is not shut down");
             pass.hand_out(key, keep);
         }
         Pass { took: start.read(), ..pass }
@@ -272,7 +305,7 @@ impl<K: Key> Work<K> {
         Pass { took: start.read(), ..pass }
     }
 
-    /// Adds 64 keys at once, then drains the queue.
+    /// Adds 64 keys per call, then drains the queue.
     async fn batch(&self, keep: bool) -> Pass<K> {
         let mut pass = Pass::default();
         let mut supply = self.keys.supply().peekable();
@@ -298,7 +331,7 @@ impl<K: Key> Work<K> {
     }
 }
 
-/// 0, 1, 2, …, below `levels`, and from 0 again.
+/// Returns 0, 1, 2, …, `levels` - 1 in a cycle.
 fn priorities(levels: i32) -> impl Iterator<Item = i32> + Send {
     let mut next = 0;
     std::iter::repeat_with(move || {
@@ -308,15 +341,23 @@ fn priorities(levels: i32) -> impl Iterator<Item = i32> + Send {
     })
 }
 
-/// Gets and finishes so many keys.
+/// Gets and finishes `count` keys.
 async fn drain<K: Key>(queue: &Queue<K>, count: usize, pass: &mut Pass<K>, keep: bool) {
-    for _ in 0..count {
-        let key = queue.get().await.expect("nobody shuts the queue down");
-        pass.hand_out(key, keep);
+    let mut worker = queue.worker();
+    for number in 1..=count {
+        let key = worker.next().await.expect("the queue is not shut down");
+        pass.handed_out += 1;
+        if keep {
+            pass.seen.push(K::clone(&key));
+        }
+        // The last key; the others are finished by the next call.
+        if number == count {
+            key.done();
+        }
     }
 }
 
-/// The texts of so many keys, 40 bytes each; the Go side makes the same ones.
+/// Returns the texts of the keys, 40 bytes each. The Go program makes the same texts.
 pub fn texts(count: usize) -> impl Iterator<Item = String> {
     let texts = (0..count).map(|number| {
         let hash = u32::try_from(number).unwrap_or(u32::MAX).wrapping_mul(2_654_435_761);

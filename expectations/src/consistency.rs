@@ -1,11 +1,12 @@
-//! Whether the caches are as new as what was written.
+//! Compares the versions of caches with the versions of writes.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use homeostat_core::GroupResource;
+use homeostat_core::metrics::record;
 use metrics::{Counter, Histogram};
 use tokio::time::Instant;
 
@@ -16,22 +17,32 @@ use crate::sync::Mutex;
 mod state;
 mod version;
 
-/// Says for each owner whether the caches show all that was written for it, and names those who waited when they
-/// do: nobody acts on a cache older than its own writes, and nobody has to ask twice.
+/// Tracks for each owner if the caches show all its writes (after the `ConsistencyStore` of
+/// kube-controller-manager).
 ///
-/// A controller tells it each version that the server has given to something it wrote
-/// ([`wrote_at`](Self::wrote_at)), asks before it looks at its caches ([`ready`](Self::ready)), and is asked
-/// for again when an informer has come far enough ([`reached`](Self::reached) returns the keys).
-/// A cache that does not get there within five seconds is to be compared with the server; see
-/// [`Readiness::Overdue`].
+/// No owner acts on a cache that is older than its own writes, and no owner polls. A controller
 ///
-/// It compares versions of one resource only, as decimal numbers of any length. What is no such number is not
-/// waited for, and when a cache goes back to an older version (the server was restored from a backup), what was
-/// written before that is not waited for any longer.
+/// * calls [`wrote_at`](Self::wrote_at) with the version that the API server returns for each
+///   write,
+/// * calls [`ready`](Self::ready) before it reads its caches,
+/// * calls [`reached`](Self::reached) for each version that an informer has applied, and queues the
+///   keys that it returns.
 ///
-/// This is a handle: cheap to clone, and all clones share their records. `Key` names the owner (a `ReplicaSet`),
-/// `Uid` tells it from another one that bore its name before. A record goes when all of it was shown or
-/// cleared: an owner that does not write takes no memory.
+/// If a cache does not show a write within five seconds, the caller compares the cache with the API
+/// server; see [`Readiness::Overdue`].
+///
+/// The store compares versions of the same resource only, as decimal numbers of any length. It
+/// ignores a version that is not such a number. When a cache goes back to an older version (the API
+/// server was restored from a backup), the store forgets the earlier writes of that resource.
+///
+/// This is a handle: cheap to clone, and all clones share their records. `Key` names the owner (a
+/// `ReplicaSet`); `Uid` distinguishes it from an earlier object of the same name. The store removes
+/// a record as soon as the caches show all its writes or the caller clears it, so an owner that
+/// does not write takes no memory.
+///
+/// Use it for a controller whose writes include updates, or whose caches are several. Use
+/// [`UidTrackingExpectations`](crate::UidTrackingExpectations) when only creations and deletions
+/// count and the caches do not report their versions.
 ///
 /// # Examples
 ///
@@ -42,11 +53,11 @@ mod version;
 /// let store = ConsistencyStore::<&str, &str>::new("replicaset_controller", [pods.clone()]);
 /// let (key, uid) = ("default/web", "uid-1");
 ///
-/// assert!(store.reached(&pods, "41").is_empty()); // by the informer: it has listed
-/// store.wrote_at(&key, &uid, &pods, "42"); // by the reconciler: a pod was created
+/// assert!(store.reached(&pods, "41").is_empty()); // the informer has listed
+/// store.wrote_at(&key, &uid, &pods, "42"); // the reconciler has created a pod
 ///
-/// let Readiness::Waiting { missing: Some(missing), .. } = store.ready(&key, &uid) else { panic!() };
-/// assert_eq!(missing.written, "42");
+/// let readiness = store.ready(&key, &uid);
+/// assert!(matches!(readiness, Readiness::Waiting { missing: Some(m), .. } if m.written == "42"));
 ///
 /// assert_eq!(store.reached(&pods, "42"), [key], "to be queued");
 /// assert_eq!(store.ready(&key, &uid), Readiness::Ready);
@@ -55,60 +66,88 @@ pub struct ConsistencyStore<Key, Uid> {
     shared: Arc<Shared<Key, Uid>>,
 }
 
-/// What the versions of a [`ConsistencyStore`] belong to: `pods`, or `replicasets` in the group `apps`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GroupResource {
-    /// The API group; empty for the core group.
-    pub group: Cow<'static, str>,
-    /// The resource, in the plural.
-    pub resource: Cow<'static, str>,
-}
-
-/// Whether an owner may act on what the caches show.
+/// The result of [`ConsistencyStore::ready`] and [`ConsistencyStore::unseen`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use homeostat_expectations::{ConsistencyStore, Readiness};
+/// use tokio::time::Instant;
+///
+/// let store = ConsistencyStore::<&str, u8>::new("my_controller", []);
+/// let (key, uid) = ("default/web", 1);
+///
+/// let wait: Option<Duration> = match store.ready(&key, &uid) {
+///     Readiness::Ready => None,
+///     Readiness::Waiting { until, .. } => Some(until - Instant::now()),
+///     Readiness::Overdue { .. } => Some(store.still_late(&key, &uid)),
+/// };
+/// assert_eq!(wait, None, "the owner may act");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// They show all that was written for it.
+    /// The caches show every write of the owner.
     Ready,
-    /// Not yet. Do nothing; look again at `until`, unless something asks for the key earlier.
+    /// A cache does not show a write yet. Do nothing; check again at `until`, unless the key is
+    /// queued earlier.
     Waiting {
-        /// The first of what is missing; `None` if it is something [`unseen`](ConsistencyStore::unseen).
+        /// The first resource whose cache is late; `None` if the owner waits for a write without a
+        /// version ([`unseen`](ConsistencyStore::unseen)).
         missing: Option<Missing>,
-        /// When the caches will have had enough time.
+        /// The deadline of the wait. After it the result is `Overdue`.
         until: Instant,
     },
-    /// Still not, although they had enough time. Ask the server what there is. If the caches show the very
-    /// same, [`clear`](ConsistencyStore::clear) the record and act; if not, tell
-    /// [`still_late`](ConsistencyStore::still_late).
+    /// A cache does not show a write, and the deadline has passed. List the objects from the API
+    /// server. If the caches show the same objects, call [`clear`](ConsistencyStore::clear) and
+    /// act; if not, call [`still_late`](ConsistencyStore::still_late).
     Overdue {
-        /// The first of what is missing; `None` if it is something [`unseen`](ConsistencyStore::unseen).
+        /// The first resource whose cache is late; `None` if the owner waits for a write without a
+        /// version ([`unseen`](ConsistencyStore::unseen)).
         missing: Option<Missing>,
     },
 }
 
-/// A cache that has not come as far as what was written.
+/// A cache whose version is lower than that of a write.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_expectations::{ConsistencyStore, GroupResource, Readiness};
+///
+/// let pods = GroupResource::new("", "pods");
+/// let store = ConsistencyStore::<&str, u8>::new("my_controller", [pods.clone()]);
+/// assert!(store.reached(&pods, "41").is_empty());
+/// store.wrote_at(&"default/web", &1, &pods, "42");
+/// if let Readiness::Waiting { missing: Some(missing), .. } = store.ready(&"default/web", &1) {
+///     assert_eq!(missing.to_string(), "the cache of pods is at 41 and has yet to reach 42");
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Missing {
-    /// What was written.
+    /// The resource of the write.
     pub resource: GroupResource,
-    /// The highest version that was written.
+    /// The highest version of the owner's writes.
     pub written: String,
     /// The version that the cache has reached.
     pub read: String,
 }
 
-/// What the handles share.
+/// The state that all handles share.
 struct Shared<Key, Uid> {
     state: Mutex<State<Key, Uid>>,
-    /// In the order of the state's numbers.
+    /// Indexed by [`Resource`].
     resources: Vec<Watched>,
 }
 
+/// A resource of the store with its metrics. It never changes after the store is created.
 struct Watched {
     name: GroupResource,
-    /// How often an owner was told to wait.
+    /// The number of times that an owner had to wait.
     skips: Counter,
-    /// From the answer to a write until the cache showed it.
+    /// The time from the response to a write until the cache showed it.
     shown_after: Histogram,
 }
 
@@ -119,11 +158,11 @@ where
     Key: Eq + Hash + Clone + Send + Sync + 'static,
     Uid: Eq + Hash + Clone + Send + Sync + 'static,
 {
-    /// Watches over these resources; what is written of others is not waited for.
+    /// Creates a store for these resources. It ignores writes of other resources.
     ///
-    /// `controller` is what its metrics begin with: `<controller>_stale_sync_skips_total` counts how often an
-    /// owner had to wait, `<controller>_write_observed_seconds` says how long the caches take, both by `group`
-    /// and `resource`.
+    /// `controller` is the prefix of the metrics: `<controller>_stale_sync_skips_total` counts how
+    /// often an owner had to wait; `<controller>_write_observed_seconds` measures how long the
+    /// caches take to show a write. Both have the labels `group` and `resource`.
     pub fn new(controller: &str, resources: impl IntoIterator<Item = GroupResource>) -> Self {
         let resources: Vec<_> =
             resources.into_iter().map(|name| Watched::new(controller, name)).collect();
@@ -131,10 +170,25 @@ where
         Self { shared: Arc::new(Shared { state, resources }) }
     }
 
-    /// The server has given `version` to an object that was written for this owner.
+    /// Records that the API server has returned `version` for a write of this owner.
     ///
-    /// Call it for each answer, in any order, also when the cache has shown the object already. It gives the
-    /// caches another five seconds. A cache that has not told any version yet is not waited for.
+    /// Call it for each response, in any order, also when the cache already shows the object. It
+    /// moves the deadline to five seconds from now. It has no effect if the cache of `resource` has
+    /// not reported a version yet.
+    ///
+    /// # Examples
+    ///
+    /// A response that arrives after the informer has shown the object:
+    ///
+    /// ```
+    /// use homeostat_expectations::{ConsistencyStore, GroupResource, Readiness};
+    ///
+    /// let pods = GroupResource::new("", "pods");
+    /// let store = ConsistencyStore::<&str, u8>::new("my_controller", [pods.clone()]);
+    /// assert!(store.reached(&pods, "42").is_empty());
+    /// store.wrote_at(&"default/web", &1, &pods, "42");
+    /// assert_eq!(store.ready(&"default/web", &1), Readiness::Ready);
+    /// ```
     pub fn wrote_at(&self, key: &Key, uid: &Uid, resource: &GroupResource, version: &str) {
         let (Some(resource), Some(version)) = (self.number(resource), Version::parse(version))
         else {
@@ -147,23 +201,36 @@ where
         self.shared.resources[resource].record(&outcome);
     }
 
-    /// Whether the caches show every version that was written for this owner. If not, the key is among those
-    /// that [`reached`](Self::reached) returns as soon as they do.
+    /// Reports if the caches show every write of this owner that has a version.
+    ///
+    /// If they do not, [`reached`](Self::reached) returns the key as soon as they do.
     pub fn ready(&self, key: &Key, uid: &Uid) -> Readiness {
         let mut outcome = Outcome::default();
         let now = Instant::now();
         let answer = self.shared.state.lock().ready(key, uid, now, &mut outcome);
         if let Answer::Waiting { missing: Some(gap), .. } = &answer {
-            self.shared.resources[gap.resource].skips.increment(1);
+            self.shared.resources[gap.resource].count_skip();
         }
         self.readiness(answer)
     }
 
-    /// Notes that this owner waits for something that has no version: a deletion, or a write whose answer was
-    /// lost. Says how long to: never [`Ready`](Readiness::Ready). The time counts from the first time that this is
-    /// called, whatever is written meanwhile.
+    /// Records that this owner waits for a write without a version: a deletion, or a write whose
+    /// response was lost.
     ///
-    /// Call [`clear`](Self::clear) when it was seen.
+    /// Returns [`Waiting`](Readiness::Waiting) for five seconds from the first call, then
+    /// [`Overdue`](Readiness::Overdue). Later writes do not move this deadline. Call
+    /// [`clear`](Self::clear) when the cache shows the write.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_expectations::{ConsistencyStore, Readiness};
+    ///
+    /// let store = ConsistencyStore::<&str, u8>::new("my_controller", []);
+    /// let waiting = store.unseen(&"default/web", &1);
+    /// assert!(matches!(waiting, Readiness::Waiting { missing: None, .. }));
+    /// store.clear(&"default/web", Some(&1));
+    /// ```
     pub fn unseen(&self, key: &Key, uid: &Uid) -> Readiness {
         let mut outcome = Outcome::default();
         let (owner, now) = ((key.clone(), uid.clone()), Instant::now());
@@ -171,30 +238,69 @@ where
         self.readiness(answer)
     }
 
-    /// The server was asked, and the caches do not show what it has. Returns when to ask again: in twice the
-    /// time of the last wait, at most a minute.
+    /// Records that a cache still differs from the API server, and returns the time until the next
+    /// comparison: twice the last wait, at most one minute.
+    ///
+    /// Without a record of this owner it returns five seconds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use homeostat_expectations::ConsistencyStore;
+    ///
+    /// let store = ConsistencyStore::<&str, u8>::new("my_controller", []);
+    /// let _waiting = store.unseen(&"default/web", &1);
+    /// assert_eq!(store.still_late(&"default/web", &1), Duration::from_secs(10));
+    /// assert_eq!(store.still_late(&"default/web", &1), Duration::from_secs(20));
+    /// ```
     pub fn still_late(&self, key: &Key, uid: &Uid) -> Duration {
         let now = Instant::now();
         let (pause, missing) = self.shared.state.lock().still_late(key, uid, now);
         if let Some(resource) = missing {
-            self.shared.resources[resource].skips.increment(1);
+            self.shared.resources[resource].count_skip();
         }
         pause
     }
 
-    /// Waits for nothing any longer: everything was seen, or the caches were compared with the server, or the owner
-    /// with this uid (`None`: whatever uid it had) is gone.
+    /// Removes the record of the owner with this uid, or of any owner with this key if `uid` is
+    /// `None`.
+    ///
+    /// Call it when the cache shows every write, when the caches agree with the API server, or when
+    /// the owner is deleted.
     pub fn clear(&self, key: &Key, uid: Option<&Uid>) {
         let mut outcome = Outcome::default();
         self.shared.state.lock().clear(key, uid, &mut outcome);
     }
 
-    /// The cache of `resource` shows everything up to `version`. Returns the keys that waited for that, and need
-    /// not any longer: queue them.
+    /// Records that the cache of `resource` shows everything up to `version`, and returns the keys
+    /// that no longer have to wait: queue them.
     ///
-    /// Call it in the order in which the cache changes, also for bookmarks and deletions, and after the change.
-    /// A version that is lower than the one before, or no number, means that the server has another history:
-    /// what was written of this resource is not waited for any longer.
+    /// Call it after each change of the cache, in the order of the changes, also for bookmarks and
+    /// deletions. A version that is lower than the last one, or not a number, means that the API
+    /// server has another history (a restored backup): the store forgets the earlier writes of this
+    /// resource.
+    ///
+    /// It returns a key only if [`ready`](Self::ready) has reported that a cache is late for that
+    /// owner. The cost is `O(log n)` per write that the cache now shows, with `n` awaited writes.
+    ///
+    /// # Examples
+    ///
+    /// A restored backup, whose versions start lower:
+    ///
+    /// ```
+    /// use homeostat_expectations::{ConsistencyStore, GroupResource, Readiness};
+    ///
+    /// let pods = GroupResource::new("", "pods");
+    /// let store = ConsistencyStore::<&str, u8>::new("my_controller", [pods.clone()]);
+    /// assert!(store.reached(&pods, "41").is_empty());
+    /// store.wrote_at(&"default/web", &1, &pods, "42");
+    /// assert!(matches!(store.ready(&"default/web", &1), Readiness::Waiting { .. }));
+    ///
+    /// assert_eq!(store.reached(&pods, "7"), ["default/web"], "42 will never come");
+    /// assert_eq!(store.ready(&"default/web", &1), Readiness::Ready);
+    /// ```
     #[must_use = "these keys wait to be queued"]
     pub fn reached(&self, resource: &GroupResource, version: &str) -> Vec<Key> {
         let Some(resource) = self.number(resource) else { return Vec::new() };
@@ -217,8 +323,8 @@ where
         };
         match answer {
             Answer::Ready => Readiness::Ready,
-            Answer::Waiting { missing: gap, due } => {
-                Readiness::Waiting { missing: gap.map(missing), until: due }
+            Answer::Waiting { missing: gap, deadline } => {
+                Readiness::Waiting { missing: gap.map(missing), until: deadline }
             }
             Answer::Overdue { missing: gap } => Readiness::Overdue { missing: gap.map(missing) },
         }
@@ -238,25 +344,6 @@ impl<Key: Eq + Hash, Uid: Eq> fmt::Debug for ConsistencyStore<Key, Uid> {
     }
 }
 
-// === impl GroupResource ===
-
-impl GroupResource {
-    /// `resource` in `group`, which is empty for the core group.
-    pub fn new(
-        group: impl Into<Cow<'static, str>>,
-        resource: impl Into<Cow<'static, str>>,
-    ) -> Self {
-        Self { group: group.into(), resource: resource.into() }
-    }
-}
-
-impl fmt::Display for GroupResource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.resource)?;
-        if self.group.is_empty() { Ok(()) } else { write!(f, ".{}", self.group) }
-    }
-}
-
 // === impl Missing ===
 
 impl fmt::Display for Missing {
@@ -272,15 +359,24 @@ impl Watched {
     fn new(controller: &str, name: GroupResource) -> Self {
         let labels =
             || [("group", name.group.to_string()), ("resource", name.resource.to_string())];
-        let skips = metrics::counter!(format!("{controller}_stale_sync_skips_total"), &labels());
-        let shown_after =
-            metrics::histogram!(format!("{controller}_write_observed_seconds"), &labels());
+        let (mut skips, mut shown_after) = (Counter::noop(), Histogram::noop());
+        record(|| {
+            skips = metrics::counter!(format!("{controller}_stale_sync_skips_total"), &labels());
+        });
+        record(|| {
+            let name = format!("{controller}_write_observed_seconds");
+            shown_after = metrics::histogram!(name, &labels());
+        });
         Self { name, skips, shown_after }
+    }
+
+    fn count_skip(&self) {
+        record(|| self.skips.increment(1));
     }
 
     fn record<Key, Uid>(&self, outcome: &Outcome<Key, Uid>) {
         for shown_after in &outcome.shown_after {
-            self.shown_after.record(shown_after.as_secs_f64());
+            record(|| self.shown_after.record(shown_after.as_secs_f64()));
         }
     }
 }

@@ -1,4 +1,8 @@
-//! Expectations that only count.
+//! Expectations that count creations and deletions.
+//!
+//! A `DaemonSet`-like controller sends creations and deletions in one reconcile. Two counts per key
+//! are enough for that, as long as each observation arrives once. The entries, their expiry and
+//! their lock are in `entries`; this module adds only the public methods.
 
 use std::fmt;
 use std::hash::Hash;
@@ -10,15 +14,17 @@ use crate::entries::{Generation, Shared};
 use crate::guard::{EntryOf, Expected};
 use crate::pending::{Outstanding, Pending};
 
-/// Says for each key whether the cache has shown as many creations and deletions as its controller has
-/// decided on.
+/// Counts for each key the creations and deletions that the cache has yet to show.
 ///
-/// For a controller that decides on both together, or whose objects' deletions are each told once. Where a
-/// deletion may be told twice (a pod's `deletionTimestamp`, then its removal), use
-/// [`UidTrackingExpectations`](crate::UidTrackingExpectations).
+/// Use it when the controller decides on creations and deletions together, and the informer reports
+/// each deletion once. If it may report a deletion twice (a pod's `deletionTimestamp`, then its
+/// removal), use [`UidTrackingExpectations`](crate::UidTrackingExpectations).
 ///
-/// This is a handle: cheap to clone, and all clones share their entries. `Key` names the controlling object,
-/// `Uid` tells it from another one that bore its name before.
+/// This is a handle: cheap to clone, and all clones share their entries. `Key` names the
+/// controlling object; `Uid` distinguishes it from an earlier object of the same name.
+///
+/// An entry stays until it is replaced or [deleted](Self::delete): call `delete` when the
+/// controlling object is deleted, or its entry takes memory for the life of the process.
 ///
 /// # Examples
 ///
@@ -36,7 +42,7 @@ use crate::pending::{Outstanding, Pending};
 /// drop(expected);
 ///
 /// expectations.creation_observed(&key, &owner);
-/// assert!(!expectations.satisfied(&key, &owner), "the deletion is still to be seen");
+/// assert!(!expectations.satisfied(&key, &owner), "the cache does not show the deletion yet");
 /// expectations.deletion_observed(&key, &owner);
 /// assert!(expectations.satisfied(&key, &owner));
 /// ```
@@ -47,8 +53,9 @@ pub struct ControllerExpectations<Key, Uid> {
 // === impl ControllerExpectations ===
 
 impl<Key, Uid> ControllerExpectations<Key, Uid> {
-    /// Expects nothing yet. `controller` names it in the metric `controller_expectations_expired_total`: how
-    /// often something was expected that the cache did not show within five minutes. (By default: no metric.)
+    /// Creates an empty set of expectations that counts expired entries in the metric
+    /// `controller_expectations_expired_total{controller}`. An entry expires when the cache has not
+    /// shown it after five minutes. `default()` creates a set without the metric.
     pub fn new(controller: impl Into<String>) -> Self {
         Self { shared: Arc::new(Shared::new(Some(controller.into()))) }
     }
@@ -59,10 +66,11 @@ where
     Key: Eq + Hash + Clone + Send + Sync + 'static,
     Uid: Eq + Hash + Clone + Send + Sync + 'static,
 {
-    /// Notes that so many objects are about to be created and deleted, in place of all that was noted for
-    /// this key.
+    /// Records that the controller is about to send this number of creations and deletions.
+    /// Replaces the entry of the key.
     ///
     /// Take a token from the guard before each request.
+    #[doc(alias = "SetExpectations")]
     pub fn expect(
         &self,
         key: &Key,
@@ -75,10 +83,29 @@ where
         self.guard(key, Some(generation), creations, deletions)
     }
 
-    /// Notes that so many more objects are about to be created and deleted. When nothing was noted for this
-    /// key and owner, it has no effect; nor does it change when what was noted expires.
+    /// Adds this number of creations and deletions to the entry of the key. It has no effect if
+    /// there is no entry for this key and owner, and does not change when the entry expires.
     ///
     /// Take a token from the guard before each request.
+    ///
+    /// # Examples
+    ///
+    /// A second batch within the same reconcile:
+    ///
+    /// ```
+    /// use homeostat_expectations::ControllerExpectations;
+    ///
+    /// let expectations = ControllerExpectations::<&str, u8>::default();
+    /// let first = expectations.expect(&"default/agent", &1, 1, 0);
+    /// let second = expectations.raise(&"default/agent", &1, 2, 0);
+    /// assert_eq!(expectations.outstanding(&"default/agent", &1).unwrap().creations, 3);
+    ///
+    /// drop(second); // its creations were never started
+    /// assert_eq!(expectations.outstanding(&"default/agent", &1).unwrap().creations, 1);
+    /// drop(first);
+    /// assert!(expectations.satisfied(&"default/agent", &1));
+    /// ```
+    #[doc(alias = "RaiseExpectations")]
     pub fn raise(
         &self,
         key: &Key,
@@ -105,34 +132,56 @@ where
         Expected::new(entry, creations, deletions)
     }
 
-    /// Whether this owner may act on what the cache shows.
+    /// Returns true if this owner may act on the cache.
     ///
-    /// So it is if nothing was noted for the key, or all was observed or refused, or it was noted more
-    /// than five minutes ago, or for an owner with another uid.
+    /// It may if the key has no entry, if every expected write was observed or refused, if the
+    /// entry is more than five minutes old, or if the entry belongs to an owner with another uid.
+    ///
+    /// Expiry is reported once per entry, as a warning and in the metric. An expired entry stays
+    /// expired until it is replaced, so that the owner is not blocked a second time.
+    #[doc(alias = "SatisfiedExpectations")]
     pub fn satisfied(&self, key: &Key, owner: &Uid) -> bool {
         self.shared.satisfied(key, owner)
     }
 
-    /// What this owner still waits for, all read at one moment; `None` if nothing was noted.
+    /// Returns the creations and deletions that this owner waits for, read together under one lock;
+    /// `None` if the key has no entry for this owner.
+    #[doc(alias = "GetExpectations")]
     pub fn outstanding(&self, key: &Key, owner: &Uid) -> Option<Outstanding> {
         self.shared.outstanding(key, owner)
     }
 
-    /// The cache has shown an object that `owner` controls for the first time.
+    /// Records that the cache shows a new object that `owner` controls.
     ///
-    /// Call it before the key is queued. What was not expected has no effect on what is expected later.
+    /// Call it before queueing the key. An observation that was not expected does not count towards
+    /// later expectations.
+    #[doc(alias = "CreationObserved")]
     pub fn creation_observed(&self, key: &Key, owner: &Uid) {
         self.shared.change(key, owner, |pending| pending.lower(1, 0));
     }
 
-    /// The cache has shown that an object that `owner` controls is gone.
+    /// Records that the cache shows the deletion of an object that `owner` controls.
     ///
-    /// Call it before the key is queued, once for each object.
+    /// Call it before queueing the key, once for each object.
+    #[doc(alias = "DeletionObserved")]
     pub fn deletion_observed(&self, key: &Key, owner: &Uid) {
         self.shared.change(key, owner, |pending| pending.lower(0, 1));
     }
 
-    /// Forgets the key: its object is gone. Guards and tokens that are still there lower nothing.
+    /// Removes the entry of a key whose object is deleted. Remaining guards and tokens lower
+    /// nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_expectations::ControllerExpectations;
+    ///
+    /// let expectations = ControllerExpectations::<&str, u8>::default();
+    /// expectations.expect(&"default/agent", &1, 1, 0).start_creation().sent();
+    /// expectations.delete(&"default/agent"); // the informer has shown that the owner is gone
+    /// assert_eq!(expectations.outstanding(&"default/agent", &1), None);
+    /// ```
+    #[doc(alias = "DeleteExpectations")]
     pub fn delete(&self, key: &Key) {
         self.shared.forget(key);
     }

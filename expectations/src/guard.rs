@@ -1,9 +1,10 @@
-//! Guards and tokens: who has to lower what, as values.
+//! Guards and tokens that lower expectations.
 //!
-//! "After each request that failed, lower by one; and by the rest if you stop half-way" is easy to
-//! forget and hard to get right when a future is cancelled. Here a guard stands for all requests of
-//! one decision and a token for one of them, and dropping either does the safe thing: what was never
-//! started is lowered, what may have reached the server stays expected.
+//! Kubernetes' controllers lower an expectation by hand after each failed request, and lower the
+//! rest when they stop early. That is easy to forget, and hard to get right when a future is
+//! cancelled. Here a guard stands for all requests of one decision, and a token for one request.
+//! Dropping a guard lowers the requests that were never started. Dropping a token keeps its request
+//! expected, because the API server may have carried it out.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,61 +15,136 @@ use std::sync::Arc;
 use crate::entries::{Generation, Shared};
 use crate::sync::Mutex;
 
-/// Creations and deletions that were noted; dropping it lowers those that were never started.
+/// A guard for expected creations and deletions; dropping it lowers those that were never started.
 ///
-/// It lowers only what it noted itself, not what has replaced that since.
-#[must_use = "dropped at once, nothing is expected any more: take a token before each request"]
+/// It lowers only its own entry, not an entry that has replaced it since.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_expectations::ControllerExpectations;
+///
+/// let expectations = ControllerExpectations::<&str, u8>::default();
+/// let expected = expectations.expect(&"default/agent", &1, 2, 1);
+/// expected.start_creation().sent();
+/// expected.start_deletion().refused();
+/// drop(expected); // the second creation was never started
+///
+/// let outstanding = expectations.outstanding(&"default/agent", &1).unwrap();
+/// assert_eq!((outstanding.creations, outstanding.deletions), (1, 0));
+/// ```
+#[must_use = "dropping the guard lowers every request: take a token before each request"]
 pub struct Expected<Key: Eq + Hash, Uid: Eq + Hash> {
-    /// `None` if there was no entry to raise: then there is nothing to lower.
+    /// `None` if there was no entry to raise; then there is nothing to lower.
     entry: Option<Arc<EntryOf<Key, Uid>>>,
+    /// The requests without a token. Never held together with the lock of the entries.
     not_started: Mutex<Counts>,
 }
 
-/// Creations that were noted; dropping it lowers those that were never started.
+/// A guard for expected creations; dropping it lowers those that were never started.
 ///
-/// It lowers only what it noted itself, not what has replaced that since.
-#[must_use = "dropped at once, nothing is expected any more: take a token before each request"]
+/// It lowers only its own entry, not an entry that has replaced it since.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_expectations::UidTrackingExpectations;
+///
+/// let expectations = UidTrackingExpectations::<&str, u8>::default();
+/// let expected = expectations.expect_creations(&"default/web", &1, 3);
+/// expected.start().sent();
+/// drop(expected); // the other two were never started
+/// assert_eq!(expectations.outstanding(&"default/web", &1).unwrap().creations, 1);
+/// ```
+#[must_use = "dropping the guard lowers every request: take a token before each request"]
 pub struct ExpectedCreations<Key: Eq + Hash, Uid: Eq + Hash> {
     counted: Expected<Key, Uid>,
 }
 
-/// Deletions that were noted; dropping it lowers those that were never started.
+/// A guard for expected deletions; dropping it lowers those that were never started.
 ///
-/// It lowers only what it noted itself, not what has replaced that since.
-#[must_use = "dropped at once, nothing is expected any more: take a token before each request"]
+/// It lowers only its own entry, not an entry that has replaced it since.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_expectations::UidTrackingExpectations;
+///
+/// let expectations = UidTrackingExpectations::<&str, u8>::default();
+/// let expected = expectations.expect_deletions(&"default/web", &1, [7, 8]);
+/// expected.start(&7).sent();
+/// drop(expected); // the deletion of 8 was never started
+/// assert_eq!(expectations.outstanding(&"default/web", &1).unwrap().deletions, 1);
+/// ```
+#[must_use = "dropping the guard lowers every request: take a token before each request"]
 pub struct ExpectedDeletions<Key: Eq + Hash, Uid: Eq + Hash> {
     entry: Arc<EntryOf<Key, Uid>>,
+    /// The uids without a token; a token moves its uid out. Never held together with the lock of
+    /// the entries.
     not_started: Mutex<HashSet<Uid>>,
 }
 
-/// One creation whose request is about to be sent, or was.
+/// A token for one creation request that is about to be sent, or is in flight.
 ///
-/// Dropping it means that nobody knows whether the server has carried it out (a timeout, a broken
-/// connection, a cancelled future): it stays expected.
-#[must_use = "say what became of the request: `sent` or `refused`"]
+/// # Cancel safety
+///
+/// Dropping the token means that the outcome is unknown (a timeout, a broken connection, a
+/// cancelled future): the creation stays expected.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_expectations::UidTrackingExpectations;
+///
+/// let expectations = UidTrackingExpectations::<&str, u8>::default();
+/// let expected = expectations.expect_creations(&"default/web", &1, 1);
+/// drop(expected.start()); // the request timed out
+/// drop(expected);
+/// assert!(!expectations.satisfied(&"default/web", &1), "the server may have carried it out");
+/// ```
+#[must_use = "report the outcome of the request: `sent` or `refused`"]
 pub struct CreationToken<Key: Eq + Hash, Uid: Eq + Hash> {
-    /// `None` if more were started than were expected: then there is nothing to lower.
+    /// `None` if the guard had no expected creation left; then there is nothing to lower.
     entry: Option<Arc<EntryOf<Key, Uid>>>,
 }
 
-/// One deletion whose request is about to be sent, or was.
+/// A token for one deletion request that is about to be sent, or is in flight.
 ///
-/// Dropping it means that nobody knows whether the server has carried it out (a timeout, a broken
-/// connection, a cancelled future): it stays expected.
-#[must_use = "say what became of the request: `sent` or `refused`"]
+/// # Cancel safety
+///
+/// Dropping the token means that the outcome is unknown (a timeout, a broken connection, a
+/// cancelled future): the deletion stays expected.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_expectations::UidTrackingExpectations;
+///
+/// let expectations = UidTrackingExpectations::<&str, u8>::default();
+/// let expected = expectations.expect_deletions(&"default/web", &1, [7]);
+/// expected.start(&7).refused(); // not found: the object was gone already
+/// assert!(expectations.satisfied(&"default/web", &1));
+/// ```
+#[must_use = "report the outcome of the request: `sent` or `refused`"]
 pub struct DeletionToken<Key: Eq + Hash, Uid: Eq + Hash> {
-    /// `None` if the deletion was not expected, or started before: then there is nothing to lower.
+    /// `None` if the deletion was not expected or already started; then there is nothing to lower.
     entry: Option<Arc<EntryOf<Key, Uid>>>,
-    /// What is deleted; `None` if it was only counted.
+    /// The uid of the deleted object; `None` if the deletion is only counted.
     uid: Option<Uid>,
 }
 
+/// The requests of a guard that were not started. They only go down: a token takes one, the drop of
+/// the guard takes the rest. The guard's own lock protects them, so that requests of one decision
+/// can start on several threads.
 struct Counts {
     creations: usize,
     deletions: usize,
 }
 
-/// Which entry a guard and its tokens lower.
+/// The entry that a guard and its tokens lower.
+///
+/// The generation makes it safe to keep this for any time: if the entry was replaced or removed,
+/// both methods have no effect.
 pub(crate) struct EntryOf<Key, Uid> {
     pub(crate) shared: Arc<Shared<Key, Uid>>,
     pub(crate) key: Key,
@@ -87,23 +163,26 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> Expected<Key, Uid> {
         Self { entry, not_started: Mutex::new(Counts { creations, deletions }) }
     }
 
-    /// Takes the token of one creation, before its request is sent. Requests may run concurrently.
+    /// Takes a token for one creation. Call it before sending the request; requests may run
+    /// concurrently.
     ///
-    /// Of more tokens than were expected, the surplus ones lower nothing.
+    /// A token beyond the expected number lowers nothing.
     pub fn start_creation(&self) -> CreationToken<Key, Uid> {
         let counted = take_one(&mut self.not_started.lock().creations);
         CreationToken { entry: self.entry.clone().filter(|_| counted) }
     }
 
-    /// Takes the token of one deletion, before its request is sent. Requests may run concurrently.
+    /// Takes a token for one deletion. Call it before sending the request; requests may run
+    /// concurrently.
     ///
-    /// Of more tokens than were expected, the surplus ones lower nothing.
+    /// A token beyond the expected number lowers nothing.
     pub fn start_deletion(&self) -> DeletionToken<Key, Uid> {
         let counted = take_one(&mut self.not_started.lock().deletions);
         DeletionToken { entry: self.entry.clone().filter(|_| counted), uid: None }
     }
 }
 
+/// Decrements `rest` and returns true; returns false if it is zero.
 fn take_one(rest: &mut usize) -> bool {
     let any = *rest > 0;
     *rest -= usize::from(any);
@@ -136,9 +215,10 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> ExpectedCreations<Key, Uid> {
         Self { counted: Expected::new(Some(entry), count, 0) }
     }
 
-    /// Takes the token of one request, before it is sent. Requests may run concurrently.
+    /// Takes a token for one creation. Call it before sending the request; requests may run
+    /// concurrently.
     ///
-    /// Of more tokens than were expected, the surplus ones lower nothing.
+    /// A token beyond the expected number lowers nothing.
     pub fn start(&self) -> CreationToken<Key, Uid> {
         self.counted.start_creation()
     }
@@ -157,10 +237,10 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> ExpectedDeletions<Key, Uid> {
         Self { entry: Arc::new(entry), not_started: Mutex::new(uids) }
     }
 
-    /// Takes the token of the request that deletes `uid`, before it is sent. Requests may run
-    /// concurrently.
+    /// Takes the token for the deletion of `uid`. Call it before sending the request; requests may
+    /// run concurrently.
     ///
-    /// The token of a uid that was not expected, or that was started before, lowers nothing.
+    /// The token of a uid that was not expected or already started lowers nothing.
     pub fn start(&self, uid: &Uid) -> DeletionToken<Key, Uid> {
         let uid = self.not_started.lock().take(uid);
         DeletionToken { entry: uid.is_some().then(|| Arc::clone(&self.entry)), uid }
@@ -188,10 +268,11 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> fmt::Debug for ExpectedDeletions<Key, Uid> 
 // === impl CreationToken ===
 
 impl<Key: Eq + Hash, Uid: Eq + Hash> CreationToken<Key, Uid> {
-    /// The server has carried the request out: the cache will show it, or has already.
+    /// Reports that the server has carried out the request. The write stays expected until the
+    /// cache shows it.
     pub fn sent(self) {}
 
-    /// The server has certainly not carried the request out: it is expected no longer.
+    /// Reports that the server has certainly not carried out the request. Lowers the expectation.
     pub fn refused(self) {
         if let Some(entry) = self.entry {
             entry.lower(1, 0);
@@ -208,13 +289,14 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> fmt::Debug for CreationToken<Key, Uid> {
 // === impl DeletionToken ===
 
 impl<Key: Eq + Hash, Uid: Eq + Hash> DeletionToken<Key, Uid> {
-    /// The server has carried the request out: the cache will show it, or has already.
+    /// Reports that the server has carried out the request. The write stays expected until the
+    /// cache shows it.
     pub fn sent(self) {}
 
-    /// The server has certainly not carried the request out: it is expected no longer.
+    /// Reports that the server has certainly not carried out the request. Lowers the expectation.
     ///
-    /// If the object was not found, it was gone before: that is a refusal, too, since the cache may
-    /// have shown it already.
+    /// Also call it if the server answers `NotFound`: the object was deleted earlier, and the cache
+    /// may have shown that already.
     pub fn refused(self) {
         let Some(entry) = self.entry else { return };
         match self.uid {
@@ -233,19 +315,19 @@ impl<Key: Eq + Hash, Uid: Eq + Hash> fmt::Debug for DeletionToken<Key, Uid> {
 // === impl EntryOf ===
 
 impl<Key: Eq + Hash, Uid: Eq + Hash> EntryOf<Key, Uid> {
-    /// These will never be; no effect if the entry was replaced or forgotten.
+    /// Lowers the entry by these counts; no effect if it was replaced or removed.
     fn lower(&self, creations: usize, deletions: usize) {
         self.shared.change_own(&self.key, self.generation, |pending| {
             pending.lower(creations, deletions);
         });
     }
 
-    /// These deletions will never be; no effect if the entry was replaced or forgotten.
+    /// Lowers the entry by these deletions; no effect if it was replaced or removed.
     fn lower_deletions_of<'a>(&self, uids: impl IntoIterator<Item = &'a Uid>)
     where
         Uid: 'a,
     {
-        let mut lowered: Vec<Uid> = Vec::new(); // uids are the user's: not dropped under the lock
+        let mut lowered: Vec<Uid> = Vec::new(); // the user's type: not dropped under the lock
         self.shared.change_own(&self.key, self.generation, |pending| {
             lowered = uids.into_iter().filter_map(|uid| pending.lower_deletion_of(uid)).collect();
         });

@@ -1,4 +1,4 @@
-//! One key's expectations. Pure: it is told what time it is.
+//! The expectations of one key. Pure: the caller passes the time.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,42 +7,64 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long to believe that the cache will still show something.
+/// The time after which an entry expires: 5 minutes (`ExpectationsTimeout` of
+/// `controller_utils.go`).
 ///
-/// Long enough for a loaded API server and a watch that has to be listed again; after that a
-/// controller that waits for ever is worse than one that acts on what it sees. (Upstream's value.)
+/// This is long enough for a loaded API server and for a watch that has to relist. After that it is
+/// worse to wait without limit than to act on the cache.
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// What one key's owner still waits for, as it was at one moment. For logs.
+/// The creations and deletions that one owner waits for, read together. For logs.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_expectations::UidTrackingExpectations;
+///
+/// let expectations = UidTrackingExpectations::<&str, u8>::default();
+/// assert_eq!(expectations.outstanding(&"default/web", &1), None);
+///
+/// expectations.expect_creations(&"default/web", &1, 1).start().sent();
+/// let outstanding = expectations.outstanding(&"default/web", &1).unwrap();
+/// assert_eq!((outstanding.creations, outstanding.deletions), (1, 0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outstanding {
-    /// How many creations the cache has yet to show; below zero if it has shown more than were expected.
+    /// The number of creations that the cache has yet to show; below zero if it has shown more than
+    /// were expected.
     pub creations: i64,
-    /// How many deletions the cache has yet to show; below zero if it has shown more than were expected.
+    /// The number of deletions that the cache has yet to show; below zero if it has shown more than
+    /// were expected.
     pub deletions: i64,
-    /// How long ago these were set.
+    /// The time since the entry was set.
     pub age: Duration,
 }
 
-/// What was set at one time, less what was observed or refused since.
+/// The expected creations and deletions of one entry that were neither observed nor refused.
+///
+/// The counts may go below zero: the informer may report a write before the response arrives, and
+/// clamping at zero would then lose that observation when the count is raised. A count at or below
+/// zero is fulfilled.
 pub(crate) struct Pending<Uid> {
     creations: i64,
     deletions: i64,
-    /// Which deletions these are, if that is known: then `deletions` is their number. Each is removed by
-    /// the first observation: a pod's `deletionTimestamp` and its removal count once.
+    /// The uids of the deletions, if they are known; then `deletions` is their number. The first
+    /// observation removes a uid: a pod's `deletionTimestamp` and its removal count once.
     uids: HashSet<Uid>,
+    /// The start of the entry's life. Neither `raise` nor `lower` changes it.
     set_at: Instant,
-    expiry_told: bool,
+    /// True after the first verdict `Expired`; never reset.
+    expiry_reported: bool,
 }
 
-/// Whether an owner may act.
+/// The state of an entry at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The cache has shown everything.
     Fulfilled,
-    /// It has not, and is not waited for any longer. `first` the first time that this is said.
+    /// The cache has not, and the entry is too old. `first` is true in the first such verdict.
     Expired { first: bool },
-    /// It has not yet.
+    /// The cache has not shown everything yet.
     Waiting,
 }
 
@@ -56,7 +78,7 @@ impl<Uid: Eq + Hash> Pending<Uid> {
             deletions: signed(deletions),
             uids,
             set_at: now,
-            expiry_told: false,
+            expiry_reported: false,
         }
     }
 
@@ -65,36 +87,38 @@ impl<Uid: Eq + Hash> Pending<Uid> {
         Self { uids, ..counts }
     }
 
-    /// The cache has shown this much, or it will never be.
+    /// Lowers the counts: the cache has shown these writes, or never will.
     pub(crate) fn lower(&mut self, creations: usize, deletions: usize) {
         self.creations = self.creations.saturating_sub(signed(creations));
         self.deletions = self.deletions.saturating_sub(signed(deletions));
     }
 
-    /// More is expected. It is not believed any longer for that.
+    /// Raises the counts. The entry does not expire later.
     pub(crate) fn raise(&mut self, creations: usize, deletions: usize) {
         self.creations = self.creations.saturating_add(signed(creations));
         self.deletions = self.deletions.saturating_add(signed(deletions));
     }
 
-    /// The cache has shown this deletion, or it will never be. The uid is returned to be dropped
-    /// outside of a lock; `None` if it was not expected, or not any longer.
+    /// Lowers one deletion: the cache has shown it, or never will. Returns the uid, so that the
+    /// caller drops it outside of the lock; `None` if the deletion was not expected.
     pub(crate) fn lower_deletion_of(&mut self, uid: &Uid) -> Option<Uid> {
         let expected = self.uids.take(uid);
         self.deletions -= i64::from(expected.is_some());
         expected
     }
 
-    /// Whether some of the deletions that are known by uid were not shown.
+    /// Returns true if the cache has yet to show a deletion that is known by uid.
     pub(crate) fn awaits_uids(&self) -> bool {
         !self.uids.is_empty()
     }
 
+    /// Returns the state of the entry. Fulfilment is checked first: an old entry that is fulfilled
+    /// has not expired.
     pub(crate) fn verdict(&mut self, now: Instant) -> Verdict {
         if self.creations <= 0 && self.deletions <= 0 {
             Verdict::Fulfilled
         } else if now.saturating_duration_since(self.set_at) > TIMEOUT {
-            let first = !std::mem::replace(&mut self.expiry_told, true);
+            let first = !std::mem::replace(&mut self.expiry_reported, true);
             Verdict::Expired { first }
         } else {
             Verdict::Waiting

@@ -1,8 +1,8 @@
-//! The lock that everything here is made of: `parking_lot`'s, or the model checker's.
+//! The lock of this crate: `parking_lot`'s, or loom's.
 //!
-//! With `--cfg homeostat_loom` the very same files are compiled against loom, and `tests/loom.rs` runs
-//! them under every interleaving. `Arc` is std's in both: loom's knows no `Weak`, and who counts
-//! references is not in question here.
+//! With `--cfg homeostat_loom` the same files compile against loom, and `tests/loom.rs` runs them
+//! under every interleaving. `Arc` is always the one of std: loom's has no `Weak`, and the models
+//! do not check reference counts.
 
 #[cfg(not(homeostat_loom))]
 pub(crate) use parking_lot::Mutex;
@@ -16,7 +16,7 @@ mod model {
 
     use loom::sync::MutexGuard;
 
-    /// loom's lock in the shape of `parking_lot`'s, which has no poison.
+    /// loom's lock with the interface of `parking_lot`'s, which has no poisoning.
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
     // === impl Mutex ===

@@ -1,4 +1,5 @@
-//! Any schedule of writes, advances and questions against a model that remembers every single write.
+//! Compares generated schedules of writes, cache advances and checks with a model that keeps every
+//! single write.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use proptest::option;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use tokio::time::{Instant, advance};
 
-/// The work queue's: what runs a model is the same for both.
+/// The work queue's runner of generated schedules; both crates share it.
 #[path = "../../workqueue/src/testing.rs"]
 mod testing;
 
@@ -23,12 +24,12 @@ const OWNERS: Uid = 2;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// So far beyond what the cache shows, or behind it.
+    /// A write whose version is this far ahead of the cache, or behind it.
     Wrote(Key, Uid, Resource, i64),
     WroteOddly(Key, Uid, Resource),
-    /// The cache goes on by so much.
+    /// The version of the cache advances by this number.
     Advance(Resource, i64),
-    /// The server has another history, which has come to this version, or to none.
+    /// The server has another history, at this version or at one without an order.
     Restored(Resource, Option<i64>),
     Ready(Key, Uid),
     Unseen(Key, Uid),
@@ -37,7 +38,7 @@ enum Step {
     Pass(u64),
 }
 
-/// A write, and the history that it belongs to.
+/// A write and the history that it belongs to.
 struct Write {
     resource: Resource,
     version: i64,
@@ -48,12 +49,12 @@ struct Owner {
     uid: Uid,
     writes: Vec<Write>,
     wait: Wait,
-    /// Of what has no version.
+    /// The wait for a write without a version.
     unseen: Option<Wait>,
     waits: bool,
 }
 
-/// When the server is to be asked, and how long is waited for that.
+/// The deadline and the length of a wait.
 type Wait = (Instant, Duration);
 
 struct World {
@@ -68,8 +69,8 @@ fn seconds(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-fn wait(patience: Duration) -> Wait {
-    (Instant::now() + patience, patience)
+fn wait(timeout: Duration) -> Wait {
+    (Instant::now() + timeout, timeout)
 }
 
 impl World {
@@ -84,7 +85,7 @@ impl World {
         }
     }
 
-    /// Which resource this owner still awaits, the first one first.
+    /// Returns the first resource that this owner still awaits.
     fn awaited(&self, owner: &Owner) -> Option<Resource> {
         let missing = |write: &&Write| {
             write.history == self.history[write.resource]
@@ -93,7 +94,7 @@ impl World {
         owner.writes.iter().filter(missing).map(|write| write.resource).min()
     }
 
-    /// Another uid, and what was there is no more.
+    /// Removes the record of the key if its owner has another uid.
     fn meet(&mut self, key: Key, uid: Uid, tally: &Tally) {
         if self.owners.get(&key).is_some_and(|owner| owner.uid != uid) {
             tally.count("another owner", 1);
@@ -164,13 +165,13 @@ impl World {
             return;
         };
         owner.waits = true;
-        let due = owner.wait.0;
-        let late = Instant::now() >= due;
+        let deadline = owner.wait.0;
+        let late = Instant::now() >= deadline;
         let (missing, what) = match real {
-            Readiness::Waiting { missing, until } if !late && until == due => {
-                (missing, "told to wait")
+            Readiness::Waiting { missing, until } if !late && until == deadline => {
+                (missing, "waiting")
             }
-            Readiness::Overdue { missing } if late => (missing, "told that it is overdue"),
+            Readiness::Overdue { missing } if late => (missing, "overdue"),
             other => panic!("{other:?}, late: {late}"),
         };
         tally.count(what, 1);
@@ -261,19 +262,19 @@ fn steps() -> impl Strategy<Value = Step> {
 async fn run(steps: &[Step], tally: &Tally) {
     let mut world = World::new();
     for step in steps {
-        tally.tell(|| format!("{step:?}"));
+        tally.record_step(|| format!("{step:?}"));
         world.apply(step.clone(), tally).await;
-        tally.tell_outcome(|| format!("read {:?}, awaiting {:?}", world.read, world.awaiting()));
+        tally.record_outcome(|| format!("read {:?}, awaiting {:?}", world.read, world.awaiting()));
     }
 }
 
 #[test]
-fn any_schedule_waits_for_the_single_writes_that_are_not_shown() {
+fn any_schedule_agrees_with_model_of_single_writes() {
     let least = &[
         ("woken", 80),
         ("woken by a restore", 15),
-        ("told to wait", 300),
-        ("told that it is overdue", 40),
+        ("waiting", 300),
+        ("overdue", 40),
         ("shown before the answer", 150),
         ("another owner", 250),
         ("awaited something unseen", 100),

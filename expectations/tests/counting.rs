@@ -1,9 +1,10 @@
-//! `ControllerExpectations`: a schedule for each promise, and any schedule against upstream's rules.
+//! Tests of `ControllerExpectations`: one for each promise, and generated schedules that are
+//! compared with upstream's rules.
 
 #[path = "support/recorder.rs"]
 mod recorder;
 
-/// The work queue's: what runs a model is the same for both.
+/// The work queue's runner of generated schedules; both crates share it.
 #[path = "../../workqueue/src/testing.rs"]
 mod testing;
 
@@ -26,7 +27,7 @@ const OWNER: Uid = 7;
 const TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 fn counts(expectations: &Expectations) -> (i64, i64) {
-    let outstanding = expectations.outstanding(&KEY, &OWNER).expect("something was noted");
+    let outstanding = expectations.outstanding(&KEY, &OWNER).expect("the key has an entry");
     (outstanding.creations, outstanding.deletions)
 }
 
@@ -36,7 +37,7 @@ fn send(expected: &Expected<Key, Uid>, creations: usize, deletions: usize) {
 }
 
 #[test]
-fn both_counts_must_be_shown() {
+fn key_is_satisfied_when_both_counts_are_shown() {
     let expectations = Expectations::default();
     send(&expectations.expect(&KEY, &OWNER, 1, 1), 1, 1);
     assert!(!expectations.satisfied(&KEY, &OWNER));
@@ -47,7 +48,7 @@ fn both_counts_must_be_shown() {
 }
 
 #[test]
-fn what_was_refused_or_never_started_is_not_expected_and_what_is_unknown_is() {
+fn only_sent_and_unknown_requests_stay_expected() {
     let expectations = Expectations::default();
     let expected = expectations.expect(&KEY, &OWNER, 4, 4);
     send(&expected, 1, 1);
@@ -72,14 +73,14 @@ fn surplus_tokens_lower_nothing() {
 }
 
 #[test]
-fn no_count_is_too_large_for_a_guard() {
+fn guard_accepts_largest_count() {
     let expectations = Expectations::default();
     drop(expectations.expect(&KEY, &OWNER, usize::MAX, usize::MAX));
     assert_eq!(counts(&expectations), (0, 0), "nothing was started");
 }
 
 #[test]
-fn raising_adds_to_what_there_is_and_its_guard_lowers_what_was_not_started() {
+fn raise_adds_to_the_entry_and_its_guard_lowers_unstarted_requests() {
     let expectations = Expectations::default();
     send(&expectations.expect(&KEY, &OWNER, 1, 0), 1, 0);
     let raised = expectations.raise(&KEY, &OWNER, 2, 3);
@@ -90,7 +91,7 @@ fn raising_adds_to_what_there_is_and_its_guard_lowers_what_was_not_started() {
 }
 
 #[test]
-fn raising_nothing_notes_nothing() {
+fn raise_without_an_entry_has_no_effect() {
     let expectations = Expectations::default();
     let raised = expectations.raise(&KEY, &OWNER, 2, 2);
     assert_eq!(expectations.outstanding(&KEY, &OWNER), None);
@@ -99,11 +100,15 @@ fn raising_nothing_notes_nothing() {
     drop((expectations.raise(&KEY, &8, 1, 1), set));
     raised.start_creation().refused();
     drop(raised);
-    assert_eq!(counts(&expectations), (1, 1), "neither the early guard nor another owner's");
+    assert_eq!(
+        counts(&expectations),
+        (1, 1),
+        "the early guard and another owner's guard lower nothing"
+    );
 }
 
 #[test]
-fn old_guard_lowers_nothing_of_what_replaced_it() {
+fn old_guard_does_not_lower_its_successor() {
     let expectations = Expectations::default();
     let old = expectations.expect(&KEY, &OWNER, 3, 3);
     send(&expectations.expect(&KEY, &OWNER, 1, 1), 1, 1);
@@ -112,7 +117,7 @@ fn old_guard_lowers_nothing_of_what_replaced_it() {
 }
 
 #[test]
-fn another_owner_starts_clean_and_lowers_nothing() {
+fn recreated_owner_has_no_expectations_and_lowers_nothing() {
     let expectations = Expectations::default();
     send(&expectations.expect(&KEY, &OWNER, 1, 0), 1, 0);
     assert!(expectations.satisfied(&KEY, &8));
@@ -122,12 +127,12 @@ fn another_owner_starts_clean_and_lowers_nothing() {
     assert!(expectations.satisfied(&KEY, &OWNER));
 }
 
-// === the metric ===
+// === metrics ===
 
 const EXPIRED: &str = "controller_expectations_expired_total{controller=\"web\"}";
 
 #[tokio::test(start_paused = true)]
-async fn expiry_is_counted_once_for_each_entry_that_was_acted_upon() {
+async fn expiry_is_counted_once_for_each_entry() {
     let recorder = Recorder::default();
     let (counting, tracking) = metrics::with_local_recorder(&recorder, || {
         (Expectations::new("web"), UidTrackingExpectations::<Key, Uid>::new("web"))
@@ -149,7 +154,7 @@ async fn expiry_is_counted_once_for_each_entry_that_was_acted_upon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_fulfilled_never_expires() {
+async fn fulfilled_entry_never_expires() {
     let recorder = Recorder::default();
     let expectations = metrics::with_local_recorder(&recorder, || Expectations::new("web"));
     send(&expectations.expect(&KEY, &OWNER, 1, 0), 1, 0);
@@ -159,15 +164,15 @@ async fn what_was_fulfilled_never_expires() {
     assert!(recorder.recorded(EXPIRED).is_empty());
 }
 
-// === any schedule, by upstream's rules ===
+// === generated schedules, compared with upstream's rules ===
 
-/// What becomes of the requests of one sort: so many are sent, refused, unanswered; the rest is never started.
-type Fates = [usize; 3];
+/// The numbers of sent, refused and unanswered requests of one kind; the rest is never started.
+type Outcomes = [usize; 3];
 
 #[derive(Debug, Clone)]
 enum Step {
-    Set(Key, Uid, [usize; 2], [Fates; 2]),
-    Raise(Key, Uid, [usize; 2], [Fates; 2]),
+    Set(Key, Uid, [usize; 2], [Outcomes; 2]),
+    Raise(Key, Uid, [usize; 2], [Outcomes; 2]),
     Observed(Key, Uid, [usize; 2]),
     Delete(Key),
     Pass(u64),
@@ -187,17 +192,22 @@ struct World {
 }
 
 impl World {
-    /// Sends the requests of `expected`, and says how many of each sort stay expected.
-    fn carry_out(expected: &Expected<Key, Uid>, noted: [usize; 2], fates: [Fates; 2]) -> [i64; 2] {
-        for ([sent, refused, unknown], creates) in fates.into_iter().zip([true, false]) {
+    /// Sends the requests of `expected`, and returns how many of each kind stay expected.
+    fn carry_out(
+        expected: &Expected<Key, Uid>,
+        counts: [usize; 2],
+        outcomes: [Outcomes; 2],
+    ) -> [i64; 2] {
+        for ([sent, refused, unknown], creates) in outcomes.into_iter().zip([true, false]) {
             (0..sent).for_each(|_| sent_one(creates, expected));
             (0..refused).for_each(|_| refused_one(creates, expected));
             (0..unknown).for_each(|_| lost_one(creates, expected));
         }
         let mut stay = [0; 2];
-        for ((stay, noted), [sent, refused, unknown]) in stay.iter_mut().zip(noted).zip(fates) {
-            let refused = refused.min(noted.saturating_sub(sent));
-            let started = noted.min(sent + refused + unknown);
+        for ((stay, counts), [sent, refused, unknown]) in stay.iter_mut().zip(counts).zip(outcomes)
+        {
+            let refused = refused.min(counts.saturating_sub(sent));
+            let started = counts.min(sent + refused + unknown);
             *stay = i64::try_from(started - refused).expect("few");
         }
         stay
@@ -205,14 +215,14 @@ impl World {
 
     async fn apply(&mut self, step: Step, tally: &Tally) {
         match step {
-            Step::Set(key, owner, [creations, deletions], fates) => {
+            Step::Set(key, owner, [creations, deletions], outcomes) => {
                 let expected = self.real.expect(&key, &owner, creations, deletions);
-                let counts = Self::carry_out(&expected, [creations, deletions], fates);
+                let counts = Self::carry_out(&expected, [creations, deletions], outcomes);
                 self.entries.insert(key, Entry { owner, counts, set_at: Instant::now() });
             }
-            Step::Raise(key, owner, [creations, deletions], fates) => {
+            Step::Raise(key, owner, [creations, deletions], outcomes) => {
                 let expected = self.real.raise(&key, &owner, creations, deletions);
-                let more = Self::carry_out(&expected, [creations, deletions], fates);
+                let more = Self::carry_out(&expected, [creations, deletions], outcomes);
                 match self.entries.get_mut(&key).filter(|entry| entry.owner == owner) {
                     Some(entry) => {
                         tally.count("raised", 1);
@@ -253,10 +263,10 @@ impl World {
             let expired = entry.set_at.elapsed() > TIMEOUT;
             assert_eq!(satisfied, fulfilled || expired);
             let what = match (fulfilled, expired) {
-                (true, _) if entry.counts.iter().any(|count| *count < 0) => "asked when below zero",
-                (true, _) => "asked when fulfilled",
-                (false, true) => "asked when expired",
-                (false, false) => "asked while waiting",
+                (true, _) if entry.counts.iter().any(|count| *count < 0) => "checked below zero",
+                (true, _) => "checked when fulfilled",
+                (false, true) => "checked when expired",
+                (false, false) => "checked while waiting",
             };
             tally.count(what, 1);
         }
@@ -276,11 +286,13 @@ fn lost_one(creates: bool, expected: &Expected<Key, Uid>) {
 }
 
 fn steps() -> impl Strategy<Value = Step> {
-    let fates = || [[0..3_usize, 0..2, 0..2], [0..3_usize, 0..2, 0..2]];
-    let noted = || [0..5_usize, 0..5_usize];
+    let outcomes = || [[0..3_usize, 0..2, 0..2], [0..3_usize, 0..2, 0..2]];
+    let counts = || [0..5_usize, 0..5_usize];
     prop_oneof![
-        4 => (0..2_u8, 0..2_u16, noted(), fates()).prop_map(|(k, o, n, f)| Step::Set(k, o, n, f)),
-        4 => (0..2_u8, 0..2_u16, noted(), fates()).prop_map(|(k, o, n, f)| Step::Raise(k, o, n, f)),
+        4 => (0..2_u8, 0..2_u16, counts(), outcomes())
+            .prop_map(|(k, o, n, f)| Step::Set(k, o, n, f)),
+        4 => (0..2_u8, 0..2_u16, counts(), outcomes())
+            .prop_map(|(k, o, n, f)| Step::Raise(k, o, n, f)),
         8 => (0..2_u8, 0..2_u16, [0..3_usize, 0..3]).prop_map(|(k, o, n)| Step::Observed(k, o, n)),
         1 => (0..2_u8).prop_map(Step::Delete),
         2 => (0..200_u64).prop_map(Step::Pass),
@@ -290,20 +302,20 @@ fn steps() -> impl Strategy<Value = Step> {
 async fn run(steps: &[Step], tally: &Tally) {
     let mut world = World::default();
     for step in steps {
-        tally.tell(|| format!("{step:?}"));
+        tally.record_step(|| format!("{step:?}"));
         world.apply(step.clone(), tally).await;
-        tally.tell_outcome(|| format!("{:?}", world.real));
+        tally.record_outcome(|| format!("{:?}", world.real));
         world.check(tally);
     }
 }
 
 #[test]
-fn any_schedule_is_that_of_two_counts_and_a_time() {
+fn any_schedule_agrees_with_upstream_rules() {
     let least = &[
-        ("asked while waiting", 4_000),
-        ("asked when fulfilled", 500),
-        ("asked when below zero", 1_000),
-        ("asked when expired", 150),
+        ("checked while waiting", 4_000),
+        ("checked when fulfilled", 500),
+        ("checked below zero", 1_000),
+        ("checked when expired", 150),
         ("raised", 500),
         ("raised without an entry", 500),
     ];

@@ -1,4 +1,4 @@
-//! One schedule for each promise of the expectations.
+//! A test for each promise of the expectations.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ fn satisfied(expectations: &Expectations) -> bool {
 }
 
 fn creations(expectations: &Expectations) -> i64 {
-    expectations.outstanding(&KEY, &OWNER).expect("something was noted").creations
+    expectations.outstanding(&KEY, &OWNER).expect("the key has an entry").creations
 }
 
-/// Notes this many creations, whose requests were all sent.
+/// Expects `count` creations and sends all their requests.
 fn expect_sent(expectations: &Expectations, count: usize) {
     let expected = expectations.expect_creations(&KEY, &OWNER, count);
     for _ in 0..count {
@@ -27,7 +27,7 @@ fn expect_sent(expectations: &Expectations, count: usize) {
     }
 }
 
-// === what satisfies ===
+// === satisfied ===
 
 #[test]
 fn unknown_key_is_satisfied() {
@@ -37,7 +37,7 @@ fn unknown_key_is_satisfied() {
 }
 
 #[test]
-fn nothing_to_create_is_satisfied() {
+fn entry_without_writes_is_satisfied() {
     let expectations = Expectations::default();
     drop(expectations.expect_creations(&KEY, &OWNER, 0));
     drop(expectations.expect_deletions(&KEY, &OWNER, []));
@@ -45,7 +45,7 @@ fn nothing_to_create_is_satisfied() {
 }
 
 #[test]
-fn creations_satisfy_when_all_were_observed() {
+fn key_is_satisfied_when_all_creations_were_observed() {
     let expectations = Expectations::default();
     expect_sent(&expectations, 2);
     assert!(!satisfied(&expectations));
@@ -56,7 +56,7 @@ fn creations_satisfy_when_all_were_observed() {
 }
 
 #[test]
-fn other_keys_are_not_concerned() {
+fn other_keys_are_not_affected() {
     let expectations = Expectations::default();
     expect_sent(&expectations, 1);
     assert!(expectations.satisfied(&"default/other", &OWNER));
@@ -65,14 +65,14 @@ fn other_keys_are_not_concerned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expectations_are_not_believed_after_five_minutes() {
+async fn expectations_expire_after_five_minutes() {
     let expectations = Expectations::default();
     expect_sent(&expectations, 1);
     advance(TIMEOUT).await;
-    assert!(!satisfied(&expectations), "at five minutes it is still believed");
+    assert!(!satisfied(&expectations), "at exactly five minutes it has not expired");
     advance(Duration::from_millis(1)).await;
     assert!(satisfied(&expectations));
-    // What is expected next is believed for five minutes again.
+    // The next entry has its own five minutes.
     expect_sent(&expectations, 1);
     assert!(!satisfied(&expectations));
 }
@@ -85,7 +85,7 @@ fn deleted_key_is_satisfied() {
     assert!(satisfied(&expectations));
 }
 
-// === creations: events may come first, twice, or for others ===
+// === creations: events may arrive before the response, twice, or for other owners ===
 
 #[test]
 fn creation_observed_before_the_reply_counts() {
@@ -99,7 +99,7 @@ fn creation_observed_before_the_reply_counts() {
 }
 
 #[test]
-fn creation_observed_without_being_expected_is_not_held_against_later_ones() {
+fn unexpected_creation_does_not_lower_later_expectations() {
     let expectations = Expectations::default();
     expectations.creation_observed(&KEY, &OWNER);
     expect_sent(&expectations, 0);
@@ -109,7 +109,7 @@ fn creation_observed_without_being_expected_is_not_held_against_later_ones() {
     assert!(!satisfied(&expectations));
 }
 
-// === deletions: each uid once ===
+// === deletions: each uid counts once ===
 
 #[test]
 fn each_deletion_counts_once() {
@@ -121,14 +121,14 @@ fn each_deletion_counts_once() {
     drop(expected);
     expectations.deletion_observed(&KEY, &OWNER, &"a"); // the deletionTimestamp
     expectations.deletion_observed(&KEY, &OWNER, &"a"); // the removal
-    expectations.deletion_observed(&KEY, &OWNER, &"somebody else's");
+    expectations.deletion_observed(&KEY, &OWNER, &"unexpected");
     assert!(!satisfied(&expectations));
     expectations.deletion_observed(&KEY, &OWNER, &"b");
     assert!(satisfied(&expectations));
 }
 
 #[test]
-fn deletions_are_not_lowered_by_creations_and_the_other_way_round() {
+fn creations_and_deletions_do_not_lower_each_other() {
     let expectations = Expectations::default();
     let expected = expectations.expect_deletions(&KEY, &OWNER, ["a"]);
     expected.start(&"a").sent();
@@ -139,10 +139,10 @@ fn deletions_are_not_lowered_by_creations_and_the_other_way_round() {
     assert!(!satisfied(&expectations));
 }
 
-// === owners: another uid starts clean ===
+// === owners: another uid has no expectations ===
 
 #[test]
-fn owner_made_again_under_the_same_name_starts_clean() {
+fn recreated_owner_has_no_expectations() {
     let expectations = Expectations::default();
     expect_sent(&expectations, 1);
     assert!(expectations.satisfied(&KEY, &"uid-2"));
@@ -169,7 +169,7 @@ fn creations_that_were_never_started_are_not_expected() {
     let expected = expectations.expect_creations(&KEY, &OWNER, 5);
     expected.start().sent();
     expected.start().sent();
-    assert_eq!(creations(&expectations), 5, "as long as the guard is there, they may yet be");
+    assert_eq!(creations(&expectations), 5, "the guard may still start them");
     drop(expected);
     assert_eq!(creations(&expectations), 2);
 }
@@ -209,7 +209,7 @@ async fn requests_may_run_concurrently_and_be_cancelled() {
     let timeout = tokio::time::timeout(Duration::from_millis(1), requests).await;
     assert!(timeout.is_err());
     drop(expected);
-    assert_eq!(creations(&expectations), 2, "two were on their way, the third never was");
+    assert_eq!(creations(&expectations), 2, "two were in flight, the third was never started");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn token_outlives_its_guard() {
 }
 
 #[test]
-fn more_tokens_than_expected_lower_nothing() {
+fn surplus_token_lowers_nothing() {
     let expectations = Expectations::default();
     let expected = expectations.expect_creations(&KEY, &OWNER, 1);
     let (counted, surplus) = (expected.start(), expected.start());
@@ -261,22 +261,22 @@ fn deletion_started_twice_or_not_expected_lowers_nothing() {
     assert!(satisfied(&expectations));
 }
 
-// === generations: a guard lowers only its own ===
+// === generations: a guard lowers only its own entry ===
 
 #[test]
-fn later_expectations_replace_earlier_ones_of_either_sort() {
+fn later_expectations_replace_earlier_ones_of_either_kind() {
     let expectations = Expectations::default();
     expect_sent(&expectations, 5);
     let expected = expectations.expect_deletions(&KEY, &OWNER, ["a"]);
     expected.start(&"a").sent();
     expectations.deletion_observed(&KEY, &OWNER, &"a");
-    assert!(satisfied(&expectations), "the creations went with their entry");
+    assert!(satisfied(&expectations), "the new entry has replaced the creations");
     expect_sent(&expectations, 1);
     assert_eq!(creations(&expectations), 1);
 }
 
 #[test]
-fn old_guard_and_its_tokens_lower_only_their_own() {
+fn old_guard_and_its_tokens_lower_only_their_own_entry() {
     let expectations = Expectations::default();
     let old = expectations.expect_creations(&KEY, &OWNER, 3);
     let old_token = old.start();
@@ -287,7 +287,7 @@ fn old_guard_and_its_tokens_lower_only_their_own() {
 }
 
 #[test]
-fn old_guard_of_deletions_lowers_only_its_own() {
+fn old_guard_of_deletions_lowers_only_its_own_entry() {
     let expectations = Expectations::default();
     let old = expectations.expect_deletions(&KEY, &OWNER, ["a", "b"]);
     let old_token = old.start(&"a");
@@ -296,12 +296,12 @@ fn old_guard_of_deletions_lowers_only_its_own() {
     new.start(&"b").sent();
     old_token.refused();
     drop((old, new));
-    let outstanding = expectations.outstanding(&KEY, &OWNER).expect("noted");
+    let outstanding = expectations.outstanding(&KEY, &OWNER).expect("the key has an entry");
     assert_eq!(outstanding.deletions, 2);
 }
 
 #[test]
-fn guard_from_before_a_delete_lowers_nothing_after_it() {
+fn guard_from_before_a_delete_does_not_lower_a_later_entry() {
     let expectations = Expectations::default();
     let old = expectations.expect_creations(&KEY, &OWNER, 2);
     expectations.delete(&KEY);

@@ -1,7 +1,8 @@
-//! Any schedule of guards, tokens and events against a model that remembers every single request.
+//! Compares generated schedules of guards, tokens and events with a model that keeps every single
+//! request.
 //!
-//! The model is not counts but requests, each with what became of it: a key is satisfied exactly if none
-//! of the requests of its last decision is still to be seen.
+//! The model keeps no counts. It keeps the requests of each key's last decision and their outcomes:
+//! a key is satisfied exactly if the cache has shown all that may have been carried out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use proptest::collection::btree_set;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use tokio::time::{Instant, advance};
 
-/// The work queue's: what runs a model is the same for both.
+/// The work queue's runner of generated schedules; both crates share it.
 #[path = "../../workqueue/src/testing.rs"]
 mod testing;
 
@@ -37,9 +38,9 @@ enum Outcome {
 enum Step {
     ExpectCreations(Key, Uid, usize),
     ExpectDeletions(Key, Uid, BTreeSet<Uid>),
-    /// The n-th guard's next request, or that of this uid.
+    /// Starts the next request of the n-th guard, or its request for this uid.
     Start(usize, Uid),
-    /// What becomes of the n-th token.
+    /// Sets the outcome of the n-th token.
     Finish(usize, Outcome),
     DropGuard(usize),
     CreationObserved(Key, Uid),
@@ -58,7 +59,7 @@ enum Token {
     Deletion(DeletionToken<Key, Uid>),
 }
 
-/// One decision and what of it is still to be seen.
+/// One decision and its writes that the cache has yet to show.
 #[derive(Clone)]
 struct Entry {
     number: usize,
@@ -72,7 +73,7 @@ struct Entry {
 struct Of<T> {
     number: usize,
     key: Key,
-    /// Guards: what was not started. Tokens: what they stand for.
+    /// The requests that a guard has not started, or the request of a token.
     creations: usize,
     deletions: BTreeSet<Uid>,
     real: T,
@@ -152,7 +153,7 @@ impl World {
         }
     }
 
-    /// A decision lowers its own entry, unless another one has replaced it.
+    /// Lowers the entry of this decision, unless another decision has replaced it.
     fn lower(
         &mut self,
         (key, number): (Key, usize),
@@ -165,7 +166,7 @@ impl World {
                 entry.creations -= signed(creations);
                 entry.deletions.retain(|uid| !deletions.contains(uid));
             }
-            _ => tally.count("lowered what was replaced", 1),
+            _ => tally.count("lowered a replaced entry", 1),
         }
     }
 
@@ -205,7 +206,7 @@ impl World {
         }
     }
 
-    /// What is outstanding, of all keys.
+    /// Formats the outstanding writes of all keys.
     fn outstanding(&self) -> String {
         let of = |(key, entry): (&Key, &Entry)| match self.real.outstanding(key, &entry.owner) {
             Some(outstanding) => format!("{key}: {outstanding}"),
@@ -230,9 +231,9 @@ impl World {
             let expired = entry.set_at.elapsed() > TIMEOUT;
             assert_eq!(satisfied, fulfilled || expired);
             let what = match (fulfilled, expired) {
-                (true, _) => "asked when fulfilled",
-                (false, true) => "asked when expired",
-                (false, false) => "asked while waiting",
+                (true, _) => "checked when fulfilled",
+                (false, true) => "checked when expired",
+                (false, false) => "checked while waiting",
             };
             tally.count(what, 1);
         }
@@ -263,21 +264,21 @@ fn steps() -> impl Strategy<Value = Step> {
 async fn run(steps: &[Step], tally: &Tally) {
     let mut world = World::default();
     for step in steps {
-        tally.tell(|| format!("{step:?}"));
+        tally.record_step(|| format!("{step:?}"));
         world.apply(step.clone(), tally).await;
-        tally.tell_outcome(|| world.outstanding());
+        tally.record_outcome(|| world.outstanding());
         world.check(tally);
     }
 }
 
 #[test]
-fn any_schedule_is_that_of_single_requests() {
+fn any_schedule_agrees_with_model_of_single_requests() {
     let least = &[
-        ("asked while waiting", 3_000),
-        ("asked when fulfilled", 2_000),
-        ("asked when expired", 40),
+        ("checked while waiting", 3_000),
+        ("checked when fulfilled", 2_000),
+        ("checked when expired", 40),
         ("refused", 200),
-        ("lowered what was replaced", 300),
+        ("lowered a replaced entry", 300),
         ("observed for another owner", 300),
     ];
     Schedules { step: steps(), longest: 120, least }.check(|steps, tally| {

@@ -1,56 +1,115 @@
-//! What a queue hands on, and whoever keeps a copy does: [`Delta`], in [`Batch`]es.
+//! [`Delta`] and [`Batch`]: the changes that a queue hands to a copy of the server's objects.
+//!
+//! A delta is relative: it is correct only for a copy that has applied every earlier delta of the
+//! same queue. The version arithmetic at the end of this module is the only place that orders two
+//! states of an object. It never guesses: versions that are not decimal numbers have no order, and
+//! the later arrival then wins.
 
-use std::{cmp::Ordering, fmt};
+use std::cmp::Ordering;
+use std::fmt;
 
-use crate::{
-    list_watch::{Decoded, WatchEvent},
-    object::{KeyRef, Object, ObjectMeta, ResourceVersion, compare_versions, is_point},
-};
+use crate::list_watch::{Decoded, WatchEvent};
+use crate::object::{KeyRef, Object, ObjectMeta, ResourceVersion};
 
-/// One step of a copy towards the server.
+/// A change of a copy, on its way to the server's state.
+///
+/// Each queue design sends a subset of the variants: both send `Applied` and `Deleted`, and the
+/// other variants name their design. A consumer that serves both designs handles all of them.
+///
+/// client-go's `DeltaType` has the counterparts `Replaced`, `Added`, `Updated`, `Deleted` and
+/// `Sync`. Here a queue does not separate creation from change, because only the copy knows which
+/// one it is.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use homeostat_informer::fifo::Delta;
+/// use homeostat_informer::list_watch::Decoded;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let mut pod = Pod::default();
+/// pod.metadata.name = Some("web".into());
+/// let vanished = Delta::Vanished(Decoded::Fits(Arc::new(pod)));
+/// assert!(vanished.is_deletion());
+/// assert_eq!(format!("{vanished:?}"), r#"Vanished("web")"#);
+///
+/// let bookmark = Delta::<Pod>::Bookmark("9".into());
+/// assert!(bookmark.object().is_none() && !bookmark.is_deletion());
+/// ```
+#[doc(alias = "DeltaType")]
+#[doc(alias = "Deltas")]
 #[non_exhaustive]
 pub enum Delta<K: Object> {
-    /// The whole state, from a list: what is not in it is gone. Done in one step. Only from a queue in order.
+    /// The full state, from a list: an object that is not in it is deleted. Applied in one step.
+    /// Only from [`DeltaFifo::in_order`](crate::fifo::DeltaFifo::in_order).
     Replaced {
-        /// All that there is. An object that is there twice counts in its newer state.
+        /// All objects. Of an object that occurs twice the newer state counts.
         objects: Vec<Decoded<K>>,
-        /// The state of the server that the list shows. It may be lower than what was reached: then the server has
-        /// another history.
+        /// The server's version that the list shows. It may be lower than before: the server has
+        /// another history then.
         resource_version: ResourceVersion,
     },
-    /// An object was made or changed.
+    /// An object was created or changed.
     Applied(Decoded<K>),
-    /// An object is gone; its final state.
+    /// An object was deleted; its final state.
     Deleted(Decoded<K>),
-    /// An object is there in this state, says a list, whatever was known of it. Only from a queue that coalesces.
+    /// A list contains this object in this state. Only from
+    /// [`DeltaFifo::coalescing`](crate::fifo::DeltaFifo::coalescing).
     Listed(Decoded<K>),
-    /// An object is gone, says a list that it is not in; the last state that is known. Only from a queue that coalesces.
+    /// A list does not contain this object any more; its last known state (client-go's
+    /// `DeletedFinalStateUnknown`). Only from
+    /// [`DeltaFifo::coalescing`](crate::fifo::DeltaFifo::coalescing).
     Vanished(Decoded<K>),
-    /// Nothing has happened to this object, but somebody wants to be told of it again. Only from a queue that coalesces.
+    /// Redelivers an unchanged object. Only from
+    /// [`DeltaFifo::coalescing`](crate::fifo::DeltaFifo::coalescing).
     Resynced(Decoded<K>),
-    /// The same for every object. Only from a queue in order, which does not know them.
+    /// Redelivers every object. Only from
+    /// [`DeltaFifo::in_order`](crate::fifo::DeltaFifo::in_order), which does not know the objects.
     ResyncedAll,
-    /// The server has got this far. Only from a queue in order.
+    /// The server has reached this version. Only from
+    /// [`DeltaFifo::in_order`](crate::fifo::DeltaFifo::in_order).
     Bookmark(ResourceVersion),
 }
 
-/// What is done in one step.
+/// The deltas that a copy applies in one step.
+///
+/// Readers of the copy must see all of it or nothing, because `reached` is true only after the last
+/// delta.
+///
+/// # Examples
+///
+/// A batch made by hand, for a test of a copy:
+///
+/// ```
+/// use homeostat_informer::fifo::{Batch, Delta};
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let list = Delta::<Pod>::Replaced { objects: vec![], resource_version: "4".into() };
+/// let batch = Batch::from(vec![list, Delta::Bookmark("7".into())]);
+/// assert_eq!(batch.reached, Some("7".into()));
+/// assert!(batch.relisted && batch.synced);
+/// ```
 #[non_exhaustive]
+#[doc(alias = "Deltas")]
 pub struct Batch<K: Object> {
-    /// In the order in which they are done. It may be empty, if only a version was reached.
+    /// The deltas, in order. Empty if only a version was reached.
     pub deltas: Vec<Delta<K>>,
-    /// The version of the server that whoever has done this has reached; `None` if it is no other than before.
+    /// Version of the copy after applying this batch; `None` if unchanged.
     pub reached: Option<ResourceVersion>,
-    /// Whether a list is a part of what was reached, so that the version counts even if it is lower than before.
+    /// True if a list led to `reached`: the version counts even if it is lower than before.
     pub relisted: bool,
-    /// Whether whoever has done this has done all of the first list.
+    /// True if the copy contains the initial list after applying this batch.
     pub synced: bool,
 }
 
 // === impl Delta ===
 
 impl<K: Object> Delta<K> {
-    /// The object, if this is about one.
+    /// Returns the object, or `None` if the delta is not about a single one.
+    ///
+    /// The object of a deletion is its final or last known state.
     pub fn object(&self) -> Option<&Decoded<K>> {
         match self {
             Self::Applied(object)
@@ -62,12 +121,17 @@ impl<K: Object> Delta<K> {
         }
     }
 
-    /// Whether the object is gone afterwards.
+    /// Returns true if the delta deletes its object.
+    ///
+    /// `Replaced` is not a deletion, although it deletes each object that is not in it.
     pub fn is_deletion(&self) -> bool {
         matches!(self, Self::Deleted(_) | Self::Vanished(_))
     }
 
-    /// The version that the server had reached when it said this.
+    /// Returns the version that the server had reached with this delta.
+    ///
+    /// `None` for the deltas of a coalescing queue that come from a list: an object of a list may
+    /// be older than the list, and other objects of it may still be queued.
     fn version(&self) -> Option<&str> {
         match self {
             Self::Applied(object) | Self::Deleted(object) => version_of(object),
@@ -89,7 +153,7 @@ impl<K: Object> From<WatchEvent<K>> for Delta<K> {
     }
 }
 
-/// Prints what happened to which object, never what is in it.
+/// Prints the change and the object's key, never its content.
 impl<K: Object> fmt::Debug for Delta<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -129,7 +193,7 @@ impl<K: Object> fmt::Debug for Batch<K> {
     }
 }
 
-/// These, in the order of the server.
+/// Makes a batch of deltas in the order of the server.
 impl<K: Object> From<Vec<Delta<K>>> for Batch<K> {
     fn from(deltas: Vec<Delta<K>>) -> Self {
         let relisted = deltas.iter().any(|delta| matches!(delta, Delta::Replaced { .. }));
@@ -140,7 +204,7 @@ impl<K: Object> From<Vec<Delta<K>>> for Batch<K> {
 
 // === versions ===
 
-/// The version that the server had reached when it had sent all of this.
+/// Returns the version that the server had reached with the last of these events.
 pub(crate) fn newest_of<K: Object>(events: &[WatchEvent<K>]) -> Option<ResourceVersion> {
     newest(events.iter().map(|event| match event {
         WatchEvent::Applied(object) | WatchEvent::Deleted(object) => version_of(object),
@@ -148,24 +212,39 @@ pub(crate) fn newest_of<K: Object>(events: &[WatchEvent<K>]) -> Option<ResourceV
     }))
 }
 
+/// Returns the newest version of these objects, which are in no order.
+pub(crate) fn newest_object<K: Object>(objects: &[Decoded<K>]) -> Option<ResourceVersion> {
+    newest(objects.iter().map(version_of))
+}
+
+/// Returns the last version that is not known to be older than an earlier one. Versions that are no
+/// point in history (empty or `0`) are ignored.
 fn newest<'a>(versions: impl Iterator<Item = Option<&'a str>>) -> Option<ResourceVersion> {
     let mut newest: Option<&str> = None;
-    for version in versions.flatten().filter(|version| is_point(version)) {
-        let back = newest.and_then(|newest| compare_versions(version, newest));
-        if back != Some(Ordering::Less) {
+    for version in versions.flatten().filter(|version| !matches!(*version, "" | "0")) {
+        let order = newest.and_then(|newest| ResourceVersion::compare_text(version, newest));
+        if order != Some(Ordering::Less) {
             newest = Some(version);
         }
     }
     newest.map(ResourceVersion::from)
 }
 
+/// Returns the object's `resourceVersion`, as the server wrote it.
 fn version_of<K: Object>(object: &Decoded<K>) -> Option<&str> {
     object.metadata().resource_version.as_deref()
 }
 
-/// Whether one state is known to be older than the other.
+/// Returns the order of two states of one object, or `None` if it is unknown.
+pub(crate) fn compare_metadata(one: &ObjectMeta, other: &ObjectMeta) -> Option<Ordering> {
+    let (one, other) = (one.resource_version.as_deref()?, other.resource_version.as_deref()?);
+    ResourceVersion::compare_text(one, other)
+}
+
+/// Returns true if `one` is known to be the older state.
+///
+/// False if the order is unknown, so that an update from a server with other versions is never
+/// dropped.
 pub(crate) fn is_older(one: &ObjectMeta, other: &ObjectMeta) -> bool {
-    let (one, other) = (one.resource_version.as_deref(), other.resource_version.as_deref());
-    let order = one.zip(other).and_then(|(one, other)| compare_versions(one, other));
-    order == Some(Ordering::Less)
+    compare_metadata(one, other) == Some(Ordering::Less)
 }

@@ -1,39 +1,52 @@
-//! [`DeltaFifo`]: what was heard from the server and has not reached the copy yet.
+//! [`DeltaFifo`]: the queue between a server and a copy of its objects.
+//!
+//! The queue decouples the reflector, which reads the watch, from the store, whose handlers and
+//! indices are the author's code: a slow batch does not stop the reading before 2000 deltas wait.
+//! Both designs are plain structs without a lock; [`DeltaFifo`] adds the one lock and the two
+//! notifications. The lock is held for moves, hash lookups and comparisons of versions. Objects
+//! that a change replaces leave the lock as garbage, because `Drop` of an object is the author's
+//! code.
 
 mod coalescing;
 mod in_order;
 #[cfg(test)]
+mod interleavings;
+#[cfg(test)]
 mod model;
+mod version;
 
 use std::fmt;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
+use self::coalescing::Coalescing;
+use self::in_order::InOrder;
+use crate::delta::{Batch, newest_of};
+use crate::list_watch::{Decoded, WatchEvent};
+use crate::object::{Object, ResourceVersion};
+use crate::sync::{Mutex, Notify};
 
-use self::{coalescing::Coalescing, in_order::InOrder};
-use crate::{
-    delta::Batch,
-    list_watch::{Decoded, WatchEvent},
-    object::{Object, ResourceVersion},
-};
-
-/// A queue between what a server says and a copy of it: one producer pushes events and lists, one consumer takes batches
-/// and does them. No event is lost and none is invented, in either of two designs:
+/// A queue between a server and a copy of its objects. One producer pushes events and lists, one
+/// consumer takes batches and applies them. No event is lost and none is invented. There are two
+/// designs:
 ///
-/// * [`in_order`](Self::in_order): every event in the order of the server, across all objects; a list is one delta, so
-///   that the copy changes in one step. This is what an informer uses, and what client-go calls a `RealFIFO` with atomic
-///   events.
-/// * [`coalescing`](Self::coalescing): what happened to one object comes together, objects in the order in which they
-///   were first heard of; a list is taken apart. This is the classic `DeltaFIFO`. An object that changes all the time
-///   costs the others nothing, but two objects are seen in an order in which the server never had them.
+/// * [`in_order`](Self::in_order): every event in the order of the server, across all objects. A
+///   list is one delta, so that the copy changes in one step. An informer uses this design by
+///   default; client-go calls it `RealFIFO` with atomic events.
+/// * [`coalescing`](Self::coalescing): the deltas of one object come together; objects come in the
+///   order of their first waiting delta. A list is taken apart. This is client-go's classic
+///   `DeltaFIFO`. An object that changes often does not delay the others, but the copy passes
+///   through states that the server never had.
 ///
-/// An informer has one inside. Use it alone to keep another kind of copy: a database, a file, a cache in another process.
+/// Use it without an informer to keep another kind of copy: a database, a file, a cache in another
+/// process.
+///
+/// # Examples
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// use std::{collections::BTreeMap, sync::Arc};
 ///
-/// use homeostat_informer::{Decoded, Delta, DeltaFifo, WatchEvent};
+/// use homeostat_informer::fifo::{Delta, DeltaFifo};
+/// use homeostat_informer::list_watch::{Decoded, WatchEvent};
 /// use k8s_openapi::api::core::v1::ConfigMap;
 ///
 /// fn config_map(name: &str, version: &str) -> Decoded<ConfigMap> {
@@ -66,57 +79,93 @@ use crate::{
 ///     }
 ///     assert!(batch.synced && batch.reached == Some("5".into()));
 /// }
-/// let together = [r#"Listed("a")"#, r#"Applied("a")"#, r#"Applied("a")"#, r#"Listed("b")"#, r#"Deleted("b")"#];
-/// assert_eq!(steps, together);
+/// let deltas_of_a = [r#"Listed("a")"#, r#"Applied("a")"#, r#"Applied("a")"#];
+/// let deltas_of_b = [r#"Listed("b")"#, r#"Deleted("b")"#];
+/// assert_eq!(steps[..3], deltas_of_a);
+/// assert_eq!(steps[3..], deltas_of_b);
 /// assert_eq!(copy.len(), 1);
 /// # }
 /// ```
+///
+/// # Choosing a design
+///
+/// * Use `in_order` when the copy must never show a state that the server never had. A push and a
+///   pop cost O(1) per delta, and the queue holds every event.
+/// * Use `coalescing` when single objects change far more often than the others. A push costs a
+///   hash lookup per event, a list costs a sort of the objects that it lacks, and the queue holds
+///   an entry per object of the copy.
+///
+/// Neither design merges the updates of an object: a consumer that is slow sees each one. To see
+/// only the newest state, coalesce behind the copy, for example with a work queue of keys.
+#[doc(alias = "DeltaFIFO")]
+#[doc(alias = "RealFIFO")]
 pub struct DeltaFifo<K: Object> {
     queue: Mutex<Queue<K>>,
-    /// Told after each push: the one consumer may be waiting.
+    /// Notified after each push: the consumer may be waiting.
     pushed: Notify,
-    /// Told after each pop: the one producer may be waiting.
+    /// Notified after each pop: the producer may be waiting.
     popped: Notify,
 }
 
-/// What the lock protects.
+/// The state that the lock protects.
 struct Queue<K: Object> {
+    /// Never changes its variant after construction.
     design: Design<K>,
+    /// Set by `close`, never reset.
     closed: bool,
 }
 
-/// How deltas are queued.
+/// The two designs.
 enum Design<K: Object> {
     InOrder(InOrder<K>),
     Coalescing(Coalescing<K>),
 }
 
-/// What is to be dropped when the lock is released: an object's `Drop` is the author's code.
+/// Objects to be dropped after the lock is released: `Drop` is the author's code.
 type Garbage<K> = Vec<Decoded<K>>;
 
-/// A batch takes the write lock of a store once; more than this many deltas would keep readers out for too long.
+/// The maximum number of deltas in a batch. The store applies a batch under one write lock; a
+/// larger batch would block readers for too long.
 const BATCH: usize = 1000;
 
-/// With this many deltas waiting, the copy lags behind so much that reading on only takes memory: two batches, so
-/// that the consumer never waits for the producer.
+/// The number of queued deltas at which the producer waits. Two batches, so that the consumer never
+/// waits for the producer.
 const FULL: usize = 2 * BATCH;
 
 // === impl DeltaFifo ===
 
 impl<K: Object> DeltaFifo<K> {
-    /// A queue that merges nothing and changes no order.
+    /// Creates a queue that merges nothing and keeps the order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::fifo::{Delta, DeltaFifo};
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let fifo = DeltaFifo::<Pod>::in_order();
+    /// fifo.replace(vec![], "5");
+    /// let batch = fifo.try_pop().expect("a list is one delta");
+    /// assert!(matches!(&batch.deltas[..], [Delta::Replaced { .. }]));
+    /// assert!(batch.relisted && batch.synced);
+    /// assert_eq!(batch.reached, Some("5".into()));
+    /// assert!(fifo.try_pop().is_none());
+    /// ```
+    #[doc(alias = "NewRealFIFO")]
     pub fn in_order() -> Self {
         Self::new(Design::InOrder(InOrder::new()))
     }
 
-    /// A queue that keeps together what happens to one object.
+    /// Creates a queue that keeps the deltas of one object together.
     ///
-    /// It remembers the last state of each object that it has handed out, to know what is missing in a list: a pointer
-    /// to it and its key.
+    /// It holds the key and a pointer to the last state of each object that it has handed out, to
+    /// know which objects a list lacks.
+    #[doc(alias = "NewDeltaFIFO")]
     pub fn coalescing() -> Self {
         Self::new(Design::Coalescing(Coalescing::new()))
     }
 
+    /// Creates an open, empty queue of this design.
     fn new(design: Design<K>) -> Self {
         Self {
             queue: Mutex::new(Queue { design, closed: false }),
@@ -125,17 +174,66 @@ impl<K: Object> DeltaFifo<K> {
         }
     }
 
-    /// Queues what a watch told. Never waits; see [`room`](Self::room).
+    /// Queues the events of a watch. Never waits; see [`wait_for_room`](Self::wait_for_room).
+    ///
+    /// The events must be in the order of the server. The queue locks once for all of them. The
+    /// queue is unbounded: nothing is dropped when it is full.
+    ///
+    /// A coalescing queue drops the deletion of an object that it does not know; there is nothing
+    /// to delete.
     pub fn push(&self, events: impl IntoIterator<Item = WatchEvent<K>>) {
         // The iterator is the author's code: not under the lock.
         let events: Vec<_> = events.into_iter().collect();
+        let newest = newest_of(&events);
+        self.push_all(events, newest);
+    }
+
+    /// Queues events, the newest version in which is known.
+    pub(crate) fn push_all(&self, events: Vec<WatchEvent<K>>, newest: Option<ResourceVersion>) {
         self.write(|design, garbage| match design {
-            Design::InOrder(queue) => queue.push(events),
-            Design::Coalescing(queue) => queue.push(events, garbage),
+            Design::InOrder(queue) => queue.push(events, newest),
+            Design::Coalescing(queue) => queue.push(events, newest, garbage),
         });
     }
 
-    /// Queues the whole state, from a list: what is not in it is gone.
+    /// Returns the version that was received: everything up to it has been pushed.
+    pub(crate) fn received(&self) -> Option<ResourceVersion> {
+        match &self.queue.lock().design {
+            Design::InOrder(queue) => queue.received().cloned(),
+            Design::Coalescing(queue) => queue.received().cloned(),
+        }
+    }
+
+    /// Queues the full state from a list: an object that is not in it is deleted.
+    ///
+    /// Call it with the complete state only. A list that lacks an object by mistake deletes it from
+    /// the copy.
+    ///
+    /// `resource_version` becomes the version of the queue, even if it is lower than the last one:
+    /// the server then has another history, for example after a restore from a backup.
+    ///
+    /// # Examples
+    ///
+    /// An object that a later list lacks is reported as vanished, not as deleted:
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use homeostat_informer::fifo::{Delta, DeltaFifo};
+    /// use homeostat_informer::list_watch::Decoded;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let mut pod = Pod::default();
+    /// pod.metadata.name = Some("web".into());
+    /// let fifo = DeltaFifo::coalescing();
+    /// fifo.replace(vec![Decoded::Fits(Arc::new(pod))], "1");
+    /// fifo.try_pop();
+    ///
+    /// fifo.replace(vec![], "2");
+    /// let batch = fifo.try_pop().expect("the object is gone");
+    /// assert!(matches!(&batch.deltas[..], [Delta::Vanished(_)]));
+    /// ```
+    #[doc(alias = "Replace")]
     pub fn replace(&self, objects: Vec<Decoded<K>>, resource_version: impl Into<ResourceVersion>) {
         let version = resource_version.into();
         self.write(|design, garbage| match design {
@@ -144,8 +242,15 @@ impl<K: Object> DeltaFifo<K> {
         });
     }
 
-    /// Queues that every object is told again, as it is when its turn comes. An object of which something waits already
-    /// is told anyway, and so not again.
+    /// Queues every object again. An object for which a delta already waits is not queued a second
+    /// time.
+    ///
+    /// A resync sends no request to the server and finds no missed event: it redelivers what the
+    /// copy has. Use it to repeat work whose result something else may have undone.
+    ///
+    /// The in-order design queues one [`Delta::ResyncedAll`](crate::fifo::Delta::ResyncedAll),
+    /// because it does not know the objects; it does so for each call.
+    #[doc(alias = "Resync")]
     pub fn resync(&self) {
         self.write(|design, _| match design {
             Design::InOrder(queue) => queue.resync(),
@@ -153,6 +258,8 @@ impl<K: Object> DeltaFifo<K> {
         });
     }
 
+    /// Changes the queue under the lock and notifies the consumer. The garbage is dropped after the
+    /// lock is released.
     fn write(&self, change: impl FnOnce(&mut Design<K>, &mut Garbage<K>)) {
         let mut garbage = Vec::new();
         change(&mut self.queue.lock().design, &mut garbage);
@@ -160,45 +267,81 @@ impl<K: Object> DeltaFifo<K> {
         drop(garbage);
     }
 
-    /// Says that nothing more comes. What is queued still does.
+    /// Closes the queue: `pop` returns `None` once it is empty.
+    ///
+    /// A closed queue still accepts pushes, and `pop` delivers them before it returns `None`.
     pub fn close(&self) {
         self.queue.lock().closed = true;
         self.pushed.notify_one();
+        self.popped.notify_one();
     }
 
-    /// Waits until fewer than 2000 deltas are queued. A producer that waits for this before it reads on bounds what is
-    /// held in memory.
+    /// Waits until fewer than 2000 deltas are queued, which is two batches, or the queue is closed.
+    /// A producer that waits for this before it reads on bounds the memory of the queue.
+    ///
+    /// A list counts as one delta in the in-order design, and as one per object in the coalescing
+    /// design.
     ///
     /// # Cancel safety
-    /// Takes nothing.
-    pub async fn room(&self) {
-        while self.len() >= FULL {
+    ///
+    /// This method is cancel safe: it only waits.
+    pub async fn wait_for_room(&self) {
+        while self.len() >= FULL && !self.queue.lock().closed {
             self.popped.notified().await;
         }
     }
 
-    /// Waits for what comes next, and takes it: up to 1000 deltas, or more if they are about one object. `None` if the
-    /// queue is closed and empty.
+    /// Waits for the next batch and takes it: up to 1000 deltas, or more if they are about one
+    /// object. Returns `None` if the queue is closed and empty.
     ///
-    /// There is one consumer. What it was handed counts as done when it asks again.
+    /// There is one consumer. A batch counts as applied when the consumer calls this again.
     ///
     /// # Cancel safety
-    /// It is taken in the same step in which the future completes.
+    ///
+    /// This method is cancel safe: a batch is taken in the same step in which the future completes.
+    ///
+    /// # Examples
+    ///
+    /// A consumer that ends when the producer is done:
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// use homeostat_informer::fifo::DeltaFifo;
+    /// use homeostat_informer::list_watch::WatchEvent;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let fifo = DeltaFifo::<Pod>::in_order();
+    /// fifo.replace(vec![], "5");
+    /// let resource_version = "8".into();
+    /// fifo.push([WatchEvent::Bookmark { resource_version, initial_events_end: false }]);
+    /// fifo.close();
+    ///
+    /// let mut reached = None;
+    /// while let Some(batch) = fifo.pop().await {
+    ///     reached = batch.reached.or(reached);
+    /// }
+    /// assert_eq!(reached, Some("8".into()));
+    /// # }
+    /// ```
+    #[doc(alias = "Pop")]
     pub async fn pop(&self) -> Option<Batch<K>> {
         loop {
             if let Some(batch) = self.try_pop() {
                 return Some(batch);
             }
             if self.queue.lock().closed {
-                // What was pushed between the two looks came before the end.
+                // A push between the two calls came before the close.
                 return self.try_pop();
             }
-            // One consumer: a push between the look above and this wait has left its permit.
+            // One consumer: a push between `try_pop` and this wait has stored a permit.
             self.pushed.notified().await;
         }
     }
 
-    /// Takes what comes next, if there is something.
+    /// Takes the next batch, or returns `None` if the queue is empty.
+    ///
+    /// `None` does not mean that the queue is closed; [`pop`](Self::pop) waits for a batch or the
+    /// end.
     pub fn try_pop(&self) -> Option<Batch<K>> {
         let mut garbage = Vec::new();
         let batch = match &mut self.queue.lock().design {
@@ -212,7 +355,9 @@ impl<K: Object> DeltaFifo<K> {
         batch
     }
 
-    /// How many deltas are queued.
+    /// Returns the number of queued deltas.
+    ///
+    /// It is a snapshot: the producer and the consumer may change it at once. Use it for metrics.
     pub fn len(&self) -> usize {
         match &self.queue.lock().design {
             Design::InOrder(queue) => queue.len(),
@@ -220,7 +365,7 @@ impl<K: Object> DeltaFifo<K> {
         }
     }
 
-    /// Whether nothing is queued.
+    /// Returns true if no delta is queued.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

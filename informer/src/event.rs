@@ -1,44 +1,78 @@
-//! What a handler is told: [`Event`].
+//! [`Event`]: a change of one object, as a handler receives it.
+//!
+//! The grammar in [`Event`] is a promise to handlers: `Added` and `Deleted` of an object alternate,
+//! so a handler can count the objects that fit their type, or once did, with these two.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::Arc;
 
 use crate::object::{KeyRef, Object, ObjectKey, ObjectMeta};
 
-/// One change of one object, as a handler sees it. A clone copies pointers, never an object.
+/// A change of one object. A clone copies pointers, never an object.
 ///
-/// For each object a handler sees a word of this language, in order and without a gap, where *unknown* is an `Opaque`
-/// without a last known state:
+/// For each object a handler receives a sequence that matches this grammar, in order and without a
+/// gap, where *unknown* is an `Opaque` without a last known state:
 ///
 /// > unknown* ( `OpaqueDeleted` ∣ `Added` ( `Updated` ∣ `Opaque` )* `Deleted` )
 ///
-/// An object that was deleted and made again under the same name is told as deleted, then as added, even when the
-/// informer saw neither happen.
+/// An object that was deleted and created again under its name is reported as deleted, then as
+/// added, even if the informer saw neither happen: it compares uids.
+///
+/// Most handlers are level-triggered: the handler adds the [`key`](Self::key) to a work queue, and
+/// a worker reads the current state from a [`Lister`](crate::Lister). Read the objects of the event
+/// only for what the current state no longer shows: the old labels of an update, or the last state
+/// of a deleted object.
+///
+/// client-go's handlers receive a `DeletedFinalStateUnknown` in place of an object and must check
+/// for it. Here `certain: false` says the same, and the object always has its type.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::Event;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// fn describe(event: &Event<Pod>) -> String {
+///     match event {
+///         Event::Added { initial: true, .. } => format!("{} exists", event.key()),
+///         Event::Added { .. } => format!("{} was created", event.key()),
+///         Event::Updated { .. } => format!("{} changed", event.key()),
+///         Event::Deleted { certain, .. } => format!("{} is gone (seen: {certain})", event.key()),
+///         Event::Opaque { .. } => format!("{} exists and cannot be decoded", event.key()),
+///         Event::OpaqueDeleted { .. } => format!("{} is gone, it was never decoded", event.key()),
+///     }
+/// }
+/// ```
+#[doc(alias = "ResourceEventHandler")]
+#[doc(alias = "DeletedFinalStateUnknown")]
 pub enum Event<K: Object> {
     /// The object is new to this handler.
     Added {
         /// The object.
         object: Arc<K>,
-        /// Whether it was there before the handler began to follow: it is part of the first list.
+        /// True if the object existed before the handler started: it is part of the initial list
+        /// (client-go's `isInInitialList`).
         initial: bool,
     },
     /// The object changed.
     Updated {
-        /// What the handler was told last.
+        /// The state that this handler received last.
         old: Arc<K>,
-        /// What it is now.
+        /// The current state.
         new: Arc<K>,
     },
     /// The object is gone.
     Deleted {
         /// Its last known state.
         last_known: Arc<K>,
-        /// Whether `last_known` is its final state. If not, the deletion was missed and found out later, and the
-        /// object may have changed in between.
+        /// True if `last_known` is the final state. False if the informer missed the deletion and
+        /// found out by a relist; the object may have changed in between (client-go's
+        /// `DeletedFinalStateUnknown`).
         certain: bool,
     },
-    /// The object is there, but it does not fit its Rust type: all that is known of it is its metadata.
+    /// The object is there, but it does not fit its Rust type: only its metadata is known.
     ///
-    /// This is never a deletion. Whoever counts objects has to count it, or to stop counting.
+    /// This is never a deletion. A handler that counts objects must count this object too.
     Opaque {
         /// The last state that fitted, if there was one.
         last_known: Option<Arc<K>>,
@@ -55,7 +89,9 @@ pub enum Event<K: Object> {
 // === impl Event ===
 
 impl<K: Object> Event<K> {
-    /// The newest metadata that this event carries.
+    /// Returns the newest metadata that this event carries.
+    ///
+    /// Of an update it is the new state's, of an opaque object the metadata as it is now.
     pub fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::Added { object, .. } => object.metadata(),
@@ -65,12 +101,35 @@ impl<K: Object> Event<K> {
         }
     }
 
-    /// The object's namespace and name.
+    /// Returns the object's namespace and name.
+    ///
+    /// Every variant has a key, so a handler can queue it without a `match`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use homeostat_informer::Event;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let mut pod = Pod::default();
+    /// pod.metadata.namespace = Some("shop".into());
+    /// pod.metadata.name = Some("web".into());
+    /// let gone = Event::Deleted { last_known: Arc::new(pod), certain: false };
+    /// assert_eq!(gone.key().to_string(), "shop/web");
+    /// assert!(gone.object().is_some(), "the last known state");
+    /// ```
+    #[doc(alias = "MetaNamespaceKeyFunc")]
     pub fn key(&self) -> ObjectKey<K::Kind> {
         ObjectKey::from_metadata(self.metadata())
     }
 
-    /// The newest state that fits its type, if there is one: of a deleted object, its last.
+    /// Returns the newest state that fits its type, or `None` for an opaque object. Of a deleted
+    /// object it is the last known state.
+    ///
+    /// `Opaque` has no such state here even if its `last_known` is set: that state is no longer
+    /// current. Match the variant to read it.
     pub fn object(&self) -> Option<&Arc<K>> {
         match self {
             Self::Added { object, .. } => Some(object),
@@ -80,6 +139,7 @@ impl<K: Object> Event<K> {
         }
     }
 
+    /// Returns the variant's name, for `Debug`.
     fn name(&self) -> &'static str {
         match self {
             Self::Added { .. } => "Added",

@@ -1,95 +1,188 @@
-//! [`SharedInformerFactory`]: one informer per type and scope, shared by all who ask.
+//! [`SharedInformerFactory`]: one informer per type and scope, shared by all callers.
+//!
+//! The factory promises that two callers that ask for the same type, collection and scope get the
+//! same informer while it is not stopped, so that a process has one watch and one copy of it. The
+//! types differ, so each informer is kept as an [`AnyInformer`] and found again by a downcast. The
+//! list is searched from the front: a process has some dozens of informers, and asks for them
+//! when it starts.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use kube_core::Resource;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use crate::{
-    list_watch::{KubeListWatch, ListWatch},
-    object::Object,
-    shared::{SharedIndexInformer, Unsynced},
-};
+use crate::list_watch::{KubeListWatch, ListWatch};
+use crate::object::Object;
+use crate::scope::Scope;
+use crate::shared::{SharedIndexInformer, Unsynced};
+use crate::status::{InformerFailure, InformerStatus, ReflectorError};
 
-/// Makes one informer for each type and scope, however often it is asked for, and starts and stops them together.
+/// Builds one informer for each type and scope, shares it between all callers, and starts and stops
+/// all of them together.
 ///
-/// Each of them can be started and stopped by itself, too. One that was stopped is forgotten: who asks again gets a new
-/// one. A clone of the factory is one more handle on the same informers.
+/// Each informer can also be started and stopped by itself. A stopped informer is forgotten: the
+/// next caller gets a new one. A clone of the factory is another handle on the same informers.
+///
+/// Use it in a process with several controllers, so that two controllers that read pods share one
+/// watch and one cache. Use [`SharedIndexInformer::builder`] instead for one informer, or for
+/// settings that a factory does not have, and [`adopt`](Self::adopt) the result.
+///
+/// Dropping the last handle of the factory drops its handles of the informers. An informer ends
+/// when its other handles are gone as well.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn doc(client: kube_client::Client) {
+/// use homeostat_informer::SharedInformerFactory;
+/// use k8s_openapi::api::core::v1::{Node, Pod};
+///
+/// let informers = SharedInformerFactory::new(&client);
+/// let pods = informers.informer::<Pod>().lister();
+/// let nodes = informers.informer::<Node>().lister();
+/// informers.start();
+/// if informers.wait_for_sync().await {
+///     println!("{} pods on {} nodes", pods.len(), nodes.len());
+/// }
+/// informers.stop().await;
+/// # }
+/// ```
+#[doc(alias = "NewSharedInformerFactory")]
 #[derive(Clone)]
 pub struct SharedInformerFactory {
     shared: Arc<Shared>,
 }
 
-/// Settings of a [`SharedInformerFactory`].
-#[must_use = "nothing is made before `build`"]
+/// The informers of a factory that did not sync in time.
+///
+/// Its text names each of them with its last failure.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct NotSynced {
+    /// The informers that have not synced; never empty.
+    pub unsynced: Vec<Unsynced>,
+    /// The timeout of the wait.
+    pub timeout: Duration,
+}
+
+/// The settings of a [`SharedInformerFactory`].
+///
+/// Each setting applies to the informers that the factory builds, not to those that it
+/// [adopts](SharedInformerFactory::adopt).
+///
+/// # Examples
+///
+/// ```no_run
+/// # fn doc(client: kube_client::Client) {
+/// use homeostat_informer::{Scope, SharedInformerFactory};
+///
+/// let informers = SharedInformerFactory::builder(client)
+///     .scope(Scope::namespace("shop"))
+///     .metrics("my-controller")
+///     .build();
+/// # }
+/// ```
+#[doc(alias = "NewSharedInformerFactoryWithOptions")]
+#[doc(alias = "SharedInformerOption")]
+#[must_use = "call `build`"]
 #[derive(Clone)]
 pub struct FactoryBuilder {
+    /// Each informer gets a clone, which shares the connections.
     client: kube_client::Client,
+    /// The scope of [`SharedInformerFactory::informer`].
     scope: Scope,
-    seed: u64,
+    /// `None`: the operating system seeds each informer.
+    seed: Option<u64>,
+    /// The label `name`; `None` records nothing.
     metrics: Option<Arc<str>>,
+    error_handler: Option<ErrorHandler>,
 }
 
-/// Which objects of a kind an informer follows.
-///
-/// ```
-/// # use homeostat_informer::Scope;
-/// let web = Scope::namespace("shop").labels("app=web").fields("status.phase!=Failed");
-/// assert_eq!(web.to_string(), "in namespace shop with labels app=web with fields status.phase!=Failed");
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Scope {
-    namespace: Option<String>,
-    labels: Option<String>,
-    fields: Option<String>,
-}
+/// The author's function that receives the errors of all informers, each with the informer's name.
+type ErrorHandler = Arc<dyn Fn(&str, &ReflectorError) + Send + Sync>;
 
+/// The state that the clones of a factory share.
 struct Shared {
     settings: FactoryBuilder,
+    /// Held while an informer is built, so that two callers do not build the same one. Never held
+    /// across an await or while an informer is dropped.
     members: Mutex<Members>,
 }
 
+/// The informers of a factory, those that have stopped included until the next call of
+/// `informer_of`.
 #[derive(Default)]
 struct Members {
-    /// In the order in which they were asked for.
+    /// In the order in which they were added.
     informers: Vec<Member>,
-    /// How many there have ever been.
+    /// Informers that were ever added.
+    ///
+    /// Adopted ones count as well. It makes the seed of each informer different, and never
+    /// decreases.
     made: u64,
 }
 
+/// An informer, and where it is found.
 struct Member {
-    /// The path of what it follows, and how much of that; `None` if the informer was made by somebody else.
+    /// The path of the collection and the scope; `None` for an adopted informer.
     place: Option<(String, Scope)>,
     informer: Arc<dyn AnyInformer>,
 }
 
 /// An informer of any type.
+///
+/// The methods forward to those of [`SharedIndexInformer`]. `Any` is a supertrait so that
+/// [`Members::find`] gets the type back.
 #[async_trait]
 trait AnyInformer: Any + Send + Sync {
     fn start(&self);
     async fn stop(&self);
-    async fn synced(&self) -> bool;
+    async fn wait_for_sync(&self) -> bool;
+    async fn wait_for_stop(&self) -> Result<(), InformerFailure>;
+    fn failure(&self) -> Option<InformerFailure>;
     fn unsynced(&self) -> Option<Unsynced>;
+    fn status(&self) -> InformerStatus;
     fn is_stopped(&self) -> bool;
 }
 
 // === impl SharedInformerFactory ===
 
 impl SharedInformerFactory {
-    /// Informers over all namespaces.
+    /// Builds a factory of informers over all namespaces.
+    ///
+    /// The client is cloned; informers share its connections. For other settings use
+    /// [`builder`](Self::builder).
     pub fn new(client: &kube_client::Client) -> Self {
         Self::builder(client.clone()).build()
     }
 
-    /// Settings.
+    /// Returns the settings of a factory.
+    ///
+    /// The defaults are all namespaces, a seed from the operating system, and no metrics.
     pub fn builder(client: kube_client::Client) -> FactoryBuilder {
-        FactoryBuilder { client, scope: Scope::all(), seed: 0, metrics: None }
+        FactoryBuilder {
+            client,
+            scope: Scope::all(),
+            seed: None,
+            metrics: None,
+            error_handler: None,
+        }
     }
 
-    /// The informer for `K` in the factory's own scope: always the same. It runs from the next [`start`](Self::start)
-    /// on.
+    /// Returns the informer for `K` in the factory's own scope: the same one for each caller. Call
+    /// [`start`](Self::start) to run it.
+    ///
+    /// The informer watches at the kind's own API version. If the factory has started already, the
+    /// new informer still must be started: call [`start`](Self::start) again, which starts only
+    /// those that do not run.
+    #[doc(alias = "InformerFor")]
     pub fn informer<K>(&self) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
@@ -98,33 +191,56 @@ impl SharedInformerFactory {
         self.informer_in(&self.shared.settings.scope)
     }
 
-    /// The informer for `K` in this scope: always the same for the same scope. It runs from the next
-    /// [`start`](Self::start) on.
+    /// Returns the informer for `K` in `scope`: the same one for equal scopes. Call
+    /// [`start`](Self::start) to run it.
+    ///
+    /// # Examples
+    ///
+    /// Nodes have no namespace, so a factory for one namespace asks for them in another scope:
+    ///
+    /// ```no_run
+    /// # fn doc(client: kube_client::Client) {
+    /// use homeostat_informer::{Scope, SharedInformerFactory};
+    /// use k8s_openapi::api::core::v1::{Node, Pod};
+    ///
+    /// let shop = Scope::namespace("shop");
+    /// let factory = SharedInformerFactory::builder(client).scope(shop).build();
+    /// let pods = factory.informer::<Pod>();
+    /// let nodes = factory.informer_in::<Node>(&Scope::all());
+    /// factory.start();
+    /// # }
+    /// ```
     pub fn informer_in<K>(&self, scope: &Scope) -> SharedIndexInformer<K>
     where
         K: Object + DeserializeOwned,
         K::Kind: Resource<DynamicType = ()>,
     {
-        self.informer_of(scope.list_watch(self.shared.settings.client.clone()))
+        self.informer_of(list_watch(self.shared.settings.client.clone(), scope))
     }
 
-    /// The informer for what this asks: always the same for the same resource and scope. It runs from the next
-    /// [`start`](Self::start) on.
+    /// Returns the informer for `list_watch`: the same one for the same resource and scope. Call
+    /// [`start`](Self::start) to run it.
     ///
-    /// This is for kinds that are known only at run time, and for what else a [`KubeListWatch`] can be told. The first one
-    /// that asks says so for all; [`informer`](Self::informer) and [`informer_in`](Self::informer_in) ask plainly.
+    /// Use it for kinds that are known only at run time, and for other settings of a
+    /// [`KubeListWatch`]. The settings of the first caller apply; [`informer`](Self::informer) and
+    /// [`informer_in`](Self::informer_in) use the defaults.
+    ///
+    /// # Examples
     ///
     /// ```no_run
     /// # fn doc(client: kube_client::Client) {
-    /// # use homeostat_informer::{Dynamic, KubeListWatch, SharedInformerFactory};
+    /// # use homeostat_informer::{Dynamic, SharedInformerFactory};
+    /// # use homeostat_informer::list_watch::KubeListWatch;
     /// # use k8s_openapi::api::core::v1::Pod;
     /// # use kube_core::GroupVersionResource;
     /// let factory = SharedInformerFactory::new(&client);
-    /// let lean = factory.informer_of(KubeListWatch::<Pod>::new(client.clone(), None).compact().decoders(2));
+    /// let compact = KubeListWatch::<Pod>::new(client.clone(), None).compact().decoders(2);
+    /// let lean = factory.informer_of(compact);
     /// let pods = factory.informer::<Pod>(); // the same informer
     ///
     /// let backups = GroupVersionResource::gvr("stable.example.com", "v1", "backups");
-    /// let backups = factory.informer_of(KubeListWatch::<Dynamic>::of_resource(client, &backups, Some("shop")));
+    /// let backups = KubeListWatch::<Dynamic>::of_resource(client, &backups, Some("shop"));
+    /// let backups = factory.informer_of(backups);
     /// # }
     /// ```
     pub fn informer_of<K>(&self, list_watch: KubeListWatch<K>) -> SharedIndexInformer<K>
@@ -132,69 +248,191 @@ impl SharedInformerFactory {
         K: Object + DeserializeOwned,
     {
         let place = (list_watch.path().to_owned(), list_watch.scope().clone());
+        let number = match self.find(&place) {
+            Ok(informer) => return informer,
+            Err(number) => number,
+        };
+        // Built without the lock: the metrics recorder and the names are the author's code. If
+        // another caller builds the same informer meanwhile, the second one is dropped.
+        let informer = self.shared.settings.build_informer(list_watch, &place.1, number);
+        let mut members = self.shared.members.lock();
+        let found = members.find(&place);
+        if found.is_none() {
+            members.add(Some(place), &informer);
+        }
+        drop(members);
+        found.unwrap_or(informer)
+    }
+
+    /// Returns the informer at `place`, or the number of the next one. Forgets the informers that
+    /// have stopped.
+    fn find<K: Object>(&self, place: &(String, Scope)) -> Result<SharedIndexInformer<K>, u64> {
         // Declared first, so that they are dropped when the lock is released.
         let _stopped: Vec<Member>;
         let mut members = self.shared.members.lock();
         _stopped =
             members.informers.extract_if(.., |member| member.informer.is_stopped()).collect();
-        if let Some(informer) = members.find(&place) {
-            return informer;
-        }
-        let settings = &self.shared.settings;
-        // Each informer its own random sequence, the same in every run.
-        let seed = settings.seed.wrapping_add(0x9e37_79b9_u64.wrapping_mul(members.made));
-        let name = list_watch.target().to_string() + &place.1.told_selectors();
-        let resource = list_watch.resource().clone();
-        let mut builder = SharedIndexInformer::builder(list_watch).name(name).seed(seed);
-        if let Some(name) = &settings.metrics {
-            builder = builder.metrics(&settings.series(name, &place.1), &resource);
-        }
-        let informer = builder.build();
-        members.add(Some(place), &informer);
-        informer
+        members.find(place).ok_or(members.made)
     }
 
-    /// Starts, waits for and stops this informer with the others: one with a [`ListWatch`] or with settings of its own.
+    /// Adds an informer that the caller has built, to be started, waited for and stopped with the
+    /// others.
+    ///
+    /// An adopted informer is never returned by [`informer`](Self::informer) or its variants. Use
+    /// it for an informer with a transform, another queue or a [`ListWatch`] of the caller.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn doc(client: kube_client::Client) {
+    /// use homeostat_informer::list_watch::KubeListWatch;
+    /// use homeostat_informer::{SharedIndexInformer, SharedInformerFactory};
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let factory = SharedInformerFactory::new(&client);
+    /// let pods = SharedIndexInformer::builder(KubeListWatch::<Pod>::new(client, None))
+    ///     .transform(|pod: &mut Pod| pod.metadata.managed_fields = None)
+    ///     .build();
+    /// factory.adopt(&pods);
+    /// factory.start();
+    /// assert!(factory.wait_for_sync().await);
+    /// # }
+    /// ```
     pub fn adopt<K: Object>(&self, informer: &SharedIndexInformer<K>) {
         self.shared.members.lock().add(None, informer);
     }
 
-    /// Starts all informers that have been asked for and do not run yet.
+    /// Starts every informer that does not run yet.
+    ///
+    /// Can be called again after more informers were added. An informer that was stopped does not
+    /// start again.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    ///
+    /// Panics outside of a tokio runtime.
     pub fn start(&self) {
         for informer in self.all() {
             informer.start();
         }
     }
 
-    /// Stops all informers, and waits for all their tasks.
+    /// Stops every informer, and waits for all their tasks.
+    ///
+    /// Informers that are added later are not stopped. Called from a handler it does not wait: see
+    /// [`SharedIndexInformer::stop`].
     ///
     /// # Cancel safety
-    /// Those that have not been reached go on; call it again.
+    ///
+    /// All informers stop once this future was polled; only the wait ends.
     pub async fn stop(&self) {
         futures::future::join_all(self.all().iter().map(|informer| informer.stop())).await;
     }
 
-    /// Waits until all caches have been whole once. Returns false if an informer stops before that.
+    /// Waits until every informer has its initial list. Returns false if an informer stops before
+    /// that.
+    ///
+    /// There is no timeout. [`unsynced`](Self::unsynced) lists the informers that it waits for.
+    ///
+    /// It waits for the informers that the factory holds at the call. An informer that was never
+    /// started does not sync: call [`start`](Self::start) first.
     ///
     /// # Cancel safety
-    /// Safe: it only waits. [`unsynced`](Self::unsynced) tells what it waits for.
-    pub async fn synced(&self) -> bool {
+    ///
+    /// This method is cancel safe: it only waits.
+    #[doc(alias = "WaitForCacheSync")]
+    pub async fn wait_for_sync(&self) -> bool {
         for informer in self.all() {
-            if !informer.synced().await {
+            if !informer.wait_for_sync().await {
                 return false;
             }
         }
         true
     }
 
-    /// The informers whose caches have never been whole, and why.
+    /// Waits until every informer has its initial list, at most for `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that lists the informers that have not synced, each with its last failure.
+    /// It comes before `timeout` if an informer stops.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: it only waits.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn doc(factory: homeostat_informer::SharedInformerFactory)
+    /// #     -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    ///
+    /// factory.start();
+    /// factory.wait_for_sync_within(Duration::from_secs(60)).await?;
+    /// # Ok(()) }
+    /// ```
+    #[doc(alias = "WaitForCacheSync")]
+    pub async fn wait_for_sync_within(&self, timeout: Duration) -> Result<(), NotSynced> {
+        // After the timeout the informers themselves say which of them are missing.
+        let _in_time = tokio::time::timeout(timeout, self.wait_for_sync()).await;
+        let unsynced = self.unsynced();
+        if unsynced.is_empty() { Ok(()) } else { Err(NotSynced { unsynced, timeout }) }
+    }
+
+    /// Returns the panic that has stopped an informer, or `None` if no task has panicked.
+    pub fn failure(&self) -> Option<InformerFailure> {
+        self.all().iter().find_map(|informer| informer.failure())
+    }
+
+    /// Waits until a task of an informer panics, and returns the failure. Never returns if all
+    /// informers stop in order.
+    ///
+    /// It waits for the informers that the factory holds at the call.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: it only waits.
+    pub async fn wait_for_failure(&self) -> InformerFailure {
+        let informers = self.all();
+        let mut ends: FuturesUnordered<_> =
+            informers.iter().map(|informer| informer.wait_for_stop()).collect();
+        while let Some(end) = ends.next().await {
+            if let Err(failure) = end {
+                return failure;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Returns the informers that have not synced yet, with their last failures.
+    ///
+    /// # Examples
+    ///
+    /// A controller that says why it does not start:
+    ///
+    /// ```no_run
+    /// # async fn doc(factory: homeostat_informer::SharedInformerFactory) {
+    /// use std::time::Duration;
+    ///
+    /// use tokio::time::timeout;
+    ///
+    /// while timeout(Duration::from_secs(10), factory.wait_for_sync()).await.is_err() {
+    ///     for informer in factory.unsynced() {
+    ///         eprintln!("waiting for {informer}");
+    ///     }
+    /// }
+    /// # }
+    /// ```
     pub fn unsynced(&self) -> Vec<Unsynced> {
         self.all().iter().filter_map(|informer| informer.unsynced()).collect()
     }
 
+    /// Returns the status of each informer, in the order in which they were added.
+    pub fn statuses(&self) -> Vec<InformerStatus> {
+        self.all().iter().map(|informer| informer.status()).collect()
+    }
+
+    /// Copies the handles, so that no lock is held while an informer is called.
     fn all(&self) -> Vec<Arc<dyn AnyInformer>> {
         let members = self.shared.members.lock();
         members.informers.iter().map(|member| Arc::clone(&member.informer)).collect()
@@ -209,34 +447,98 @@ impl fmt::Debug for SharedInformerFactory {
     }
 }
 
+// === impl NotSynced ===
+
+impl fmt::Display for NotSynced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} informers are not synced within {:?}", self.unsynced.len(), self.timeout)?;
+        self.unsynced.iter().try_for_each(|informer| write!(f, "; {informer}"))
+    }
+}
+
+impl std::error::Error for NotSynced {}
+
 // === impl FactoryBuilder ===
 
 impl FactoryBuilder {
-    /// Follows this scope instead of everything, unless an informer is asked for in another one. Kinds that live in no
-    /// namespace cannot be asked for in one.
+    /// Sets the scope of the informers. The default is all namespaces. A kind without namespace
+    /// cannot be listed in one; use [`SharedInformerFactory::informer_in`] for it.
+    #[doc(alias = "WithNamespace")]
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// Where random sources begin; see [`Builder::seed`](crate::Builder::seed).
+    /// Sets the seed of the random sources; see
+    /// [`InformerBuilder::seed`](crate::InformerBuilder::seed).
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.seed = Some(seed);
         self
     }
 
-    /// Records metrics of all informers, with this name; see [`Builder::metrics`](crate::Builder::metrics). An informer
-    /// in another scope than the factory's has the scope in its name.
+    /// Records metrics of all informers under `name`; see
+    /// [`InformerBuilder::metrics`](crate::InformerBuilder::metrics). The label of an informer in
+    /// another scope than the factory's contains that scope.
     pub fn metrics(mut self, name: impl Into<Arc<str>>) -> Self {
         self.metrics = Some(name.into());
         self
+    }
+
+    /// Calls `handler` with each failure of a list or watch of any informer, and with the
+    /// informer's name; see
+    /// [`InformerBuilder::error_handler`](crate::InformerBuilder::error_handler).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # fn doc(client: kube_client::Client) {
+    /// use homeostat_informer::SharedInformerFactory;
+    ///
+    /// let informers = SharedInformerFactory::builder(client)
+    ///     .error_handler(|informer, error| eprintln!("{informer}: {error}"))
+    ///     .build();
+    /// # }
+    /// ```
+    #[doc(alias = "SetWatchErrorHandler")]
+    pub fn error_handler(
+        mut self,
+        handler: impl Fn(&str, &ReflectorError) + Send + Sync + 'static,
+    ) -> Self {
+        self.error_handler = Some(Arc::new(handler));
+        self
+    }
+
+    /// Builds the informer with this number.
+    fn build_informer<K>(
+        &self,
+        list_watch: KubeListWatch<K>,
+        scope: &Scope,
+        number: u64,
+    ) -> SharedIndexInformer<K>
+    where
+        K: Object + DeserializeOwned,
+    {
+        let name: Arc<str> = (list_watch.target().to_string() + &scope.selector_text()).into();
+        let resource = list_watch.resource().clone();
+        let mut builder = SharedIndexInformer::builder(list_watch).name(Arc::clone(&name));
+        if let Some(seed) = self.seed {
+            // Each informer has a random sequence of its own, the same in every run.
+            builder = builder.seed(seed.wrapping_add(number.wrapping_mul(0x9e37_79b9)));
+        }
+        if let Some(series) = &self.metrics {
+            builder = builder.metrics(&self.series(series, scope), &resource);
+        }
+        if let Some(handler) = self.error_handler.clone() {
+            builder = builder.error_handler(move |error| handler(&name, error));
+        }
+        builder.build()
     }
 
     fn series(&self, name: &str, scope: &Scope) -> String {
         if *scope == self.scope { name.to_owned() } else { format!("{name} {scope}") }
     }
 
-    /// Makes the factory.
+    /// Builds the factory.
     pub fn build(self) -> SharedInformerFactory {
         SharedInformerFactory {
             shared: Arc::new(Shared { settings: self, members: Mutex::default() }),
@@ -253,74 +555,27 @@ impl fmt::Debug for FactoryBuilder {
     }
 }
 
-// === impl Scope ===
-
-impl Scope {
-    /// All objects of the kind.
-    pub fn all() -> Self {
-        Self::default()
+/// Returns a list-watch of the objects in `scope`.
+fn list_watch<K>(client: kube_client::Client, scope: &Scope) -> KubeListWatch<K>
+where
+    K: Object + DeserializeOwned,
+    K::Kind: Resource<DynamicType = ()>,
+{
+    let mut list_watch = KubeListWatch::new(client, scope.namespace_name());
+    for (parameter, selector) in scope.selectors() {
+        list_watch = match parameter {
+            "labelSelector" => list_watch.label_selector(selector),
+            _ => list_watch.field_selector(selector),
+        };
     }
-
-    /// The objects in one namespace.
-    pub fn namespace(namespace: impl Into<String>) -> Self {
-        Self { namespace: Some(namespace.into()), ..Self::default() }
-    }
-
-    /// Of those, the ones whose labels match, in the API server's syntax: `app=web,tier!=cache`.
-    #[must_use]
-    pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.labels = Some(selector.into());
-        self
-    }
-
-    /// Of those, the ones whose fields match, in the API server's syntax: `status.phase!=Failed`.
-    #[must_use]
-    pub fn fields(mut self, selector: impl Into<String>) -> Self {
-        self.fields = Some(selector.into());
-        self
-    }
-
-    fn list_watch<K>(&self, client: kube_client::Client) -> KubeListWatch<K>
-    where
-        K: Object + DeserializeOwned,
-        K::Kind: Resource<DynamicType = ()>,
-    {
-        let mut list_watch = KubeListWatch::new(client, self.namespace.as_deref());
-        if let Some(labels) = &self.labels {
-            list_watch = list_watch.label_selector(labels);
-        }
-        if let Some(fields) = &self.fields {
-            list_watch = list_watch.field_selector(fields);
-        }
-        list_watch
-    }
-
-    /// The selectors, under their names in a query.
-    pub(crate) fn selectors(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let labels = self.labels.as_deref().map(|labels| ("labelSelector", labels));
-        let fields = self.fields.as_deref().map(|fields| ("fieldSelector", fields));
-        labels.into_iter().chain(fields)
-    }
-
-    fn told_selectors(&self) -> String {
-        let labels = self.labels.iter().map(|labels| format!(" with labels {labels}"));
-        labels.chain(self.fields.iter().map(|fields| format!(" with fields {fields}"))).collect()
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "in namespace {namespace}")?,
-            None => f.write_str("everywhere")?,
-        }
-        f.write_str(&self.told_selectors())
-    }
+    list_watch
 }
 
 // === impl Members ===
 
 impl Members {
+    /// Returns the informer of this place whose objects have the type `K`. Two types of one place,
+    /// such as `Pod` and `Metadata<Pod>`, are two informers.
     fn find<K: Object>(&self, place: &(String, Scope)) -> Option<SharedIndexInformer<K>> {
         self.informers.iter().filter(|member| member.place.as_ref() == Some(place)).find_map(
             |member| {
@@ -352,12 +607,24 @@ impl<K: Object> AnyInformer for SharedIndexInformer<K> {
         Self::stop(self).await;
     }
 
-    async fn synced(&self) -> bool {
-        Self::synced(self).await
+    async fn wait_for_sync(&self) -> bool {
+        Self::wait_for_sync(self).await
+    }
+
+    async fn wait_for_stop(&self) -> Result<(), InformerFailure> {
+        self.wait_for_stop().await
+    }
+
+    fn failure(&self) -> Option<InformerFailure> {
+        self.failure()
     }
 
     fn unsynced(&self) -> Option<Unsynced> {
         Self::unsynced(self)
+    }
+
+    fn status(&self) -> InformerStatus {
+        Self::status(self)
     }
 
     fn is_stopped(&self) -> bool {

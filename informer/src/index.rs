@@ -1,58 +1,80 @@
 //! [`Index`]: finds objects by a value that is computed from each of them.
 
-mod staging;
-mod table;
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
 
-use std::{
-    borrow::Borrow,
-    fmt,
-    hash::{BuildHasher, Hash},
-    marker::PhantomData,
-    sync::Arc,
-};
+use crate::lister::Snapshot;
+use crate::object::{Object, ObjectKey, ObjectMeta};
+use crate::store::{Alike, Found, Inner, Store, TableId, TableRef, of_metadata};
 
-use foldhash::fast::RandomState;
-
-use self::staging::definition;
-pub(crate) use self::{
-    staging::{Definition, Stage},
-    table::{AnyTable, Table},
-};
-use crate::{
-    object::{Object, ObjectKey, ObjectMeta},
-    store::{Inner, Store},
-};
-
-/// Finds objects by a value that is computed from each of them; always in step with the [`Lister`](crate::Lister).
+/// Finds objects by a value that is computed from each of them; always in step with the
+/// [`Lister`](crate::Lister).
 ///
-/// The handle is typed by its values, so there are no index names to get wrong. It keeps the index readable after
-/// its informer has stopped. Values are computed when an object changes, never when one is looked up, and nothing is
-/// locked while the author's code runs: an index function may use the informer, add handlers and other indices.
+/// The handle is typed by its values, so there is no index name to misspell. It keeps the index
+/// readable after its informer has stopped. Values are computed when an object changes, never
+/// during a look-up. No lock is held while the index function runs: it may use the informer, add
+/// handlers and other indices.
 ///
-/// A panic of the author's code (the function, or `Hash` and `Eq` of its values) costs that object its entry in this
-/// index, and is counted: see [`has_opaque`](Self::has_opaque) and
+/// A panic of the index function, or of `Hash` and `Eq` of its values, costs that object its entry
+/// in this index and is counted: see [`has_opaque`](Self::has_opaque) and
 /// [`index_panics`](crate::SharedIndexInformer::index_panics).
+///
+/// Use it to find objects by an owner, a node, a label or any other value that the object
+/// determines. Use [`Lister::list_matching`](crate::Lister::list_matching) instead for a selector
+/// that is known only at the call. A look-up takes one read lock, and copies one pointer per 128
+/// objects found. An index costs some 20 bytes for each value of each object, and a list for each
+/// distinct value.
+///
+/// A clone is another handle on the same index. The index is removed when its last handle is
+/// dropped: from then on it costs neither time nor memory.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::testing::Store;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let store = Store::<Pod>::new();
+/// let by_node = store.index(|pod: &Pod| pod.spec.as_ref()?.node_name.clone());
+/// let pod: Pod = serde_json::from_str(
+///     r#"{"metadata":{"name":"a"},"spec":{"nodeName":"node-1","containers":[]}}"#,
+/// )?;
+/// store.apply(pod);
+/// assert_eq!(by_node.get("node-1").len(), 1);
+/// assert_eq!(by_node.values(), ["node-1"]);
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[doc(alias = "Indexer")]
+#[doc(alias = "IndexFunc")]
+#[doc(alias = "Indexers")]
 pub struct Index<K: Object, V> {
-    store: Arc<Store<K>>,
+    /// The store whose objects are found. The index of another store has other tables.
+    registered: Arc<Registered<K>>,
+    /// The table in that store.
     table: TableRef<V>,
-    /// What the table is made with, for objects that are not in the store.
+    /// The index function, for objects that are not in the store.
     function: Arc<Function<K, V>>,
 }
 
+/// The table of an index in its store. The last handle of the index removes it.
+struct Registered<K: Object> {
+    store: Arc<Store<K>>,
+    id: TableId,
+}
+
 /// Pushes the values of an object, or returns false if they are not known.
+///
+/// The argument is the object, or its metadata if the object does not fit its type.
 type Function<K, V> =
     dyn Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static;
-
-/// Which table of a store is an index', and how its values are hashed.
-pub(crate) struct TableRef<V> {
-    pub(crate) number: usize,
-    hasher: RandomState,
-    values: PhantomData<fn() -> V>,
-}
 
 // === impl Index ===
 
 impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
+    /// Adds an index over objects. The values of an object that does not fit its type are unknown,
+    /// which the function reports by returning false.
     pub(crate) fn new<I: IntoIterator<Item = V>>(
         store: &Arc<Store<K>>,
         function: impl Fn(&K) -> I + Send + Sync + 'static,
@@ -65,6 +87,7 @@ impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
         Self::of(store, Arc::new(function))
     }
 
+    /// Adds an index over metadata, which is known for every object.
     pub(crate) fn by_metadata<I: IntoIterator<Item = V>>(
         store: &Arc<Store<K>>,
         function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
@@ -79,84 +102,162 @@ impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
         >,
     ) -> Self {
         let table = TableRef::new(store, Arc::clone(&function));
-        Self { store: Arc::clone(store), table, function }
+        let registered = Registered { store: Arc::clone(store), id: table.id };
+        Self { registered: Arc::new(registered), table, function }
     }
 
-    /// The objects with this value, as of one moment. The value is looked up as it is borrowed, without a copy.
-    pub fn get<Q>(&self, value: &Q) -> Vec<Arc<K>>
+    fn store(&self) -> &Arc<Store<K>> {
+        &self.registered.store
+    }
+
+    /// Returns the objects with this value, as of one moment. `value` is borrowed, not copied.
+    ///
+    /// The order has no meaning. Objects that do not fit their Rust type are not in the result:
+    /// [`has_opaque`](Self::has_opaque) reports that they may be missing, and [`keys`](Self::keys)
+    /// of an index over metadata contains them.
+    ///
+    /// `Hash` and `Eq` of the value run before and after the lock, never under it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `Hash` or `Eq` of the value panics.
+    ///
+    /// # Examples
+    ///
+    /// An object with several values is found by each:
+    ///
+    /// ```
+    /// use homeostat_informer::testing::Store;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let store = Store::<Pod>::new();
+    /// let by_owner = store.index(|pod: &Pod| {
+    ///     let owners = pod.metadata.owner_references.clone().unwrap_or_default();
+    ///     owners.into_iter().map(|owner| owner.uid).collect::<Vec<_>>()
+    /// });
+    /// let owner = |uid| {
+    ///     serde_json::json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": uid})
+    /// };
+    /// let pod = serde_json::json!({
+    ///     "metadata": {"name": "a", "ownerReferences": [owner("u1"), owner("u2")]},
+    /// });
+    /// store.apply(serde_json::from_value::<Pod>(pod)?);
+    /// assert_eq!(by_owner.get("u1").len(), 1);
+    /// assert_eq!(by_owner.get("u2").len(), 1);
+    /// assert_eq!(by_owner.get_any(["u1", "u2"]).len(), 1, "each object once");
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
+    #[doc(alias = "ByIndex")]
+    pub fn get<Q>(&self, value: &Q) -> Snapshot<K>
     where
         V: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let hash = self.hash(value);
-        Self::equal(self.store.view(|inner| self.alike(inner, hash)), value)
+        self.found(value).map_or_else(Snapshot::empty, Snapshot::from)
     }
 
-    /// The objects with any of these values, each once, as of one moment.
-    pub fn get_any<'q, Q>(&self, values: impl IntoIterator<Item = &'q Q>) -> Vec<Arc<K>>
+    /// Returns the objects with any of these values, each object once, as of one moment.
+    ///
+    /// Several calls of [`get`](Self::get) may see different versions of the cache, and return an
+    /// object twice that has two of the values. The lock is held for one pointer per 128 objects;
+    /// the objects of several values are joined without it.
+    pub fn get_any<'q, Q>(&self, values: impl IntoIterator<Item = &'q Q>) -> Snapshot<K>
     where
         V: Borrow<Q>,
         Q: Eq + Hash + ?Sized + 'q,
     {
         let values: Vec<_> =
             values.into_iter().map(|value| (self.table.hash(value), value)).collect();
-        let hashes: Vec<_> = values.iter().map(|(hash, _)| *hash).collect();
-        let alike = self.store.alike_any(&self.table, &hashes);
-        let mut found: Vec<_> = values
-            .iter()
-            .zip(alike)
-            .flat_map(|((_, value), alike)| TableRef::equal(alike, *value).flatten())
-            .collect();
-        found.sort_unstable_by_key(|(slot, _)| *slot);
-        found.dedup_by_key(|(slot, _)| *slot);
-        found.into_iter().map(|(_, object)| object).collect()
+        let alike = self.store().alike_any(&self.table, values.iter().map(|(hash, _)| *hash));
+        let pairs = values.iter().zip(alike);
+        let found = pairs.filter_map(|((_, value), alike)| TableRef::equal(alike, *value));
+        Snapshot::union(found.collect())
     }
 
-    /// The keys of the objects with this value, in their order; also of those that do not fit their Rust type.
+    /// Returns the sorted keys of the objects with this value, including those that do not fit
+    /// their Rust type.
+    ///
+    /// The keys of an opaque object are included where its value is known: in an index over
+    /// metadata ([`index_by_metadata`](crate::SharedIndexInformer::index_by_metadata)). Use this
+    /// for work that needs only names, such as queueing the objects of a node.
+    #[doc(alias = "IndexKeys")]
     pub fn keys<Q>(&self, value: &Q) -> Vec<ObjectKey<K::Kind>>
     where
         V: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        let hash = self.table.hash(value);
-        let alike = self.store.alike(&self.table, hash, Inner::keys);
-        let mut keys = TableRef::equal(alike, value).reduce(concat).unwrap_or_default();
+        let mut keys: Vec<_> = self.get(value).keys().collect();
         keys.sort_unstable();
         keys
     }
 
-    /// Whether there may be objects with this value that do not fit their Rust type, so that [`get`](Self::get) does
-    /// not tell the whole truth.
+    /// Returns true if objects with this value may be missing in [`get`](Self::get) because they do
+    /// not fit their Rust type.
     ///
-    /// An index over metadata knows exactly. An index over objects cannot know the value of an object that does not
-    /// fit, and says yes for every value while there is one; so does any index for an object whose index function
-    /// panicked.
+    /// An index over metadata knows exactly. An index over objects cannot know the value of an
+    /// object that does not fit: while there is one, this returns true for every value. The same
+    /// holds for an object whose index function panicked.
+    ///
+    /// A controller that counts the objects with a value, and creates or deletes others by that
+    /// count, must not act while this returns true.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::testing::Store;
+    /// use homeostat_informer::ObjectMeta;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let store = Store::<Pod>::new();
+    /// let by_node = store.index(|pod: &Pod| pod.spec.as_ref()?.node_name.clone());
+    /// let app = |metadata: &ObjectMeta| metadata.labels.as_ref()?.get("app").cloned();
+    /// let by_app = store.index_by_metadata(app);
+    /// let metadata = ObjectMeta {
+    ///     name: Some("a".into()),
+    ///     labels: Some([("app".to_owned(), "web".to_owned())].into()),
+    ///     ..ObjectMeta::default()
+    /// };
+    /// store.apply_opaque(metadata);
+    /// assert!(by_node.has_opaque("node-1"), "its node is not known");
+    /// assert!(by_app.has_opaque("web"));
+    /// assert!(!by_app.has_opaque("shop"), "its labels are known");
+    /// assert_eq!(by_app.keys("web").len(), 1);
+    /// ```
     pub fn has_opaque<Q>(&self, value: &Q) -> bool
     where
         V: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        if self.store.has_unplaced(&self.table) {
-            return true;
-        }
-        let hash = self.table.hash(value);
-        let alike = self.store.alike(&self.table, hash, Inner::any_opaque);
-        TableRef::equal(alike, value).any(|opaque| opaque)
+        self.store().has_unplaced(&self.table)
+            || self.found(value).is_some_and(|found| found.opaque > 0)
     }
 
-    /// The values that some object has, in no particular order that means anything.
+    fn found<Q>(&self, value: &Q) -> Option<Found<K>>
+    where
+        V: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        TableRef::equal(self.store().alike(&self.table, self.table.hash(value)), value)
+    }
+
+    /// Returns the values that at least one object has, in no particular order.
+    ///
+    /// Clones each value, after the lock is released. Takes time in proportion to the values.
+    #[doc(alias = "ListIndexFuncValues")]
     pub fn values(&self) -> Vec<V>
     where
         V: Clone,
     {
-        self.store.index_values(&self.table).iter().map(|value| V::clone(value)).collect()
+        self.store().index_values(&self.table).iter().map(|value| V::clone(value)).collect()
     }
 
-    /// Whether this is an index over the objects of `store`.
+    /// Returns true if this is an index over the objects of `store`.
     pub(crate) fn is_over(&self, store: &Arc<Store<K>>) -> bool {
-        Arc::ptr_eq(&self.store, store)
+        Arc::ptr_eq(self.store(), store)
     }
 
+    /// Returns the hash that the table uses for a value. Runs the author's `Hash`, so no lock may
+    /// be held.
     pub(crate) fn hash<Q>(&self, value: &Q) -> u64
     where
         V: Borrow<Q>,
@@ -165,21 +266,23 @@ impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
         self.table.hash(value)
     }
 
-    /// The objects that may have a value of this hash: the first half of [`get`](Self::get), under the lock.
-    pub(crate) fn alike(&self, inner: &Inner<K>, hash: u64) -> Vec<(Arc<V>, Vec<Arc<K>>)> {
-        inner.alike(&self.table, hash, Inner::objects)
+    /// Returns the objects that may have a value with this hash: the first half of
+    /// [`get`](Self::get), under the lock.
+    pub(crate) fn alike(&self, inner: &Inner<K>, hash: u64) -> Alike<V, Found<K>> {
+        inner.alike(&self.table, hash)
     }
 
-    /// Those of them that have this value: the second half.
-    pub(crate) fn equal<Q>(alike: Vec<(Arc<V>, Vec<Arc<K>>)>, value: &Q) -> Vec<Arc<K>>
+    /// Returns the objects of `alike` that have this value: the second half of [`get`](Self::get).
+    pub(crate) fn equal<Q>(alike: Alike<V, Found<K>>, value: &Q) -> Snapshot<K>
     where
         V: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        TableRef::equal(alike, value).reduce(concat).unwrap_or_default()
+        TableRef::equal(alike, value).map_or_else(Snapshot::empty, Snapshot::from)
     }
 
-    /// Whether this object, which need not be in the store, has the value. Runs the author's code.
+    /// Returns true if this object has the value; it need not be in the store. Runs the author's
+    /// code.
     pub(crate) fn has_value<Q>(&self, object: &K, value: &Q) -> bool
     where
         V: Borrow<Q>,
@@ -197,7 +300,7 @@ impl<K: Object, V: Eq + Hash + Send + Sync + 'static> Index<K, V> {
 impl<K: Object, V> Clone for Index<K, V> {
     fn clone(&self) -> Self {
         Self {
-            store: Arc::clone(&self.store),
+            registered: Arc::clone(&self.registered),
             table: self.table.clone(),
             function: Arc::clone(&self.function),
         }
@@ -210,64 +313,10 @@ impl<K: Object, V> fmt::Debug for Index<K, V> {
     }
 }
 
-fn concat<T>(mut one: Vec<T>, other: Vec<T>) -> Vec<T> {
-    one.extend(other);
-    one
-}
+// === impl Registered ===
 
-/// What is computed from metadata is known of every object.
-fn of_metadata<K: Object, V, I: IntoIterator<Item = V>>(
-    function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
-) -> impl Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static {
-    move |known, push| {
-        let metadata = known.map_or_else(|metadata| metadata, Object::metadata);
-        function(metadata).into_iter().for_each(push);
-        true
-    }
-}
-
-// === impl TableRef ===
-
-impl<V: Eq + Hash + Send + Sync + 'static> TableRef<V> {
-    fn new<K: Object>(
-        store: &Store<K>,
-        function: Arc<
-            impl Fn(Result<&K, &ObjectMeta>, &mut dyn FnMut(V)) -> bool + Send + Sync + 'static,
-        >,
-    ) -> Self {
-        let hasher = RandomState::default();
-        let number = store.add_index(definition(function, hasher.clone()));
-        Self { number, hasher, values: PhantomData }
-    }
-
-    /// An index over metadata, which objects have whether or not they fit.
-    pub(crate) fn by_metadata<K: Object, I: IntoIterator<Item = V>>(
-        store: &Store<K>,
-        function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
-    ) -> Self {
-        Self::new(store, Arc::new(of_metadata::<K, _, _>(function)))
-    }
-
-    pub(crate) fn hash<Q: Hash + ?Sized>(&self, value: &Q) -> u64 {
-        self.hasher.hash_one(value)
-    }
-
-    /// Of what was found under the hash of `value`, what is its.
-    pub(crate) fn equal<Q, T>(alike: Vec<(Arc<V>, T)>, value: &Q) -> impl Iterator<Item = T>
-    where
-        V: Borrow<Q>,
-        Q: Eq + ?Sized,
-    {
-        let equal = move |(own, found): (Arc<V>, T)| {
-            let own: &V = &own;
-            (own.borrow() == value).then_some(found)
-        };
-        alike.into_iter().filter_map(equal)
-    }
-}
-
-impl<V> Clone for TableRef<V> {
-    fn clone(&self) -> Self {
-        Self { number: self.number, hasher: self.hasher.clone(), values: PhantomData }
+impl<K: Object> Drop for Registered<K> {
+    fn drop(&mut self) {
+        self.store.remove_index(self.id);
     }
 }

@@ -1,22 +1,29 @@
-//! Decoding JSON that others wrote, with what others wrote: errors that leak nothing, panics that stay where they are.
+//! Decoding JSON from a server: error texts contain no content, and a panic of a decoder is an
+//! error.
+//!
+//! serde's messages quote the input: `invalid value: string "hunter2"`. An object may be a Secret
+//! and an error goes to logs, so each message is reduced before it leaves this module. Panics are
+//! caught here and not in the callers, because a decoder is the author's code wherever JSON is
+//! parsed.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::borrow::Cow;
+use std::fmt;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, Visitor},
-};
+use homeostat_core::user_code;
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
 
-/// A panic in the author's `Deserialize` is one more way of not fitting.
+/// Runs the author's `Deserialize`. Its panic is reported like an object that does not fit.
+///
+/// The panic's message is not part of the result, because it may contain a value of the object.
 pub(crate) fn guarded<T>(parse: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(parse)).unwrap_or_else(|_| Err("its decoder panicked".to_owned()))
+    user_code("decoder", parse).unwrap_or_else(|_| Err("its decoder panicked".to_owned()))
 }
 
-/// What went wrong and where, without what was there: the text may be a secret.
+/// Returns the error and its place, without the text around it: that may be a secret.
+///
+/// Keeps the part that comes from the type: a field's name that is missing or duplicate, or the
+/// expected form. For text that is not JSON only the line and the column are kept.
 #[expect(clippy::needless_pass_by_value, reason = "used as `map_err(describe)`")]
 pub(crate) fn describe(error: serde_json::Error) -> String {
     let text = error.to_string();
@@ -32,6 +39,9 @@ pub(crate) fn describe(error: serde_json::Error) -> String {
 }
 
 /// A key, borrowed from the input unless it holds an escape.
+///
+/// `serde_json` lends keys without escapes, so a key of a usual object allocates nothing. A plain
+/// `Cow` would always be owned when serde decodes it.
 pub(crate) struct Key<'de>(pub(crate) Cow<'de, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {

@@ -1,118 +1,294 @@
-//! The one seam to a server: [`ListWatch`], what it is asked, and what it answers.
+//! The boundary between an informer and an API server: [`ListWatch`], its requests and its answers.
 //!
-//! Everything above this seam deals in whole batches of objects that are decoded already; bytes, framing and decoding
-//! are private to the implementation. [`KubeListWatch`] asks an API server;
-//! [`ScriptedListWatch`](crate::testing::ScriptedListWatch) lets a test be the server.
+//! An implementation frames and decodes bytes. Everything above this trait handles batches of
+//! decoded objects. [`KubeListWatch`] sends requests to a Kubernetes API server;
+//! [`ScriptedListWatch`](crate::testing::ScriptedListWatch) lets a test answer them.
+//!
+//! # Examples
+//!
+//! A [`ListWatch`] over a fixed set of objects, for example for a dry run:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use async_trait::async_trait;
+//! use futures::StreamExt;
+//! use homeostat_informer::SharedIndexInformer;
+//! use homeostat_informer::list_watch::{
+//!     Decoded, ListError, ListRequest, ListWatch, Page, WatchError, WatchRequest, WatchStream,
+//! };
+//! use k8s_openapi::api::core::v1::Pod;
+//!
+//! struct Fixed(Vec<Arc<Pod>>);
+//!
+//! #[async_trait]
+//! impl ListWatch<Pod> for Fixed {
+//!     fn target(&self) -> Arc<str> {
+//!         "fixed pods".into()
+//!     }
+//!
+//!     async fn list(&self, _: &ListRequest) -> Result<Page<Pod>, ListError> {
+//!         let items = self.0.iter().map(|pod| Decoded::Fits(Arc::clone(pod))).collect();
+//!         Ok(Page::new(items, "1"))
+//!     }
+//!
+//!     async fn watch(&self, _: &WatchRequest) -> Result<WatchStream<Pod>, WatchError> {
+//!         Ok(futures::stream::pending().boxed()) // no changes
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let mut pod = Pod::default();
+//! pod.metadata.name = Some("web".into());
+//! let pods = SharedIndexInformer::builder(Fixed(vec![Arc::new(pod)])).watch_list(false).build();
+//! pods.start();
+//! assert!(pods.wait_for_sync().await);
+//! assert_eq!(pods.lister().len(), 1);
+//! # }
+//! ```
+//!
+//! # Upstream
+//!
+//! The seam is client-go's `ListerWatcher` with typed results: a page, a batch of events, and
+//! errors whose cause a caller can branch on. There a watch sends single untyped events; here a
+//! batch is what arrived together, so that the layers above take their locks per batch.
 
 mod error;
 mod kube;
+mod merged;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 
-pub use self::{
-    error::{BoxError, ListError, Refusal, WatchError},
-    kube::KubeListWatch,
-};
+pub use self::error::{ApiError, BoxError, ListError, WatchError};
+pub use self::kube::KubeListWatch;
+pub use self::merged::MergedListWatch;
 use crate::object::{Object, ObjectMeta, ResourceVersion};
 
-/// Lists and watches one kind, in one place.
+/// Lists and watches the objects of one kind, in one namespace or in all.
+///
+/// The reflector calls [`list`](Self::list) and [`watch`](Self::watch) one at a time and decides
+/// itself when to retry. An implementation must not retry: it would hide failures from the back-off
+/// and from the error handler.
+///
+/// Use [`KubeListWatch`] for an API server, and
+/// [`ScriptedListWatch`](crate::testing::ScriptedListWatch) in tests. Implement the trait for
+/// another source of objects, or to wrap one of these: to count requests or to inject faults.
+/// [`MergedListWatch`] joins several collections.
+///
+/// A panic of an implementation does not end the informer: it counts as a failed request.
 #[async_trait]
+#[doc(alias = "ListerWatcher")]
+#[doc(alias = "ListerWatcherWithContext")]
 pub trait ListWatch<K: Object>: Send + Sync + 'static {
-    /// What is listed and watched, for people: `pods in namespace shop`.
+    /// Names the resource in log lines and errors: `pods in namespace shop`.
+    ///
+    /// It is called for each error, so it should return a clone of a stored `Arc`.
     fn target(&self) -> Arc<str>;
 
-    /// One page of a list.
+    /// Returns true if the events of a watch arrive in the order of their versions: the version of
+    /// an event then says that every earlier event has arrived. The default is true, as for an API
+    /// server.
     ///
-    /// An object that does not fit `K` is part of the page, as [`Decoded::Opaque`]; it never makes the list fail.
+    /// With false only bookmarks carry versions: the informer resumes from the last bookmark, and
+    /// its cache counts as having reached that version.
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    /// Returns one page of a list.
+    ///
+    /// An object that does not fit `K` is part of the page as [`Decoded::Opaque`]; it never makes
+    /// the list fail.
+    ///
+    /// The informer reads the next page by another call with the page's continue token. It gives up
+    /// a page after 75 s, and a list without a limit after 15 minutes; see
+    /// [`TimeoutConfig`](crate::TimeoutConfig).
     ///
     /// # Errors
-    /// If the server cannot be reached, refuses, or answers with something that is no list.
+    /// Returns a [`ListError`] if the server cannot be reached, refuses the request, or answers
+    /// with something that is not a list.
     ///
     /// # Cancel safety
-    /// Dropping the future gives the request up; nothing else is lost.
+    /// Dropping the future cancels the request. Nothing else is lost.
     async fn list(&self, request: &ListRequest) -> Result<Page<K>, ListError>;
 
-    /// Opens a watch: a stream of batches in the order of the server, which ends with the stream's end (the server
-    /// closed it) or with its first error.
+    /// Opens a watch: a stream of batches in the server's order.
+    ///
+    /// The stream ends when the server closes the watch, or with its first error.
+    ///
+    /// The informer closes a watch that is open 5 s longer than [`WatchRequest::timeout`], and
+    /// gives up an attempt to open one after 75 s. An implementation needs no timeouts of its own.
     ///
     /// # Errors
-    /// If the server cannot be reached or refuses. An error inside the stream comes after everything that was good
-    /// before it, and nothing comes after it.
+    /// Returns a [`WatchError`] if the server cannot be reached or refuses the request. An error
+    /// inside the stream comes after every valid event that preceded it, and is the last item.
     ///
     /// # Cancel safety
-    /// Dropping the future or the stream closes the watch. No event is lost between two polls of the stream.
+    /// Dropping the future or the stream closes the watch. No event is lost between two polls of
+    /// the stream.
     async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError>;
 }
 
 /// The batches of one watch. A batch is never empty.
 pub type WatchStream<K> = BoxStream<'static, Result<Vec<WatchEvent<K>>, WatchError>>;
 
-/// An object as it came from the server: it fits its Rust type, or it does not.
+/// An object from the server that either fits its Rust type or does not.
+///
+/// client-go has no counterpart: there, an object that does not decode ends the watch.
+///
+/// The informer keeps an opaque object in its store and reports it as
+/// [`Event::Opaque`](crate::Event::Opaque), so that one object with an unknown field value neither
+/// stops the informer nor looks deleted.
+///
+/// An opaque object stays in the cache, so that a controller does not take it for deleted.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use homeostat_informer::ObjectMeta;
+/// use homeostat_informer::list_watch::Decoded;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let metadata = Arc::new(ObjectMeta { name: Some("web".into()), ..ObjectMeta::default() });
+/// let pod = Decoded::<Pod>::Opaque { metadata, error: "does not fit".into() };
+/// assert_eq!(pod.metadata().name.as_deref(), Some("web"));
+/// assert_eq!(format!("{pod:?}"), r#"Opaque("does not fit")"#);
+/// ```
 pub enum Decoded<K> {
-    /// The object.
+    /// The decoded object.
     Fits(Arc<K>),
-    /// The object exists, and this is all that is known of it.
+    /// The object exists, but does not fit `K`. Only its metadata is known.
     Opaque {
-        /// Its metadata, as far as that could be read; the name always can.
+        /// The members of its metadata that could be decoded. The name is always among them.
         metadata: Arc<ObjectMeta>,
-        /// Why it does not fit. Never a part of the object's content.
+        /// The decoding error. It never contains a part of the object's content, so it is safe to
+        /// log.
         error: Arc<str>,
     },
 }
 
-/// What a page of a list is asked with.
+/// The parameters of a list request.
+///
+/// The fields mirror the query parameters of the Kubernetes API. Selectors are not among them: they
+/// belong to the [`ListWatch`], because all requests of one collection share them.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::list_watch::ListRequest;
+///
+/// let mut first_page = ListRequest::new();
+/// first_page.limit = Some(500);
+/// assert!(first_page.resource_version.is_none(), "asks for the newest state");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListRequest {
-    /// At most this many objects; `None` for all.
+    /// The maximum number of objects in the page; `None` for all of them.
     pub limit: Option<u32>,
-    /// Where the last page ended. Excludes `resource_version`.
+    /// The `continue` token of the previous page. It excludes `resource_version`.
     pub continue_token: Option<String>,
-    /// The answer may not be older than this; `None` asks for the newest state (a consistent read).
+    /// The answer must not be older than this version (`resourceVersionMatch=NotOlderThan`). `None`
+    /// requests the newest state, which is a consistent read.
     pub resource_version: Option<ResourceVersion>,
 }
 
-/// A page of a list.
+/// One page of a list.
+///
+/// # Examples
+///
+/// The first of two pages:
+///
+/// ```
+/// use homeostat_informer::list_watch::Page;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let mut page = Page::<Pod>::new(vec![], "7");
+/// page.continue_token = Some("next".into());
+/// assert!(page.continue_token.is_some(), "the informer requests another page");
+/// ```
 #[non_exhaustive]
 pub struct Page<K> {
-    /// The objects.
+    /// The objects of the page, in the server's order.
     pub items: Vec<Decoded<K>>,
-    /// The state of the server that the list shows.
+    /// The version of the list.
+    ///
+    /// An informer rejects a list whose version is empty or `0`: no watch can continue from it.
     pub resource_version: ResourceVersion,
-    /// Where to go on, if there is more.
+    /// The token for the next page; `None` on the last page.
+    ///
+    /// A token that occurs twice in one list fails the list, so that a list always ends.
     pub continue_token: Option<String>,
-    /// How many items did not fit and had not even a name, so that nothing can refer to them. An informer counts them, and
-    /// what else comes without a name: `informer_left_out_objects_total`.
-    pub left_out: usize,
+    /// The number of items that fit no type and have no name, so that no key can refer to them.
+    ///
+    /// An informer skips these, and nameless objects of a watch, and counts them in
+    /// `informer_skipped_nameless_objects_total`.
+    pub skipped_nameless: usize,
 }
 
-/// What a watch is asked with. Bookmarks are always asked for.
+/// The parameters of a watch request. Bookmarks are always requested.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use homeostat_informer::list_watch::WatchRequest;
+///
+/// let resume = WatchRequest::after("7".into(), Duration::from_secs(300));
+/// assert!(!resume.initial_events);
+/// let start = WatchRequest::with_initial_events(None, Duration::from_secs(300));
+/// assert!(start.initial_events && start.resource_version.is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchRequest {
-    /// Send what happened after this. With `initial_events`, the initial state may not be older than this; `None`
-    /// then asks for the newest.
+    /// The version after which events are sent. With `initial_events`, the initial list must not be
+    /// older than this version, and `None` requests the newest.
     pub resource_version: Option<ResourceVersion>,
-    /// Send the whole state first, as [`WatchEvent::Applied`], and then a bookmark that says that this was all.
+    /// Requests the initial list as [`WatchEvent::Applied`] events, followed by a bookmark that
+    /// completes it (`sendInitialEvents`, client-go's `WatchList`).
     pub initial_events: bool,
-    /// The server should close the watch after this.
+    /// The time after which the server should close the watch. It is sent in whole seconds, at
+    /// least 1.
     pub timeout: Duration,
 }
 
-/// What a watch tells.
+/// One event of a watch.
+///
+/// `ADDED` and `MODIFIED` are one variant, because the difference is relative to the server's view:
+/// after a reconnect an object that the informer has may arrive as `ADDED`. An `ERROR` event is not
+/// an event here; it ends the stream with [`WatchError::Ended`].
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::list_watch::WatchEvent;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let resource_version = "5".into();
+/// let end = WatchEvent::<Pod>::Bookmark { resource_version, initial_events_end: true };
+/// assert_eq!(format!("{end:?}"), r#"Bookmark("5")"#);
+/// ```
 pub enum WatchEvent<K> {
-    /// The object was made or changed.
+    /// The object was created or changed (`ADDED` or `MODIFIED`).
     Applied(Decoded<K>),
-    /// The object is gone; this was its final state.
+    /// The object was deleted; this is its final state.
     Deleted(Decoded<K>),
-    /// Nothing before this version is missing from the stream.
+    /// The stream contains every event up to this version.
     Bookmark {
-        /// The version.
+        /// The version that the stream has reached.
         resource_version: ResourceVersion,
-        /// Whether this ends the initial state.
+        /// `true` if this bookmark completes the initial list (annotation
+        /// `k8s.io/initial-events-end`).
         initial_events_end: bool,
     },
 }
@@ -120,7 +296,7 @@ pub enum WatchEvent<K> {
 // === impl Decoded ===
 
 impl<K: Object> Decoded<K> {
-    /// The object's metadata.
+    /// Returns the object's metadata, decoded or opaque.
     pub fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::Fits(object) => object.metadata(),
@@ -158,7 +334,7 @@ impl<K> fmt::Debug for Decoded<K> {
 // === impl ListRequest ===
 
 impl ListRequest {
-    /// The newest state, in one page.
+    /// Requests the newest state in one page.
     pub fn new() -> Self {
         Self::default()
     }
@@ -167,10 +343,21 @@ impl ListRequest {
 // === impl Page ===
 
 impl<K> Page<K> {
-    /// All there is, in one page.
+    /// A complete list in one page, without a continue token.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::list_watch::Page;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let page = Page::<Pod>::new(vec![], "7");
+    /// assert_eq!(page.resource_version.as_str(), "7");
+    /// assert!(page.continue_token.is_none());
+    /// ```
     pub fn new(items: Vec<Decoded<K>>, resource_version: impl Into<ResourceVersion>) -> Self {
         let resource_version = resource_version.into();
-        Self { items, resource_version, continue_token: None, left_out: 0 }
+        Self { items, resource_version, continue_token: None, skipped_nameless: 0 }
     }
 }
 
@@ -186,12 +373,13 @@ impl<K> fmt::Debug for Page<K> {
 // === impl WatchRequest ===
 
 impl WatchRequest {
-    /// What happened after `resource_version`, for `timeout`.
+    /// Requests the events after `resource_version`, for `timeout`.
     pub fn after(resource_version: ResourceVersion, timeout: Duration) -> Self {
         Self { resource_version: Some(resource_version), initial_events: false, timeout }
     }
 
-    /// The whole state, not older than `resource_version`, and then what happens, for `timeout`.
+    /// Requests the initial list, not older than `resource_version`, followed by its changes, for
+    /// `timeout`.
     pub fn with_initial_events(
         resource_version: Option<ResourceVersion>,
         timeout: Duration,

@@ -1,25 +1,58 @@
-//! [`Lister`] and [`Snapshot`]: reading the cache.
+//! [`Lister`]: reading the cache.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+mod snapshot;
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use homeostat_core::LabelSelector;
 use kube_core::{Selector, SelectorExt};
 
-use crate::{
-    object::{KeyRef, Object, ObjectMeta, ResourceVersion},
-    store::{Entry, Store, slab::Frozen},
-};
+pub use self::snapshot::{Snapshot, SnapshotIter};
+use crate::object::{KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion};
+use crate::store::Store;
 
-/// Reads an informer's cache. What it hands out is shared and never changes.
+/// Reads an informer's cache. The objects are shared and never change.
 ///
-/// Looking an object up allocates nothing. A lister stays readable after its informer has stopped; it does not keep
-/// the informer running.
+/// A look-up allocates nothing and sends no request. A lister stays readable after its informer has
+/// stopped; it does not keep the informer running.
+///
+/// Use it wherever a controller reads objects of a kind that it follows. Use a client's `get`
+/// instead when a decision needs the server's newest state, for example before an irreversible
+/// action, and [`MutationCache`](crate::MutationCache) when the caller must see its own writes. To
+/// find objects by something else than their key, use an [`Index`](crate::Index).
+///
+/// A clone copies one pointer. Each look-up takes the store's read lock for a hash table look-up; a
+/// writer holds the lock while it applies one batch.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::testing::Store;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+///
+/// let store = Store::<ConfigMap>::new();
+/// let maps = store.lister();
+/// let map: ConfigMap = serde_json::from_str(r#"{"metadata":{"name":"a","namespace":"n"}}"#)?;
+/// store.apply(map);
+///
+/// assert!(maps.get(("n", "a")).is_some());
+/// assert_eq!(maps.list().iter().count(), 1);
+/// assert!(maps.list_in("other").is_empty());
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[doc(alias = "GenericLister")]
+#[doc(alias = "Indexer")]
 pub struct Lister<K: Object> {
+    /// The informer's store. The lister holds only this, so it does not keep a task running.
     store: Arc<Store<K>>,
 }
 
-/// All objects as of one moment. It costs a pointer per 128 objects, and holds up nobody.
-pub struct Snapshot<K: Object> {
-    frozen: Frozen<Entry<K>>,
+/// Decides by the labels of an object. Implemented by [`LabelSelector`] and kube's [`Selector`].
+pub trait MatchLabels {
+    /// Returns true if an object with these labels matches.
+    fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool;
 }
 
 // === impl Lister ===
@@ -33,14 +66,82 @@ impl<K: Object> Lister<K> {
         &self.store
     }
 
-    /// The object of this key: a `&ObjectKey`, `(namespace, name)`, or a `name` alone for what lives in no namespace.
+    /// Returns the object for `key`: a `&ObjectKey`, `(namespace, name)`, `"namespace/name"`, or a
+    /// `name` alone for an object without namespace.
     ///
-    /// `None` means that there is none, or that it does not fit its Rust type; [`opaque`](Self::opaque) tells.
+    /// Returns `None` if there is no such object, or if it does not fit its Rust type;
+    /// [`opaque`](Self::opaque) distinguishes the two cases.
+    ///
+    /// The result is shared with the cache: the call clones one `Arc`. Before the initial list is
+    /// in the cache every call returns `None`, so wait for the sync first.
+    ///
+    /// # Examples
+    ///
+    /// The forms of a key:
+    ///
+    /// ```
+    /// use homeostat_informer::testing::Store;
+    /// use homeostat_informer::ObjectKey;
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Node};
+    ///
+    /// let maps = Store::<ConfigMap>::new();
+    /// let map: ConfigMap = serde_json::from_str(r#"{"metadata":{"name":"a","namespace":"n"}}"#)?;
+    /// let key = ObjectKey::from_metadata(&map.metadata);
+    /// maps.apply(map);
+    /// assert!(maps.lister().get(&key).is_some());
+    /// assert!(maps.lister().get(("n", "a")).is_some());
+    /// assert!(maps.lister().get("n/a").is_some());
+    ///
+    /// let nodes = Store::<Node>::new();
+    /// nodes.apply(serde_json::from_str::<Node>(r#"{"metadata":{"name":"node-1"}}"#)?);
+    /// assert!(nodes.lister().get("node-1").is_some());
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
+    #[doc(alias = "GetByKey")]
     pub fn get<'a>(&self, key: impl Into<KeyRef<'a, K::Kind>>) -> Option<Arc<K>> {
         self.store.get(key.into())
     }
 
-    /// What `read` makes of the object of this key. Nothing is locked meanwhile.
+    /// Returns true if there is an object for `key`, also if it does not fit its Rust type.
+    ///
+    /// Use it before a create: an object that does not fit exists as well.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::ObjectMeta;
+    /// use homeostat_informer::testing::Store;
+    /// use k8s_openapi::api::core::v1::Node;
+    ///
+    /// let store = Store::<Node>::new();
+    /// store.apply_opaque(ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() });
+    /// let nodes = store.lister();
+    /// assert!(nodes.contains("a") && nodes.get("a").is_none());
+    /// ```
+    pub fn contains<'a>(&self, key: impl Into<KeyRef<'a, K::Kind>>) -> bool {
+        let key = key.into();
+        self.store.view(|inner| inner.get(key).is_some())
+    }
+
+    /// Calls `read` with the object for `key`, and returns the result. No lock is held while `read`
+    /// runs.
+    ///
+    /// Use it to read one field without a variable for the object. It costs the same as
+    /// [`get`](Self::get).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::testing::Store;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let store = Store::<Pod>::new();
+    /// let json = r#"{"metadata":{"name":"a"},"spec":{"nodeName":"x","containers":[]}}"#;
+    /// store.apply(serde_json::from_str::<Pod>(json)?);
+    /// let node = store.lister().get_with("a", |pod| pod.spec.as_ref()?.node_name.clone());
+    /// assert_eq!(node.flatten().as_deref(), Some("x"));
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
     pub fn get_with<'a, R>(
         &self,
         key: impl Into<KeyRef<'a, K::Kind>>,
@@ -49,57 +150,139 @@ impl<K: Object> Lister<K> {
         self.get(key).map(|object| read(&object))
     }
 
-    /// The metadata of the object of this key, if there is one that does not fit its Rust type.
+    /// Returns the metadata of the object for `key`, if the object exists and does not fit its Rust
+    /// type.
+    ///
+    /// Call it when [`get`](Self::get) returns `None` and the caller would create the object: an
+    /// opaque object exists, and a create of its name fails with 409 `AlreadyExists`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::testing::Store;
+    /// use homeostat_informer::ObjectMeta;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let store = Store::<Pod>::new();
+    /// let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
+    /// store.apply_opaque(metadata);
+    /// let pods = store.lister();
+    /// assert!(pods.get("a").is_none());
+    /// assert!(pods.opaque("a").is_some());
+    /// assert_eq!((pods.len(), pods.opaque_len()), (0, 1));
+    /// ```
     pub fn opaque<'a>(&self, key: impl Into<KeyRef<'a, K::Kind>>) -> Option<Arc<ObjectMeta>> {
         self.store.opaque(key.into())
     }
 
-    /// All objects that fit their Rust type.
+    /// Returns all objects that fit their Rust type.
+    ///
+    /// All objects of the result are from the same version of the cache. The call copies one
+    /// pointer per 128 objects; no object is copied.
+    #[doc(alias = "List")]
     pub fn list(&self) -> Snapshot<K> {
-        Snapshot { frozen: self.store.freeze() }
+        Snapshot::from(self.store.freeze())
     }
 
-    /// All objects in a namespace that fit their Rust type.
+    /// Returns the sorted keys of all objects, including those that do not fit their Rust type.
     ///
-    /// The first call builds an index, which the informer keeps up to date from then on: listers that never ask do not
-    /// pay for it. Neither the building nor a call holds up the informer.
-    pub fn list_in(&self, namespace: &str) -> Vec<Arc<K>> {
-        self.store.in_namespace(namespace)
+    /// Copies each key, without a lock.
+    #[doc(alias = "ListKeys")]
+    pub fn keys(&self) -> Vec<ObjectKey<K::Kind>> {
+        let mut keys: Vec<_> = self.list().keys().collect();
+        keys.sort_unstable();
+        keys
     }
 
-    /// All objects in a namespace, or in all of them, that fit their Rust type and whose labels match.
+    /// Returns the objects in a namespace that fit their Rust type.
     ///
-    /// Looks at the labels of each. If that is too slow, an [`Index`](crate::Index) over the labels that matter is not.
-    pub fn list_matching(&self, namespace: Option<&str>, selector: &Selector) -> Vec<Arc<K>> {
+    /// The first call builds an index by namespace, which the informer maintains from then on;
+    /// [`index_by_namespace`](Self::index_by_namespace) builds it up front. Neither building it nor
+    /// a call blocks the informer.
+    ///
+    /// All objects are from the same version of the cache, in no particular order. The call copies
+    /// one pointer per 128 objects of the namespace; no object is copied.
+    #[doc(alias = "ByNamespace")]
+    pub fn list_in(&self, namespace: &str) -> Snapshot<K> {
+        self.store.in_namespace(namespace).map_or_else(Snapshot::empty, Snapshot::from)
+    }
+
+    /// Builds the index by namespace, which [`list_in`](Self::list_in) uses. Does nothing if there
+    /// is one.
+    ///
+    /// Call it before the informer starts, so that no reconcile waits while the index of a full
+    /// cache is built.
+    pub fn index_by_namespace(&self) {
+        self.store.index_by_namespace();
+    }
+
+    /// Returns the objects in a namespace, or in all of them, that fit their Rust type and whose
+    /// labels match. The selector is a [`LabelSelector`], which is parsed from kubectl's text, or
+    /// kube's [`Selector`].
+    ///
+    /// The call compares the labels of every object, without a lock. Where that is too slow, use an
+    /// [`Index`](crate::Index) over the labels that matter.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::testing::Store;
+    /// use homeostat_informer::{Expression, LabelSelector, Selector};
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let store = Store::<Pod>::new();
+    /// let json = r#"{"metadata":{"name":"a","namespace":"shop","labels":{"app":"web"}}}"#;
+    /// store.apply(serde_json::from_str::<Pod>(json)?);
+    /// let web = Selector::from_iter([Expression::Equal("app".into(), "web".into())]);
+    /// assert_eq!(store.lister().list_matching(Some("shop"), &web).len(), 1);
+    /// assert!(store.lister().list_matching(Some("other"), &web).is_empty());
+    ///
+    /// let web = LabelSelector::parse("app in (web, api)")?;
+    /// assert_eq!(store.lister().list_matching(None, &web).len(), 1);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn list_matching(
+        &self,
+        namespace: Option<&str>,
+        selector: &impl MatchLabels,
+    ) -> Snapshot<K> {
         let none = BTreeMap::new();
-        let matches =
-            |object: &&Arc<K>| selector.matches(object.metadata().labels.as_ref().unwrap_or(&none));
-        match namespace {
-            Some(namespace) => {
-                let mut objects = self.list_in(namespace);
-                objects.retain(|object| matches(&object));
-                objects
-            }
-            None => self.list().iter().filter(matches).cloned().collect(),
-        }
+        let matches = |object: &&Arc<K>| {
+            selector.matches_labels(object.metadata().labels.as_ref().unwrap_or(&none))
+        };
+        let all = match namespace {
+            Some(namespace) => self.list_in(namespace),
+            None => self.list(),
+        };
+        Snapshot::from_objects(all.iter().filter(matches).cloned())
     }
 
-    /// How many objects there are that fit their Rust type.
+    /// Returns the number of objects that fit their Rust type.
+    ///
+    /// Takes constant time: the store counts opaque objects as it changes.
     pub fn len(&self) -> usize {
         self.store.count().0
     }
 
-    /// Whether there is no object that fits its Rust type.
+    /// Returns true if no object fits its Rust type.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many objects there are that do not fit their Rust type.
+    /// Returns the number of objects that do not fit their Rust type.
+    ///
+    /// A count above 0 usually means that the Rust type is older or newer than the CRD, or that a
+    /// [transform](crate::InformerBuilder::transform) panicked. Takes constant time.
     pub fn opaque_len(&self) -> usize {
         self.store.count().1
     }
 
-    /// The state of the server that the cache has reached.
+    /// Returns the server's version that the cache has reached; `None` before the initial list.
+    ///
+    /// It advances with lists, events and bookmarks, so it can be higher than the version of any
+    /// object in the cache. See [`wait_for_version`](crate::SharedIndexInformer::wait_for_version)
+    /// to wait for one.
+    #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn resource_version(&self) -> Option<ResourceVersion> {
         self.store.resource_version()
     }
@@ -117,59 +300,16 @@ impl<K: Object> fmt::Debug for Lister<K> {
     }
 }
 
-// === impl Snapshot ===
+// === impl MatchLabels ===
 
-impl<K: Object> Snapshot<K> {
-    /// The objects. The order is the same for equal histories, and means nothing.
-    pub fn iter(&self) -> Iter<'_, K> {
-        Iter(Box::new(self.frozen.iter().filter_map(|(_, entry)| entry.object())))
-    }
-
-    /// How many objects [`iter`](Self::iter) yields. Looks at each.
-    pub fn len(&self) -> usize {
-        self.iter().count()
-    }
-
-    /// Whether there is no object.
-    pub fn is_empty(&self) -> bool {
-        self.iter().next().is_none()
+impl MatchLabels for LabelSelector {
+    fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.matches(labels)
     }
 }
 
-impl<K: Object> Clone for Snapshot<K> {
-    fn clone(&self) -> Self {
-        Self { frozen: self.frozen.clone() }
-    }
-}
-
-impl<K: Object> fmt::Debug for Snapshot<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
-
-impl<'a, K: Object> IntoIterator for &'a Snapshot<K> {
-    type Item = &'a Arc<K>;
-    type IntoIter = Iter<'a, K>;
-
-    fn into_iter(self) -> Iter<'a, K> {
-        self.iter()
-    }
-}
-
-/// The objects of a [`Snapshot`].
-pub struct Iter<'a, K>(Box<dyn Iterator<Item = &'a Arc<K>> + Send + 'a>);
-
-impl<'a, K> Iterator for Iter<'a, K> {
-    type Item = &'a Arc<K>;
-
-    fn next(&mut self) -> Option<&'a Arc<K>> {
-        self.0.next()
-    }
-}
-
-impl<K> fmt::Debug for Iter<'_, K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").finish_non_exhaustive()
+impl MatchLabels for Selector {
+    fn matches_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.matches(labels)
     }
 }

@@ -1,56 +1,123 @@
-//! What Kubernetes' dashboards expect of an informer, under the very same names; and what they would like to know.
+//! The metrics of an informer, under the names that Kubernetes' dashboards expect.
+//!
+//! An informer records them only if its author names it
+//! ([`InformerBuilder::metrics`](crate::InformerBuilder::metrics)). All have the labels `name`,
+//! `group`, `version` and `resource`; those of handlers also have `handler`. Times are in seconds.
+//!
+//! | Metric | Type | Value |
+//! |---|---|---|
+//! | `informer_queued_items` | gauge | deltas in the queue |
+//! | `informer_processing_latency_seconds` | histogram | time to apply a batch |
+//! | `informer_store_resource_version` | gauge | last 15 digits of the store's version |
+//! | `informer_opaque_objects` | gauge | cached objects that do not fit their type |
+//! | `informer_skipped_nameless_objects_total` | counter | objects without a name |
+//! | `informer_index_panics_total` | counter | panics of index functions |
+//! | `informer_handler_queued_items` | gauge | events that wait for a handler |
+//! | `informer_handler_panics_total` | counter | panics of a handler |
+//! | `informer_handler_duration_seconds` | histogram | time of a call of a handler |
+//! | `reflector_errors_total` | counter | failed lists and watches |
+//! | `reflector_lists_total` | counter | lists that were started |
+//! | `reflector_list_duration_seconds` | histogram | time of a complete list, all pages |
+//! | `reflector_items_per_list` | histogram | objects of a complete list |
+//! | `reflector_watches_total` | counter | watch requests |
+//! | `reflector_short_watches_total` | counter | watches under 1 s without an object event |
+//! | `reflector_watch_duration_seconds` | histogram | lifetime of a watch |
+//! | `reflector_items_per_watch` | histogram | object events of a watch |
+//!
+//! A panic of the recorder is logged and does not end the informer.
 
 mod measured;
+mod names;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
+use homeostat_core::metrics::{is_recorded, record};
 use metrics::{Counter, Gauge, Histogram, Label};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub(crate) use self::measured::Measured;
-use crate::{
-    object::{Object, ResourceVersion},
-    store::Store,
-};
+use self::names::Reservation;
+use crate::object::ResourceVersion;
 
-/// Metrics that are histograms, and the buckets for each: the `metrics` facade carries none, so tell these to the
-/// exporter. Those of `informer_processing_latency_seconds` are Kubernetes' own.
-pub const HISTOGRAM_BUCKETS: [(&str, &[f64]); 5] = [
+/// The histograms and their buckets. The `metrics` facade carries none: pass these to the exporter.
+/// Those of `informer_processing_latency_seconds` are Kubernetes' own.
+///
+/// Watch durations reach 600 s, because a watch is requested for 5 to 10 minutes.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::metrics::HISTOGRAM_BUCKETS;
+///
+/// let (name, buckets) = HISTOGRAM_BUCKETS[0];
+/// assert_eq!(name, "informer_processing_latency_seconds");
+/// assert_eq!(buckets.len(), 12);
+/// ```
+pub const HISTOGRAM_BUCKETS: [(&str, &[f64]); 6] = [
     ("informer_processing_latency_seconds", &SECONDS),
+    ("informer_handler_duration_seconds", &CALLS),
     ("reflector_list_duration_seconds", &SECONDS),
     ("reflector_watch_duration_seconds", &[0.1, 1.0, 10.0, 60.0, 300.0, 450.0, 600.0]),
     ("reflector_items_per_list", &ITEMS),
     ("reflector_items_per_watch", &ITEMS),
 ];
 
+/// In seconds, from 1 ms to 10 s.
 const SECONDS: [f64; 12] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0];
 
+/// In seconds, from 10 µs to 10 s.
+const CALLS: [f64; 7] = [0.000_01, 0.000_1, 0.001, 0.01, 0.1, 1.0, 10.0];
+
+/// In objects, from none to 100,000.
 const ITEMS: [f64; 7] = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5];
 
-/// Whose metrics these are: a process' name for its informers, and what they follow.
+/// The labels of an informer's metrics: the name that the process gave, and the resource.
 #[derive(Clone, Debug)]
 pub(crate) struct Labels(Vec<Label>);
 
-/// An informer's handles, taken once: a handle that was taken before there is a recorder stays silent. Without labels
-/// nobody could tell them from others', so then they all are.
+/// Labels that no other informer records under.
+pub(crate) struct Reserved {
+    pub(crate) labels: Labels,
+    /// `None` if no recorder is installed.
+    reservation: Option<Reservation>,
+}
+
+/// An informer's metric handles, created once. Without labels they record nothing: the metrics of
+/// two informers would be mixed.
 pub(crate) struct Metrics {
     labels: Option<Labels>,
+    /// Frees the labels for another informer when it is taken or dropped. Locked alone.
+    reservation: Mutex<Option<Reservation>>,
     queued: Gauge,
     latency: Histogram,
     version: Gauge,
     opaque: Gauge,
-    left_out: Counter,
+    skipped_nameless: Counter,
     index_panics: Counter,
 }
 
-/// A handler's.
+/// A handler's metric handles.
+///
+/// They record nothing if the informer has no name for metrics.
 pub(crate) struct HandlerMetrics {
     pub(crate) queued: Gauge,
     pub(crate) panics: Counter,
+    pub(crate) duration: Histogram,
 }
 
-/// When a batch was taken from the queue; `None` if nobody wants to know.
+/// The state of an informer after a batch.
+pub(crate) struct Applied {
+    /// Deltas in the queue.
+    pub(crate) queued: usize,
+    pub(crate) skipped_nameless: u64,
+    /// Cached objects that do not fit their type.
+    pub(crate) opaque: usize,
+    pub(crate) index_panics: u64,
+    /// The version of the store.
+    pub(crate) version: Option<ResourceVersion>,
+}
+
+/// The time at which a batch was taken from the queue; `None` if no metrics are recorded.
 pub(crate) struct Taken(Option<Instant>);
 
 // === impl Labels ===
@@ -65,6 +132,34 @@ impl Labels {
         ])
     }
 
+    /// Reserves the labels for one informer. Without a recorder there is nothing to reserve.
+    ///
+    /// Returns `None` if another informer records under these labels.
+    pub(crate) fn reserve(self) -> Option<Reserved> {
+        if !is_recorded() {
+            return Some(Reserved { labels: self, reservation: None });
+        }
+        if let Some(reservation) = Reservation::new(&self.0) {
+            return Some(Reserved { labels: self, reservation: Some(reservation) });
+        }
+        let [name, group, version, resource] =
+            [0, 1, 2, 3].map(|label: usize| self.0[label].value());
+        tracing::error!(
+            informer_name = name,
+            group,
+            version,
+            resource,
+            "duplicate informer registration: metrics will not be published"
+        );
+        None
+    }
+
+    /// Creates the counter of failed requests.
+    pub(crate) fn errors(&self) -> Counter {
+        metrics::counter!("reflector_errors_total", self.all())
+    }
+
+    /// Returns the labels in the order name, group, version, resource.
     fn all(&self) -> Vec<Label> {
         self.0.clone()
     }
@@ -73,15 +168,19 @@ impl Labels {
 // === impl Metrics ===
 
 impl Metrics {
-    pub(crate) fn new(labels: Option<Labels>) -> Self {
-        let Some(of) = labels else {
+    /// Creates the handles. Without labels they record nothing.
+    ///
+    /// Registers the handles, which calls the recorder.
+    pub(crate) fn new(reserved: Option<Reserved>) -> Self {
+        let Some(Reserved { labels: of, reservation }) = reserved else {
             return Self {
                 labels: None,
+                reservation: Mutex::new(None),
                 queued: Gauge::noop(),
                 latency: Histogram::noop(),
                 version: Gauge::noop(),
                 opaque: Gauge::noop(),
-                left_out: Counter::noop(),
+                skipped_nameless: Counter::noop(),
                 index_panics: Counter::noop(),
             };
         };
@@ -90,69 +189,78 @@ impl Metrics {
             latency: metrics::histogram!("informer_processing_latency_seconds", of.all()),
             version: metrics::gauge!("informer_store_resource_version", of.all()),
             opaque: metrics::gauge!("informer_opaque_objects", of.all()),
-            left_out: metrics::counter!("informer_left_out_objects_total", of.all()),
+            skipped_nameless: metrics::counter!(
+                "informer_skipped_nameless_objects_total",
+                of.all()
+            ),
             index_panics: metrics::counter!("informer_index_panics_total", of.all()),
             labels: Some(of),
+            reservation: Mutex::new(reservation),
         }
     }
 
+    /// Creates the handles of a handler with this name.
     pub(crate) fn handler(&self, name: &str) -> HandlerMetrics {
         let Some(of) = &self.labels else {
-            return HandlerMetrics { queued: Gauge::noop(), panics: Counter::noop() };
+            return HandlerMetrics {
+                queued: Gauge::noop(),
+                panics: Counter::noop(),
+                duration: Histogram::noop(),
+            };
         };
         let mut labels = of.all();
         labels.push(Label::new("handler", name.to_owned()));
         HandlerMetrics {
             queued: metrics::gauge!("informer_handler_queued_items", labels.clone()),
-            panics: metrics::counter!("informer_handler_panics_total", labels),
+            panics: metrics::counter!("informer_handler_panics_total", labels.clone()),
+            duration: metrics::histogram!("informer_handler_duration_seconds", labels),
         }
     }
 
-    /// A batch has been taken from the queue, and so many deltas are still in it or in the batch. Counted only if somebody
-    /// wants to know.
+    /// Records that a batch was taken from the queue. `queued` is called only if metrics are
+    /// recorded.
+    ///
+    /// The time between this call and [`applied`](Self::applied) is the latency of the batch.
     #[expect(clippy::cast_precision_loss, reason = "no queue has 2^52 items")]
     pub(crate) fn taken(&self, queued: impl FnOnce() -> usize) -> Taken {
         Taken(self.labels.is_some().then(|| {
             let queued = queued();
-            quietly(|| self.queued.set(queued as f64));
+            record(|| self.queued.set(queued as f64));
             Instant::now()
         }))
     }
 
-    /// The batch is in the store; so many deltas are queued, and so many objects were left out so far.
+    /// Frees the labels for another informer. This one records nothing any more: it has stopped.
+    ///
+    /// It is called when the informer stops, so that a new informer of the same name can record.
+    pub(crate) fn release(&self) {
+        let reservation = self.reservation.lock().take();
+        drop(reservation);
+    }
+
+    /// Returns true if the informer has a name for its metrics.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.labels.is_some()
+    }
+
+    /// Records that the batch is in the store.
     #[expect(clippy::cast_precision_loss, reason = "no queue and no store has 2^52 items")]
-    pub(crate) fn applied<K: Object>(
-        &self,
-        taken: &Taken,
-        counts: impl FnOnce() -> (usize, u64),
-        store: &Store<K>,
-    ) {
+    pub(crate) fn applied(&self, taken: &Taken, applied: &Applied) {
         let Some(taken) = taken.0 else { return };
-        let (queued, left_out) = counts();
-        quietly(|| {
+        record(|| {
             self.latency.record(taken.elapsed());
-            self.queued.set(queued as f64);
-            self.opaque.set(store.count().1 as f64);
-            self.left_out.absolute(left_out);
-            self.index_panics.absolute(store.index_panics());
-            if let Some(version) = store.resource_version().as_ref().and_then(exact) {
+            self.queued.set(applied.queued as f64);
+            self.opaque.set(applied.opaque as f64);
+            self.skipped_nameless.absolute(applied.skipped_nameless);
+            self.index_panics.absolute(applied.index_panics);
+            if let Some(version) = applied.version.as_ref().and_then(exact) {
                 self.version.set(version);
             }
         });
-        for handler in store.handlers() {
-            handler.show();
-        }
     }
 }
 
-/// A recorder that panics must not end what it records.
-pub(crate) fn quietly(record: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(record)).is_err() {
-        tracing::error!("the recorder of metrics panicked");
-    }
-}
-
-/// A version as a number that a float can hold: its last 15 digits, as in client-go.
+/// Returns a version as a number that a float can hold: its last 15 digits, as in client-go.
 fn exact(version: &ResourceVersion) -> Option<f64> {
     let digits = version.as_str();
     let last = digits.get(digits.len().saturating_sub(15)..)?;

@@ -1,14 +1,15 @@
-//! How the models of this crate are run: generated schedules, and what they exercised.
+//! Runs the model tests of this crate: generates schedules and counts the situations that they
+//! cover.
 
-use std::{cell::RefCell, collections::BTreeMap, fmt::Debug};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
 
-use proptest::{
-    collection::vec,
-    strategy::Strategy,
-    test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner},
-};
+use proptest::collection::vec;
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
-/// How often what happened.
+/// Counts of the situations that a model test has covered.
 #[derive(Default)]
 pub(crate) struct Tally(RefCell<BTreeMap<&'static str, u64>>);
 
@@ -18,9 +19,11 @@ impl Tally {
     }
 }
 
-/// Runs `test` on generated schedules of up to `longest` steps, the same ones each time: 256, or as many as it takes for
-/// `HOMEOSTAT_OPERATIONS` steps. Of each 10,000 steps, what is in `least` must have happened at least so often.
-#[expect(clippy::print_stdout, reason = "a model says what it has exercised")]
+/// Runs `test` on generated schedules of up to `longest` steps, the same ones in each run.
+///
+/// There are 256 schedules, or as many as it takes for `HOMEOSTAT_OPERATIONS` steps. Each situation
+/// in `least` must occur at least that often per 10,000 steps.
+#[expect(clippy::print_stdout, reason = "reports the covered situations")]
 pub(crate) fn check<S: Strategy<Value: Debug + Clone>>(
     step: S,
     longest: usize,
@@ -29,7 +32,8 @@ pub(crate) fn check<S: Strategy<Value: Debug + Clone>>(
 ) {
     let wanted = std::env::var("HOMEOSTAT_OPERATIONS").ok();
     let wanted = wanted.and_then(|wanted| wanted.parse::<u64>().ok()).unwrap_or(0);
-    // Half of the longest on average; a little more, because it is only an average.
+    // A schedule has about half of `longest` steps on average; 5 % are added because it is only an
+    // average.
     let cases = (wanted * 21 / (longest as u64 * 10)).max(256);
     let cases = u32::try_from(cases).unwrap_or(u32::MAX);
     let config = Config { cases, failure_persistence: None, ..Config::default() };

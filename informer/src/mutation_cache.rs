@@ -1,177 +1,262 @@
-//! [`MutationCache`]: a cache that shows one's own writes at once.
+//! [`MutationCache`]: a read cache that includes the caller's own writes at once.
 //!
-//! Why the informer is not told instead: what it holds must be the server's history, step by step, and a write that is
-//! put into it would be told to handlers, and taken back by the next older event. So what was written lies *over* the
-//! copy, and only as long as the copy has not got as far: that is one comparison, because the copy knows its version.
+//! The writes are not put into the informer's store: the store must follow the server's history
+//! step by step, and a write put there would be delivered to handlers and then undone by the next
+//! older event. Instead the writes form an overlay over the store. A write is part of the overlay
+//! until the store reaches its version, which is one comparison, because the store knows its
+//! version.
 //!
-//! [`Overlay`] decides, and is pure. Here is the lock, and what of the author's code must run outside of it.
+//! [`Overlay`] makes the decisions and is pure. This module holds the lock and calls the author's
+//! code outside of it.
 
 mod overlay;
 
-use std::{
-    borrow::Borrow,
-    fmt,
-    hash::Hash,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
 
+use homeostat_core::user_code;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use self::overlay::{Garbage, Overlay, Own, Told};
-use crate::{
-    event::Event,
-    index::Index,
-    lister::Lister,
-    object::{KeyRef, Object},
-    store::{Entry, Store},
-};
+use self::overlay::{Garbage, ObjectVersion, Overlay, Write};
+use crate::event::Event;
+use crate::index::Index;
+use crate::lister::{Lister, Snapshot};
+use crate::object::{KeyRef, Object};
+use crate::store::{Entry, Store};
 
-/// Reads an informer's cache, and never shows an object older than what was [`written`](Self::written) of it.
+/// Reads an informer's store and never returns an object older than the caller's own
+/// [`written`](Self::written) state.
 ///
-/// A cache is late: a controller that has just made an object does not find it, and makes another one. Tell this cache
-/// what the server answered to a write, and read through it: of each object it shows the newer of the two states, the
-/// written one and the [`Lister`]'s, and not what was [`deleted`](Self::deleted).
+/// A store lags behind the server: a controller that has just created an object does not find it,
+/// and creates another one. Report each write's response to this cache and read through it. For
+/// each object it returns the newer of the written state and the [`Lister`]'s state, and it hides
+/// objects that were [`deleted`](Self::deleted).
 ///
-/// A written state is shown until the informer's cache has reached its version, by whatever way: its own event, a later
-/// one of any object, a bookmark, a list. From then on the informer knows better, also if the object is not there any
-/// more; what is told late, after that, is never shown. That takes neither the informer's events nor the end of a time
-/// limit; [`observe`](Self::observe) only frees memory sooner.
+/// A write is remembered until the store reaches its version, by an event of this or any other
+/// object, a bookmark or a list. From then on the store's state is returned, also if the store no
+/// longer has the object. A write that is reported after that is ignored. This needs neither the
+/// informer's events nor the end of a time limit; [`observe`](Self::observe) only frees memory
+/// sooner.
 ///
-/// An informer that has lost its server may never get there. So what is remembered has a bound and an end:
-/// [`capacity`](MutationCacheBuilder::capacity) and [`ttl`](MutationCacheBuilder::ttl). Beyond them this cache is as
-/// late as the informer's, and [`forgotten`](Self::forgotten) counts it.
+/// An informer that has lost its server may never reach that version. So the number and the age of
+/// the writes are limited by [`capacity`](MutationCacheBuilder::capacity) and
+/// [`ttl`](MutationCacheBuilder::ttl). Beyond these limits this cache is as late as the store, and
+/// [`forgotten`](Self::forgotten) counts it.
 ///
-/// Use this if a few objects matter by what is in them. If it is enough to wait until the cache is not older than one's
-/// writes, [`wait_for`](crate::SharedIndexInformer::wait_for) is less; and if only numbers of objects matter,
-/// expectations are.
+/// Use this type where the content of a few objects matters. To wait until the store is not older
+/// than the caller's writes, use
+/// [`wait_for_version`](crate::SharedIndexInformer::wait_for_version). Where only numbers of
+/// objects matter, use expectations.
 ///
-/// A clone is one more handle on the same memory.
+/// A clone is another handle on the same memory. client-go's counterpart is `cache.MutationCache`;
+/// `docs/store.md` lists the differences.
 ///
 /// # Examples
 ///
 /// ```
-/// use homeostat_informer::{MutationCache, testing::Store};
+/// use homeostat_informer::MutationCache;
+/// use homeostat_informer::testing::Store;
 /// use k8s_openapi::api::core::v1::ConfigMap;
 ///
 /// fn config_map(version: &str, owner: &str) -> ConfigMap {
 ///     let metadata = serde_json::json!({
-///         "name": "a", "namespace": "n", "uid": "u", "resourceVersion": version, "labels": {"owner": owner},
+///         "name": "a", "namespace": "n", "uid": "u", "resourceVersion": version,
+///         "labels": {"owner": owner},
 ///     });
 ///     ConfigMap { metadata: serde_json::from_value(metadata).unwrap(), ..ConfigMap::default() }
 /// }
 ///
 /// // In a controller, these are an informer's `lister()` and `index()`.
 /// let store = Store::<ConfigMap>::new();
-/// let by_owner = store.index(|map: &ConfigMap| map.metadata.labels.as_ref()?.get("owner").cloned());
+/// let owner = |map: &ConfigMap| map.metadata.labels.as_ref()?.get("owner").cloned();
+/// let by_owner = store.index(owner);
 /// let cache = MutationCache::builder(store.lister()).build();
 ///
-/// // The server has answered a create, and the informer has not heard of it yet.
+/// // The server has answered a create; the informer has not received the event yet.
 /// cache.written(config_map("7", "eve"));
 /// assert!(store.lister().get(("n", "a")).is_none());
 /// assert!(cache.get(("n", "a")).is_some());
 /// assert_eq!(cache.by_index(&by_owner, "eve").len(), 1);
 ///
-/// // Somebody else has changed it since: the informer knows better.
+/// // Another client has changed the object since, and the informer has received that event.
 /// store.apply(config_map("9", "ann"));
 /// assert_eq!(cache.get(("n", "a")).unwrap().metadata.resource_version.as_deref(), Some("9"));
 /// assert!(cache.by_index(&by_owner, "eve").is_empty());
 /// ```
+#[doc(alias = "NewIntegerResourceVersionMutationCache")]
 pub struct MutationCache<K: Object> {
     shared: Arc<Shared<K>>,
 }
 
-/// Settings of a [`MutationCache`].
-#[must_use = "nothing is made before `build`"]
+/// Configures a [`MutationCache`]. Made by [`MutationCache::builder`].
+///
+/// The cost of a larger capacity is memory: each write holds the written object until the store has
+/// it or the write expires. Each [`by_index`](MutationCache::by_index) visits every remembered
+/// write.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use homeostat_informer::MutationCache;
+/// use homeostat_informer::testing::Store;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let store = Store::<Pod>::new();
+/// let cache = MutationCache::builder(store.lister())
+///     .capacity(1000)
+///     .ttl(Duration::from_secs(60))
+///     .build();
+/// assert_eq!(cache.remembered(), 0);
+/// ```
+#[must_use = "the cache is made by `build`"]
 pub struct MutationCacheBuilder<K: Object> {
     lister: Lister<K>,
     ttl: Duration,
     capacity: usize,
 }
 
+/// The state that the clones of a cache share.
 struct Shared<K: Object> {
-    /// The informer's.
+    /// The informer's store.
     store: Arc<Store<K>>,
-    /// Locked before the store's own lock, so that both are read as of one moment.
+    /// Locked before the store's own lock, so that one read sees both at the same moment.
     overlay: Mutex<Overlay<K>>,
 }
 
-/// What was written of an object, and what the informer's cache has of it at the same moment.
-struct Both<K: Object> {
-    own: Own<K>,
+/// A write and the store's state of the same object, read at the same moment.
+struct Versions<K: Object> {
+    write: Write<K>,
     stored: Option<Entry<K>>,
 }
 
-/// Who reads a write of one's own must wait for the informer no longer than for a watch to be opened again after the
-/// longest back-off, several times. Client-go's.
+/// The default time to live: 5 minutes, client-go's value. It covers several attempts to reopen a
+/// watch after the longest back-off (30 s).
 const TTL: Duration = Duration::from_secs(5 * 60);
 
-/// Client-go's. An informer is some milliseconds late, so that is the writes of a busy controller in that time, and
-/// more; a controller that writes more at once, or much while its informer is cut off, needs more.
+/// The default capacity: 100 writes, client-go's value. An informer lags a few milliseconds, and a
+/// busy controller writes fewer objects in that time. A controller that writes more at once, or
+/// writes while its informer is cut off, needs more.
 const CAPACITY: usize = 100;
 
 // === impl MutationCache ===
 
 impl<K: Object> MutationCache<K> {
-    /// A cache over what `lister` reads.
+    /// Starts to configure a cache over the store that `lister` reads.
     pub fn builder(lister: Lister<K>) -> MutationCacheBuilder<K> {
         MutationCacheBuilder { lister, ttl: TTL, capacity: CAPACITY }
     }
 
-    /// Remembers what the server answered to a create, an update or a patch, until the informer's cache is as new.
+    /// Remembers the server's response to a create, an update or a patch, until the informer's
+    /// store is as new.
     ///
-    /// The order of calls does not matter, and neither does how late one is: an older state never takes the place of a
-    /// newer one, and no state that of a deletion. An object without a name or a `resourceVersion` is no answer of a
-    /// server, and is not remembered.
+    /// Calls may come in any order and late: an older state never replaces a newer one, and no
+    /// state replaces the deletion of the same object. An object without a name or a
+    /// `resourceVersion` is not a server's response and is ignored.
+    ///
+    /// # Examples
+    ///
+    /// A late response does not replace a newer one:
+    ///
+    /// ```
+    /// use homeostat_informer::MutationCache;
+    /// use homeostat_informer::testing::Store;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    ///
+    /// fn config_map(version: &str) -> ConfigMap {
+    ///     let metadata = serde_json::json!({"name": "a", "uid": "u", "resourceVersion": version});
+    ///     let metadata = serde_json::from_value(metadata).unwrap();
+    ///     ConfigMap { metadata, ..ConfigMap::default() }
+    /// }
+    ///
+    /// let store = Store::<ConfigMap>::new();
+    /// let cache = MutationCache::builder(store.lister()).build();
+    /// cache.written(config_map("8"));
+    /// cache.written(config_map("7"));
+    /// assert_eq!(cache.get("a").unwrap().metadata.resource_version.as_deref(), Some("8"));
+    /// assert_eq!(cache.remembered(), 1, "one write per object");
+    /// ```
+    #[doc(alias = "Mutation")]
     pub fn written(&self, object: impl Into<Arc<K>>) {
         let object = object.into();
-        let Some(told) = Told::of(object.metadata()) else { return };
-        self.remember(told, Own::written(told, Arc::clone(&object)));
+        let Some(seen) = ObjectVersion::of(object.metadata()) else { return };
+        self.remember(&seen, Write::written(&seen, Arc::clone(&object)));
     }
 
-    /// Remembers that the server has answered a delete of this object, and that it is gone: it is not shown any more,
-    /// whatever the informer's cache still says. An object of the same name with another uid is.
+    /// Remembers that the server has deleted this object, and hides it from now on, whatever the
+    /// store still has. An object of the same name with another uid stays visible.
     ///
-    /// The object may be what the server answered with, or what was known before. If it still has finalizers, the
-    /// server answers with an object that is marked for deletion, and is not gone: that was [`written`](Self::written).
+    /// `object` is the server's response or the last known state. If the object still has
+    /// finalizers, the server responds with an object that is only marked for deletion: report that
+    /// with [`written`](Self::written).
+    ///
+    /// client-go has no counterpart: its cache cannot record the caller's own deletion.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::MutationCache;
+    /// use homeostat_informer::testing::Store;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    ///
+    /// let json = r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7"}}"#;
+    /// let map: ConfigMap = serde_json::from_str(json)?;
+    /// let store = Store::<ConfigMap>::new();
+    /// store.apply(map.clone());
+    /// let cache = MutationCache::builder(store.lister()).build();
+    /// cache.deleted(&map);
+    /// assert!(cache.get("a").is_none(), "the informer still has it");
+    /// assert!(store.lister().get("a").is_some());
+    /// # Ok::<_, serde_json::Error>(())
+    /// ```
     pub fn deleted(&self, object: &K) {
-        let Some(told) = Told::of(object.metadata()) else { return };
-        let deleted = Own::deleted(told);
+        let Some(seen) = ObjectVersion::of(object.metadata()) else { return };
+        let deleted = Write::deleted(&seen);
         let (stored, reached) = self
             .shared
             .store
-            .view(|inner| (inner.get(told.key()).cloned(), inner.resource_version.clone()));
+            .view(|inner| (inner.get(seen.key()).cloned(), inner.resource_version.clone()));
         let uid = |stored: &Entry<K>| stored.metadata().uid.clone().unwrap_or_default();
         let is_there = stored.is_some_and(|stored| !deleted.is_other(&uid(&stored)));
         if is_there || !deleted.is_seen_gone(reached.as_ref()) {
-            self.remember(told, deleted);
+            self.remember(&seen, deleted);
         }
     }
 
-    fn remember(&self, told: Told<'_, K::Kind>, own: Own<K>) {
-        // Dropped after the lock is released, as below.
+    /// Adds a write to the overlay, after the obsolete ones are removed.
+    fn remember(&self, seen: &ObjectVersion<'_, K::Kind>, write: Write<K>) {
+        // Dropped after the lock is released: `Drop` of an object is the author's code.
         let mut garbage = Garbage::new();
         let now = Instant::now();
         let shared = &*self.shared;
         let mut overlay = shared.overlay.lock();
         overlay.prune(now, shared.store.resource_version().as_ref(), &mut garbage);
-        overlay.put(told.key().to_key(), own, &mut garbage);
+        overlay.put(seen.key().to_key(), write, &mut garbage);
     }
 
-    /// Forgets what this event of the informer has overtaken: for a handler, if one likes.
+    /// Forgets the writes that `event` makes obsolete. Optional; meant for a handler of the
+    /// informer.
     ///
-    /// What is shown is the same without it, as the type's description says; but memory is freed at once, and not when
-    /// somebody reads or writes, and a deletion of one's own is not remembered until its time is over.
+    /// Reads return the same without it, but with it memory is freed at once and not at the next
+    /// read or write. It also frees the memory of the caller's own deletions, which otherwise stay
+    /// until their time to live ends.
+    ///
+    /// # Examples
     ///
     /// ```
-    /// # use homeostat_informer::{Event, MutationCache, SharedIndexInformer, testing::ScriptedListWatch};
+    /// # use homeostat_informer::testing::ScriptedListWatch;
+    /// # use homeostat_informer::{Event, MutationCache, SharedIndexInformer};
     /// # use k8s_openapi::api::core::v1::Pod;
     /// # let pods = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
     /// let cache = MutationCache::builder(pods.lister()).capacity(1000).build();
     /// let hook = cache.clone();
-    /// let subscription = pods.add_handler("own writes", move |event: Event<Pod>| hook.observe(&event));
+    /// let observe = move |event: Event<Pod>| hook.observe(&event);
+    /// let subscription = pods.add_handler("own writes", observe);
     /// ```
     pub fn observe(&self, event: &Event<K>) {
         let is_deletion = matches!(event, Event::Deleted { .. } | Event::OpaqueDeleted { .. });
@@ -179,19 +264,24 @@ impl<K: Object> MutationCache<K> {
         if !is_deletion && shared.overlay.lock().is_empty() {
             return;
         }
-        let Some(told) = Told::of_event(event.metadata()) else { return };
+        let Some(seen) = ObjectVersion::of_event(event.metadata()) else { return };
         let mut garbage = Garbage::new();
         let now = Instant::now();
         let mut overlay = shared.overlay.lock();
         overlay.prune(now, shared.store.resource_version().as_ref(), &mut garbage);
         if is_deletion {
-            overlay.is_gone(told, &mut garbage);
+            overlay.is_gone(&seen, &mut garbage);
         } else {
-            overlay.is_there(told, &mut garbage);
+            overlay.is_there(&seen, &mut garbage);
         }
     }
 
-    /// The newer state of the object of this key: as [`Lister::get`], and never older than what was written.
+    /// Returns the newer state of the object for `key`, or `None`: like [`Lister::get`], but never
+    /// older than the caller's write.
+    ///
+    /// While no write is remembered this costs one lock more than [`Lister::get`]. Returns `None`
+    /// for an object that does not fit its Rust type.
+    #[doc(alias = "GetByKey")]
     pub fn get<'a>(&self, key: impl Into<KeyRef<'a, K::Kind>>) -> Option<Arc<K>> {
         let key = key.into();
         let shared = &*self.shared;
@@ -202,33 +292,37 @@ impl<K: Object> MutationCache<K> {
             drop(overlay);
             return shared.store.get(key);
         }
-        let (own, stored) = shared.store.view(|inner| {
+        let (write, stored) = shared.store.view(|inner| {
             overlay.prune(now, inner.resource_version.as_ref(), &mut garbage);
             let stored = inner.get(key);
             (overlay.look(key, stored.is_some(), &mut garbage), stored.cloned())
         });
         drop(overlay);
-        match own {
-            Some(own) => Both { own, stored }.newer(),
+        match write {
+            Some(write) => Versions { write, stored }.newer(),
             None => stored?.object().cloned(),
         }
     }
 
-    /// The objects that have this value in their newer state: as [`Index::get`], with what was written and has it, and
-    /// without what the index still finds and was written without it, or deleted.
+    /// Returns the objects whose newer state has this value: like [`Index::get`], plus written
+    /// objects with the value, without objects that were written without it or deleted.
     ///
-    /// The index' function is called with each object that was written and that the informer's cache does not show yet.
-    /// If it panics, that object is left out, and [counted](crate::SharedIndexInformer::index_panics).
+    /// The index function is called for each written object that the store does not show yet. If it
+    /// panics, that object is skipped and [counted](crate::SharedIndexInformer::index_panics).
+    ///
+    /// The write and the store are read at the same moment; the index function runs after the locks
+    /// are released.
     ///
     /// # Panics
-    /// If the index is another informer's.
-    pub fn by_index<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Vec<Arc<K>>
+    /// Panics if `index` belongs to another informer.
+    #[doc(alias = "ByIndex")]
+    pub fn by_index<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Snapshot<K>
     where
         V: Borrow<Q> + Eq + Hash + Send + Sync + 'static,
         Q: Eq + Hash + ?Sized,
     {
         let shared = &*self.shared;
-        assert!(index.is_over(&shared.store), "the index is another informer's");
+        assert!(index.is_over(&shared.store), "the index belongs to another informer");
         let mut garbage = Garbage::new();
         let now = Instant::now();
         let hash = index.hash(value);
@@ -239,38 +333,47 @@ impl<K: Object> MutationCache<K> {
         }
         let (alike, both) = shared.store.view(|inner| {
             overlay.prune(now, inner.resource_version.as_ref(), &mut garbage);
-            let both =
-                overlay.all().map(|(key, own)| Both { own, stored: inner.get(key).cloned() });
+            let both = overlay
+                .all()
+                .map(|(key, write)| Versions { write, stored: inner.get(key).cloned() });
             (index.alike(inner, hash), both.collect::<Vec<_>>())
         });
         drop(overlay);
-        let mut found = Index::equal(alike, value);
-        for both in both {
+        let found = Index::equal(alike, value);
+        let newer: Vec<_> = both.into_iter().filter(Versions::is_write_newer).collect();
+        if newer.is_empty() {
+            return found;
+        }
+        let mut found = found.to_vec();
+        for both in newer {
             self.lay_over(&mut found, both, index, value);
         }
-        found
+        Snapshot::from_objects(found)
     }
 
-    /// Puts the newer state of one object in the place of what was found, if it has the value.
-    fn lay_over<V, Q>(&self, found: &mut Vec<Arc<K>>, both: Both<K>, index: &Index<K, V>, value: &Q)
-    where
+    /// Replaces one object in `found` by its newer state, or adds or removes it, depending on
+    /// whether it has the value.
+    fn lay_over<V, Q>(
+        &self,
+        found: &mut Vec<Arc<K>>,
+        both: Versions<K>,
+        index: &Index<K, V>,
+        value: &Q,
+    ) where
         V: Borrow<Q> + Eq + Hash + Send + Sync + 'static,
         Q: Eq + Hash + ?Sized,
     {
-        if !both.is_own() {
-            return;
-        }
         let stale = both.stored.as_ref().and_then(Entry::object);
         let place =
             stale.and_then(|stale| found.iter().position(|other| Arc::ptr_eq(other, stale)));
         let has_value = |object: &Arc<K>| {
-            let has_value = catch_unwind(AssertUnwindSafe(|| index.has_value(object, value)));
+            let has_value = user_code("index", || index.has_value(object, value));
             has_value.unwrap_or_else(|_| {
                 self.shared.store.count_index_panics(1);
                 false
             })
         };
-        match (both.own.into_object().filter(has_value), place) {
+        match (both.write.into_object().filter(has_value), place) {
             (Some(object), Some(place)) => found[place] = object,
             (Some(object), None) => found.push(object),
             (None, Some(place)) => drop(found.remove(place)),
@@ -278,15 +381,20 @@ impl<K: Object> MutationCache<K> {
         }
     }
 
-    /// How many writes are remembered. They need not be ahead of the informer's cache: that is looked at when somebody
-    /// reads or writes.
+    /// Returns the number of remembered writes.
+    ///
+    /// Some of them may already be in the store: obsolete writes are removed at the next read or
+    /// write.
     pub fn remembered(&self) -> usize {
         self.shared.overlay.lock().len()
     }
 
-    /// How many writes were forgotten because there was no room for them, or their time was over, before the informer's
-    /// cache was known to show them. A higher [`capacity`](MutationCacheBuilder::capacity) is an answer to the first, a
-    /// look at the [informer](crate::SharedIndexInformer::status) to the second.
+    /// Returns the number of writes that were forgotten for lack of room, or at the end of their
+    /// time to live, before the store was known to have them.
+    ///
+    /// A higher [`capacity`](MutationCacheBuilder::capacity) prevents the first cause. The second
+    /// one means that the informer is cut off: see its
+    /// [status](crate::SharedIndexInformer::status).
     pub fn forgotten(&self) -> u64 {
         self.shared.overlay.lock().forgotten()
     }
@@ -310,20 +418,20 @@ impl<K: Object> fmt::Debug for MutationCache<K> {
 // === impl MutationCacheBuilder ===
 
 impl<K: Object> MutationCacheBuilder<K> {
-    /// How long a write is remembered at most. The default is five minutes.
+    /// Sets the time to live of a write. The default is 5 minutes, client-go's value.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// How many writes are remembered at most, deletions included; what was written first is forgotten first. The
-    /// default is 100.
+    /// Sets the maximum number of remembered writes, deletions included. At the limit, the oldest
+    /// write is forgotten first. The default is 100, client-go's value; 0 turns the overlay off.
     pub fn capacity(mut self, writes: usize) -> Self {
         self.capacity = writes;
         self
     }
 
-    /// Makes the cache.
+    /// Builds the cache.
     pub fn build(self) -> MutationCache<K> {
         let store = Arc::clone(self.lister.store());
         let overlay = Mutex::new(Overlay::new(self.ttl, self.capacity));
@@ -340,16 +448,23 @@ impl<K: Object> fmt::Debug for MutationCacheBuilder<K> {
     }
 }
 
-// === impl Both ===
+// === impl Versions ===
 
-impl<K: Object> Both<K> {
-    /// Whether it is our write that counts. Nothing may be locked: an object's metadata is told by the author's code.
-    fn is_own(&self) -> bool {
-        self.stored.as_ref().is_none_or(|stored| self.own.is_newer_than(stored.metadata()))
+impl<K: Object> Versions<K> {
+    /// Returns `true` if the write is newer than the store's state.
+    ///
+    /// Must be called without a lock: it reads object metadata, which is the author's code.
+    fn is_write_newer(&self) -> bool {
+        self.stored.as_ref().is_none_or(|stored| self.write.is_newer_than(stored.metadata()))
     }
 
+    /// Returns the newer of the two states; `None` if that is a deletion or an opaque object.
     fn newer(self) -> Option<Arc<K>> {
-        if self.is_own() { self.own.into_object() } else { self.stored?.object().cloned() }
+        if self.is_write_newer() {
+            self.write.into_object()
+        } else {
+            self.stored?.object().cloned()
+        }
     }
 }
 

@@ -1,50 +1,73 @@
-//! [`SharedIndexInformer`]: joins the parts, and owns their tasks.
+//! [`SharedIndexInformer`]: joins the parts of the pipeline, and owns their tasks.
+//!
+//! The informer runs two tasks of its own, the reflector and the [`ApplyTask`], and one for each
+//! handler. Handles share [`Shared`]; tasks hold only the parts that they need, so that dropping
+//! the last handle ends them. Every task is marked for [`callback`], so that `stop` called by one
+//! of them does not wait for itself.
 
+mod builder;
+mod failure;
 mod status;
+mod stream;
 mod transform;
 mod waiting;
+mod weak;
 
-use std::{fmt, hash::Hash, sync::Arc};
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use self::transform::Transformed;
-pub use self::{
-    status::{HandlerStatus, InformerPhase, InformerStatus},
-    waiting::{Unsynced, UntilError},
-};
-use crate::{
-    backoff::BackoffConfig,
-    delta_fifo::DeltaFifo,
-    dispatcher::{self, HandlerOptions, HandlerTask, Outlet, Owner, Subscription},
-    event::Event,
-    index::Index,
-    inside::{self, is_inside},
-    list_watch::ListWatch,
-    lister::Lister,
-    metrics::{Labels, Measured, Metrics},
-    object::{Object, ObjectMeta, ResourceVersion},
-    reflector::{
-        ErrorHandler, Health, Reflector, ReflectorError,
-        state::{PAGE_SIZE, State, StateConfig},
-    },
-    store::Store,
-};
+pub use self::builder::InformerBuilder;
+use self::failure::Failure;
+pub use self::stream::{EventStream, Lagged, Overflow};
+pub use self::waiting::{Unsynced, WaitError};
+pub use self::weak::WeakInformer;
+use crate::apply::{Applier, ApplyTask};
+use crate::callback::in_callback;
+use crate::delta_fifo::DeltaFifo;
+use crate::event::Event;
+use crate::index::Index;
+use crate::list_watch::ListWatch;
+use crate::lister::Lister;
+use crate::metrics::Metrics;
+use crate::object::{Object, ObjectMeta, ResourceVersion};
+use crate::processor::{HandlerOptions, HandlerTask, Listener, Owner, Subscription};
+use crate::reflector::{Health, Reflector};
+use crate::status::{InformerTask, ReflectorError};
+use crate::store::Store;
+use crate::{callback, processor};
 
-/// Keeps a local copy of one kind, in step with the server, and tells every handler about every change of it.
+/// Keeps a local copy of one kind in step with the server, and delivers every change to every
+/// handler.
 ///
-/// A clone is one more handle on the same informer. Nothing runs until [`start`](Self::start); when the last handle
-/// is dropped, everything that runs ends. Listers and indices stay readable, but do not keep it running.
+/// A clone is another handle on the same informer. No task runs before [`start`](Self::start). When
+/// the last handle is dropped, every task ends. Listers and indices stay readable, and do not keep
+/// the informer running.
 ///
-/// Once the wire is well again after any fault, the copy equals the server, and every handler has seen a valid
-/// sequence of events that leads there. A handler is told after the copy has changed, so what it looks up is at least
-/// as new as what it is told.
+/// Once the connection works again after any fault, the copy equals the server, and every handler
+/// has received a valid sequence of events that leads there. A handler receives an event after the
+/// copy has changed: an object that the handler looks up is at least as new as the event.
+///
+/// Use it for one kind that a controller reads often or reacts to. Use a
+/// [`SharedInformerFactory`](crate::SharedInformerFactory) instead for several kinds, or when
+/// several controllers of a process read the same kind. For a single read, a client's `get` costs
+/// less than a copy of the kind.
+///
+/// It costs one watch, one copy of the kind in memory, two tasks, and a task for
+/// each handler.
+///
+/// # Examples
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// use homeostat_informer::{Event, SharedIndexInformer, testing::ScriptedListWatch};
+/// use homeostat_informer::{Event, SharedIndexInformer};
+/// use homeostat_informer::testing::ScriptedListWatch;
 /// use k8s_openapi::api::core::v1::Pod;
 ///
 /// let server = ScriptedListWatch::<Pod>::new();
@@ -57,136 +80,182 @@ use crate::{
 /// let mut pod = Pod::default();
 /// pod.metadata.name = Some("a".into());
 /// let watch = server.expect_watch().await.serve(vec![pod], "7");
-/// pods.synced().await;
+/// pods.wait_for_sync().await;
 /// assert_eq!((lister.len(), by_node.get("node-1").len()), (1, 0));
 /// # drop(watch);
 /// subscription.remove().await;
 /// pods.stop().await;
 /// # }
 /// ```
+#[doc(alias = "NewSharedIndexInformer")]
+#[doc(alias = "SharedInformer")]
 pub struct SharedIndexInformer<K: Object> {
     shared: Arc<Shared<K>>,
 }
 
-/// Settings of a [`SharedIndexInformer`].
-#[must_use = "nothing is made before `build`"]
-pub struct Builder<K: Object> {
-    list_watch: Arc<dyn ListWatch<K>>,
-    name: Option<Arc<str>>,
-    seed: u64,
-    config: StateConfig,
-    labels: Option<Labels>,
-    error_handler: Option<ErrorHandler>,
-    fifo: DeltaFifo<K>,
-}
-
-/// What the handles share. The tasks hold parts of it, never all of it, so that it is dropped with the last handle.
+/// The state that the handles share. A task holds parts of it, never all of it: it is dropped with
+/// the last handle.
 struct Shared<K: Object> {
+    /// For logs and errors; it identifies nothing.
     name: Arc<str>,
     store: Arc<Store<K>>,
+    applier: Arc<Applier<K>>,
     fifo: Arc<DeltaFifo<K>>,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
+    /// True once the initial list is in the store; never false again.
     synced: watch::Sender<bool>,
+    /// Locked before the locks of the applier and the store.
     lifecycle: Mutex<Lifecycle<K>>,
     /// Cancelled to end every task.
     stop: CancellationToken,
+    /// The boundary around the tasks.
+    failure: Arc<Failure>,
+    /// Every task of the informer. Closed by `stop`, which waits until it is empty.
     tasks: TaskTracker,
 }
 
 /// `New` → `Running` → `Stopped`, or `New` → `Stopped`.
+///
+/// Changed only under its lock, by `start` and `stop`. A task that ends by itself does not change
+/// it.
 enum Lifecycle<K: Object> {
+    /// Not started. → `Running` by `start`, `Stopped` by `stop`.
+    ///
+    /// Holds what the tasks will own, since no task runs yet.
     New { reflector: Box<Reflector<K>>, handlers: Vec<HandlerTask<K>> },
+    /// The tasks run. → `Stopped` by `stop`.
     Running,
+    /// No task starts any more.
     Stopped,
 }
 
 // === impl SharedIndexInformer ===
 
 impl<K: Object> SharedIndexInformer<K> {
-    /// An informer of what `list_watch` lists.
-    pub fn builder(list_watch: impl ListWatch<K>) -> Builder<K> {
-        Builder {
-            list_watch: Arc::new(list_watch),
-            name: None,
-            seed: 0,
-            config: StateConfig {
-                page_size: PAGE_SIZE,
-                watch_list: true,
-                backoff: BackoffConfig::default(),
-            },
-            labels: None,
-            error_handler: None,
-            fifo: DeltaFifo::in_order(),
-        }
+    /// Returns the settings of an informer of what `list_watch` lists.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # fn doc(client: kube_client::Client) {
+    /// use homeostat_informer::SharedIndexInformer;
+    /// use homeostat_informer::list_watch::KubeListWatch;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let list_watch = KubeListWatch::<Pod>::new(client, Some("shop"));
+    /// let pods = SharedIndexInformer::builder(list_watch).build();
+    /// assert_eq!(&**pods.name(), "pods in namespace shop");
+    /// # }
+    /// ```
+    pub fn builder(list_watch: impl ListWatch<K>) -> InformerBuilder<K> {
+        InformerBuilder::new(Arc::new(list_watch))
     }
 
-    /// What this informer is called in messages.
+    /// Returns the name that logs and errors use for this informer.
     pub fn name(&self) -> &Arc<str> {
         &self.shared.name
     }
 
-    /// Starts following the server. Does nothing if it has been started or stopped before.
+    /// Starts following the server. Does nothing if the informer was started or stopped before.
+    ///
+    /// Returns at once; [`wait_for_sync`](Self::wait_for_sync) waits for the initial list. Handlers
+    /// and indices may be added before or after.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    ///
+    /// Panics outside of a tokio runtime. The informer is then as before and can be started later.
+    #[doc(alias = "Run")]
+    #[doc(alias = "RunWithContext")]
     pub fn start(&self) {
         let shared = &self.shared;
         let mut lifecycle = shared.lifecycle.lock();
         if !matches!(*lifecycle, Lifecycle::New { .. }) {
             return;
         }
+        assert!(
+            Handle::try_current().is_ok(),
+            "informer {} cannot start outside of a tokio runtime: call `start` in an async \
+             function or after `Runtime::enter`",
+            shared.name
+        );
         let Lifecycle::New { reflector, handlers } =
             std::mem::replace(&mut *lifecycle, Lifecycle::Running)
         else {
             unreachable!("looked at above, under the same lock")
         };
-        let (fifo, store) = (Arc::clone(&reflector.fifo), Arc::clone(&shared.store));
-        let (synced, metrics) = (shared.synced.clone(), Arc::clone(&shared.metrics));
-        let health = Arc::clone(&shared.health);
+        let apply = ApplyTask {
+            applier: Arc::clone(&shared.applier),
+            fifo: Arc::clone(&shared.fifo),
+            metrics: Arc::clone(&shared.metrics),
+            health: Arc::clone(&shared.health),
+            synced: shared.synced.clone(),
+        };
         for handler in handlers {
-            shared.tasks.spawn(inside::run(handler.run()));
+            shared.spawn_handler(handler);
         }
-        shared.spawn(async move {
-            while let Some(batch) = fifo.pop().await {
-                let taken = metrics.taken(|| batch.deltas.len() + fifo.len());
-                let whole = store.apply_batch(batch);
-                metrics.applied(&taken, || (fifo.len(), health.left_out()), &store);
-                synced.send_if_modified(|synced| whole && !std::mem::replace(synced, true));
-            }
-        });
-        shared.spawn(reflector.run());
+        shared.spawn(InformerTask::Apply, apply.run());
+        shared.spawn(InformerTask::Reflector, reflector.run());
     }
 
-    /// Stops for good, and waits until every task has ended, running handlers included. Others go on.
+    /// Stops for good, and waits until every task has ended, running handlers included.
     ///
-    /// What was read stays readable, as it was. To begin again takes a new informer, with handlers of its own: a
-    /// [`SharedInformerFactory`](crate::SharedInformerFactory) that is asked again makes one.
+    /// The cache stays readable as it was. A stopped informer cannot start again: build another
+    /// one, with handlers of its own. A [`SharedInformerFactory`](crate::SharedInformerFactory)
+    /// builds one for the next caller of `informer`.
     ///
-    /// From inside of a handler, or of other code that an informer calls, it does not wait: it might wait for itself. What
-    /// runs then ends when it returns.
+    /// Called from a handler, or from other code that an informer calls, it does not wait, because
+    /// it could wait for itself. The calls that are running then are the last.
     ///
     /// # Cancel safety
-    /// It stops either way; only the waiting ends.
+    ///
+    /// The informer stops even if this future is dropped; only the wait ends.
+    #[doc(alias = "Shutdown")]
     pub async fn stop(&self) {
         self.shared.stop.cancel();
         let previous = std::mem::replace(&mut *self.shared.lifecycle.lock(), Lifecycle::Stopped);
         drop(previous);
         self.shared.tasks.close();
-        if !is_inside() {
+        if !in_callback() {
             self.shared.tasks.wait().await;
         }
+        self.shared.metrics.release();
     }
 
-    /// Reads the cache.
+    /// Returns a reader of the cache.
+    ///
+    /// It can be taken before the start, and is empty until the initial list is in the cache. Each
+    /// call returns another handle on the same cache.
+    #[doc(alias = "GetStore")]
+    #[doc(alias = "GetIndexer")]
     pub fn lister(&self) -> Lister<K> {
         Lister::new(Arc::clone(&self.shared.store))
     }
 
-    /// Finds objects by values that `function` computes from each; before or after there are objects.
+    /// Adds an index: it finds objects by the values that `function` computes from each. Indices
+    /// can be added at any time.
     ///
-    /// The function should be quick and must be pure. If it panics, that object has no known value: see
-    /// [`Index::has_opaque`]. Nothing is locked while it runs.
+    /// The function must be pure and should be quick. It must not capture a handle on this
+    /// informer, which would keep it running for good: use a [`WeakInformer`]. If it panics for an
+    /// object, the values of that object are unknown: see [`Index::has_opaque`]. No lock is held
+    /// while it runs.
+    ///
+    /// An index that is added while the informer runs is filled in pieces of 1024 objects, so
+    /// readers and the watch wait for at most one piece. The call itself returns when the index is
+    /// complete.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::SharedIndexInformer;
+    /// use homeostat_informer::testing::ScriptedListWatch;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let pods = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
+    /// let by_node = pods.index(|pod: &Pod| pod.spec.as_ref()?.node_name.clone());
+    /// assert!(by_node.get("node-1").is_empty());
+    /// ```
+    #[doc(alias = "AddIndexers")]
     pub fn index<V, I>(&self, function: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K, V>
     where
         V: Eq + Hash + Send + Sync + 'static,
@@ -195,7 +264,24 @@ impl<K: Object> SharedIndexInformer<K> {
         Index::new(&self.shared.store, function)
     }
 
-    /// Like [`index`](Self::index), over what every object has, also one that does not fit its Rust type.
+    /// Adds an index over metadata, which objects that do not fit their Rust type have as well. See
+    /// [`index`](Self::index).
+    ///
+    /// Use it for labels, owner references and annotations: a count by such an index stays exact
+    /// although an object cannot be decoded.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::{ObjectMeta, SharedIndexInformer};
+    /// use homeostat_informer::testing::ScriptedListWatch;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let pods = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
+    /// let app = |metadata: &ObjectMeta| metadata.labels.as_ref()?.get("app").cloned();
+    /// let by_app = pods.index_by_metadata(app);
+    /// assert!(by_app.keys("web").is_empty());
+    /// ```
     pub fn index_by_metadata<V, I>(
         &self,
         function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,
@@ -207,11 +293,39 @@ impl<K: Object> SharedIndexInformer<K> {
         Index::by_metadata(&self.shared.store, function)
     }
 
-    /// Calls `callback` with everything that is there, and then with every change, in order and without a gap.
+    /// Calls `callback` for every existing object, and then for every change, in order and without
+    /// a gap.
     ///
-    /// A name is enough to say how; [`HandlerOptions`] says more. The handler has a task of its own: it may be slow
-    /// without holding up anybody, but it must not block its thread. A panic costs it one event. It may be added at any
-    /// time; after the informer has stopped it is never called.
+    /// `options` is a name or a [`HandlerOptions`]. The handler has a task of its own: it may be
+    /// slow without delaying other handlers, but it must not block its thread. A panic costs it one
+    /// event. It can be added at any time; after the informer has stopped it is never called.
+    ///
+    /// Keep the [`Subscription`]: dropping it removes the handler. A handler that needs this
+    /// informer captures a [`WeakInformer`]: with a handle it would keep the informer running for
+    /// good.
+    ///
+    /// # Examples
+    ///
+    /// A handler that queues keys for workers:
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    ///
+    /// use homeostat_informer::testing::ScriptedListWatch;
+    /// use homeostat_informer::{Event, SharedIndexInformer};
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let (sender, keys) = mpsc::channel();
+    /// let pods = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
+    /// let subscription = pods.add_handler("queue keys", move |event: Event<Pod>| {
+    ///     // The receiver is gone only at shut-down.
+    ///     let _ = sender.send(event.key());
+    /// });
+    /// assert!(keys.try_recv().is_err(), "no event before the start");
+    /// # drop(subscription);
+    /// ```
+    #[doc(alias = "AddEventHandler")]
+    #[doc(alias = "AddEventHandlerWithOptions")]
     pub fn add_handler(
         &self,
         options: impl Into<HandlerOptions<K>>,
@@ -219,58 +333,74 @@ impl<K: Object> SharedIndexInformer<K> {
     ) -> Subscription {
         let store = &self.shared.store;
         let owner = self.shared.owner();
-        self.subscribe(dispatcher::handler(options.into(), owner, store, Box::new(callback)))
+        self.subscribe(processor::handler(options.into(), owner, store, Box::new(callback)))
     }
 
-    /// Calls `callback` with each version of the server that the cache has reached, in order and after the cache has
-    /// changed: that of a list, of events, deletions included, and of bookmarks. What was reached before comes first.
+    /// Calls `callback` with each version of the server that the cache reaches, in order and after
+    /// the cache has changed.
     ///
-    /// A version goes back only when a list does: then the server has another history. For the rest, it is as
-    /// [`add_handler`](Self::add_handler). Nothing is said about which of two handlers is told first.
+    /// Lists, events (deletions included) and bookmarks carry versions. The version that was
+    /// reached before comes first. A version goes back only with a list: the server has another
+    /// history then. The order of delivery between two handlers is not defined. For the rest see
+    /// [`add_handler`](Self::add_handler).
+    ///
+    /// Use it to release work that waits for the cache to reach a version. To wait for one version,
+    /// use [`wait_for_version`](Self::wait_for_version) instead. client-go has no counterpart.
     pub fn add_version_handler(
         &self,
         name: impl Into<Arc<str>>,
         callback: impl FnMut(&ResourceVersion) + Send + 'static,
     ) -> Subscription {
         let owner = self.shared.owner();
-        self.subscribe(dispatcher::version_handler(name.into(), owner, Box::new(callback)))
+        self.subscribe(processor::version_handler(name.into(), owner, Box::new(callback)))
     }
 
+    /// Adds the listener, and starts the task or keeps it for the start. The lock of the life cycle
+    /// is held meanwhile, so that `start` misses no handler.
     fn subscribe(
         &self,
-        (outlet, task, subscription): (Outlet<K>, HandlerTask<K>, Subscription),
+        (listener, task, subscription): (Listener<K>, HandlerTask<K>, Subscription),
     ) -> Subscription {
         let shared = &self.shared;
         match &mut *shared.lifecycle.lock() {
             Lifecycle::New { handlers, .. } => {
-                shared.store.add_outlet(outlet);
+                shared.applier.add_listener(listener);
                 handlers.push(task);
             }
             Lifecycle::Running => {
-                shared.store.add_outlet(outlet);
-                shared.tasks.spawn(inside::run(task.run()));
+                shared.applier.add_listener(listener);
+                shared.spawn_handler(task);
             }
             Lifecycle::Stopped => {}
         }
         subscription
     }
 
-    /// Whether the informer has been stopped: it does not start again.
+    /// Returns true if the informer was stopped or has failed. It does not start again.
+    #[doc(alias = "IsStopped")]
     pub fn is_stopped(&self) -> bool {
         self.shared.stop.is_cancelled()
     }
 
-    /// What went wrong last, unless something has succeeded since. Its text says verb, resource and reason.
+    /// Returns the last failure, or `None` if a request has succeeded since. Its text names the
+    /// verb, the resource and the reason.
+    #[doc(alias = "SetWatchErrorHandler")]
     pub fn last_error(&self) -> Option<Arc<ReflectorError>> {
         self.shared.health.last_error()
     }
 
-    /// The state of the server that the cache has reached.
+    /// Returns the server's version that the cache has reached.
+    ///
+    /// `None` before the initial list. The same as [`Lister::resource_version`].
+    #[doc(alias = "LastSyncResourceVersion")]
     pub fn store_resource_version(&self) -> Option<ResourceVersion> {
         self.shared.store.resource_version()
     }
 
-    /// How often an index function panicked.
+    /// Returns the number of panics of index functions.
+    ///
+    /// All indices of the informer count together, from its build on. A number above 0 is a bug of
+    /// an index function; each panic is caught.
     pub fn index_panics(&self) -> u64 {
         self.shared.store.index_panics()
     }
@@ -291,125 +421,6 @@ impl<K: Object> fmt::Debug for SharedIndexInformer<K> {
     }
 }
 
-// === impl Builder ===
-
-impl<K: Object> Builder<K> {
-    /// What the informer is called in messages. The default is what is listed: `pods in namespace shop`.
-    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Where the random source begins that spreads waits and watch time-outs. Equal seeds give equal runs; give each
-    /// process another one.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
-    }
-
-    /// How long to wait before a server that did not answer well is asked again.
-    pub fn backoff(mut self, backoff: BackoffConfig) -> Self {
-        self.config.backoff = backoff;
-        self
-    }
-
-    /// How many objects to ask for at once when listing. The default is 500.
-    pub fn page_size(mut self, objects: u32) -> Self {
-        self.config.page_size = objects;
-        self
-    }
-
-    /// Whether the whole state is asked for as a watch that begins with it. The default is yes: that is cheaper for
-    /// both sides. A server that cannot do it is noticed, and listed.
-    pub fn watch_list(mut self, watch_list: bool) -> Self {
-        self.config.watch_list = watch_list;
-        self
-    }
-
-    /// Changes each object as it comes from the server, before the cache or a handler sees it: to drop what nobody
-    /// reads, for example. Namespace, name, uid and resource version must stay.
-    ///
-    /// The last one given comes last. An object whose change panics becomes one that does not fit its type.
-    pub fn transform(mut self, function: impl Fn(&mut K) + Send + Sync + 'static) -> Self
-    where
-        K: Clone,
-    {
-        let function = Arc::new(function);
-        self.list_watch = Arc::new(Transformed { list_watch: self.list_watch, function });
-        self
-    }
-
-    /// Records metrics, under the names that Kubernetes' dashboards expect: with `name`, a name for all informers of
-    /// this process, and with the resource that this one follows. Two informers may not have both in common.
-    ///
-    /// The recorder must be there before the informer is built. [`HISTOGRAM_BUCKETS`](crate::HISTOGRAM_BUCKETS) is for
-    /// exporters.
-    pub fn metrics(mut self, name: &str, resource: &kube_core::GroupVersionResource) -> Self {
-        self.labels = Some(Labels::new(name, resource));
-        self
-    }
-
-    /// Calls `handler` with each error between the informer and its server, an expired version included, before the
-    /// informer waits or asks again. It should be quick; a panic of it ends nothing.
-    pub fn error_handler(
-        mut self,
-        handler: impl Fn(&ReflectorError) + Send + Sync + 'static,
-    ) -> Self {
-        self.error_handler = Some(Box::new(handler));
-        self
-    }
-
-    /// What queues between the reflector and the cache. The default is [`DeltaFifo::in_order`]: a list changes the cache
-    /// in one step, and two objects are never seen in an order in which the server did not have them. With
-    /// [`DeltaFifo::coalescing`] neither holds, and a version is reached when nothing waits any more.
-    pub fn delta_fifo(mut self, fifo: DeltaFifo<K>) -> Self {
-        self.fifo = fifo;
-        self
-    }
-
-    /// Makes the informer. Nothing runs before it is started.
-    pub fn build(self) -> SharedIndexInformer<K> {
-        let store = Arc::new(Store::new());
-        let health = Arc::new(Health::new(self.error_handler));
-        let name = self.name.unwrap_or_else(|| self.list_watch.target());
-        let fifo = Arc::new(self.fifo);
-        let list_watch = match &self.labels {
-            Some(labels) => Arc::new(Measured::new(self.list_watch, labels)),
-            None => self.list_watch,
-        };
-        let reflector = Reflector {
-            list_watch,
-            fifo: Arc::clone(&fifo),
-            store: Arc::clone(&store),
-            state: State::new(self.config, self.seed),
-            health: Arc::clone(&health),
-        };
-        let lifecycle = Lifecycle::New { reflector: Box::new(reflector), handlers: Vec::new() };
-        SharedIndexInformer {
-            shared: Arc::new(Shared {
-                name,
-                store,
-                fifo,
-                metrics: Arc::new(Metrics::new(self.labels)),
-                health,
-                synced: watch::Sender::new(false),
-                lifecycle: Mutex::new(lifecycle),
-                stop: CancellationToken::new(),
-                tasks: TaskTracker::new(),
-            }),
-        }
-    }
-}
-
-impl<K: Object> fmt::Debug for Builder<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("name", &self.name)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
-
 // === impl Shared ===
 
 impl<K: Object> Shared<K> {
@@ -417,18 +428,31 @@ impl<K: Object> Shared<K> {
         Owner { stop: &self.stop, metrics: &self.metrics }
     }
 
-    /// Spawns a task that ends when the informer stops.
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stop.clone();
-        self.tasks.spawn(inside::run(async move {
-            stop.run_until_cancelled_owned(task).await;
+    /// Spawns a task that ends when the informer stops. A panic of it stops the informer.
+    fn spawn(&self, task: InformerTask, work: impl Future<Output = ()> + Send + 'static) {
+        let (stop, failure) = (self.stop.clone(), Arc::clone(&self.failure));
+        self.tasks.spawn(callback::mark(async move {
+            let work = async move {
+                stop.run_until_cancelled_owned(work).await;
+            };
+            failure.contain(task, work).await;
+        }));
+    }
+
+    /// Spawns the task of a handler, which ends by itself when the handler is removed or the
+    /// informer stops. A panic of it stops the informer.
+    fn spawn_handler(&self, handler: HandlerTask<K>) {
+        let failure = Arc::clone(&self.failure);
+        let task = InformerTask::Handler { name: Arc::clone(handler.name()) };
+        self.tasks.spawn(callback::mark(async move {
+            failure.contain(task, handler.run()).await;
         }));
     }
 }
 
 impl<K: Object> Drop for Shared<K> {
     fn drop(&mut self) {
-        // The tasks see this when they are polled next. Whoever has to wait for that calls `stop`.
+        // The tasks end at their next poll. A caller that must wait for that calls `stop`.
         self.stop.cancel();
     }
 }

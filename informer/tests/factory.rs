@@ -1,37 +1,39 @@
-//! Several informers over one client: each kind and scope once, started and stopped together or alone.
+//! Several informers over one client: one for each kind and scope, started and stopped together or
+//! alone.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
+use homeostat_informer::list_watch::KubeListWatch;
 use homeostat_informer::{
-    Dynamic, Event, KubeListWatch, Metadata, Scope, SharedIndexInformer, SharedInformerFactory,
-    UntilError,
+    Dynamic, Event, Metadata, Scope, SharedIndexInformer, SharedInformerFactory, WaitError,
 };
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{ConfigMap, Pod, Secret},
-};
-use kube_client::{Client, client::Body};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube_client::Client;
+use kube_client::client::Body;
 use kube_core::GroupVersionResource;
 use parking_lot::Mutex;
 
-type Asked = Arc<Mutex<Vec<String>>>;
+type OpenWatches = Arc<Mutex<Vec<String>>>;
 
-/// A server with one object of each kind, but not of secrets, which are forbidden, nor of deployments, which it does not
-/// know. It remembers the watches that are open.
-fn server() -> (Client, Asked) {
-    let open = Asked::default();
+/// A server with one object of each kind. It refuses secrets with 403 and deployments with 404, and
+/// records the open watches.
+fn server() -> (Client, OpenWatches) {
+    let open = OpenWatches::default();
     let watches = Arc::clone(&open);
     let service = tower::service_fn(move |request: Request<Body>| {
         let uri = request.uri().to_string();
         let (status, first) = if uri.contains("/secrets") {
-            (403, refusal(403, "Forbidden", "secrets is forbidden"))
+            (403, api_error(403, "Forbidden", "secrets is forbidden"))
         } else if uri.contains("/deployments") {
-            (404, refusal(404, "NotFound", "the server could not find the requested resource"))
+            (404, api_error(404, "NotFound", "the server could not find the requested resource"))
         } else {
             (200, initial_events())
         };
@@ -53,14 +55,14 @@ fn server() -> (Client, Asked) {
     (Client::new(service, "default"), open)
 }
 
-/// A watch that is open until this is dropped.
+/// An entry in the list of open watches, removed on drop.
 struct Open {
     uri: String,
-    watches: Asked,
+    watches: OpenWatches,
 }
 
 impl Open {
-    fn new(uri: String, watches: &Asked) -> Self {
+    fn new(uri: String, watches: &OpenWatches) -> Self {
         watches.lock().push(uri.clone());
         Self { uri, watches: Arc::clone(watches) }
     }
@@ -72,7 +74,7 @@ impl Drop for Open {
     }
 }
 
-fn refusal(code: u16, reason: &str, message: &str) -> String {
+fn api_error(code: u16, reason: &str, message: &str) -> String {
     serde_json::json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure",
         "code": code, "reason": reason, "message": message,
@@ -93,7 +95,7 @@ fn initial_events() -> String {
     format!("{added}\n{bookmark}\n")
 }
 
-/// The client has one of its own.
+/// Returns the number of tasks. The client has one of its own.
 fn tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
@@ -111,7 +113,7 @@ async fn each_kind_and_scope_has_one_informer() {
     let other_weight = factory.informer::<Metadata<Pod>>();
     let maps = factory.informer_in::<ConfigMap>(&Scope::all());
     factory.start();
-    assert!(factory.synced().await);
+    assert!(factory.wait_for_sync().await);
     assert_eq!(pods.lister().len() + some.lister().len() + maps.lister().len(), 3);
     assert_eq!(other_weight.lister().len(), 1);
     let mut paths: Vec<_> =
@@ -129,31 +131,31 @@ async fn each_kind_and_scope_has_one_informer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_informer_stops_and_starts_anew_while_the_others_go_on() {
+async fn stopped_informer_is_replaced_while_others_keep_running() {
     let (client, open) = server();
     let factory = SharedInformerFactory::new(&client);
     let (pods, maps) = (factory.informer::<Pod>(), factory.informer::<ConfigMap>());
     let pod_lister = pods.lister();
     factory.start();
-    assert!(factory.synced().await);
+    assert!(factory.wait_for_sync().await);
     pods.stop().await;
     assert!(pods.is_stopped() && !maps.is_stopped());
-    assert_eq!((open.lock().len(), pod_lister.len()), (1, 1), "what was read stays readable");
+    assert_eq!((open.lock().len(), pod_lister.len()), (1, 1), "the cache stays readable");
     let again = factory.informer::<Pod>();
     assert!(!again.is_stopped() && !again.has_synced());
     again.start();
-    assert!(factory.synced().await);
+    assert!(factory.wait_for_sync().await);
     assert_eq!((open.lock().len(), again.lister().len()), (2, 1));
     factory.stop().await;
     let third = factory.informer::<ConfigMap>();
     factory.start();
-    assert!(third.synced().await && maps.is_stopped());
+    assert!(third.wait_for_sync().await && maps.is_stopped());
     factory.stop().await;
     assert_eq!((open.lock().len(), tasks()), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_synced_is_named_with_the_reason() {
+async fn unsynced_informers_are_reported_with_their_reason() {
     let (client, _open) = server();
     let factory = SharedInformerFactory::new(&client);
     let (pods, secrets) = (factory.informer::<Pod>(), factory.informer::<Secret>());
@@ -161,23 +163,24 @@ async fn what_is_not_synced_is_named_with_the_reason() {
     let before: Vec<_> = factory.unsynced().iter().map(ToString::to_string).collect();
     assert_eq!(before[0], "pods: waiting for the server");
     factory.start();
-    let waited = tokio::time::timeout(Duration::from_secs(60), factory.synced()).await;
+    let waited = tokio::time::timeout(Duration::from_secs(60), factory.wait_for_sync()).await;
     assert!(waited.is_err());
     let why: Vec<_> = factory.unsynced().iter().map(ToString::to_string).collect();
     assert_eq!(why.len(), 2, "{why:?}");
     assert!(why[0].starts_with("secrets: cannot") && why[0].contains("secrets is forbidden"));
     assert!(why[1].starts_with("deployments.apps: cannot") && why[1].contains("could not find"));
     let deadline = Duration::from_secs(5);
-    let error = secrets.until(|secrets| secrets.get(("shop", "a")), deadline).await.unwrap_err();
-    assert!(matches!(error, UntilError::NotSynced { .. }), "{error}");
+    let error =
+        secrets.wait_until(|secrets| secrets.get(("shop", "a")), deadline).await.unwrap_err();
+    assert!(matches!(error, WaitError::NotSynced { .. }), "{error}");
     assert!(error.to_string().contains("secrets is forbidden"), "{error}");
-    let pod = pods.until(|pods| pods.get(("shop", "a")), deadline).await.unwrap();
+    let pod = pods.wait_until(|pods| pods.get(("shop", "a")), deadline).await.unwrap();
     assert_eq!(pod.metadata.uid.as_deref(), Some("u"));
     factory.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_watch_with_settings_of_its_own_is_shared_too() {
+async fn list_watch_with_custom_settings_is_shared() {
     let (client, open) = server();
     let factory = SharedInformerFactory::builder(client.clone()).seed(1).build();
     let lean = KubeListWatch::<Pod>::new(client.clone(), None).compact().decoders(2);
@@ -189,7 +192,7 @@ async fn list_watch_with_settings_of_its_own_is_shared_too() {
     let again = factory.informer_of(of_maps().label_selector("app=web"));
     let unselected = factory.informer_of(of_maps());
     factory.start();
-    assert!(factory.synced().await);
+    assert!(factory.wait_for_sync().await);
     assert!(same.has_synced() && again.has_synced() && unselected.has_synced());
     assert_eq!((open.lock().len(), pods.lister().len(), dynamic.lister().len()), (3, 1, 1));
     assert_eq!(&**dynamic.name(), "configmaps in namespace shop with labels app=web");
@@ -198,7 +201,7 @@ async fn list_watch_with_settings_of_its_own_is_shared_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn informer_of_ones_own_runs_with_the_others() {
+async fn adopted_informer_starts_and_stops_with_the_factory() {
     let (client, _open) = server();
     let factory = SharedInformerFactory::new(&client);
     let list_watch = KubeListWatch::<Pod>::new(client, None);
@@ -207,15 +210,15 @@ async fn informer_of_ones_own_runs_with_the_others() {
         .transform(|pod: &mut Pod| pod.metadata.labels = None)
         .build();
     factory.adopt(&own);
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&heard);
-    let handler = own.add_handler("hear", move |event: Event<Pod>| {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&received);
+    let handler = own.add_handler("receive", move |event: Event<Pod>| {
         let object = event.object().cloned().unwrap();
         log.lock().push((object.metadata.annotations.is_none(), object.metadata.labels.is_none()));
     });
     factory.start();
-    assert!(factory.synced().await && handler.synced().await);
-    assert_eq!(*heard.lock(), [(true, true)]);
+    assert!(factory.wait_for_sync().await && handler.wait_for_sync().await);
+    assert_eq!(*received.lock(), [(true, true)]);
     assert!(
         !own.has_synced() || own.lister().get(("shop", "a")).unwrap().metadata.labels.is_none()
     );

@@ -1,77 +1,80 @@
-//! What a server sends that nobody should: it costs memory in proportion to its length, the copy keeps what it had, and the
-//! informer says what happened and goes on.
+//! Hostile data from a server costs memory in proportion to its length.
+//!
+//! The cache keeps its objects, and the informer reports an error and continues.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail as its test does")]
-#![expect(clippy::print_stdout, reason = "it says what the bounds are about")]
+#![expect(clippy::print_stdout, reason = "prints the measured costs")]
 
-use std::{
-    alloc::System,
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::alloc::System;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use homeostat_informer::{Event, KubeListWatch, ObjectKey, SharedIndexInformer, Subscription};
+use homeostat_informer::list_watch::KubeListWatch;
+use homeostat_informer::{Event, ObjectKey, SharedIndexInformer, Subscription};
 use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use k8s_openapi::api::core::v1::Pod;
-use kube_client::{Client, client::Body};
+use kube_client::Client;
+use kube_client::client::Body;
 use parking_lot::Mutex;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use tokio::{sync::Notify, time::timeout};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// One test at a time: what another one allocates would be counted, too.
-static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Runs one test at a time: allocations of another one would be counted, too.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 const MAX_FRAME: usize = 8 << 20;
 const PIECE: usize = 16 << 10;
-/// Virtual time.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// The timeout of a test, in virtual time.
+const TEST_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// A server of the pod `good`. Its first watch goes on, when it is told to, with the hostile bytes; then, and in every other
+/// A server with the pod `good`, and an informer of it.
+///
+/// On `go`, its first watch continues with the hostile bytes. After them, and in every later
 /// answer, comes the pod `after`.
 struct Scene {
     informer: SharedIndexInformer<Pod>,
     handler: Subscription,
     go: Arc<Notify>,
-    /// How many hostile bytes have been taken.
+    /// The number of hostile bytes that were read.
     taken: Arc<AtomicUsize>,
-    /// What was asked after the first watch.
-    asked: Arc<Mutex<Vec<String>>>,
+    /// The requests after the first watch.
+    requests: Arc<Mutex<Vec<String>>>,
     errors: Arc<Mutex<Vec<String>>>,
-    heard: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
 }
 
-/// What came of something hostile.
+/// The effect of hostile data.
 #[derive(Debug)]
 struct Outcome {
     bytes: usize,
     allocations: usize,
     errors: Vec<String>,
-    heard: Vec<String>,
+    received: Vec<String>,
 }
 
 #[derive(Clone)]
 enum Hostile {
-    /// These bytes, and then the stream goes on.
+    /// These bytes, after which the stream continues.
     Bytes(Bytes),
-    /// The same piece for ever.
+    /// The same piece, repeated with no limit.
     Endless(Bytes),
 }
 
 fn object(name: &str, version: &str) -> String {
-    format!(
-        r#"{{"metadata":{{"name":"{name}","namespace":"n","uid":"{name}","resourceVersion":"{version}"}},"spec":{{"containers":[]}}}}"#
-    )
+    let metadata = format!(
+        r#"{{"name":"{name}","namespace":"n","uid":"{name}","resourceVersion":"{version}"}}"#
+    );
+    format!(r#"{{"metadata":{metadata},"spec":{EMPTY}}}"#)
 }
 
 fn added(object: &str) -> String {
@@ -79,15 +82,15 @@ fn added(object: &str) -> String {
 }
 
 fn bookmark(version: &str) -> String {
-    format!(
-        r#"{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{version}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}}}"#
-    ) + "\n"
+    let annotations = r#"{"k8s.io/initial-events-end":"true"}"#;
+    let metadata = format!(r#"{{"resourceVersion":"{version}","annotations":{annotations}}}"#);
+    format!("{{\"type\":\"BOOKMARK\",\"object\":{{\"metadata\":{metadata}}}}}\n")
 }
 
 type Pieces = stream::BoxStream<'static, Bytes>;
 
 fn first_watch(hostile: Hostile, go: Arc<Notify>, taken: Arc<AtomicUsize>) -> Pieces {
-    let begin = stream::iter([Bytes::from(added(&object("good", "5")) + &bookmark("7"))]);
+    let first = stream::iter([Bytes::from(added(&object("good", "5")) + &bookmark("7"))]);
     let pieces: Pieces = match hostile {
         Hostile::Endless(piece) => stream::repeat(piece).boxed(),
         Hostile::Bytes(bytes) => {
@@ -104,54 +107,54 @@ fn first_watch(hostile: Hostile, go: Arc<Notify>, taken: Arc<AtomicUsize>) -> Pi
         Bytes::new()
     });
     let after = stream::iter([Bytes::from(added(&object("after", "9000")))]);
-    begin.chain(wait).chain(pieces).chain(after).boxed()
+    first.chain(wait).chain(pieces).chain(after).boxed()
 }
 
-/// Whatever else is asked is answered with the state that has `after`; a watch stays open.
-fn later_answer(question: &str) -> Pieces {
+/// Returns the answer to any later request: the state that has `after`. A watch stays open.
+fn later_answer(uri: &str) -> Pieces {
     let [good, after] = [object("good", "5"), object("after", "9000")];
-    let is_watch = question.contains("watch=true");
+    let is_watch = uri.contains("watch=true");
     let answer = if !is_watch {
         format!(r#"{{"metadata":{{"resourceVersion":"9001"}},"items":[{good},{after}]}}"#)
-    } else if question.contains("sendInitialEvents") {
+    } else if uri.contains("sendInitialEvents") {
         added(&good) + &added(&after) + &bookmark("9001")
-    } else if question.contains("resourceVersion=9001") {
+    } else if uri.contains("resourceVersion=9001") {
         String::new()
     } else {
         added(&after)
     };
-    let begin = stream::iter([Bytes::from(answer)]);
-    if is_watch { begin.chain(stream::pending()).boxed() } else { begin.boxed() }
+    let first = stream::iter([Bytes::from(answer)]);
+    if is_watch { first.chain(stream::pending()).boxed() } else { first.boxed() }
 }
 
 // === impl Scene ===
 
 impl Scene {
-    /// Has `good`, and waits.
+    /// Starts an informer and waits until it has `good`.
     async fn new(hostile: Hostile) -> Self {
         let (go, taken) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (signal, counter, log) = (Arc::clone(&go), Arc::clone(&taken), Arc::clone(&asked));
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (signal, counter, log) = (Arc::clone(&go), Arc::clone(&taken), Arc::clone(&requests));
         let first = AtomicUsize::new(0);
         let service = tower::service_fn(move |request: Request<Body>| {
-            let question = request.uri().to_string();
+            let uri = request.uri().to_string();
             let pieces: Pieces = if first.fetch_add(1, Ordering::SeqCst) == 0 {
                 first_watch(hostile.clone(), Arc::clone(&signal), Arc::clone(&counter))
             } else {
-                log.lock().push(question.clone());
-                later_answer(&question)
+                log.lock().push(uri.clone());
+                later_answer(&uri)
             };
             let body = StreamBody::new(pieces.map(|piece| Ok::<_, Infallible>(Frame::data(piece))));
             async move { Ok::<_, Infallible>(Response::new(body)) }
         });
         let pods = KubeListWatch::<Pod>::new(Client::new(service, "n"), None).max_frame(MAX_FRAME);
-        let (errors, heard) =
+        let (errors, received) =
             (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<Vec<String>>>::default());
-        let (told, listening) = (Arc::clone(&errors), Arc::clone(&heard));
+        let (reported, listening) = (Arc::clone(&errors), Arc::clone(&received));
         let informer = SharedIndexInformer::builder(pods)
-            .error_handler(move |error| told.lock().push(error.to_string()))
+            .error_handler(move |error| reported.lock().push(error.to_string()))
             .build();
-        let handler = informer.add_handler("hear", move |event: Event<Pod>| {
+        let handler = informer.add_handler("receive", move |event: Event<Pod>| {
             let name = event.metadata().name.clone().unwrap_or_default();
             let kind = match event {
                 Event::Added { .. } => "added",
@@ -162,58 +165,57 @@ impl Scene {
             listening.lock().push(format!("{kind} {name}"));
         });
         informer.start();
-        assert!(timeout(PATIENCE, informer.synced()).await.unwrap());
-        Self { informer, handler, go, taken, asked, errors, heard }
+        assert!(timeout(TEST_TIMEOUT, informer.wait_for_sync()).await.unwrap());
+        Self { informer, handler, go, taken, requests, errors, received }
     }
 
-    /// Lets the bytes come, and waits until the informer is past them.
-    async fn suffer(&self) -> Outcome {
+    /// Sends the hostile bytes and waits until the informer has `after`.
+    async fn attack(&self) -> Outcome {
         let region = Region::new(ALLOCATOR);
         self.go.notify_one();
         let lister = self.informer.lister();
         let past = async {
-            while !self.heard.lock().iter().any(|event| event == "added after") {
+            while !self.received.lock().iter().any(|event| event == "added after") {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        timeout(PATIENCE, past)
+        timeout(TEST_TIMEOUT, past)
             .await
             .unwrap_or_else(|_| panic!("stuck: {:?}", self.errors.lock().last()));
         let change = region.change();
         assert!(self.handler.has_synced());
-        assert!(lister.get(("n", "good")).is_some(), "what was there is kept");
-        let heard = self.heard.lock().clone();
-        assert!(!heard.iter().any(|event| event.starts_with("deleted good")), "{heard:?}");
+        assert!(lister.get(("n", "good")).is_some(), "objects of the cache are kept");
+        let received = self.received.lock().clone();
+        assert!(!received.iter().any(|event| event.starts_with("deleted good")), "{received:?}");
         Outcome {
             bytes: change.bytes_allocated,
             allocations: change.allocations + change.reallocations,
             errors: self.errors.lock().clone(),
-            heard,
+            received,
         }
     }
 }
 
-async fn suffer(hostile: impl Into<Vec<u8>>) -> Outcome {
-    Scene::new(Hostile::Bytes(hostile.into().into())).await.suffer().await
+async fn attack(hostile: impl Into<Vec<u8>>) -> Outcome {
+    Scene::new(Hostile::Bytes(hostile.into().into())).await.attack().await
 }
 
-/// An object of the name `hostile`, with these members of its metadata and this spec.
+/// Returns an event for the object `hostile` with additional metadata members and this spec.
 fn event(metadata: &str, spec: &str) -> String {
-    added(&format!(
-        r#"{{"metadata":{{"name":"hostile","namespace":"n","uid":"h","resourceVersion":"8"{metadata}}},"spec":{spec}}}"#
-    ))
+    let named = r#""name":"hostile","namespace":"n","uid":"h","resourceVersion":"8""#;
+    added(&format!(r#"{{"metadata":{{{named}{metadata}}},"spec":{spec}}}"#))
 }
 
 const EMPTY: &str = r#"{"containers":[]}"#;
 
-// === what is large ===
+// === large data ===
 
-/// Something of a size, and what is told of it.
+/// A name, a function that makes an event of a size, and the expected kind of event.
 type Large = (&'static str, fn(usize) -> String, &'static str);
 
-/// What one byte may cost, all that is given back again included.
+/// The maximum of allocated bytes per byte of JSON, including those that are freed again.
 const FACTOR: usize = 48;
-/// A container takes a kilobyte, however little is said of it.
+/// The same for containers: each takes about 1 KiB, even if only its name is set.
 const FACTOR_OF_CONTAINERS: usize = 600;
 
 const LARGE: &[Large] = &[
@@ -228,7 +230,7 @@ const LARGE: &[Large] = &[
         "added",
     ),
     (
-        "one annotation",
+        "one long annotation",
         |n| event(&format!(r#","annotations":{{"a":"{}"}}"#, "x".repeat(30 * n)), EMPTY),
         "added",
     ),
@@ -248,29 +250,29 @@ const LARGE: &[Large] = &[
         "opaque",
     ),
     ("unknown members", |n| event(&numbered(n, r#","u#":[1]"#), EMPTY), "added"),
-    ("members twice", |n| event(&r#","labels":{"a":"b"}"#.repeat(n), EMPTY), "added"),
+    ("repeated members", |n| event(&r#","labels":{"a":"b"}"#.repeat(n), EMPTY), "added"),
     (
-        "labels twice",
+        "repeated labels",
         |n| event(&format!(r#","labels":{{{}"a":""}}"#, r#""a":"b","#.repeat(n)), EMPTY),
         "added",
     ),
     (
-        "a label that is none",
+        "label that is a number",
         |n| event(&format!(r#","labels":{{{}"z":1}}"#, numbered(n, r#""l#":"v","#)), EMPTY),
         "opaque",
     ),
     (
-        "depth where nobody looks",
+        "depth in an unknown member",
         |n| event("", &format!(r#"{{"containers":[],"u":{}{}}}"#, "[".repeat(n), "]".repeat(n))),
         "added",
     ),
     (
-        "depth of a label",
+        "depth in labels",
         |n| event(&format!(r#","labels":{}{}"#, "[".repeat(n), "]".repeat(n)), EMPTY),
         "opaque",
     ),
     (
-        "depth of a text",
+        "depth in a string field",
         |n| {
             let value = r#"{"a":"#.repeat(n) + "1" + &"}".repeat(n);
             event("", &format!(r#"{{"containers":[],"nodeName":{value}}}"#))
@@ -300,20 +302,20 @@ fn numbered(count: usize, text: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_large_costs_in_proportion_and_is_there() {
+async fn large_event_costs_memory_in_proportion_and_is_applied() {
     const COUNT: usize = 100_000;
-    let _alone = ALONE.lock().await;
+    let _lock = ONE_AT_A_TIME.lock().await;
     for (name, make, expected) in LARGE {
         let (half, whole) = (make(COUNT / 2), make(COUNT));
         let length = whole.len();
-        let half = suffer(half).await;
-        let whole = suffer(whole).await;
+        let half = attack(half).await;
+        let whole = attack(whole).await;
         println!(
             "{name}: {length} bytes cost {} in {} allocations",
             whole.bytes, whole.allocations
         );
-        assert!(whole.heard.contains(&format!("{expected} hostile")), "{name}: {whole:?}");
-        assert_eq!(whole.errors, [""; 0], "{name}: it is no reason to end a watch");
+        assert!(whole.received.contains(&format!("{expected} hostile")), "{name}: {whole:?}");
+        assert_eq!(whole.errors, [""; 0], "{name}: the watch must not end");
         let factor = if *name == "containers" { FACTOR_OF_CONTAINERS } else { FACTOR };
         assert!(whole.bytes < factor * length + (1 << 20), "{name}: {length} {whole:?}");
         assert!(whole.bytes < half.bytes * 5 / 2 + (1 << 20), "{name}: {half:?} {whole:?}");
@@ -322,32 +324,32 @@ async fn what_is_large_costs_in_proportion_and_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frame_without_an_end_costs_what_the_limit_says_and_ends_the_watch() {
-    let _alone = ALONE.lock().await;
-    for begin in ["x", "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"", "\"", "["] {
-        let piece = Bytes::from(begin.repeat(PIECE));
+async fn endless_frame_is_cut_at_the_limit_and_ends_the_watch() {
+    let _lock = ONE_AT_A_TIME.lock().await;
+    for prefix in ["x", "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"", "\"", "["] {
+        let piece = Bytes::from(prefix.repeat(PIECE));
         let size = piece.len();
         let scene = Scene::new(Hostile::Endless(piece)).await;
-        let outcome = scene.suffer().await;
+        let outcome = scene.attack().await;
         let taken = scene.taken.load(Ordering::SeqCst);
         assert!(taken <= MAX_FRAME + 2 * size, "{taken}");
         assert!(outcome.bytes < 4 * MAX_FRAME, "{outcome:?}");
-        let told = format!("an event takes more than {MAX_FRAME} bytes");
-        assert!(outcome.errors[0].contains(&told), "{:?}", outcome.errors);
+        let reported = format!("event exceeds {MAX_FRAME} bytes");
+        assert!(outcome.errors[0].contains(&reported), "{:?}", outcome.errors);
     }
 }
 
-// === what is wrong ===
+// === invalid data ===
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_event_ends_the_watch_at_the_last_good_one_and_is_told() {
-    let _alone = ALONE.lock().await;
+async fn invalid_event_ends_the_watch_after_last_good_event_and_is_reported() {
+    let _lock = ONE_AT_A_TIME.lock().await;
     let utf8 = [event("", EMPTY).into_bytes(), b"\n".to_vec()].concat();
     let broken: Vec<u8> =
         utf8.iter().map(|byte| if *byte == b'h' { 0xff } else { *byte }).collect();
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (broken, "invalid utf-8"),
-        (vec![0; 100_000], "more than"),
+        (vec![0; 100_000], "exceeds"),
         (b"\n".repeat(100_000), "is no JSON"),
         (b"<html>\n".to_vec(), "is no JSON"),
         (b"{\"type\":\"ADDED\"}\n".to_vec(), "object"),
@@ -371,27 +373,27 @@ async fn what_is_no_event_ends_the_watch_at_the_last_good_one_and_is_told() {
     for (bytes, expected) in cases {
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         if bytes[0] == 0 {
-            // Nothing of it is a line; the pod that follows is part of what is none.
-            let outcome = suffer([bytes, b"\n".to_vec()].concat()).await;
+            // The bytes contain no line break, so the pod that follows is part of the invalid line.
+            let outcome = attack([bytes, b"\n".to_vec()].concat()).await;
             assert!(outcome.errors[0].contains("is corrupt"), "{:?}", outcome.errors);
             continue;
         }
         let length = bytes.len();
-        let outcome = suffer(bytes).await;
-        let told = outcome.errors.first().cloned().unwrap_or_default();
-        assert!(told.contains(expected), "{shown}: {told:.300} {:?}", outcome.heard);
+        let outcome = attack(bytes).await;
+        let reported = outcome.errors.first().cloned().unwrap_or_default();
+        assert!(reported.contains(expected), "{shown}: {reported:.300} {:?}", outcome.received);
         assert!(outcome.bytes < 24 * length + (1 << 20), "{shown}: {}", outcome.bytes);
         assert!(
-            !outcome.heard.iter().any(|event| event.contains("hostile")),
+            !outcome.received.iter().any(|event| event.contains("hostile")),
             "{shown}: {:?}",
-            outcome.heard
+            outcome.received
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_is_opaque_and_what_is_odd_is_not() {
-    let _alone = ALONE.lock().await;
+async fn undecodable_object_is_opaque_and_unusual_object_is_not() {
+    let _lock = ONE_AT_A_TIME.lock().await;
     let priority = |number: &str| event("", &format!(r#"{{"containers":[],"priority":{number}}}"#));
     for (bytes, expected) in [
         (priority("2147483647"), "added"),
@@ -405,19 +407,19 @@ async fn what_does_not_fit_is_opaque_and_what_is_odd_is_not() {
         (event(r#","labels":{"a":"\ud800"}"#, EMPTY), "opaque"),
         (event(r#","uid":"other""#, EMPTY), "added"),
     ] {
-        let outcome = suffer(bytes.clone()).await;
-        assert!(outcome.heard.contains(&format!("{expected} hostile")), "{bytes} {outcome:?}");
+        let outcome = attack(bytes.clone()).await;
+        assert!(outcome.received.contains(&format!("{expected} hostile")), "{bytes} {outcome:?}");
         assert_eq!(outcome.errors, [""; 0], "{bytes}");
     }
-    // It fits, and nobody could refer to it: it is left out.
-    let nameless = suffer(added("{}")).await;
-    assert_eq!(nameless.heard, ["added good", "added after"]);
+    // An object without a name decodes, but no key can refer to it: it is skipped.
+    let nameless = attack(added("{}")).await;
+    assert_eq!(nameless.received, ["added good", "added after"]);
     assert_eq!(nameless.errors, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_are_told_apart_whatever_is_in_them() {
-    let _alone = ALONE.lock().await;
+async fn unusual_names_stay_distinct() {
+    let _lock = ONE_AT_A_TIME.lock().await;
     let names = [
         ("a", "b/c"),
         ("a/b", "c"),
@@ -429,11 +431,13 @@ async fn names_are_told_apart_whatever_is_in_them() {
         ("a", "A"),
     ];
     let events = names.map(|(namespace, name)| {
-        let metadata = serde_json::json!({"name": name, "namespace": namespace, "uid": "u", "resourceVersion": "8"});
+        let metadata = serde_json::json!({
+            "name": name, "namespace": namespace, "uid": "u", "resourceVersion": "8",
+        });
         added(&serde_json::json!({"metadata": metadata, "spec": {"containers": []}}).to_string())
     });
     let scene = Scene::new(Hostile::Bytes(events.concat().into())).await;
-    let outcome = scene.suffer().await;
+    let outcome = scene.attack().await;
     assert_eq!(outcome.errors, [""; 0]);
     let lister = scene.informer.lister();
     assert_eq!(lister.len(), names.len() + 2);
@@ -446,8 +450,8 @@ async fn names_are_told_apart_whatever_is_in_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_of_any_length_does_not_keep_the_informer_from_asking() {
-    let _alone = ALONE.lock().await;
+async fn version_of_any_length_does_not_stop_requests() {
+    let _lock = ONE_AT_A_TIME.lock().await;
     for version in [
         "9".repeat(40),
         "9".repeat(100_000),
@@ -456,17 +460,17 @@ async fn a_version_of_any_length_does_not_keep_the_informer_from_asking() {
         "-1".into(),
     ] {
         let escaped = serde_json::Value::from(version.clone()).to_string();
-        let object = format!(
-            r#"{{"metadata":{{"name":"odd","namespace":"n","uid":"o","resourceVersion":{escaped}}},"spec":{{"containers":[]}}}}"#
-        );
-        // Then the watch breaks: the next one would go on from there.
+        let metadata =
+            format!(r#"{{"name":"odd","namespace":"n","uid":"o","resourceVersion":{escaped}}}"#);
+        let object = format!(r#"{{"metadata":{metadata},"spec":{EMPTY}}}"#);
+        // After the object the watch breaks, and the next request names its version.
         let scene = Scene::new(Hostile::Bytes((added(&object) + "<html>\n").into())).await;
-        let outcome = scene.suffer().await;
+        let outcome = scene.attack().await;
         assert!(outcome.errors[0].contains("is corrupt"), "{:?}", outcome.errors);
         assert!(outcome.errors.len() < 12, "{}", outcome.errors.len());
-        for question in scene.asked.lock().iter() {
-            assert!(question.matches("resourceVersion=").count() <= 1, "{question:.200}");
-            assert!(!question.contains(['#', '\u{fc}']), "{question:.200}");
+        for uri in scene.requests.lock().iter() {
+            assert!(uri.matches("resourceVersion=").count() <= 1, "{uri:.200}");
+            assert!(!uri.contains(['#', '\u{fc}']), "{uri:.200}");
         }
     }
 }

@@ -1,13 +1,17 @@
-//! What one cached pod takes of the heap, by weight. A pod of a Deployment as kubelets and controllers leave it behind.
+//! Heap bytes of one cached pod in each representation. The pod belongs to a Deployment, as
+//! kubelets and controllers leave it.
 
-use std::{alloc::System, convert::Infallible};
+use std::alloc::System;
+use std::convert::Infallible;
 
 use bytes::Bytes;
-use homeostat_informer::{Dynamic, KubeListWatch, Lazy, ListRequest, ListWatch, Metadata, Object};
+use homeostat_informer::list_watch::{KubeListWatch, ListRequest, ListWatch};
+use homeostat_informer::{Dynamic, Lazy, Metadata, Object};
 use http::{Request, Response};
 use http_body_util::Full;
 use k8s_openapi::api::core::v1::Pod;
-use kube_client::{Client, client::Body};
+use kube_client::Client;
+use kube_client::client::Body;
 use kube_core::GroupVersionResource;
 use serde::de::DeserializeOwned;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -29,9 +33,9 @@ fn client() -> Client {
     Client::new(service, "default")
 }
 
-/// Bytes asked of the allocator for each object, without what the allocator adds.
+/// Returns the bytes requested from the allocator per object, without the allocator's overhead.
 async fn weight<K: Object + DeserializeOwned>(list_watch: KubeListWatch<K>) -> usize {
-    // What is made once is not counted: the first round pays for it.
+    // The first round pays for what is allocated only once.
     drop(list_watch.list(&ListRequest::new()).await.expect("a list"));
     let region = Region::new(ALLOCATOR);
     let page = list_watch.list(&ListRequest::new()).await.expect("a list");
@@ -40,9 +44,9 @@ async fn weight<K: Object + DeserializeOwned>(list_watch: KubeListWatch<K>) -> u
     (change.bytes_allocated - change.bytes_deallocated) / PODS
 }
 
-/// One test, so that nothing else allocates meanwhile.
+/// One test only, so that nothing else allocates at the same time.
 #[tokio::test]
-async fn weights_are_what_they_are_said_to_be() {
+async fn cached_pod_sizes_stay_within_documented_bounds() {
     let client = client();
     let pods = || KubeListWatch::<Pod>::new(client.clone(), None);
     let resource = GroupVersionResource::gvr("", "v1", "pods");

@@ -1,11 +1,13 @@
-//! What an informer reports of itself.
+//! The metrics and the status of an informer.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use homeostat_informer::{
-    Event, InformerPhase, ObjectMeta, Page, ReflectorPhase, Refusal, ResourceVersion,
-    SharedIndexInformer, testing::ScriptedListWatch,
-};
+use homeostat_informer::list_watch::{ApiError, Page};
+use homeostat_informer::status::{InformerPhase, ReflectorPhase};
+use homeostat_informer::testing::ScriptedListWatch;
+use homeostat_informer::{Event, ObjectMeta, ResourceVersion, SharedIndexInformer};
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::GroupVersionResource;
 use metrics::{
@@ -14,7 +16,7 @@ use metrics::{
 };
 use parking_lot::Mutex;
 
-/// Keeps the last number of each series, and of histograms how many there were.
+/// A recorder that keeps the last value of each series; for a histogram, the number of its samples.
 #[derive(Clone, Default)]
 struct Numbers(Arc<Mutex<BTreeMap<String, f64>>>);
 
@@ -109,7 +111,7 @@ async fn settle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dashboards_find_the_names_and_labels_of_client_go() {
+async fn metrics_use_client_go_names_and_labels() {
     let numbers = Numbers::default();
     let server = ScriptedListWatch::<Pod>::new();
     let pods = GroupVersionResource::gvr("", "v1", "pods");
@@ -131,7 +133,7 @@ async fn dashboards_find_the_names_and_labels_of_client_go() {
     let first = server.expect_list().await;
     let mut page = Page::new(vec![Arc::new(pod("a", "1")).into()], "1234567890123456789");
     page.continue_token = Some("more".into());
-    page.left_out = 2;
+    page.skipped_nameless = 2;
     page.items.push(Arc::new(pod("", "3")).into());
     first.reply(page);
     server.expect_list().await.serve([pod("bomb", "2")], "1234567890123456789");
@@ -141,7 +143,7 @@ async fn dashboards_find_the_names_and_labels_of_client_go() {
     watch.apply_opaque(pod("", "1234567890123456792").metadata);
     watch.apply(Pod::default());
     settle().await;
-    watch.end_with(Refusal::new(500, "InternalError", "no"));
+    watch.end_with(ApiError::new(500, "InternalError", "no"));
     drop(server.expect_watch().await.open());
     settle().await;
     assert!(subscription.has_synced());
@@ -150,7 +152,7 @@ async fn dashboards_find_the_names_and_labels_of_client_go() {
         ("informer_store_resource_version", 567_890_123_456_792.0),
         ("informer_opaque_objects", 1.0),
         ("informer_index_panics_total", 1.0),
-        ("informer_left_out_objects_total", 5.0),
+        ("informer_skipped_nameless_objects_total", 5.0),
         ("reflector_lists_total", 1.0),
         ("reflector_list_duration_seconds", 1.0),
         ("reflector_items_per_list", 1.0),
@@ -164,24 +166,56 @@ async fn dashboards_find_the_names_and_labels_of_client_go() {
     assert!(numbers.get("informer_processing_latency_seconds", "") >= Some(2.0));
     assert_eq!(numbers.get("informer_handler_queued_items", ",handler=slow"), Some(0.0));
     assert_eq!(numbers.get("informer_handler_panics_total", ",handler=slow"), Some(1.0));
+    let calls = numbers.get("informer_handler_duration_seconds", ",handler=slow");
+    assert!(calls >= Some(2.0), "{calls:?} calls");
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_says_how_the_informer_is_and_nothing_of_its_objects() {
+async fn two_informers_never_record_under_the_same_labels() {
+    let numbers = Numbers::default();
+    let pods = GroupVersionResource::gvr("", "v1", "pods");
+    let lists = |numbers: &Numbers| numbers.get("reflector_lists_total", "");
+    let serve = async |version: &str| {
+        let server = ScriptedListWatch::<Pod>::new();
+        let informer = metrics::with_local_recorder(&numbers, || {
+            let builder = SharedIndexInformer::builder(server.clone()).watch_list(false);
+            builder.metrics("test", &pods).build()
+        });
+        informer.start();
+        server.expect_list().await.serve([], version);
+        let watch = server.expect_watch().await.open();
+        assert!(informer.wait_for_sync().await);
+        (informer, watch)
+    };
+    let first = serve("1").await;
+    let second = serve("2").await;
+    assert_eq!(lists(&numbers), Some(1.0), "the second informer records nothing");
+    assert_eq!(numbers.get("informer_store_resource_version", ""), Some(1.0));
+    first.0.stop().await;
+    let third = serve("3").await;
+    assert_eq!(lists(&numbers), Some(2.0), "the labels of a stopped informer are free");
+    assert_eq!(numbers.get("informer_store_resource_version", ""), Some(3.0));
+    for (informer, _watch) in [second, third] {
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_reports_progress_and_no_object_content() {
     let server = ScriptedListWatch::<Pod>::new();
     let informer = SharedIndexInformer::builder(server.clone()).name("pods").build();
     let _index = informer.index_by_metadata(|metadata| metadata.uid.clone());
     let subscription = informer.add_handler("all", |_: Event<Pod>| {});
     assert_eq!(informer.status().phase, InformerPhase::New);
     informer.start();
-    server.expect_watch().await.refuse(Refusal::new(403, "Forbidden", "pods is forbidden"));
+    server.expect_watch().await.refuse(ApiError::new(403, "Forbidden", "pods is forbidden"));
     settle().await;
     let status = informer.status();
-    assert_eq!((status.phase, status.objects), (InformerPhase::Syncing, 0));
+    assert_eq!((&status.phase, status.objects), (&InformerPhase::Syncing, 0));
     let text = status.to_string();
     assert!(text.contains("last error: cannot watch scripted objects"), "{status}");
-    assert!(text.contains("reflector: listing, heard of version none"), "{status}");
+    assert!(text.contains("reflector: listing, received up to resourceVersion none"), "{status}");
     assert_eq!((status.reflector.phase, status.reflector.failures), (ReflectorPhase::Listing, 1));
     let serve = async {
         server.expect_list().await.serve([pod("secret-name", "1")], "5");
@@ -189,17 +223,19 @@ async fn status_says_how_the_informer_is_and_nothing_of_its_objects() {
     };
     let watch = serve.await;
     settle().await;
-    assert!(subscription.synced().await);
+    assert!(subscription.wait_for_sync().await);
     let status = informer.status();
-    assert_eq!((status.phase, status.objects, status.opaque), (InformerPhase::Following, 1, 0));
+    assert_eq!(status.phase, InformerPhase::Following);
+    assert_eq!((status.objects, status.opaque), (1, 0));
     let text = "pods: Following, version 5, 1 objects, 0 opaque, 0 queued, 1 indices (0 panics)\n  \
-                reflector: watching, heard of version 5, whole states: 1, the last as of 5\n  \
+                reflector: watching, received up to resourceVersion 5, full syncs: 1, \
+                last at resourceVersion 5\n  \
                 handler all: synced, 0 queued, 0 panics";
     assert_eq!(status.to_string(), text);
     watch.bookmark("7");
     settle().await;
     watch.end_with(
-        Refusal::new(429, "TooManyRequests", "later").with_retry_after(Duration::from_secs(9)),
+        ApiError::new(429, "TooManyRequests", "later").with_retry_after(Duration::from_secs(9)),
     );
     settle().await;
     let status = informer.status();
@@ -209,9 +245,9 @@ async fn status_says_how_the_informer_is_and_nothing_of_its_objects() {
     assert!(until > tokio::time::Instant::now() + Duration::from_secs(8));
     let reflector = &status.reflector;
     assert_eq!(reflector.resource_version.as_ref().map(ResourceVersion::as_str), Some("7"));
-    assert_eq!(reflector.gathered.as_ref().map(ResourceVersion::as_str), Some("5"));
-    assert!(status.to_string().contains("reflector: asks again in 9"), "{status}");
-    assert!(reflector.last_error.is_some(), "and says why");
+    assert_eq!(reflector.last_full_sync.as_ref().map(ResourceVersion::as_str), Some("5"));
+    assert!(status.to_string().contains("reflector: retries in 9"), "{status}");
+    assert!(reflector.last_error.is_some(), "the status names the error");
     informer.stop().await;
     let status = informer.status();
     assert_eq!(status.phase, InformerPhase::Stopped);

@@ -1,14 +1,12 @@
-//! What handlers and handles are promised, under a paused clock.
+//! The promises of handlers and informer handles, under a paused clock.
 
-use std::{
-    sync::{Arc, mpsc},
-    time::Duration,
-};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
+use homeostat_informer::list_watch::ApiError;
+use homeostat_informer::testing::{ScriptedListWatch, ScriptedRequest, ScriptedWatch};
 use homeostat_informer::{
-    Event, HandlerOptions, Object, ObjectMeta, Refusal, SharedIndexInformer, Subscription,
-    UntilError,
-    testing::{ScriptedListWatch, ScriptedWatch},
+    Event, HandlerOptions, Object, ObjectMeta, SharedIndexInformer, Subscription, WaitError,
 };
 use k8s_openapi::api::core::v1::Pod;
 
@@ -27,56 +25,112 @@ fn pod(name: &str, uid: &str, version: &str) -> Pod {
     }
 }
 
+/// Returns a synced informer of `objects` and its open watch.
 async fn following(objects: Vec<Pod>) -> (Informer, ScriptedWatch<Pod>) {
     let server = ScriptedListWatch::new();
     let informer = SharedIndexInformer::builder(server.clone()).build();
     informer.start();
     let watch = server.expect_watch().await.serve(objects, "100");
-    assert!(informer.synced().await);
+    assert!(informer.wait_for_sync().await);
     (informer, watch)
 }
 
+/// Adds a handler that records each event as text.
 fn listen(informer: &Informer) -> (Subscription, mpsc::Receiver<String>) {
     let (sender, events) = mpsc::channel();
     let subscription = informer.add_handler("listen", move |event: Event<Pod>| {
         let extra = match &event {
-            Event::Added { initial: true, .. } => " initially",
-            Event::Deleted { certain: false, .. } => " unseen",
+            Event::Added { initial: true, .. } => " initial",
+            Event::Deleted { certain: false, .. } => " uncertain",
             _ => "",
         };
         let name = event.metadata().name.as_deref().unwrap_or_default();
         let kind = format!("{event:?}");
         let kind = kind.split('(').next().unwrap_or_default();
-        // The test may be over.
-        let _unheard = sender.send(format!("{kind} {name}{extra}")).is_err();
+        // The test may have ended, and the receiver with it.
+        let _receiver_gone = sender.send(format!("{kind} {name}{extra}")).is_err();
     });
     (subscription, events)
 }
 
+/// Lets everything happen that needs no time.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
+/// Takes the events recorded so far.
 fn all(events: &mpsc::Receiver<String>) -> Vec<String> {
     events.try_iter().collect()
 }
 
+#[test]
+fn start_outside_of_a_runtime_says_so_and_harms_nothing() {
+    let server = ScriptedListWatch::new();
+    let informer = SharedIndexInformer::builder(server.clone()).name("pods").build();
+    let start = std::panic::AssertUnwindSafe(|| informer.start());
+    let panic = std::panic::catch_unwind(start).unwrap_err();
+    let message = panic.downcast_ref::<String>().unwrap();
+    assert!(message.starts_with("informer pods cannot start outside of a tokio runtime"));
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        informer.start();
+        let _watch = server.expect_watch().await.serve(vec![pod("a", "u", "7")], "7");
+        assert!(informer.wait_for_sync().await);
+        assert_eq!(informer.lister().len(), 1);
+    });
+}
+
+fn refuse(request: ScriptedRequest<Pod>) {
+    let error = ApiError::new(500, "InternalError", "");
+    match request {
+        ScriptedRequest::List(request) => request.refuse(error),
+        ScriptedRequest::Watch(request) => request.refuse(error),
+    }
+}
+
+/// Returns the pauses of a new informer between requests that all fail.
+async fn pauses(seed: Option<u64>) -> Vec<Duration> {
+    let server = ScriptedListWatch::<Pod>::new();
+    let mut builder = SharedIndexInformer::builder(server.clone());
+    if let Some(seed) = seed {
+        builder = builder.seed(seed);
+    }
+    let informer = builder.build();
+    informer.start();
+    let mut pauses = Vec::new();
+    for _ in 0..4 {
+        let before = tokio::time::Instant::now();
+        refuse(server.next_request().await);
+        refuse(server.next_request().await);
+        pauses.push(before.elapsed());
+    }
+    informer.stop().await;
+    pauses
+}
+
 #[tokio::test(start_paused = true)]
-async fn late_handler_gets_what_is_there_and_then_every_change_once() {
+async fn jitter_differs_in_each_informer_unless_seeded() {
+    assert_ne!(pauses(None).await, pauses(None).await);
+    assert_eq!(pauses(Some(3)).await, pauses(Some(3)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_handler_receives_current_objects_then_each_change_once() {
     let (informer, watch) = following(vec![pod("a", "u", "1"), pod("b", "v", "2")]).await;
     watch.apply(pod("c", "w", "101"));
     let (subscription, events) = listen(&informer);
     watch.apply(pod("a", "u", "102"));
-    assert!(subscription.synced().await);
+    assert!(subscription.wait_for_sync().await);
     settle().await;
-    let heard = all(&events);
-    assert_eq!(heard.len(), 4, "{heard:?}");
-    assert_eq!(heard.iter().filter(|event| event.contains("initially")).count(), 2);
-    assert_eq!(heard[2..], ["Added c", "Updated a"]);
+    let received = all(&events);
+    assert_eq!(received.len(), 4, "{received:?}");
+    assert_eq!(received.iter().filter(|event| event.contains("initial")).count(), 2);
+    assert_eq!(received[2..], ["Added c", "Updated a"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_added_before_the_start_hears_the_first_state_as_initial() {
+async fn handler_added_before_start_receives_initial_list_as_initial() {
     let server = ScriptedListWatch::new();
     let informer = SharedIndexInformer::builder(server.clone()).build();
     let (subscription, events) = listen(&informer);
@@ -85,20 +139,20 @@ async fn handler_added_before_the_start_hears_the_first_state_as_initial() {
     settle().await;
     assert!(!subscription.has_synced());
     let _watch = pending.serve([pod("a", "u", "1")], "5");
-    assert!(subscription.synced().await);
-    assert_eq!(all(&events), ["Added a initially"]);
+    assert!(subscription.wait_for_sync().await);
+    assert_eq!(all(&events), ["Added a initial"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_of_an_empty_kind_syncs_too() {
+async fn handler_syncs_when_initial_list_is_empty() {
     let (informer, _watch) = following(vec![]).await;
     let (subscription, events) = listen(&informer);
-    assert!(subscription.synced().await);
+    assert!(subscription.wait_for_sync().await);
     assert_eq!(all(&events), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn removed_handler_is_called_no_more_and_the_others_are() {
+async fn removed_handler_is_not_called_and_others_are() {
     let (informer, watch) = following(vec![]).await;
     let (removed, gone) = listen(&informer);
     let (_kept, kept) = listen(&informer);
@@ -108,7 +162,10 @@ async fn removed_handler_is_called_no_more_and_the_others_are() {
     watch.apply(pod("b", "v", "102"));
     settle().await;
     assert_eq!(all(&gone), ["Added a"]);
-    assert!(matches!(gone.try_recv(), Err(mpsc::TryRecvError::Disconnected)), "nothing is kept");
+    assert!(
+        matches!(gone.try_recv(), Err(mpsc::TryRecvError::Disconnected)),
+        "its sender is dropped"
+    );
     assert_eq!(all(&kept), ["Added a", "Added b"]);
 }
 
@@ -123,7 +180,7 @@ async fn dropped_subscription_removes_its_handler() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn remove_waits_for_the_call_that_runs() {
+async fn remove_waits_for_running_callback() {
     let (informer, watch) = following(vec![]).await;
     let (entered_sender, entered) = tokio::sync::oneshot::channel();
     let (release, wait) = mpsc::channel::<()>();
@@ -141,7 +198,7 @@ async fn remove_waits_for_the_call_that_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn panicking_handler_loses_one_event_and_the_others_none() {
+async fn panicking_handler_loses_one_event_and_others_lose_none() {
     let (informer, watch) = following(vec![]).await;
     let (sender, calls) = mpsc::channel();
     let subscription = informer.add_handler("bomb", move |event: Event<Pod>| {
@@ -158,16 +215,16 @@ async fn panicking_handler_loses_one_event_and_the_others_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_made_again_is_deleted_then_added() {
+async fn recreated_object_is_deleted_then_added() {
     let (informer, watch) = following(vec![pod("a", "u", "1")]).await;
     let (_subscription, events) = listen(&informer);
     watch.apply(pod("a", "v", "101"));
     settle().await;
-    assert_eq!(all(&events), ["Added a initially", "Deleted a unseen", "Added a"]);
+    assert_eq!(all(&events), ["Added a initial", "Deleted a uncertain", "Added a"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_that_does_not_fit_is_opaque_and_not_gone() {
+async fn undecodable_object_is_opaque_and_not_deleted() {
     let (informer, watch) = following(vec![pod("a", "u", "1")]).await;
     let (_subscription, events) = listen(&informer);
     watch.apply_opaque(pod("a", "u", "101").metadata);
@@ -177,11 +234,11 @@ async fn object_that_does_not_fit_is_opaque_and_not_gone() {
     watch.apply(pod("a", "u", "102"));
     watch.delete(pod("a", "u", "103"));
     settle().await;
-    assert_eq!(all(&events), ["Added a initially", "Opaque a", "Updated a", "Deleted a"]);
+    assert_eq!(all(&events), ["Added a initial", "Opaque a", "Updated a", "Deleted a"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_finds_in_the_cache_what_it_is_told() {
+async fn cache_holds_object_before_handler_receives_its_event() {
     let server = ScriptedListWatch::new();
     let informer = SharedIndexInformer::builder(server.clone()).build();
     let (lister, by_uid) =
@@ -194,17 +251,17 @@ async fn handler_finds_in_the_cache_what_it_is_told() {
     informer.start();
     let watch = server.expect_watch().await.serve([pod("a", "u", "1")], "5");
     watch.apply(pod("b", "v", "6"));
-    assert!(subscription.synced().await);
+    assert!(subscription.wait_for_sync().await);
     settle().await;
     assert_eq!((subscription.panics(), subscription.queued()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_who_wait_for_the_first_state_are_woken() {
+async fn initial_sync_wakes_every_waiter() {
     let server = ScriptedListWatch::<Pod>::new();
     let informer = SharedIndexInformer::builder(server.clone()).build();
     informer.start();
-    let waiting = futures::future::join_all((0..5).map(|_| informer.synced()));
+    let waiting = futures::future::join_all((0..5).map(|_| informer.wait_for_sync()));
     let serve = async { server.expect_watch().await.serve([], "1") };
     let (woken, _watch) = tokio::join!(waiting, serve);
     assert_eq!(woken, [true; 5]);
@@ -217,12 +274,15 @@ async fn stop_ends_every_task_and_every_wait() {
     let (subscription, events) = listen(&informer);
     informer.start();
     let waiting = informer.clone();
-    let (synced, heard, ()) =
-        tokio::join!(async move { waiting.synced().await }, subscription.synced(), async {
+    let (synced, received, ()) = tokio::join!(
+        async move { waiting.wait_for_sync().await },
+        subscription.wait_for_sync(),
+        async {
             settle().await;
             informer.stop().await;
-        });
-    assert!(!synced && !heard);
+        }
+    );
+    assert!(!synced && !received);
     assert!(matches!(events.try_recv(), Err(mpsc::TryRecvError::Disconnected)));
     assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
     informer.stop().await;
@@ -231,7 +291,7 @@ async fn stop_ends_every_task_and_every_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_last_handle_ends_every_task_and_the_cache_stays() {
+async fn dropping_last_handle_ends_every_task_and_cache_stays_readable() {
     let (informer, watch) = following(vec![pod("a", "u", "1")]).await;
     let (_subscription, _events) = listen(&informer);
     let (second, lister) = (informer.clone(), informer.lister());
@@ -246,15 +306,15 @@ async fn dropping_the_last_handle_ends_every_task_and_the_cache_stays() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn informer_that_never_started_stops_too() {
+async fn unstarted_informer_can_be_stopped() {
     let informer = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
     let (early, _events) = listen(&informer);
     let (removed, _events) = listen(&informer);
     removed.remove().await;
     informer.stop().await;
-    assert!(!early.synced().await && !informer.synced().await);
+    assert!(!early.wait_for_sync().await && !informer.wait_for_sync().await);
     let (late, _events) = listen(&informer);
-    assert!(!late.synced().await);
+    assert!(!late.wait_for_sync().await);
     late.remove().await;
 }
 
@@ -273,7 +333,7 @@ async fn objects_are_shared_and_never_copied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_in_a_namespace_follows_the_cache() {
+async fn namespace_list_follows_the_cache() {
     let (informer, watch) = following(vec![pod("a", "u", "1")]).await;
     let lister = informer.lister();
     assert_eq!((lister.list_in("n").len(), lister.list_in("m").len()), (1, 0));
@@ -296,23 +356,23 @@ async fn handler_whose_drop_panics_can_be_removed() {
     let subscription = informer.add_handler("bomb", move |_: Event<Pod>| {
         let _held = &bomb;
     });
-    assert!(subscription.synced().await);
+    assert!(subscription.wait_for_sync().await);
     let removed = tokio::time::timeout(Duration::from_secs(1), subscription.remove()).await;
-    assert!(removed.is_ok(), "its removal hangs");
+    assert!(removed.is_ok(), "remove() hangs");
     informer.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_version_that_the_cache_reaches_is_told_after_the_change() {
+async fn version_handler_runs_after_each_version_is_applied() {
     let (informer, watch) = following(vec![pod("a", "1", "90")]).await;
     let (sender, versions) = mpsc::channel();
     let lister = informer.lister();
     let subscription = informer.add_version_handler("versions", move |version| {
-        let _unheard = sender.send(format!("{version}: {}", lister.len())).is_err();
+        let _receiver_gone = sender.send(format!("{version}: {}", lister.len())).is_err();
     });
     settle().await;
     assert!(subscription.has_synced());
-    assert_eq!(all(&versions), ["100: 1"], "what was reached before");
+    assert_eq!(all(&versions), ["100: 1"], "the version reached before");
     watch.apply(pod("b", "2", "101"));
     settle().await;
     watch.delete(pod("b", "2", "102"));
@@ -322,7 +382,7 @@ async fn each_version_that_the_cache_reaches_is_told_after_the_change() {
     assert_eq!(all(&versions), ["101: 2", "102: 1", "110: 1"]);
     watch.apply(pod("a", "1", "105"));
     settle().await;
-    assert_eq!(all(&versions), Vec::<String>::new(), "no way back by watch");
+    assert_eq!(all(&versions), Vec::<String>::new(), "a watch event does not lower the version");
     subscription.remove().await;
     watch.bookmark("120");
     settle().await;
@@ -330,33 +390,36 @@ async fn each_version_that_the_cache_reaches_is_told_after_the_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn version_that_goes_back_with_a_list_is_told() {
+async fn version_handler_receives_lower_version_after_relist() {
     let server = ScriptedListWatch::new();
     let informer = SharedIndexInformer::<Pod>::builder(server.clone()).build();
     let (sender, versions) = mpsc::channel();
     let subscription = informer.add_version_handler("versions", move |version| {
-        let _unheard = sender.send(version.to_string()).is_err();
+        let _receiver_gone = sender.send(version.to_string()).is_err();
     });
     informer.start();
     let watch = server.expect_watch().await.serve(vec![], "100");
     settle().await;
-    watch.end_with(Refusal::new(410, "Expired", "restored"));
-    let lagging = Refusal::new(504, "Timeout", "Too large resource version: 100, current: 50");
+    watch.end_with(ApiError::new(410, "Expired", "restored"));
+    let lagging = ApiError::new(504, "Timeout", "Too large resource version: 100, current: 50");
     server.expect_watch().await.refuse(lagging);
     let again = server.expect_watch().await;
     let watch = again.serve(vec![pod("a", "1", "40")], "50");
     watch.bookmark("120");
     settle().await;
-    assert_eq!(all(&versions), ["100", "50", "120"], "none is passed over");
+    assert_eq!(all(&versions), ["100", "50", "120"], "no version is skipped");
     subscription.remove().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_a_version_is_woken_when_the_cache_is_there() {
+async fn wait_for_version_wakes_when_cache_reaches_it() {
     let (informer, watch) = following(vec![]).await;
-    assert!(informer.wait_for(&"100".into()).await && informer.wait_for(&"99".into()).await);
+    assert!(
+        informer.wait_for_version(&"100".into()).await
+            && informer.wait_for_version(&"99".into()).await
+    );
     let version = "103".into();
-    let mut waiting = tokio_test::task::spawn(informer.wait_for(&version));
+    let mut waiting = tokio_test::task::spawn(informer.wait_for_version(&version));
     assert!(waiting.poll().is_pending());
     watch.apply(pod("a", "u", "101"));
     settle().await;
@@ -367,12 +430,12 @@ async fn whoever_waits_for_a_version_is_woken_when_the_cache_is_there() {
     tokio_test::assert_ready_eq!(waiting.poll(), true);
     let stopping = informer.clone();
     let never = "999".into();
-    let (reached, ()) = tokio::join!(informer.wait_for(&never), stopping.stop());
+    let (reached, ()) = tokio::join!(informer.wait_for_version(&never), stopping.stop());
     assert!(!reached);
 }
 
 #[tokio::test(start_paused = true)]
-async fn labels_select_in_one_namespace_or_in_all() {
+async fn label_selector_filters_one_namespace_or_all() {
     let labelled = |name: &str, namespace: &str, app: &str| {
         let mut pod = pod(name, name, "1");
         pod.metadata.namespace = Some(namespace.into());
@@ -401,7 +464,7 @@ async fn labels_select_in_one_namespace_or_in_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_may_remove_itself_while_it_is_called() {
+async fn handler_can_remove_itself_during_its_callback() {
     let (informer, watch) = following(vec![]).await;
     let own = Arc::new(parking_lot::Mutex::new(None::<Subscription>));
     let (sender, calls) = mpsc::channel();
@@ -416,65 +479,66 @@ async fn handler_may_remove_itself_while_it_is_called() {
     watch.apply(pod("a", "u", "101"));
     watch.apply(pod("b", "v", "102"));
     settle().await;
-    assert_eq!(all(&calls), ["n/a"], "that call was the last");
+    assert_eq!(all(&calls), ["n/a"], "no call after the removal");
 }
 
-/// Asks for the end of an informer, from inside of it, when a handler or its like is called or dropped.
-struct Ends {
+/// Stops an informer from inside one of its own callbacks, or when the callback is dropped.
+struct Stopper {
     informer: Informer,
     where_from: &'static str,
     on_drop: bool,
     log: mpsc::Sender<&'static str>,
 }
 
-impl Ends {
-    fn end(&self) {
+impl Stopper {
+    fn stop(&self) {
         let stopped = tokio_test::task::spawn(self.informer.stop()).poll();
         assert!(stopped.is_ready(), "it waits for itself");
-        // The test may be over.
-        let _unheard = self.log.send(self.where_from).is_err();
+        // The test may have ended, and the receiver with it.
+        let _receiver_gone = self.log.send(self.where_from).is_err();
     }
 }
 
-impl Drop for Ends {
+impl Drop for Stopper {
     fn drop(&mut self) {
         if self.on_drop {
-            self.end();
+            self.stop();
         }
     }
 }
 
-/// A handler that only has it.
-fn keeps(ends: Ends) -> impl FnMut(Event<Pod>) + Send {
-    let all = [ends];
+/// Returns a handler that only owns `stopper`.
+fn owner_of(stopper: Stopper) -> impl FnMut(Event<Pod>) + Send {
+    let all = [stopper];
     move |_| assert_eq!(all.iter().len(), 1)
 }
 
 #[tokio::test(start_paused = true)]
-async fn informer_may_be_stopped_from_inside_of_whatever_it_calls() {
+async fn informer_can_be_stopped_from_any_callback() {
     for place in ["handler", "other informer", "drop", "index", "error"] {
         let (log, calls) = mpsc::channel();
-        let late = Arc::new(parking_lot::Mutex::new(None::<Ends>));
+        let late = Arc::new(parking_lot::Mutex::new(None::<Stopper>));
         let at_error = Arc::clone(&late);
         let server = ScriptedListWatch::<Pod>::new();
         let informer = SharedIndexInformer::builder(server.clone())
-            .error_handler(move |_| at_error.lock().iter().for_each(Ends::end))
+            .error_handler(move |_| at_error.lock().iter().for_each(Stopper::stop))
             .build();
         let (others, other_watch) = following(vec![]).await;
         let waiting = informer.add_handler("bystander", |_: Event<Pod>| {});
-        let ends = Ends { informer: informer.clone(), where_from: place, on_drop: false, log };
-        let on_event = |ends: Ends| move |_: Event<Pod>| ends.end();
-        let mut subscriptions = Vec::new();
+        let stopper =
+            Stopper { informer: informer.clone(), where_from: place, on_drop: false, log };
+        let on_event = |stopper: Stopper| move |_: Event<Pod>| stopper.stop();
+        let (mut subscriptions, mut index) = (Vec::new(), None);
         match place {
-            "handler" => subscriptions.push(informer.add_handler(place, on_event(ends))),
-            "other informer" => subscriptions.push(others.add_handler(place, on_event(ends))),
+            "handler" => subscriptions.push(informer.add_handler(place, on_event(stopper))),
+            "other informer" => subscriptions.push(others.add_handler(place, on_event(stopper))),
             "drop" => {
-                let mut ends = ends;
-                ends.on_drop = true;
-                subscriptions.push(informer.add_handler(place, keeps(ends)));
+                let mut stopper = stopper;
+                stopper.on_drop = true;
+                subscriptions.push(informer.add_handler(place, owner_of(stopper)));
             }
-            "index" => drop(informer.index(move |_: &Pod| [ends.end()])),
-            _ => *late.lock() = Some(ends),
+            "index" => index = Some(informer.index(move |_: &Pod| [stopper.stop()])),
+            _ => *late.lock() = Some(stopper),
         }
         informer.start();
         let watch = server.expect_watch().await.serve(vec![pod("a", "u", "99")], "100");
@@ -489,15 +553,16 @@ async fn informer_may_be_stopped_from_inside_of_whatever_it_calls() {
         assert_eq!(calls.try_recv().ok(), Some(place));
         informer.stop().await;
         others.stop().await;
+        drop(index);
         *late.lock() = None;
         drop(waiting);
         let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
-        assert_eq!(tasks, 0, "{place}: no task is left");
+        assert_eq!(tasks, 0, "{place}: tasks are left");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_may_remove_each_other_while_they_are_called() {
+async fn handlers_can_remove_each_other_during_callbacks() {
     let (informer, watch) = following(vec![]).await;
     let slots = [0, 1].map(|_| Arc::new(parking_lot::Mutex::new(None::<Subscription>)));
     let (sender, calls) = mpsc::channel();
@@ -513,14 +578,14 @@ async fn handlers_may_remove_each_other_while_they_are_called() {
     }
     watch.apply(pod("a", "u", "101"));
     settle().await;
-    assert_eq!(calls.try_iter().count(), 1, "one was quicker, and the other is not called");
+    assert_eq!(calls.try_iter().count(), 1, "the first one called removes the other");
     let left = slots.iter().find_map(|slot| slot.lock().take()).unwrap();
     left.remove().await;
     assert!(informer.status().handlers.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_is_told_everything_once_more_each_period() {
+async fn resync_redelivers_every_object_each_period() {
     let (informer, watch) = following(vec![pod("a", "u", "1"), pod("b", "v", "2")]).await;
     let (sender, events) = mpsc::channel();
     let options = HandlerOptions::new("again").resync(Duration::from_secs(60));
@@ -538,14 +603,14 @@ async fn handler_is_told_everything_once_more_each_period() {
     watch.delete(pod("b", "v", "102"));
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(all(&events), ["a true 60", "b true 60", "a false 90", "a true 120"]);
-    assert_eq!(all(&others).len(), 4, "who did not ask is not told");
+    assert_eq!(all(&others).len(), 4, "a handler without a period gets no redelivery");
 }
 
 #[tokio::test(start_paused = true)]
-async fn filtered_handler_hears_objects_come_and_go() {
+async fn filtered_handler_receives_added_and_deleted_as_objects_pass() {
     let (informer, watch) = following(vec![pod("a", "u", "1"), pod("b", "v", "2")]).await;
     let (sender, events) = mpsc::channel();
-    // Wanted while its version is even.
+    // Passes while its version ends in 0 or 2.
     let options = HandlerOptions::new("even")
         .filter(|pod: &Pod| pod.metadata.resource_version.as_ref().unwrap().ends_with(['0', '2']));
     let _even = informer.add_handler(options, move |event: Event<Pod>| {
@@ -560,7 +625,7 @@ async fn filtered_handler_hears_objects_come_and_go() {
     watch.apply(pod("c", "w", "113"));
     watch.delete(pod("a", "u", "115"));
     settle().await;
-    let heard = [
+    let received = [
         r#"Added("n/b") false"#,
         r#"Added("n/a") false"#,
         r#"Deleted("n/a") true"#,
@@ -571,11 +636,11 @@ async fn filtered_handler_hears_objects_come_and_go() {
         r#"OpaqueDeleted("n/c") false"#,
         r#"Deleted("n/a") true"#,
     ];
-    assert_eq!(all(&events), heard);
+    assert_eq!(all(&events), received);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn coalescing_handler_that_is_slow_is_told_the_last_state_and_each_life() {
+async fn slow_coalescing_handler_receives_last_state_of_each_object_lifetime() {
     let (informer, watch) = following(vec![]).await;
     let (sender, events) = mpsc::channel();
     let (release, wait) = mpsc::channel::<()>();
@@ -596,12 +661,17 @@ async fn coalescing_handler_that_is_slow_is_told_the_last_state_and_each_life() 
         watch.apply(pod(name, name, version));
     }
     watch.delete(pod("b", "b", "153"));
-    assert!(informer.wait_for(&"153".into()).await);
-    assert_eq!(subscription.queued(), 4, "a changed, b added, c added, b deleted");
+    // The cache has an event before the handlers' queues have it.
+    let changed_added_added_deleted = async {
+        while subscription.queued() != 4 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), changed_added_added_deleted).await.unwrap();
     for _ in 0..5 {
         release.send(()).unwrap();
     }
-    let heard: Vec<_> = (0..5).map(|_| events.recv().unwrap()).collect();
+    let received: Vec<_> = (0..5).map(|_| events.recv().unwrap()).collect();
     let expected = [
         r#"Added("n/a") 101"#,
         r#"Updated("n/a") 149"#,
@@ -609,41 +679,41 @@ async fn coalescing_handler_that_is_slow_is_told_the_last_state_and_each_life() 
         r#"Added("n/c") 152"#,
         r#"Deleted("n/b") 153"#,
     ];
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
     subscription.remove().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn until_returns_what_the_condition_finds_or_why_not() {
+async fn wait_until_returns_condition_result_or_error() {
     let (informer, watch) = following(vec![]).await;
     let deadline = Duration::from_secs(10);
     let named =
         |name: &'static str| move |pods: &homeostat_informer::Lister<Pod>| pods.get(("n", name));
-    let mut waiting = tokio_test::task::spawn(informer.until(named("a"), deadline));
+    let mut waiting = tokio_test::task::spawn(informer.wait_until(named("a"), deadline));
     assert!(waiting.poll().is_pending());
     watch.apply(pod("a", "u", "101"));
     settle().await;
     assert!(waiting.is_woken());
     let found = tokio_test::assert_ready!(waiting.poll()).unwrap();
     assert_eq!(found.metadata.uid.as_deref(), Some("u"));
-    let error = informer.until(named("b"), deadline).await.unwrap_err();
+    let error = informer.wait_until(named("b"), deadline).await.unwrap_err();
     assert_eq!(error.to_string(), "scripted objects: not seen within 10s");
     let stopping = informer.clone();
-    let (never, ()) = tokio::join!(informer.until(named("b"), deadline), stopping.stop());
-    assert!(matches!(never, Err(UntilError::Stopped { .. })));
+    let (never, ()) = tokio::join!(informer.wait_until(named("b"), deadline), stopping.stop());
+    assert!(matches!(never, Err(WaitError::Stopped { .. })));
     let server = ScriptedListWatch::<Pod>::new();
     let new = SharedIndexInformer::builder(server.clone()).build();
     let empty = |pods: &homeostat_informer::Lister<Pod>| pods.is_empty().then_some(());
-    let error = new.until(empty, deadline).await.unwrap_err();
-    assert!(matches!(error, UntilError::NotSynced { .. }), "an empty cache may not be whole");
+    let error = new.wait_until(empty, deadline).await.unwrap_err();
+    assert!(matches!(error, WaitError::NotSynced { .. }), "an empty cache may not be synced");
     new.start();
     let serve = async { server.expect_watch().await.serve([], "1") };
-    let (found, _watch) = tokio::join!(new.until(empty, deadline), serve);
+    let (found, _watch) = tokio::join!(new.wait_until(empty, deadline), serve);
     assert!(found.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_whose_transform_panics_is_opaque_and_the_others_are_changed() {
+async fn object_is_opaque_when_its_transform_panics() {
     let server = ScriptedListWatch::new();
     let informer = SharedIndexInformer::builder(server.clone())
         .transform(|pod: &mut Pod| {
@@ -656,14 +726,14 @@ async fn object_whose_transform_panics_is_opaque_and_the_others_are_changed() {
     let watch = server.expect_watch().await.serve(objects, "5");
     watch.apply(pod("c", "w", "6"));
     watch.apply(pod("bomb", "v", "8"));
-    assert!(informer.wait_for(&"8".into()).await);
+    assert!(informer.wait_for_version(&"8".into()).await);
     let lister = informer.lister();
     assert_eq!((lister.len(), lister.opaque_len()), (2, 1));
     assert!(lister.opaque(("n", "bomb")).is_some());
     assert!(lister.list().iter().all(|pod| pod.metadata.generation == Some(7)));
 }
 
-/// A weight whose author has made a mistake.
+/// An object type whose `metadata` panics for one uid.
 struct Bomb(ObjectMeta);
 
 impl Object for Bomb {
@@ -676,19 +746,19 @@ impl Object for Bomb {
 }
 
 #[tokio::test(start_paused = true)]
-async fn object_whose_metadata_panics_is_left_out_and_harms_no_other() {
+async fn object_is_skipped_when_its_metadata_panics() {
     let bomb = |name, uid, version| Bomb(pod(name, uid, version).metadata);
     let server = ScriptedListWatch::<Bomb>::new();
     let informer = SharedIndexInformer::builder(server.clone()).build();
     informer.start();
     let first = vec![bomb("a", "u", "1"), bomb("b", "bomb", "2")];
     let watch = server.expect_watch().await.serve(first, "100");
-    assert!(informer.synced().await);
+    assert!(informer.wait_for_sync().await);
     watch.apply(bomb("c", "bomb", "101"));
     watch.apply(bomb("d", "v", "102"));
     settle().await;
     let status = informer.status();
-    assert_eq!((status.objects, status.reflector.left_out), (2, 2));
+    assert_eq!((status.objects, status.reflector.skipped_nameless), (2, 2));
     assert!(status.reflector.last_error.is_none());
     assert_eq!(informer.store_resource_version(), Some("102".into()));
     informer.stop().await;

@@ -1,19 +1,36 @@
-//! An informer of whatever type: what a manager needs of it.
+//! An informer whose object type is erased, as a manager uses it.
+//!
+//! A manager waits for the informers of all kinds, and names those that are late. It needs none of
+//! their objects.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use homeostat_informer::status::{InformerFailure, InformerStatus};
 use homeostat_informer::{Object, SharedIndexInformer};
 
-/// Starts, waits for and stops an informer whose type is not known.
+/// The part of an informer that does not depend on its object type.
+///
+/// The methods are those of [`SharedIndexInformer`] with boxed futures. A value is a handle: it
+/// keeps the informer alive.
 pub(crate) trait AnyInformer: Send + Sync {
+    /// Returns the informer's name, which logs, metrics and errors show.
     fn name(&self) -> &Arc<str>;
+    /// Starts the informer. A second start has no effect.
     fn start(&self);
+    /// Returns true if the cache has its initial list.
     fn has_synced(&self) -> bool;
-    /// False if it was stopped before that.
-    fn synced(&self) -> BoxFuture<'_, bool>;
-    /// What keeps it from being synced, in words.
-    fn trouble(&self) -> Option<String>;
+    /// Waits for the initial list. Returns false if the informer is stopped before.
+    fn wait_for_sync(&self) -> BoxFuture<'_, bool>;
+    /// Waits until the informer has stopped. Returns the panic that stopped it, if there was one.
+    fn wait_for_stop(&self) -> BoxFuture<'_, Result<(), InformerFailure>>;
+    /// Returns the panic that stopped the informer, if there was one.
+    fn failure(&self) -> Option<InformerFailure>;
+    /// Returns a copy of the informer's state, for the debug page.
+    fn status(&self) -> InformerStatus;
+    /// Returns the last error, if there is one.
+    fn last_error(&self) -> Option<String>;
+    /// Stops the informer for good, and waits for its tasks.
     fn stop(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -30,11 +47,23 @@ impl<K: Object> AnyInformer for SharedIndexInformer<K> {
         self.has_synced()
     }
 
-    fn synced(&self) -> BoxFuture<'_, bool> {
-        Box::pin(self.synced())
+    fn wait_for_sync(&self) -> BoxFuture<'_, bool> {
+        Box::pin(self.wait_for_sync())
     }
 
-    fn trouble(&self) -> Option<String> {
+    fn wait_for_stop(&self) -> BoxFuture<'_, Result<(), InformerFailure>> {
+        Box::pin(self.wait_for_stop())
+    }
+
+    fn failure(&self) -> Option<InformerFailure> {
+        self.failure()
+    }
+
+    fn status(&self) -> InformerStatus {
+        self.status()
+    }
+
+    fn last_error(&self) -> Option<String> {
         self.last_error().map(|error| error.to_string())
     }
 

@@ -1,20 +1,34 @@
-//! Starts many calls without sending them all into the same refusal.
+//! Calls in batches that grow: a quota or an admission rule refuses one batch, not all calls.
 
 use std::future::Future;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-/// Calls `call` for `0..count`, in batches that double from `initial` on as long as every call succeeds, so that what is refused
-/// (a quota, an admission rule) is refused once and not a thousand times.
+/// Calls `call` for `0..count` in batches that double in size from `initial` on, and stops after
+/// the first batch with an error.
 ///
-/// The calls of a batch run concurrently, and the whole batch is awaited; after a batch with an error no further one is
-/// started. Returns how many calls succeeded, those of the failing batch included, and the first error.
-/// An `initial` of zero counts as one.
+/// The calls of a batch run concurrently, and all of them are awaited. If a quota refuses the
+/// calls, it refuses few of them instead of all. An `initial` of zero counts as one. This is
+/// kube-controller-manager's `slowStartBatch`.
+///
+/// Returns the number of calls that succeeded, including those of the failed batch, and the result.
+///
+/// Use it for the creates and deletes of one reconcile, with an `initial` of 1 as upstream does.
+/// Use a plain `join_all` instead if a refusal of one call says nothing about the others.
+///
+/// The first batch of 1,000 calls is 1 call, and the tenth and last one is 489: ten round trips in
+/// all.
+///
+/// # Errors
+///
+/// The result is the first error of the failed batch. Later errors of that batch are dropped.
 ///
 /// # Cancel safety
 ///
-/// Dropped, it drops the calls that are under way; those that ended have happened. Count with guards, not with the result.
+/// Dropping the future drops the calls that are running; calls that have ended keep their effect.
+/// Count with guards such as
+/// [`expect_creations`](crate::UidTrackingExpectations::expect_creations), not with the result.
 ///
 /// # Examples
 ///
@@ -31,6 +45,7 @@ use futures::stream::FuturesUnordered;
 /// assert_eq!((created, result), (40, Err("the quota is used up")));
 /// # }
 /// ```
+#[doc(alias = "slowStartBatch")]
 pub async fn slow_start_batch<F, Fut, E>(
     count: usize,
     initial: usize,
@@ -64,13 +79,14 @@ where
 
 #[cfg(test)]
 mod tests {
-    use parking_lot::Mutex;
     use std::time::Duration;
+
+    use parking_lot::Mutex;
     use tokio::time::Instant;
 
     use super::*;
 
-    /// How many calls started at each instant, when each takes a second.
+    /// Returns the number of calls that start in each second, if each call takes a second.
     async fn batches(count: usize, initial: usize) -> Vec<usize> {
         let start = Instant::now();
         let started: Mutex<Vec<u64>> = Mutex::default();
@@ -97,11 +113,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_batch_with_an_error_is_awaited_and_is_the_last() {
+    async fn batch_with_an_error_is_awaited_and_is_the_last() {
         let calls = Mutex::new(0);
         let (succeeded, result) = slow_start_batch(100, 1, async |n| {
             *calls.lock() += 1;
-            // The error comes before its neighbours' successes.
+            // The error comes before the successes of the same batch.
             tokio::time::sleep(Duration::from_secs(u64::from(n != 4))).await;
             (n != 4).then_some(()).ok_or("full")
         })
@@ -111,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn its_future_is_send_with_an_async_closure_that_borrows() {
+    fn future_is_send_with_an_async_closure_that_borrows() {
         fn assert_send<T: Send>(_: T) {}
         let text = String::from("borrowed");
         assert_send(slow_start_batch(3, 1, async |n| {

@@ -1,18 +1,33 @@
-//! The client that controllers should use: it never repeats a request whose outcome is unknown, never sends faster than
-//! asked, and shares one connection.
+//! A client for controllers: it repeats no write whose outcome is unknown, limits its own request
+//! rate, and shares one connection.
 //!
-//! What [`kube_client`] builds by itself repeats *any* request that was answered 429, 503 or 504, up to fifteen times. A pod
-//! create with a generated name that was carried out but answered 504 then makes two pods. client-go does not do that,
-//! and limits how fast and how often it asks. Here is that behaviour, under the same [`Client`] type:
+//! The client that [`kube_client`] builds by default repeats *every* request that is answered with
+//! 429, 503 or 504, up to fifteen times. A pod create with `generateName` that the server carries
+//! out and answers with 504 then creates two pods. client-go repeats no such request, and limits
+//! the rate of requests. This module gives the same [`Client`] type client-go's behaviour:
 //!
-//! - **Rate**: at most `qps` requests a second start, after a `burst`. Whoever waits longest goes first. Watches count, as
-//!   in client-go.
-//! - **In flight**: at most `in_flight` requests await their answer. Watches do not count: they stay open.
-//! - **Repeats**: a read whose connection broke is sent again, three times. Anything is sent again when the server
-//!   *asks* for it by `Retry-After` on a 429 or 503, within bounds. A write that was never answered is
-//!   the caller's to judge; a watch that failed is the informer's.
-//! - **Transport**: HTTP/2 under TLS where the server speaks it, so that 500 concurrent deletes share one connection
-//!   instead of opening 500; HTTP/1.1 otherwise. A connection that has died is noticed by its unanswered pings and replaced.
+//! - **Rate**: at most `qps` requests start per second, after an initial `burst`. Requests are
+//!   admitted first-in first-out. Watches count, as in client-go.
+//! - **In flight**: at most `in_flight` requests await their answer. Watches do not count, because
+//!   they stay open.
+//! - **Retries**: a read whose connection broke is sent again, up to three times. Any request is
+//!   sent again if the server answers 429 or 503 with `Retry-After`, up to ten times and 30 s of
+//!   waiting in total. A write without an answer is returned to the caller as an error. A failed
+//!   watch is returned to the informer, which has its own back-off.
+//! - **Timeouts**: a request fails if its answer, or the next part of it, does not arrive within
+//!   30 s; a watch, if the server does not accept it within 10 s. Connecting takes at most 10 s.
+//!   The time in the client's own queue does not count.
+//! - **Transport**: HTTP/2 under TLS if the server supports it, so that 500 concurrent deletes
+//!   share one connection, and HTTP/1.1 otherwise. A dead connection is detected within 25 s by
+//!   unanswered pings, and replaced.
+//! - **Credentials**: token files, client certificates and the file of the certificate authorities
+//!   are read again when they change. A credential plugin runs once, in its own process, and again
+//!   before its credentials expire. A request that is answered with 401 is sent again with
+//!   reloaded credentials.
+//! - **Proxies**: the kubeconfig's `proxy-url`, else `HTTPS_PROXY` and `NO_PROXY`. Only `http://`
+//!   proxies work; another is an error when the client is built.
+//!
+//! # Examples
 //!
 //! ```no_run
 //! # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,147 +36,315 @@
 //! # }
 //! ```
 
-mod courteous;
+mod connections;
+mod credentials;
 mod error;
+mod exec;
+mod kubeconfig;
 mod limiter;
+mod measured;
+mod proxy;
+mod rate_limited_transport;
 mod retry;
-mod source;
+mod throttling;
+mod timeout;
 mod transport;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use kube_client::client::Body;
 use kube_client::{Client, Config};
+use tokio::sync::Semaphore;
 use tower::{BoxError, Layer, Service};
 
-use self::courteous::Courteous;
-pub use self::error::{ClientError, TransportError, in_words};
+use self::credentials::Credentials;
+pub use self::error::{ClientError, TransportError};
 use self::limiter::Limiter;
+use self::measured::Requests;
+use self::rate_limited_transport::{Limits, RateLimitedTransport};
+use self::throttling::Throttling;
 pub use self::transport::{Transport, TransportBody};
+pub use crate::chain::{describe_chain, describe_error};
 
-/// What kube-controller-manager and controller-runtime allow themselves.
+/// The defaults of kube-controller-manager and controller-runtime.
+///
+/// Requests per second, and requests at once after a pause.
 const DEFAULT_QPS: f32 = 20.0;
 const DEFAULT_BURST: u32 = 30;
 
-/// Over HTTP/1.1 each request in flight is a connection of its own; an API server admits a few hundred at a time in all.
+/// Over HTTP/1.1 each request in flight needs a connection. An API server admits a few hundred
+/// requests at a time from all its clients.
 const DEFAULT_IN_FLIGHT: usize = 128;
 
-/// Who asks, as audit logs and API priority rules see it.
+/// Longer than a webhook may take by default (10 s), and half the time after which an API server
+/// itself gives up (60 s).
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The `User-Agent` that audit logs show.
 const DEFAULT_USER_AGENT: &str = concat!("homeostat/", env!("CARGO_PKG_VERSION"));
 
-/// Starts a client with the usual limits: 20 requests a second after a burst of 30, 128 in flight.
-pub fn builder() -> Builder<NoServer> {
-    Builder {
-        server: NoServer,
+/// Returns a builder with the default limits: 20 requests per second after a burst of 30, and 128
+/// requests in flight.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// let builder = homeostat::client::builder().user_agent("shop-operator/1.2");
+/// let client = builder.infer().await?.build();
+/// # Ok(())
+/// # }
+/// ```
+pub fn builder() -> ClientBuilder<NoServer> {
+    ClientBuilder {
+        server: NoServer::default(),
         qps: DEFAULT_QPS,
         burst: DEFAULT_BURST,
         in_flight: DEFAULT_IN_FLIGHT,
+        timeout: DEFAULT_TIMEOUT,
         user_agent: HeaderValue::from_static(DEFAULT_USER_AGENT),
     }
 }
 
-/// Builds a [`Client`]; which server it talks to is said by one of [`infer`](Builder::infer),
-/// [`kubeconfig`](Builder::kubeconfig), [`config`](Builder::config) and [`service`](Builder::service).
+/// A builder of a [`Client`] with client-go's limits and retries.
+///
+/// One of [`infer`](ClientBuilder::infer), [`kubeconfig`](ClientBuilder::kubeconfig),
+/// [`config`](ClientBuilder::config) and [`service`](ClientBuilder::service) selects the server;
+/// after that [`build`](ClientBuilder::build) is available.
+///
+/// Use it for every controller. Use `kube_client`'s own client instead for a tool that a person
+/// runs and that sends few requests. A clone of the builder builds a second client that shares the
+/// connections and has its own limits, as a leader election needs it.
+///
+/// # Examples
+///
+/// A client for the server of a kubeconfig file, without a rate limit:
+///
+/// ```no_run
+/// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = homeostat::client::builder().qps(0.0).kubeconfig("admin.conf").await?.build();
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "RESTClientFor")]
+#[doc(alias = "NewForConfig")]
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<S> {
+pub struct ClientBuilder<S> {
     server: S,
     qps: f32,
     burst: u32,
     in_flight: usize,
+    timeout: Duration,
     user_agent: HeaderValue,
 }
 
-/// The builder does not know its server yet.
-#[derive(Debug, Clone, Copy)]
+/// The state of a [`ClientBuilder`] before a server is selected.
+///
+/// Such a builder has no `build`: a client without a server does not compile.
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct NoServer;
-
-/// The server that a builder was told, with the transport to it already set up.
-#[derive(Debug, Clone)]
-pub struct Server {
-    transport: Transport,
-    default_namespace: String,
+pub struct NoServer {
+    /// The context of the kubeconfig; `None` for the current one.
+    context: Option<String>,
+    /// The URL that replaces the server's.
+    master: Option<String>,
 }
 
-// === impl Builder ===
+/// The state of a [`ClientBuilder`] whose server is selected and whose transport is set up.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// The transport with the layers added so far; the last layer is the outermost.
+    transport: Transport,
+    /// The namespace of the kubeconfig's context, or `default`.
+    default_namespace: String,
+    /// The server's URL, for errors and metrics.
+    url: Arc<str>,
+}
 
-impl<S> Builder<S> {
-    /// Lets `qps` requests start each second on average. Zero, less, and what is not a number mean: as fast as asked.
+// === impl ClientBuilder ===
+
+impl<S> ClientBuilder<S> {
+    /// Sets the average number of requests that start per second (default 20, as in
+    /// kube-controller-manager). Zero, a negative number and NaN mean no limit.
+    #[doc(alias = "QPS")]
     pub fn qps(mut self, qps: f32) -> Self {
         self.qps = qps;
         self
     }
 
-    /// Lets `burst` requests start at once after a quiet time (at least one).
+    /// Sets the number of requests that may start at once after an idle period (default 30, at
+    /// least 1).
     pub fn burst(mut self, burst: u32) -> Self {
         self.burst = burst;
         self
     }
 
-    /// Lets `n` requests await their answer at the same time (at least one); watches come on top.
+    /// Sets the number of requests that may await their answer at the same time (default 128, at
+    /// least 1). Watches are not counted.
+    ///
+    /// A request over the limit waits for an earlier one to end, and takes no token of the rate
+    /// meanwhile.
+    #[doc(alias = "MaxInFlight")]
     pub fn in_flight(mut self, n: usize) -> Self {
         self.in_flight = n;
         self
     }
 
-    /// Says who asks, as the server's audit log shows it: the program's name and version.
+    /// Sets the time in which the server has to answer a request, and to send each further part of
+    /// the answer (default 30 s). [`Duration::MAX`] means no timeout.
     ///
-    /// # Panics
-    ///
-    /// When `name` holds anything but visible ASCII.
-    pub fn user_agent(mut self, name: &'static str) -> Self {
-        self.user_agent = HeaderValue::from_static(name);
+    /// A request that ends this way returns [`TransportError::TimedOut`]. Its outcome is unknown,
+    /// so the client does not repeat it. A watch has to be accepted within the timeout, at most 10
+    /// s; it is not ended by silence. Choose a longer time than the slowest admission webhook
+    /// takes.
+    #[doc(alias = "Timeout")]
+    pub fn request_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    fn with_server(self, transport: Transport, default_namespace: String) -> Builder<Server> {
-        Builder {
-            server: Server { transport, default_namespace },
+    /// Sets the `User-Agent` header that the server's audit log shows: the program's name and
+    /// version. The default is this crate's.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `name` contains anything but visible ASCII and spaces.
+    pub fn user_agent(mut self, name: impl AsRef<str>) -> Self {
+        let name = HeaderValue::from_str(name.as_ref());
+        self.user_agent = name.expect("a user agent is visible ASCII");
+        self
+    }
+
+    /// Returns the builder with its server; the options stay.
+    fn with_server(
+        self,
+        transport: Transport,
+        default_namespace: String,
+        url: &str,
+    ) -> ClientBuilder<Server> {
+        ClientBuilder {
+            server: Server { transport, default_namespace, url: url.trim_end_matches('/').into() },
             qps: self.qps,
             burst: self.burst,
             in_flight: self.in_flight,
+            timeout: self.timeout,
             user_agent: self.user_agent,
         }
     }
 }
 
-impl Builder<NoServer> {
-    /// Talks to the server of `$KUBECONFIG`, of `~/.kube/config`, or of the cluster that this process runs in.
+impl ClientBuilder<NoServer> {
+    /// Selects a context of the kubeconfig instead of the current one, for
+    /// [`infer`](Self::infer) and [`kubeconfig`](Self::kubeconfig).
+    ///
+    /// With a context, `infer` requires a kubeconfig.
+    #[doc(alias = "CurrentContext")]
+    pub fn context(mut self, context: impl Into<String>) -> Self {
+        self.server.context = Some(context.into());
+        self
+    }
+
+    /// Replaces the URL of the server that [`infer`](Self::infer) or
+    /// [`kubeconfig`](Self::kubeconfig) selects. Credentials and certificates stay.
+    #[doc(alias = "masterUrl")]
+    pub fn master(mut self, url: impl Into<String>) -> Self {
+        self.server.master = Some(url.into());
+        self
+    }
+
+    /// Selects the server of `$KUBECONFIG`, else of `~/.kube/config`, else of the cluster that the
+    /// process runs in.
     ///
     /// # Errors
     ///
-    /// When none of them is there or can be used; the error says what was tried.
-    pub async fn infer(self) -> Result<Builder<Server>, ClientError> {
-        let config = source::infer().await?;
-        self.config(config)
+    /// Returns an error that lists the places searched if none of them exists, and one that names
+    /// the file if a kubeconfig exists but cannot be used. A broken kubeconfig is an error even
+    /// inside a cluster. The error of a credential plugin contains its error output.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the builder, and kills a credential plugin that runs.
+    #[doc(alias = "BuildConfigFromFlags")]
+    #[doc(alias = "GetConfig")]
+    #[doc(alias = "InClusterConfig")]
+    pub async fn infer(self) -> Result<ClientBuilder<Server>, ClientError> {
+        let config = kubeconfig::infer(&self.server).await?;
+        self.connect(config).await
     }
 
-    /// Talks to the server of the current context of the kubeconfig at `path`.
+    /// Selects the server of the kubeconfig at `path`.
     ///
     /// # Errors
     ///
-    /// When the file is missing or cannot be used.
-    pub async fn kubeconfig(self, path: impl AsRef<Path>) -> Result<Builder<Server>, ClientError> {
-        let config = source::from_file(path.as_ref()).await?;
-        self.config(config)
+    /// Returns an error if the file is missing or cannot be used. The error of a credential plugin
+    /// contains its error output.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the builder, and kills a credential plugin that runs.
+    pub async fn kubeconfig(
+        self,
+        path: impl AsRef<Path>,
+    ) -> Result<ClientBuilder<Server>, ClientError> {
+        let config = kubeconfig::from_file(path.as_ref(), &self.server).await?;
+        self.connect(config).await
     }
 
-    /// Talks to the server that `config` describes. Its `default_retry` is not used: see the [module](self).
+    /// Selects the server that `config` describes. The config's `default_retry` is ignored: the
+    /// [module documentation](self) describes the retries. A credential plugin runs at the first
+    /// request.
     ///
     /// # Errors
     ///
-    /// When the certificates, keys or credentials in it cannot be used.
-    pub fn config(self, config: Config) -> Result<Builder<Server>, ClientError> {
-        let transport = transport::connect(&config)?;
-        Ok(self.with_server(transport, config.default_namespace))
+    /// Returns an error if the config's certificates, keys, credentials or proxy cannot be used.
+    pub fn config(self, config: Config) -> Result<ClientBuilder<Server>, ClientError> {
+        Ok(self.connected(config)?.0)
     }
 
-    /// Talks to `service` instead of a socket: an API server in this process, or a test's script. The limits and the
-    /// policy of repeats are those of a real connection.
-    pub fn service<S, B>(self, service: S) -> Builder<Server>
+    /// Selects the server that `config` describes, and runs its credential plugin.
+    async fn connect(self, config: Config) -> Result<ClientBuilder<Server>, ClientError> {
+        let (builder, credentials) = self.connected(config)?;
+        let loaded = credentials.get().await;
+        let server = || builder.server.url.to_string();
+        loaded.map_err(|reason| ClientError::Setup { server: server(), reason })?;
+        tracing::info!(server = %builder.server.url, "using the API server");
+        Ok(builder)
+    }
+
+    fn connected(
+        self,
+        config: Config,
+    ) -> Result<(ClientBuilder<Server>, Arc<Credentials>), ClientError> {
+        let (transport, credentials) = transport::connect(&config)?;
+        let url = config.cluster_url.to_string();
+        Ok((self.with_server(transport, config.default_namespace, &url), credentials))
+    }
+
+    /// Sends requests to `service` instead of a socket: an API server in the same process, or a
+    /// test's script. Limits and retries are those of a real connection.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use bytes::Bytes;
+    /// use http::Response;
+    /// use http_body_util::Full;
+    ///
+    /// let server = tower::service_fn(|_| async {
+    ///     Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from("{}"))))
+    /// });
+    /// let client = homeostat::client::builder().service(server).build();
+    /// assert_eq!(client.default_namespace(), "default");
+    /// # }
+    /// ```
+    pub fn service<S, B>(self, service: S) -> ClientBuilder<Server>
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
@@ -169,12 +352,45 @@ impl Builder<NoServer> {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        self.with_server(Transport::new(service), "default".to_owned())
+        self.with_server(Transport::new(service), "default".to_owned(), "the server")
     }
 }
 
-impl Builder<Server> {
-    /// Puts `layer` between the policy and the server, where a fault or a trace belongs: each repeat passes it.
+impl ClientBuilder<Server> {
+    /// Inserts `layer` between the retries and the server. Each attempt passes through it, so it
+    /// is the place for injected faults and for traces.
+    ///
+    /// # Examples
+    ///
+    /// A layer that counts the attempts:
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// use homeostat::kube_client::client::Body;
+    /// use tower::util::MapRequestLayer;
+    /// # let server = tower::service_fn(|_| async {
+    /// #     let body = http_body_util::Full::new(bytes::Bytes::from("{}"));
+    /// #     Ok::<_, std::convert::Infallible>(http::Response::new(body))
+    /// # });
+    ///
+    /// let attempts = Arc::new(AtomicU32::new(0));
+    /// let counter = Arc::clone(&attempts);
+    /// let layer = MapRequestLayer::new(move |request: http::Request<Body>| {
+    ///     counter.fetch_add(1, Ordering::Relaxed);
+    ///     request
+    /// });
+    /// // `server` answers every request.
+    /// let client = homeostat::client::builder().service(server).layer(&layer).build();
+    /// let request = http::Request::get("/version").body(Vec::new()).unwrap();
+    /// client.request_text(request).await.unwrap();
+    /// assert_eq!(attempts.load(Ordering::Relaxed), 1);
+    /// # }
+    /// ```
+    #[doc(alias = "WrapTransport")]
     pub fn layer<L, B>(mut self, layer: &L) -> Self
     where
         L: Layer<Transport>,
@@ -188,15 +404,23 @@ impl Builder<Server> {
         self
     }
 
-    /// The client. It lives in the tokio runtime that it was built in, and dies with it.
+    /// Returns the client. It belongs to the current tokio runtime and stops working with it.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn build(self) -> Client {
-        let limiter = Limiter::new(self.qps, self.burst);
-        let service =
-            Courteous::new(self.server.transport, limiter, self.in_flight, self.user_agent);
+        let server = self.server.url;
+        let limits = Limits {
+            rate: Limiter::new(self.qps, self.burst),
+            in_flight: Semaphore::new(self.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
+            user_agent: self.user_agent,
+            timeout: self.timeout,
+            metrics: Requests::new(&server),
+            server,
+            throttling: Throttling::default(),
+        };
+        let service = RateLimitedTransport::new(self.server.transport, limits);
         Client::new(service, self.server.default_namespace)
     }
 }

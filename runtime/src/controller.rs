@@ -1,39 +1,56 @@
-//! Joins what happens in the caches to a reconciler.
+//! Connects events of the caches to a reconciler.
 
 use std::fmt;
-use std::hash::Hash;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat_expectations::{ConsistencyStore, GroupResource, UidTrackingExpectations};
-use homeostat_informer::{
-    Event, Lister, Object, ObjectKey, ResourceVersion, SharedIndexInformer, Subscription, Uid,
-};
-use homeostat_workqueue::{Priorities, Queue, RateLimiter};
+use homeostat_expectations::GroupResource;
+use homeostat_informer::{Event, Object};
+use homeostat_workqueue::{Queue, QueueBuilder, default_controller_rate_limiter};
 use kube_client::Resource;
-use tokio_util::sync::CancellationToken;
 
-use crate::any_informer::AnyInformer;
-use crate::enqueue::{Enqueue, Inbox};
-use crate::owned::{Observer, owner_in};
-use crate::reconciler::{Change, Reconciler, Why};
-use crate::run::{Assembled, Run};
-use crate::worker::Worker;
+use crate::any_controller::{AnyController, TimerCallback};
+use crate::enqueue::Enqueue;
+use crate::key_source::KeySource;
+use crate::read_your_writes::ReadYourWrites;
+use crate::request::Trigger;
+use crate::target::Target;
+use crate::watch::Watch;
+use crate::work_limit::WorkLimit;
+use crate::worker::ErrorPolicy;
 
-/// Long enough for 500 creates at 5 a second, five times over; short enough that a reconcile that hangs is noticed.
+use self::event_sources::{EventSources, Expectations, Subscribed};
+
+pub use self::primary::{NoPrimary, Primary};
+
+mod builder;
+mod event_sources;
+mod primary;
+mod queue_options;
+mod sources;
+
+/// Long enough for 500 creates at 5 per second, five times over, and short enough that a reconcile
+/// that hangs is noticed.
 const DEFAULT_RECONCILE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A reconciler with its queue and what fills it. A [`Manager`](crate::Manager) runs it.
+/// A reconciler with its queue and its event handlers. A [`Manager`](crate::Manager) runs it.
+///
+/// It has one queue and, when the manager runs it, one task per worker. Its handlers run in the
+/// informers' tasks. Dropping it ends its subscriptions.
 ///
 /// # Examples
 ///
 /// ```no_run
-/// # use homeostat::{Action, Controller, Manager, Reconciler, Request, SharedInformerFactory, shutdown_signal};
+/// # use homeostat::{Action, Controller, Manager, Reconciler, Request};
+/// # use homeostat::{SharedInformerFactory, shutdown_signal};
 /// # use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
 /// # struct MyReconciler;
 /// # impl Reconciler<ReplicaSet> for MyReconciler {
 /// #     type Error = std::convert::Infallible;
-/// #     async fn reconcile(&self, _: &Request<ReplicaSet>) -> Result<Action, Self::Error> { Ok(Action::AwaitChange) }
+/// #     async fn reconcile(&self, _: &Request<ReplicaSet>) -> Result<Action, Self::Error> {
+/// #         Ok(Action::AwaitChange)
+/// #     }
 /// # }
 /// # async fn doc() -> Result<(), Box<dyn std::error::Error>> {
 /// let client = homeostat::client::builder().infer().await?.build();
@@ -48,62 +65,89 @@ const DEFAULT_RECONCILE_TIMEOUT: Duration = Duration::from_secs(600);
 /// ```
 #[must_use = "a controller does nothing until a manager runs it"]
 pub struct Controller {
-    inner: Box<dyn Run>,
+    inner: Box<dyn AnyController>,
 }
 
-/// Makes a [`Controller`] for objects of type `K`.
+/// A builder of a [`Controller`] for objects of type `K`, made by [`Controller::builder`].
+///
+/// Every method but [`build`](Self::build) only keeps an option: the order of the calls does not
+/// matter.
+///
+/// # Examples
+///
+/// A controller that reconciles changes before the initial list, eight keys at a time, and gives
+/// each reconcile a minute:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use homeostat::{Controller, Priorities};
+/// # use homeostat::{Controller as _Controller, Reconciler, SharedIndexInformer};
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # fn doc(config_maps: &SharedIndexInformer<ConfigMap>, reconciler: impl Reconciler<ConfigMap>) {
+/// let controller = Controller::builder("config-maps", config_maps)
+///     .priorities(Priorities::default())
+///     .workers(8)
+///     .reconcile_timeout(Duration::from_secs(60))
+///     .build(reconciler);
+/// # }
+/// ```
+#[doc(alias = "NewControllerManagedBy")]
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<K: Object> {
+pub struct ControllerBuilder<T: Target, P = Primary<T>> {
     name: Arc<str>,
-    primary: SharedIndexInformer<K>,
-    primary_mapper: Mapper<K, K>,
-    /// What subscribes to the other informers, once the queue is there and all options are known.
-    sources: Vec<Source<K>>,
-    expectations: Option<Expectations<K>>,
+    /// The informer of the controller's own objects, if it has one.
+    primary: P,
+    /// Subscribe to the other informers when all options are known.
+    subscribers: Vec<Subscriber<T>>,
+    sources: Vec<KeySource<T>>,
+    timers: Vec<(Duration, TimerCallback<T>)>,
+    expectations: Option<Expectations<T>>,
+    /// At least 1.
     workers: usize,
-    queue: homeostat_workqueue::Builder<ObjectKey<<K as Object>::Kind>>,
+    queue: QueueBuilder<T::Key, Trigger>,
+    second_queue: Option<(Arc<str>, usize)>,
+    /// The time after which a reconcile is dropped.
     timeout: Duration,
+    error_policy: Option<ErrorPolicy<T>>,
+    /// `None` retries a key at the priority that it had.
+    retry_priority: Option<i32>,
+    limit: Option<WorkLimit>,
+    writes: Option<ReadYourWrites<T>>,
 }
 
-type Consistency<K> = ConsistencyStore<ObjectKey<<K as Object>::Kind>, Uid>;
-type Expectations<K> = UidTrackingExpectations<ObjectKey<<K as Object>::Kind>, Uid>;
-type Mapper<P, K> = Box<dyn FnMut(&Event<P>, &Enqueue<K>) + Send>;
-type Source<K> = Box<dyn FnOnce(&Wiring<K>) -> (Box<dyn AnyInformer>, Subscription) + Send>;
-
-/// What a source is joined to.
-struct Wiring<K: Object> {
-    controller: Arc<str>,
-    inbox: Inbox<K>,
-    owners: Lister<K>,
-    expectations: Option<Expectations<K>>,
-}
+type Mapper<P, T> = Box<dyn FnMut(&Event<P>, &Enqueue<T>) + Send>;
+type Subscriber<T> = Box<dyn FnOnce(&EventSources<T>) -> Subscribed + Send>;
 
 // === impl Controller ===
 
 impl Controller {
-    /// Starts a controller whose objects are those of `primary`: each of their events asks for its own key.
+    /// Returns a builder for a controller of the objects of `primary`. Each event of an object
+    /// enqueues the object's key.
     ///
-    /// An object that does not fit its Rust type is not reconciled: it is not gone, but its reconciler could not tell.
+    /// An object that does not decode into its Rust type is not reconciled until it does: it
+    /// exists, and the reconciler could not distinguish it from a deleted one.
     ///
-    /// The name appears in logs and spans; make it unique in the process.
+    /// `name` appears in logs, spans and metrics. A manager refuses two controllers of one name.
+    ///
+    /// `primary` is an informer, or a [`Watch`] of it.
     pub fn builder<K: Object>(
         name: impl Into<Arc<str>>,
-        primary: &SharedIndexInformer<K>,
-    ) -> Builder<K> {
-        let name = name.into();
-        Builder {
-            queue: Queue::builder().name(Arc::clone(&name)),
-            name,
-            primary: primary.clone(),
-            primary_mapper: Box::new(|event, enqueue| enqueue.add(event.key())),
-            sources: Vec::new(),
-            expectations: None,
-            workers: 1,
-            timeout: DEFAULT_RECONCILE_TIMEOUT,
-        }
+        primary: impl Into<Watch<K>>,
+    ) -> ControllerBuilder<K> {
+        ControllerBuilder::new(name.into(), Primary::new(primary.into()))
     }
 
-    pub(crate) fn into_inner(self) -> Box<dyn Run> {
+    /// Returns a builder for a controller whose queue holds keys of an author's type: keys of
+    /// several kinds, for example. [`Target`] has an example.
+    ///
+    /// It has no primary: every key comes from a mapper, a source or a timer. The reconciler
+    /// checks itself for objects that do not decode ([`Lister::opaque`](crate::Lister::opaque)).
+    pub fn for_keys<T: Target>(name: impl Into<Arc<str>>) -> ControllerBuilder<T, NoPrimary> {
+        ControllerBuilder::new(name.into(), NoPrimary(PhantomData))
+    }
+
+    pub(crate) fn into_inner(self) -> Box<dyn AnyController> {
         self.inner
     }
 }
@@ -114,142 +158,33 @@ impl fmt::Debug for Controller {
     }
 }
 
-// === impl Builder ===
+// === impl ControllerBuilder ===
 
-impl<K: Object> Builder<K> {
-    /// Lets `mapper` decide what each event of the primary asks for, instead of its own key.
-    pub fn primary(mut self, mapper: impl FnMut(&Event<K>, &Enqueue<K>) + Send + 'static) -> Self {
-        self.primary_mapper = Box::new(mapper);
-        self
-    }
-
-    /// Asks for the owner of each object of `informer` that changes: the one that its controller reference names, by kind,
-    /// group, name and UID, if it is in the primary's cache. When a reference moves, both owners are asked for.
-    pub fn owns<P: Object>(mut self, informer: &SharedIndexInformer<P>) -> Self
-    where
-        K::Kind: Resource<DynamicType = ()>,
-    {
-        let informer = informer.clone();
-        self.sources.push(Box::new(move |wiring| wiring.own(&informer)));
-        self
-    }
-
-    /// Keeps `expectations` in step with the objects that this controller [`owns`](Self::owns): one that is new lowers its
-    /// owner's creations; one that is gone, or going, its deletions. That happens before the owner is asked for.
-    ///
-    /// A deletion is often told twice, as going and as gone: so these are expectations that know uids. Lower others by a
-    /// mapper of [`watches`](Self::watches).
-    pub fn expecting(mut self, expectations: &Expectations<K>) -> Self {
-        self.expectations = Some(expectations.clone());
-        self
-    }
-
-    /// Keeps `store` in step with what `informer`'s cache shows, and asks for the keys that waited for it: they are
-    /// reconciled as soon as the cache is as new as what was written for them. Name each cache that the reconciler reads
-    /// and writes, the primary included.
-    pub fn consistency<P: Object>(
-        mut self,
-        store: &Consistency<K>,
-        informer: &SharedIndexInformer<P>,
-    ) -> Self
-    where
-        P::Kind: Resource<DynamicType = ()>,
-    {
-        let (store, informer) = (store.clone(), informer.clone());
-        self.sources.push(Box::new(move |wiring| wiring.consistency(store, &informer)));
-        self
-    }
-
-    /// Lets `mapper` decide what each event of another `informer` asks for.
-    pub fn watches<P: Object>(
-        mut self,
-        informer: &SharedIndexInformer<P>,
-        mapper: impl FnMut(&Event<P>, &Enqueue<K>) + Send + 'static,
-    ) -> Self {
-        let informer = informer.clone();
-        self.sources.push(Box::new(move |wiring| {
-            let name = Arc::clone(informer.name());
-            let related = move |change| Why::Related { informer: Arc::clone(&name), change };
-            wiring.subscribe(&informer, mapper, related)
-        }));
-        self
-    }
-
-    /// Lets `n` keys be reconciled at the same time (at least one; 1 unless told).
-    pub fn workers(mut self, n: usize) -> Self {
-        self.workers = n.max(1);
-        self
-    }
-
-    /// Decides how long a key that failed waits. Unless told: 5 ms, doubled with each failure, up to 1,000 s.
-    pub fn rate_limiter(mut self, limiter: impl RateLimiter<ObjectKey<K::Kind>>) -> Self {
-        self.queue = self.queue.rate_limiter(limiter);
-        self
-    }
-
-    /// Reconciles what has changed before what was only listed at the start or told once more by a resync, without letting
-    /// that starve. A retry keeps its key's priority. Mappers can ask at other ones: [`Enqueue::at_priority`].
-    pub fn priorities(mut self, priorities: Priorities) -> Self {
-        self.queue = self.queue.priorities(priorities);
-        self
-    }
-
-    /// Lets the keys of one priority take turns by this, for example by their namespace: none waits for all that are queued
-    /// in another. What counts is the hash of what is returned.
-    pub fn fair_by<D: Hash>(
-        mut self,
-        dimension: impl Fn(&ObjectKey<K::Kind>) -> D + Send + Sync + 'static,
-    ) -> Self {
-        self.queue = self.queue.fair_by(dimension);
-        self
-    }
-
-    /// Ends a reconcile that takes longer, as if it had failed. Unless told: ten minutes.
-    ///
-    /// It is dropped where it stands: a request that it sent may have been carried out.
-    pub fn reconcile_timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// The controller, subscribed to its informers. Nothing is reconciled before a [`Manager`](crate::Manager) runs it.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a tokio runtime, if one of the informers runs already.
-    pub fn build<R: Reconciler<K>>(self, reconciler: R) -> Controller {
-        let wiring = Wiring {
-            controller: Arc::clone(&self.name),
-            inbox: Inbox::new(self.queue.build()),
-            owners: self.primary.lister(),
-            expectations: self.expectations,
-        };
-        let mut informers: Vec<Box<dyn AnyInformer>> = Vec::new();
-        let mut subscriptions = Vec::new();
-        // The primary comes first: an owned object's event finds its owner only in the cache.
-        let primary = wiring.subscribe(&self.primary, self.primary_mapper, Why::Itself);
-        let sources = self.sources.into_iter().map(|source| source(&wiring));
-        for (informer, subscription) in std::iter::once(primary).chain(sources) {
-            informers.push(informer);
-            subscriptions.push(subscription);
-        }
-        let worker = Worker {
-            controller: self.name,
-            inbox: wiring.inbox,
-            primary: wiring.owners,
-            reconciler: Arc::new(reconciler),
-            timeout: self.timeout,
-            cancellation: CancellationToken::new(),
-        };
-        Controller {
-            inner: Box::new(Assembled::new(worker, self.workers, informers, subscriptions)),
+impl<T: Target, P> ControllerBuilder<T, P> {
+    fn new(name: Arc<str>, primary: P) -> Self {
+        let queue = Queue::builder().name(Arc::clone(&name)).causes(Trigger::merge);
+        Self {
+            queue: queue.rate_limiter(default_controller_rate_limiter()),
+            name,
+            primary,
+            subscribers: Vec::new(),
+            sources: Vec::new(),
+            timers: Vec::new(),
+            expectations: None,
+            workers: 1,
+            second_queue: None,
+            timeout: DEFAULT_RECONCILE_TIMEOUT,
+            error_policy: None,
+            retry_priority: None,
+            limit: None,
+            writes: None,
         }
     }
 }
 
-impl<K: Object> fmt::Debug for Builder<K> {
+impl<T: Target, P> fmt::Debug for ControllerBuilder<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("ControllerBuilder")
             .field("name", &self.name)
             .field("queue", &self.queue)
             .field("workers", &self.workers)
@@ -258,76 +193,17 @@ impl<K: Object> fmt::Debug for Builder<K> {
     }
 }
 
-// === impl Wiring ===
-
-impl<K: Object> Wiring<K> {
-    fn subscribe<P: Object>(
-        &self,
-        informer: &SharedIndexInformer<P>,
-        mut mapper: impl FnMut(&Event<P>, &Enqueue<K>) + Send + 'static,
-        why: impl Fn(Change) -> Why + Send + 'static,
-    ) -> (Box<dyn AnyInformer>, Subscription) {
-        let inbox = self.inbox.clone();
-        let handler = move |event: Event<P>| {
-            mapper(&event, &inbox.enqueue(&event, why(Change::of(&event))));
-        };
-        let subscription = informer.add_handler(Arc::clone(&self.controller), handler);
-        (Box::new(informer.clone()), subscription)
-    }
-
-    fn consistency<P: Object>(
-        &self,
-        store: Consistency<K>,
-        informer: &SharedIndexInformer<P>,
-    ) -> (Box<dyn AnyInformer>, Subscription)
-    where
-        P::Kind: Resource<DynamicType = ()>,
-    {
-        let why = Why::CaughtUp { informer: Arc::clone(informer.name()) };
-        let inbox = self.inbox.clone();
-        let resource = group_resource::<P::Kind>();
-        let handler = move |version: &ResourceVersion| {
-            for key in store.reached(&resource, version.as_str()) {
-                inbox.add(key, 0, why.clone());
-            }
-        };
-        let subscription = informer.add_version_handler(Arc::clone(&self.controller), handler);
-        (Box::new(informer.clone()), subscription)
-    }
-
-    fn own<P: Object>(
-        &self,
-        informer: &SharedIndexInformer<P>,
-    ) -> (Box<dyn AnyInformer>, Subscription)
-    where
-        K::Kind: Resource<DynamicType = ()>,
-    {
-        let owners = self.owners.clone();
-        let mut observer = self.expectations.clone().map(Observer::new);
-        let mapper = move |event: &Event<P>, enqueue: &Enqueue<K>| {
-            let owner = owner_in(&owners, event.metadata());
-            if let (Some(observer), Some(owner)) = (&mut observer, &owner) {
-                observer.observe(event, owner);
-            }
-            if let Event::Updated { old, .. } = event
-                && let Some((key, _)) = owner_in(&owners, old.metadata())
-                && owner.as_ref().map(|(now, _)| now) != Some(&key)
-            {
-                enqueue.add(key);
-            }
-            if let Some((key, _)) = owner {
-                enqueue.add(key);
-            }
-        };
-        let name = Arc::clone(informer.name());
-        self.subscribe(informer, mapper, move |change| Why::Related {
-            informer: Arc::clone(&name),
-            change,
-        })
-    }
-}
-
-/// What a [`ConsistencyStore`] calls the resource of a kind.
+/// Returns the group and resource of a kind, as a [`ConsistencyStore`](crate::ConsistencyStore)
+/// names it.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat::{GroupResource, group_resource};
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// assert_eq!(group_resource::<Pod>(), GroupResource::new("", "pods"));
+/// ```
 pub fn group_resource<Kind: Resource<DynamicType = ()>>() -> GroupResource {
     GroupResource::new(Kind::group(&()), Kind::plural(&()))
 }

@@ -1,140 +1,174 @@
-//! From events to keys: the object itself, its owner, or whatever a mapper finds.
+//! The controller's queue with the trigger of each key, and the handle that mappers get.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat_informer::{Event, Object, ObjectKey};
-use homeostat_workqueue::{LOW_PRIORITY, Queue, Undone};
-use parking_lot::Mutex;
+use homeostat_informer::{Event, Object};
+use homeostat_workqueue::{LOW_PRIORITY, Queue};
 
-use crate::reconciler::Why;
+use crate::request::{ChangeKind, Trigger};
+use crate::target::Target;
 
-/// Asks a controller to reconcile keys: what a mapper is handed.
+/// A controller's queue. Each key carries the trigger that added it.
+pub(crate) type RequestQueue<T> = Queue<<T as Target>::Key, Trigger>;
+
+/// The queues of one controller.
+pub(crate) struct Queues<T: Target> {
+    pub(crate) first: RequestQueue<T>,
+    /// `None` in most controllers.
+    pub(crate) second: Option<RequestQueue<T>>,
+}
+
+/// A handle to a controller's queue that mappers get: it adds keys to reconcile.
 ///
-/// In a controller with [priorities](crate::ControllerBuilder::priorities) it asks at [`LOW_PRIORITY`] for what its event
-/// does not say to have changed: objects that were listed at the start, and resyncs, whose resourceVersion is the same as
-/// before. For everything else it asks at 0.
-pub struct Enqueue<K: Object> {
-    inbox: Inbox<K>,
-    why: Why,
+/// Clones add to the same queue. A clone may outlive the call of the mapper, for example in a task
+/// that adds the key when an answer arrives.
+///
+/// In a controller with [priorities](crate::ControllerBuilder::priorities) the handle adds keys at
+/// [`LOW_PRIORITY`] for events that report no change: objects of the initial list, and resyncs,
+/// whose `resourceVersion` is the same as before. It adds keys at 0 for all other events.
+///
+/// A call takes the queue's lock for a short time and never waits for room. Adding a key that is
+/// queued already adds nothing; adding one that is being reconciled queues it again after that.
+///
+/// # Examples
+///
+/// ```
+/// # use homeostat::{Controller, ControllerBuilder, ObjectKey, SharedInformerFactory};
+/// # use homeostat::{Event, Object, SharedIndexInformer};
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # fn doc(maps: &SharedIndexInformer<ConfigMap>, secrets: &SharedIndexInformer<Secret>) {
+/// // Each Secret is copied into the ConfigMap of the same name, a second later.
+/// let builder = Controller::builder("copier", maps).watches(secrets, |event, enqueue| {
+///     let key = ObjectKey::from_metadata(event.metadata());
+///     enqueue.add_after(key, std::time::Duration::from_secs(1));
+/// });
+/// # }
+/// ```
+#[doc(alias = "TypedRateLimitingInterface")]
+#[doc(alias = "EnqueueRequestsFromMapFunc")]
+pub struct Enqueue<T: Target> {
+    queues: Queues<T>,
+    /// Adds to the second queue, if there is one.
+    to_second: bool,
+    /// The trigger of the event for which the handle was made.
+    trigger: Trigger,
+    /// Ignored by a queue without priorities.
     priority: i32,
 }
 
-/// A controller's queue, and beside it why each key is in it.
-pub(crate) struct Inbox<K: Object> {
-    queue: Queue<ObjectKey<K::Kind>>,
-    /// The first reason for each key that is queued or delayed; taken out together with the key. Never a key that was
-    /// neither: the queue may take keys that nobody gave a reason for, not the other way round.
-    reasons: Arc<Mutex<HashMap<ObjectKey<K::Kind>, Why>>>,
+// === impl Queues ===
+
+impl<T: Target> Queues<T> {
+    /// Returns the queues of a controller with one queue.
+    pub(crate) fn one(queue: RequestQueue<T>) -> Self {
+        Self { first: queue, second: None }
+    }
+}
+
+impl<T: Target> Clone for Queues<T> {
+    fn clone(&self) -> Self {
+        Self { first: self.first.clone(), second: self.second.clone() }
+    }
 }
 
 // === impl Enqueue ===
 
-impl<K: Object> Enqueue<K> {
-    /// Asks for `key` to be reconciled.
-    pub fn add(&self, key: ObjectKey<K::Kind>) {
-        self.inbox.add(key, self.priority, self.why.clone());
+impl<T: Target> Enqueue<T> {
+    /// Returns the handle for keys that `trigger` adds.
+    pub(crate) fn new(queues: &Queues<T>, trigger: Trigger) -> Self {
+        Self { queues: queues.clone(), to_second: false, trigger, priority: 0 }
     }
 
-    /// Asks for `key` to be reconciled after `delay`, or earlier if something else asks for it.
-    pub fn add_after(&self, key: ObjectKey<K::Kind>, delay: Duration) {
-        self.inbox.add_after(key, self.priority, delay, self.why.clone());
+    /// Returns the handle for the mapper of one event.
+    pub(crate) fn for_event<P: Object>(
+        queues: &Queues<T>,
+        event: &Event<P>,
+        trigger: impl FnOnce(ChangeKind) -> Trigger,
+    ) -> Self {
+        let trigger = trigger(ChangeKind::of(event));
+        Self { priority: priority_of(event), ..Self::new(queues, trigger) }
     }
 
-    /// Asks at another priority: higher ones are reconciled first.
-    #[must_use = "this only says at which priority to ask"]
+    /// Adds `key` to the queue.
+    ///
+    /// Nothing is added after the manager has begun to drain the queue.
+    ///
+    /// Several calls for one key before a worker takes it lead to one reconcile.
+    pub fn add(&self, key: T::Key) {
+        self.queue().because(self.trigger.clone()).at_priority(self.priority).add(key);
+    }
+
+    /// Adds `key` to the queue after `delay`, or earlier if another event adds it.
+    ///
+    /// Of two delays of one key the earlier one counts.
+    #[doc(alias = "AddAfter")]
+    pub fn add_after(&self, key: T::Key, delay: Duration) {
+        self.queue().because(self.trigger.clone()).at_priority(self.priority).add_after(key, delay);
+    }
+
+    /// Returns a handle that adds keys at another priority. Higher priorities are reconciled first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use homeostat::{Controller, Reconciler, SharedIndexInformer};
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # fn doc(maps: &SharedIndexInformer<ConfigMap>, secrets: &SharedIndexInformer<Secret>) {
+    /// use homeostat::{ObjectKey, Priorities};
+    ///
+    /// // A changed Secret is more urgent than any other change.
+    /// let builder = Controller::builder("copier", maps)
+    ///     .priorities(Priorities::default())
+    ///     .watches(secrets, |event, enqueue| {
+    ///         enqueue.at_priority(100).add(ObjectKey::from_metadata(event.metadata()));
+    ///     });
+    /// # }
+    /// ```
+    #[must_use = "this returns a handle and adds nothing"]
     pub fn at_priority(&self, priority: i32) -> Self {
-        Self { inbox: self.inbox.clone(), why: self.why.clone(), priority }
+        Self { priority, ..self.clone() }
+    }
+
+    /// Returns a handle that adds keys to the controller's
+    /// [second queue](crate::ControllerBuilder::second_queue).
+    ///
+    /// In a controller without a second queue it adds them to the only one.
+    #[must_use = "this returns a handle and adds nothing"]
+    pub fn to_second_queue(&self) -> Self {
+        Self { to_second: true, ..self.clone() }
+    }
+
+    fn queue(&self) -> &RequestQueue<T> {
+        let second = self.queues.second.as_ref().filter(|_| self.to_second);
+        second.unwrap_or(&self.queues.first)
     }
 }
 
-impl<K: Object> fmt::Debug for Enqueue<K> {
+impl<T: Target> Clone for Enqueue<T> {
+    fn clone(&self) -> Self {
+        let Self { queues, to_second, trigger, priority } = self;
+        Self {
+            queues: queues.clone(),
+            to_second: *to_second,
+            trigger: trigger.clone(),
+            priority: *priority,
+        }
+    }
+}
+
+impl<T: Target> fmt::Debug for Enqueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Enqueue")
-            .field("why", &self.why)
+            .field("trigger", &self.trigger)
             .field("priority", &self.priority)
+            .field("to_second", &self.to_second)
             .finish_non_exhaustive()
     }
 }
 
-// === impl Inbox ===
-
-impl<K: Object> Inbox<K> {
-    pub(crate) fn new(queue: Queue<ObjectKey<K::Kind>>) -> Self {
-        Self { queue, reasons: Arc::default() }
-    }
-
-    /// What a mapper gets for one event.
-    pub(crate) fn enqueue<P: Object>(&self, event: &Event<P>, why: Why) -> Enqueue<K> {
-        Enqueue { inbox: self.clone(), why, priority: priority_of(event) }
-    }
-
-    pub(crate) fn queue(&self) -> &Queue<ObjectKey<K::Kind>> {
-        &self.queue
-    }
-
-    pub(crate) fn add(&self, key: ObjectKey<K::Kind>, priority: i32, why: Why) {
-        self.note(&key, why);
-        self.queue.at_priority(priority).add(key);
-    }
-
-    pub(crate) fn add_after(
-        &self,
-        key: ObjectKey<K::Kind>,
-        priority: i32,
-        delay: Duration,
-        why: Why,
-    ) {
-        self.note(&key, why);
-        self.queue.at_priority(priority).add_after(key, delay);
-    }
-
-    pub(crate) fn add_rate_limited(&self, key: ObjectKey<K::Kind>, priority: i32) {
-        self.note(&key, Why::Retry);
-        self.queue.at_priority(priority).add_rate_limited(key);
-    }
-
-    /// Why `key` was handed out.
-    pub(crate) fn take_reason(&self, key: &ObjectKey<K::Kind>) -> Why {
-        self.reasons.lock().remove(key).unwrap_or(Why::Unknown)
-    }
-
-    pub(crate) async fn drain(&self, deadline: Duration) -> Undone<ObjectKey<K::Kind>> {
-        self.queue.drain(deadline).await
-    }
-
-    /// Before the key is queued: a worker may take it at once. The first reason stands, except that a change is
-    /// more than the retry or the second look that waits for its time: it is what brings the key forward.
-    fn note(&self, key: &ObjectKey<K::Kind>, why: Why) {
-        if self.queue.is_shutting_down() {
-            return;
-        }
-        let mut reasons = self.reasons.lock();
-        match reasons.get_mut(key) {
-            Some(waiting @ (Why::Retry | Why::RequeueAfter)) => *waiting = why,
-            Some(_) => {}
-            None => {
-                reasons.insert(key.clone(), why);
-            }
-        }
-    }
-}
-
-impl<K: Object> Clone for Inbox<K> {
-    fn clone(&self) -> Self {
-        Self { queue: self.queue.clone(), reasons: Arc::clone(&self.reasons) }
-    }
-}
-
-impl<K: Object> fmt::Debug for Inbox<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox").field("queue", &self.queue).finish_non_exhaustive()
-    }
-}
-
-/// What was listed at the start, or is told once more although it is the same, can wait for what users have just changed.
+/// Returns the priority of the keys that `event` adds: what the initial list and resyncs add can
+/// wait for what users have just changed.
 fn priority_of<P: Object>(event: &Event<P>) -> i32 {
     let can_wait = match event {
         Event::Added { initial, .. } => *initial,
@@ -148,6 +182,8 @@ fn priority_of<P: Object>(event: &Event<P>) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use k8s_openapi::api::core::v1::ConfigMap;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -160,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_listed_or_is_unchanged_can_wait() {
+    fn only_listed_and_unchanged_objects_can_wait() {
         let updated = |old, new| Event::Updated { old: version(old), new: version(new) };
         let added = |initial| Event::Added { object: version("1"), initial };
         let deleted = Event::Deleted { last_known: version("1"), certain: true };

@@ -1,17 +1,33 @@
-//! Tells people what a controller did, without ever holding it up.
+//! Kubernetes Events: short messages about an object, for people.
 //!
-//! An event is a note beside an object (`kubectl describe` shows it). It is worth less than the work: the recorder takes it
-//! into a bounded queue and returns; a task of its own sends it. When the queue is full the event is dropped, and counted.
+//! `kubectl describe` shows them. An event is worth less than the work of a controller, so the
+//! recorder puts it into a bounded queue and returns, and a separate task sends it. If the queue is
+//! full, the event is dropped and counted.
 //!
-//! What is sent is client-go's, rule by rule, because users and dashboards know it: ten similar events within ten minutes become one
-//! that is *combined*; the same event again raises a count; and one object may cause 25 requests, then one in five minutes.
-//! 1,000 pods created for one owner are 25 requests.
+//! The rules are those of client-go's `EventCorrelator`, because users and dashboards know them:
+//!
+//! - 10 events of one object and reason with different messages within 10 minutes are *combined*
+//!   into one event;
+//! - an equal event raises the count of the first one;
+//! - one object may cause 25 requests at once, and one more every 5 minutes.
+//!
+//! 1,000 pods created for one owner cause 25 requests.
+//!
+//! These are the rules of `core/v1`, to which Kubernetes' own controllers write. A recorder with
+//! [`EventsApi::Series`] writes to `events.k8s.io/v1` instead: equal events form a series, whose
+//! count the server gets with the second event, each 30 minutes, and 6 minutes after the last one.
+//!
+//! An event has the time at which it was recorded, however long it waits. Each request ends after
+//! 10 s. [`EventRecorder::counts`] and the metric `homeostat_events_total` count what became of the
+//! events.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use homeostat_core::{Random, WallClock};
+use homeostat_informer::Object;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
 use kube_client::{Client, Resource};
@@ -22,21 +38,44 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 mod correlator;
+mod counts;
+mod keys;
 mod lru;
+mod new_event;
+mod post;
 mod sender;
+mod series;
+mod spam;
+mod task;
 
 use self::correlator::Correlator;
+use self::counts::Counts;
+pub use self::counts::EventCounts;
+pub use self::new_event::{Borrowed, EventObject, NewEvent, Shared as SharedObject};
 use self::sender::Sender;
+use self::series::{SeriesCache, boundary_before};
+use self::task::{EventTask, Rules};
 
-/// client-go's number: a burst of a few reconciles fits, a flood does not fill the memory.
+/// The number of events that may wait: client-go's. The events of a few reconciles fit, and a flood
+/// does not fill the memory.
 const QUEUE: usize = 1000;
 
-/// How long the end of a process waits for events that are not sent yet.
+/// The time that [`EventRecorder::shut_down`] gives the events that are not sent yet.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Records events about objects: never blocks, never fails, never keeps a reconcile waiting. Clones share one queue and one task.
+/// The longest `reportingInstance` that the API takes, in bytes (`ReportingInstanceLengthLimit`).
+const LONGEST_INSTANCE: usize = 128;
+
+/// Records events about objects. It never blocks and never fails. Clones share one queue and one
+/// task.
 ///
-/// Use it for what a person should see. For what a program should see, write a status.
+/// Events are for people. Write a status for what a program should read.
+///
+/// A call copies the object's reference and takes a slot in the queue of 1,000 events. Give the
+/// recorder a client of its own, or its requests share the rate limit of the controller's writes.
+///
+/// Call [`shut_down`](Self::shut_down) at the end of the program, after the manager has ended:
+/// dropping the last clone aborts the task, and the events that wait are lost.
 ///
 /// # Examples
 ///
@@ -49,54 +88,124 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// events.shut_down().await;
 /// # }
 /// ```
+#[doc(alias = "EventBroadcaster")]
+#[doc(alias = "NewRecorder")]
 #[derive(Clone)]
 pub struct EventRecorder {
     shared: Arc<Shared>,
 }
 
-/// Makes an [`EventRecorder`].
+/// A builder of an [`EventRecorder`], made by [`EventRecorder::builder`].
+///
+/// # Examples
+///
+/// A recorder whose timestamps and pauses are the same in each run:
+///
+/// ```no_run
+/// # use homeostat::EventRecorder;
+/// # fn doc(client: homeostat::kube_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let epoch = "2026-01-01T00:00:00Z".parse()?;
+/// let events = EventRecorder::builder(client, "my-controller").epoch(epoch).seed(7).build();
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder {
+pub struct EventRecorderBuilder {
     client: Client,
     component: String,
-    epoch: Timestamp,
-    seed: u64,
+    api: EventsApi,
+    instance: Option<String>,
+    epoch: Option<Timestamp>,
+    seed: Option<u64>,
 }
 
-/// Whether an event is worth worrying about.
+/// The API to which a recorder writes its events. `kubectl get events` shows both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum EventsApi {
+    /// `core/v1`, by the rules of client-go's `tools/record` (the default). kube-controller-manager
+    /// and sample-controller use it.
+    #[default]
+    Core,
+    /// `events.k8s.io/v1`, by the rules of client-go's `tools/events`. kube-scheduler uses it. It
+    /// needs the verbs `create` and `patch` on `events` of the group `events.k8s.io`.
+    ///
+    /// Events with equal type, reason, action and objects are one series, whatever their messages
+    /// are: the note is that of the first one. Give events of different steps different reasons or
+    /// actions.
+    Series,
+}
+
+/// The type of an event (`v1.EventTypeNormal`, `v1.EventTypeWarning`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// It went as it should.
+    /// Information about a regular step.
     Normal,
-    /// Somebody may want to look.
+    /// A failure that a user may have to fix.
     Warning,
 }
 
+/// The parts that all clones of a recorder share.
 struct Shared {
+    /// Bounded to [`QUEUE`] events. A recorder never waits for room.
     queue: mpsc::Sender<Occurrence>,
-    /// Events that the queue had no room for. Only grows.
-    dropped: AtomicU64,
-    /// Cancelled once: the task takes nothing new, and pauses no longer before trying again.
+    counts: Arc<Counts>,
+    /// Read when an event is recorded.
+    clock: WallClock,
+    /// Cancelled by `shut_down`: the task then takes no new events and no longer pauses before a
+    /// retry.
     closing: CancellationToken,
-    /// The one task that sends. Empty once it is joined; dropped, it is aborted.
+    /// The task that sends the events. The set is empty after the task was joined. Dropping the set
+    /// aborts the task.
     task: Mutex<JoinSet<()>>,
 }
 
-/// Something happened to an object.
+/// One call of the recorder.
+///
+/// It holds no object, so that an event that waits keeps none in memory.
 #[derive(Debug, Clone)]
 struct Occurrence {
     involved: ObjectReference,
     event_type: EventType,
     reason: String,
     message: String,
+    /// The object that the event is also about.
+    related: Option<ObjectReference>,
+    /// The step that the component took, such as `Scaling`.
+    action: Option<String>,
+    annotations: BTreeMap<String, String>,
+    /// The time of the call, for the rules.
+    recorded: Instant,
+    /// The same time, for people.
+    at: Timestamp,
 }
 
-/// What an event says about `object`: its kind, name and UID.
-pub fn reference<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
-    let meta = object.meta();
+/// Returns the reference to `object` that its events carry: kind, namespace, name and UID.
+///
+/// Use it with [`EventRecorder::record`] to name an object that is gone when the event is recorded,
+/// or to add a `fieldPath`.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat::events::reference;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let mut pod = Pod::default();
+/// pod.metadata.name = Some("web-1".into());
+/// let mut container = reference(&pod);
+/// container.field_path = Some("spec.containers{app}".into());
+/// assert_eq!(container.kind.as_deref(), Some("Pod"));
+/// assert_eq!(container.name.as_deref(), Some("web-1"));
+/// ```
+pub fn reference<K: Object>(object: &K) -> ObjectReference
+where
+    K::Kind: Resource<DynamicType = ()>,
+{
+    let meta = object.metadata();
     ObjectReference {
-        api_version: Some(K::api_version(&()).into_owned()),
-        kind: Some(K::kind(&()).into_owned()),
+        api_version: Some(K::Kind::api_version(&()).into_owned()),
+        kind: Some(K::Kind::kind(&()).into_owned()),
         name: meta.name.clone(),
         namespace: meta.namespace.clone(),
         uid: meta.uid.clone(),
@@ -108,43 +217,89 @@ pub fn reference<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
 // === impl EventRecorder ===
 
 impl EventRecorder {
-    /// A recorder whose events come from `component`, a name as in `replicaset-controller`.
+    /// Returns a recorder whose events have the source `component`, such as
+    /// `replicaset-controller`.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn new(client: Client, component: impl Into<String>) -> Self {
         Self::builder(client, component).build()
     }
 
-    /// A recorder with options.
-    pub fn builder(client: Client, component: impl Into<String>) -> Builder {
-        let epoch = Timestamp::now();
-        let seed = u64::try_from(epoch.as_nanosecond()).unwrap_or_default();
-        Builder { client, component: component.into(), epoch, seed }
+    /// Returns a builder for a recorder with options.
+    pub fn builder(client: Client, component: impl Into<String>) -> EventRecorderBuilder {
+        let (component, api) = (component.into(), EventsApi::default());
+        EventRecorderBuilder { client, component, api, instance: None, epoch: None, seed: None }
     }
 
-    /// Notes that something went as it should.
-    pub fn normal<K: Resource<DynamicType = ()>>(
+    /// Records a regular step: an event of type `Normal`.
+    ///
+    /// `reason` is one word in upper camel case, such as `SuccessfulCreate`: users filter by it.
+    /// `message` is a sentence. Keep numbers that change each time out of it, or equal events are
+    /// not counted as one.
+    ///
+    /// `object` is a reference to an object of the API, to a projection, or to an `Arc` of one. The
+    /// call returns at once: a full queue drops the event and counts it.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::apps::v1::ReplicaSet;
+    /// # fn doc(events: &homeostat::EventRecorder, set: &ReplicaSet, pod: &str) {
+    /// events.normal(set, "SuccessfulCreate", format!("Created pod: {pod}"));
+    /// # }
+    /// ```
+    #[doc(alias = "Event")]
+    #[doc(alias = "Eventf")]
+    pub fn normal<M>(
         &self,
-        object: &K,
+        object: &impl EventObject<M>,
         reason: impl Into<String>,
         message: impl Into<String>,
     ) {
-        self.record(reference(object), EventType::Normal, reason, message);
+        self.publish(NewEvent::normal(object.event_reference(), reason, message));
     }
 
-    /// Notes that something went wrong.
-    pub fn warning<K: Resource<DynamicType = ()>>(
+    /// Records a failure: an event of type `Warning`.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # fn doc(events: &homeostat::EventRecorder, pod: std::sync::Arc<Pod>) {
+    /// events.warning(&pod, "FailedMount", "volume \"data\" does not exist");
+    /// # }
+    /// ```
+    pub fn warning<M>(
         &self,
-        object: &K,
+        object: &impl EventObject<M>,
         reason: impl Into<String>,
         message: impl Into<String>,
     ) {
-        self.record(reference(object), EventType::Warning, reason, message);
+        self.publish(NewEvent::warning(object.event_reference(), reason, message));
     }
 
-    /// Notes something about an object of which only a reference is at hand.
+    /// Records an event about the object that `involved` names.
+    ///
+    /// Use it for an object that exists only as a reference, such as the `involvedObject` of
+    /// another event.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use homeostat::events::EventType;
+    /// use k8s_openapi::api::core::v1::ObjectReference;
+    ///
+    /// fn doc(events: &homeostat::EventRecorder, node: &str) {
+    ///     let involved = ObjectReference {
+    ///         kind: Some("Node".into()),
+    ///         name: Some(node.into()),
+    ///         ..ObjectReference::default()
+    ///     };
+    ///     events.record(involved, EventType::Warning, "Unreachable", "no heartbeat for 40 s");
+    /// }
+    /// ```
     pub fn record(
         &self,
         involved: ObjectReference,
@@ -152,37 +307,66 @@ impl EventRecorder {
         reason: impl Into<String>,
         message: impl Into<String>,
     ) {
-        let (reason, message) = (reason.into(), message.into());
+        self.publish(NewEvent::new(involved, event_type, reason, message));
+    }
+
+    /// Records an event with a related object, an action or annotations.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use homeostat::events::{NewEvent, reference};
+    /// # use k8s_openapi::api::core::v1::{Pod, ConfigMap};
+    /// # fn doc(events: &homeostat::EventRecorder, pod: &Pod, settings: &ConfigMap) {
+    /// let event = NewEvent::normal(reference(pod), "Reloaded", "settings changed")
+    ///     .action("Reloading")
+    ///     .related(reference(settings))
+    ///     .annotation("shop.example/revision", "7");
+    /// events.publish(event);
+    /// # }
+    /// ```
+    #[doc(alias = "AnnotatedEventf")]
+    pub fn publish(&self, event: NewEvent) {
         if self.shared.closing.is_cancelled() {
             return;
         }
-        let occurrence = Occurrence { involved, event_type, reason, message };
+        let occurrence = event.occurrence(Instant::now(), self.shared.clock.now());
+        self.shared.counts.recorded();
         if self.shared.queue.try_send(occurrence).is_err() {
-            let dropped = self.shared.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            let dropped = self.shared.counts.dropped();
             if dropped.is_power_of_two() {
-                tracing::warn!(
-                    dropped,
-                    "too many events are waiting to be sent: this one is dropped"
-                );
+                tracing::warn!(dropped, "too many queued events, dropping events");
             }
         }
     }
 
-    /// How many events were dropped because too many were waiting.
+    /// Returns the number of events that were dropped because the queue was full.
+    ///
+    /// A number that grows shows that the server takes events more slowly than the program records
+    /// them.
     pub fn dropped(&self) -> u64 {
-        self.shared.dropped.load(Ordering::Relaxed)
+        self.counts().dropped
     }
 
-    /// Takes no more events, sends those that wait, for at most 5 s, and ends the task. Every clone is shut down.
+    /// Returns what became of the events that were recorded so far.
+    pub fn counts(&self) -> EventCounts {
+        self.shared.counts.get()
+    }
+
+    /// Stops the recorder and all its clones: sends the waiting events for at most 5 s, then ends
+    /// the task. Later events are ignored.
+    ///
+    /// Call it after the last reconcile; a [`Manager`](crate::Manager::recorder) does.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the task is aborted at once.
+    /// Dropping the future aborts the task; events that are not sent yet are lost.
     pub async fn shut_down(&self) {
         self.shared.closing.cancel();
         let mut task = std::mem::take(&mut *self.shared.task.lock());
         if tokio::time::timeout(FLUSH, task.join_next()).await.is_err() {
-            tracing::warn!("events that were not sent within {FLUSH:?} are lost");
+            let timeout = FLUSH;
+            tracing::warn!(?timeout, "event recorder did not end in time, dropping its events");
         }
         task.shutdown().await;
     }
@@ -194,54 +378,89 @@ impl fmt::Debug for EventRecorder {
     }
 }
 
-// === impl Builder ===
+// === impl EventRecorderBuilder ===
 
-impl Builder {
-    /// What the wall clock shows now; from then on time is tokio's. Unless told: the system's.
+impl EventRecorderBuilder {
+    /// Sets the API to which the events go (default [`EventsApi::Core`]).
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use homeostat::EventRecorder;
+    /// use homeostat::events::EventsApi;
+    ///
+    /// # fn doc(client: homeostat::kube_client::Client) {
+    /// let builder = EventRecorder::builder(client, "shop-controller");
+    /// let events = builder.api(EventsApi::Series).instance("shop-controller-0").build();
+    /// # }
+    /// ```
+    #[doc(alias = "NewEventBroadcasterAdapter")]
+    pub fn api(mut self, api: EventsApi) -> Self {
+        self.api = api;
+        self
+    }
+
+    /// Sets the `reportingInstance` of the events of [`EventsApi::Series`], at most 128 bytes: the
+    /// default is the component and the name of the machine or pod.
+    pub fn instance(mut self, instance: impl Into<String>) -> Self {
+        self.instance = Some(instance.into());
+        self
+    }
+
+    /// Sets the current wall time. From then on the recorder counts tokio's time, so that a test
+    /// under a paused clock gets the same timestamps in each run. The default is the machine's
+    /// clock.
     pub fn epoch(mut self, epoch: Timestamp) -> Self {
-        self.epoch = epoch;
+        self.epoch = Some(epoch);
         self
     }
 
-    /// Where the first pause after a lost connection comes from. Unless told: the system's clock.
+    /// Sets the seed of the jitter of the first pause after a lost connection. By default the
+    /// operating system seeds it.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.seed = Some(seed);
         self
     }
 
-    /// The recorder, with its task running.
+    /// Starts the task and returns the recorder.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn build(self) -> EventRecorder {
         let (queue, occurrences) = mpsc::channel(QUEUE);
         let closing = CancellationToken::new();
-        let correlator = Correlator::new(self.component);
-        let clock = Clock { epoch: self.epoch, start: Instant::now() };
-        let sender = Sender::new(self.client, self.seed, closing.clone());
+        let clock = WallClock::new(self.epoch);
+        let counts = Arc::new(Counts::new(&self.component));
+        let rules = match self.api {
+            EventsApi::Core => Rules::Core(Correlator::new(self.component)),
+            EventsApi::Series => {
+                let instance = self.instance.unwrap_or_else(|| default_instance(&self.component));
+                Rules::Series(SeriesCache::new(self.component, instance))
+            }
+        };
+        let sender = Sender::new(self.client, Random::new(self.seed), closing.clone());
+        let events = EventTask { rules, sender, counts: Arc::clone(&counts) };
         let mut task = JoinSet::new();
-        task.spawn(send_all(occurrences, correlator, clock, sender));
+        task.spawn(events.run(occurrences));
         EventRecorder {
-            shared: Arc::new(Shared {
-                queue,
-                dropped: AtomicU64::new(0),
-                closing,
-                task: Mutex::new(task),
-            }),
+            shared: Arc::new(Shared { queue, counts, clock, closing, task: Mutex::new(task) }),
         }
     }
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for EventRecorderBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("component", &self.component).finish_non_exhaustive()
+        f.debug_struct("EventRecorderBuilder")
+            .field("component", &self.component)
+            .finish_non_exhaustive()
     }
 }
 
 // === impl EventType ===
 
 impl EventType {
+    /// Returns the value of the event's `type`.
     fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
@@ -250,39 +469,13 @@ impl EventType {
     }
 }
 
-/// The wall clock, as far as it is known: the epoch, and the time that has passed on tokio's clock.
-#[derive(Debug, Clone, Copy)]
-struct Clock {
-    epoch: Timestamp,
-    start: Instant,
-}
-
-impl Clock {
-    fn wall(&self) -> Timestamp {
-        self.epoch.saturating_add(self.start.elapsed()).unwrap_or(Timestamp::MAX)
-    }
-}
-
-async fn send_all(
-    mut occurrences: mpsc::Receiver<Occurrence>,
-    mut correlator: Correlator,
-    clock: Clock,
-    mut sender: Sender,
-) {
-    loop {
-        let occurrence = tokio::select! {
-            biased;
-            occurrence = occurrences.recv() => occurrence,
-            () = sender.closing(), if !occurrences.is_closed() => {
-                occurrences.close(); // What is in it is still handed out.
-                continue;
-            }
-        };
-        let Some(occurrence) = occurrence else { return };
-        if let Some(post) = correlator.correlate(occurrence, Instant::now(), clock.wall()) {
-            sender.send(post).await;
-        }
-    }
+/// Returns the component with the name of the machine, as upstream. In a pod that is the name of
+/// the pod.
+fn default_instance(component: &str) -> String {
+    let host = rustix::system::uname();
+    let mut instance = format!("{component}-{}", host.nodename().to_string_lossy());
+    instance.truncate(boundary_before(&instance, LONGEST_INSTANCE));
+    instance
 }
 
 #[cfg(test)]

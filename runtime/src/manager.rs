@@ -1,247 +1,487 @@
-//! Starts informers, waits for their caches, runs controllers, and ends them in order.
+//! Starts informers, waits for their caches, runs controllers, and stops all of them in order.
 
-use std::collections::BTreeMap;
+mod caches;
+mod handle;
+mod leader;
+mod runnable;
+mod stop;
+
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
+use homeostat_core::Panicked;
 use homeostat_informer::SharedInformerFactory;
+use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tower::BoxError;
 
+pub use self::handle::{ManagerHandle, ManagerPhase};
+use self::leader::Leader;
+use self::runnable::{Runnable, Running};
+use crate::any_controller::AnyController;
 use crate::controller::Controller;
-use crate::run::Run;
-use crate::worker::panic_message;
+use crate::events::EventRecorder;
+use crate::leader_election::LeaderElector;
+use crate::observe::Diagnostics;
+use crate::run_error::RunError;
 
-/// What controller-runtime gives; Kubernetes kills a container 30 s after SIGTERM unless told otherwise.
+/// Kubernetes kills a container 30 s after SIGTERM by default. controller-runtime's
+/// `GracefulShutdownTimeout` is 30 s.
 const DEFAULT_DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Between telling reconciles that nobody waits for them and dropping them.
-const AFTER_CANCELLATION: Duration = Duration::from_secs(1);
+/// controller-runtime's `CacheSyncTimeout`.
+const DEFAULT_SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How often it says which cache it still waits for.
-const REPORT_EVERY: Duration = Duration::from_secs(10);
-
-/// Runs controllers over shared informers, from the first list to the last reconcile.
+/// Runs controllers over shared informers, from the initial list to the last reconcile.
 ///
-/// 1. The informers start, and everything waits until each cache is complete and each object in it has asked for its
-///    keys. While that takes long, a line in the log says which cache is missing, and why.
-/// 2. The workers run.
-/// 3. When told to end: the informers stop, so that nothing new is asked for; the queues are drained for at most the drain timeout; then
-///    reconciles that are still running are told through [`Request::cancellation`](crate::Request::cancellation), and dropped a
-///    second later. Every task is joined: nothing runs on when `run_until` returns.
+/// 1. The informers start. The manager waits until each cache is complete and each object of the
+///    initial lists has been delivered to the handlers. After 2 s, and every 10 s, it logs the
+///    caches that are missing and their last error; after the sync timeout it returns an error.
+/// 2. With [`leader_election`](Self::leader_election), the manager waits until it leads. Its caches
+///    stay in step meanwhile.
+/// 3. The workers run. If leadership is lost, they are aborted at once.
+/// 4. At shutdown the informers stop, so that no event adds a key. The queues are drained;
+///    runnables
+///    end. When the drain timeout has passed since the shutdown, reconciles that are still running
+///    are cancelled through [`Request::cancellation`](crate::Request::cancellation), and dropped
+///    one second later. Then the event recorders send what waits, the lease is released, and the
+///    services end. Every task has ended when `run_until` returns, and every step has a deadline.
+///
+/// Use it for every program with controllers. To test a reconciler, call it with
+/// [`Request::new`](crate::Request::new) instead; to test a controller with its events, run a
+/// manager against an API server in the same process.
+///
+/// The manager has no thread of its own. It starts one task per worker, and each informer runs its
+/// own tasks. It is controller-runtime's `Manager` without the webhooks. A [`handle`](Self::handle)
+/// answers probes.
+///
+/// # Examples
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use homeostat::{Controller, Manager, SharedInformerFactory, shutdown_signal};
+///
+/// # async fn doc(informers: SharedInformerFactory, pods: Controller, nodes: Controller)
+/// #     -> Result<(), homeostat::RunError> {
+/// Manager::new(informers)
+///     .with(pods)
+///     .with(nodes)
+///     .drain_timeout(Duration::from_secs(10))
+///     .run_until(shutdown_signal())
+///     .await
+/// # }
+/// ```
 #[must_use = "a manager does nothing until `run_until`"]
 pub struct Manager {
+    /// Started by `run_until`. A factory that runs already is no error.
     informers: SharedInformerFactory,
-    controllers: Vec<Box<dyn Run>>,
+    /// In the order of `with`. Workers start in this order.
+    controllers: Vec<Box<dyn AnyController>>,
+    /// Controllers that handles have added.
+    added: mpsc::Receiver<Box<dyn AnyController>>,
+    handle: ManagerHandle,
+    /// Run while the controllers do.
+    runnables: Vec<Runnable>,
+    /// Run from the start to the end.
+    services: Vec<Runnable>,
+    recorders: Vec<EventRecorder>,
+    sync_timeout: Duration,
+    /// Holds for all controllers together: their queues drain concurrently.
     drain_timeout: Duration,
+    /// Boxed, and so are its futures: most managers have none, and theirs stay small.
+    election: Option<Box<LeaderElector>>,
 }
 
-/// Why a manager did not end well.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// Somebody else stopped an informer before its cache was complete.
-    #[error("an informer was stopped before its cache was complete")]
-    InformerStopped,
-    /// A worker panicked outside of its reconciler: in a rate limiter, or by a mistake in this library.
-    #[error("a worker panicked: {message}")]
-    #[non_exhaustive]
-    WorkerPanicked {
-        /// What it said.
-        message: String,
-    },
-    /// Keys were left when the drain timeout had passed.
-    #[error("{keys} keys were not done when the drain timeout of {timeout:?} had passed")]
-    #[non_exhaustive]
-    Undrained {
-        /// How many.
-        keys: usize,
-        /// The timeout.
-        timeout: Duration,
-    },
-}
-
-type Workers = JoinSet<Arc<str>>;
-
-/// How the wait for the caches ended.
-enum Synced {
-    Yes,
-    ShutDown,
-    /// An informer was stopped.
-    Never,
-}
+/// The workers of all controllers, and the runnables.
+type Workers = JoinSet<Result<(), RunError>>;
 
 // === impl Manager ===
 
 impl Manager {
-    /// A manager without controllers, over `informers`.
+    /// Returns a manager of `informers` without controllers.
+    ///
+    /// Nothing starts before [`run_until`](Self::run_until), unless the caller starts the factory.
     pub fn new(informers: SharedInformerFactory) -> Self {
-        Self { informers, controllers: Vec::new(), drain_timeout: DEFAULT_DRAIN_TIMEOUT }
+        let (handle, added) = ManagerHandle::new(informers.clone());
+        Self {
+            informers,
+            controllers: Vec::new(),
+            added,
+            handle,
+            runnables: Vec::new(),
+            services: Vec::new(),
+            recorders: Vec::new(),
+            sync_timeout: DEFAULT_SYNC_TIMEOUT,
+            drain_timeout: DEFAULT_DRAIN_TIMEOUT,
+            election: None,
+        }
     }
 
-    /// Runs `controller` too. Informers of its that are not of this manager's factory are started and stopped with the others.
+    /// Returns a handle for probes, and for controllers that are added later.
+    pub fn handle(&self) -> ManagerHandle {
+        self.handle.clone()
+    }
+
+    /// Adds `controller`. Its informers that do not come from this manager's factory are started
+    /// and stopped with the others.
+    ///
+    /// Each controller has its own queue and workers. A worker that panics outside of its
+    /// reconciler ends the manager and with it all others.
+    #[doc(alias = "Add")]
     pub fn with(mut self, controller: Controller) -> Self {
-        self.controllers.push(controller.into_inner());
+        self.push(controller.into_inner());
         self
     }
 
-    /// Waits that long at the end for keys that are queued or being reconciled. Unless told: 25 s.
+    /// Adds a task that runs while the controllers do: after the caches are complete, and only
+    /// while this replica leads. `name` appears in logs and errors.
+    ///
+    /// Its token is cancelled at shutdown; it has the drain timeout to end. If leadership is lost
+    /// it is aborted. It may end early with `Ok`; an error or a panic shuts the manager down.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use std::convert::Infallible;
+    /// use std::time::Duration;
+    ///
+    /// use homeostat::{Manager, shutdown_signal};
+    ///
+    /// # async fn doc(manager: Manager) -> Result<(), homeostat::RunError> {
+    /// let sweep = async |stop: homeostat::CancellationToken| {
+    ///     let pause = Duration::from_secs(60);
+    ///     while stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_some() {
+    ///         // Remove what is outdated.
+    ///     }
+    ///     Ok::<(), Infallible>(())
+    /// };
+    /// manager.with_runnable("sweep", sweep).run_until(shutdown_signal()).await
+    /// # }
+    /// ```
+    #[doc(alias = "Runnable")]
+    pub fn with_runnable<F, Fut, E>(mut self, name: impl Into<Arc<str>>, run: F) -> Self
+    where
+        F: FnOnce(CancellationToken) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        self.runnables.push(Runnable::new(name.into(), run));
+        self
+    }
+
+    /// Adds a task that runs from the start to the end, also without leadership: a listener for
+    /// metrics and probes, or a webhook.
+    ///
+    /// Its token is cancelled after everything else has ended. An error or a panic shuts the
+    /// manager down.
+    pub fn with_service<F, Fut, E>(mut self, name: impl Into<Arc<str>>, run: F) -> Self
+    where
+        F: FnOnce(CancellationToken) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        self.services.push(Runnable::new(name.into(), run));
+        self
+    }
+
+    /// Shuts `recorder` down when the workers have ended, so that their last events are sent.
+    pub fn recorder(mut self, recorder: &EventRecorder) -> Self {
+        self.recorders.push(recorder.clone());
+        self
+    }
+
+    /// Shows the manager's parts in `diagnostics`: the informers, the queues with their failing
+    /// keys and last reconciles, the election, and the readiness.
+    /// The parts of controllers that a [`handle`](Self::handle) adds later are among them.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use homeostat::observe::{Diagnostics, serve};
+    /// use homeostat::{Manager, shutdown_signal};
+    ///
+    /// # async fn doc(manager: Manager) -> Result<(), Box<dyn std::error::Error>> {
+    /// let diagnostics = Diagnostics::new();
+    /// let _server = serve(([127, 0, 0, 1], 8080).into(), &diagnostics).await?;
+    /// manager.diagnostics(&diagnostics).run_until(shutdown_signal()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn diagnostics(self, diagnostics: &Diagnostics) -> Self {
+        self.handle.show_in(diagnostics);
+        for controller in &self.controllers {
+            controller.keep_last_reconciles();
+        }
+        self
+    }
+
+    /// Sets the time for the initial lists (default 2 minutes, controller-runtime's
+    /// `CacheSyncTimeout`). After it [`run_until`](Self::run_until) returns
+    /// [`RunError::NeverSynced`], so that a supervisor sees a program that cannot work.
+    ///
+    /// `Duration::MAX` waits without a limit.
+    #[doc(alias = "CacheSyncTimeout")]
+    pub fn sync_timeout(mut self, timeout: Duration) -> Self {
+        self.sync_timeout = timeout;
+        self
+    }
+
+    /// Sets the time at shutdown for keys that are queued or being reconciled (default 25 s,
+    /// because Kubernetes kills a container 30 s after SIGTERM).
+    ///
+    /// The time counts from the shutdown. A manager needs up to 1 s more for reconciles that do not
+    /// react to their cancellation, up to 5 s for events that wait, and up to the renew deadline
+    /// (10 s by default) to release a lease. A lease that is not released expires.
+    #[doc(alias = "GracefulShutdownTimeout")]
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
         self
     }
 
-    /// Runs until `shutdown` is ready, and then to the end.
+    /// Lets the controllers run only while `elector` leads.
+    ///
+    /// The client of the controllers should carry [`LeaderElector::fence`], so that no write of a
+    /// former leader reaches the server.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use homeostat::{Controller, LeaderElector, Manager, SharedInformerFactory, shutdown_signal};
+    ///
+    /// # async fn doc(controller: impl Fn(&SharedInformerFactory) -> Controller)
+    /// #     -> Result<(), Box<dyn std::error::Error>> {
+    /// let builder = homeostat::client::builder().infer().await?;
+    /// let elector =
+    ///     LeaderElector::builder(builder.clone().build(), "default", "my-controller").build()?;
+    /// let client = builder.layer(&elector.fence()).build();
+    /// let informers = SharedInformerFactory::new(&client);
+    /// let controller = controller(&informers);
+    /// Manager::new(informers)
+    ///     .with(controller)
+    ///     .leader_election(elector)
+    ///     .run_until(shutdown_signal())
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "LeaderElection")]
+    pub fn leader_election(mut self, elector: LeaderElector) -> Self {
+        self.handle.elect(elector.view());
+        self.election = Some(Box::new(elector));
+        self
+    }
+
+    /// Runs until `shutdown` is ready, then stops in order.
     ///
     /// # Errors
     ///
-    /// When not everything was done in time, or a worker panicked outside of its reconciler. Everything has ended then too.
+    /// Returns an error if caches are not complete within the sync timeout, if keys were left after
+    /// the drain timeout, if a worker panicked outside of its reconciler, if a runnable failed, if
+    /// an informer was stopped from outside, if a part did not stop, if two parts have one name, or
+    /// if leadership was lost. All tasks have ended in these cases too.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it drops the reconciles that are running and ends the informers, without waiting for either.
+    /// Dropping the future drops the running reconciles and stops the informers without waiting for
+    /// them.
+    ///
+    /// # Examples
+    ///
+    /// A manager in a test ends when the test says so:
+    ///
+    /// ```no_run
+    /// # async fn doc(manager: homeostat::Manager) -> Result<(), Box<dyn std::error::Error>> {
+    /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    /// let running = tokio::spawn(manager.run_until(async { drop(stopped.await) }));
+    /// // Create objects, and wait for what the controller makes of them.
+    /// drop(stop);
+    /// running.await??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "Start")]
     pub async fn run_until(mut self, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
-        let mut shutdown = pin!(shutdown);
-        let mut workers = Workers::new();
+        self.check_names()?;
+        let (running, mut tasks) = (Running::default(), JoinSet::new());
+        for service in std::mem::take(&mut self.services) {
+            running.start(service, &mut tasks);
+        }
+        let ended = {
+            let end = async {
+                tokio::select! {
+                    biased;
+                    () = shutdown => Ok(()),
+                    failed = first_failure(&mut tasks) => Err(failed),
+                }
+            };
+            self.run_controllers(pin!(end)).await
+        };
+        let stopped = stop::end_services(&running, &mut tasks).await;
+        self.handle.enter(ManagerPhase::Stopped);
+        ended.and(stopped)
+    }
+
+    /// Runs the controllers until `end` is ready, then stops them in order.
+    async fn run_controllers<F>(&mut self, mut end: Pin<&mut F>) -> Result<(), RunError>
+    where
+        F: Future<Output = Result<(), RunError>>,
+    {
+        self.handle.enter(ManagerPhase::Syncing);
         self.start_informers();
-        let outcome = match self.synced_before(shutdown.as_mut()).await {
-            Synced::Yes => self.work_until(shutdown, &mut workers).await,
-            // Nobody took a key, so there is nothing to drain.
-            Synced::ShutDown => {
-                self.stop_informers().await;
-                return Ok(());
-            }
-            Synced::Never => {
-                self.stop_informers().await;
-                return Err(RunError::InformerStopped);
+        let leader = match self.lead_before(end.as_mut()).await {
+            ControlFlow::Continue(leader) => leader,
+            ControlFlow::Break(ended) => {
+                // No worker has started, so there is nothing to drain.
+                self.handle.enter(ManagerPhase::Stopping);
+                let stopped = self.stop_informers().await;
+                self.flush_events().await;
+                return ended.and(stopped);
             }
         };
-        self.stop_informers().await;
-        let drained = self.drain(&mut workers).await;
-        outcome.and(drained)
+        let (mut workers, running) = (Workers::new(), Running::default());
+        let outcome = self.work_until(end, &leader, &running, &mut workers).await;
+        self.handle.enter(ManagerPhase::Stopping);
+        let deadline = stop::deadline_after(self.drain_timeout);
+        let stopped = self.stop_informers().await;
+        let drained = tokio::select! {
+            biased;
+            lost = leader.lost() => {
+                workers.shutdown().await;
+                Err(lost.into())
+            }
+            drained = self.drain(deadline, &running, &mut workers) => drained,
+        };
+        self.flush_events().await;
+        leader.release().await;
+        outcome.and(drained).and(stopped)
     }
 
-    async fn work_until(
-        &self,
-        shutdown: Pin<&mut impl Future<Output = ()>>,
-        workers: &mut Workers,
-    ) -> Result<(), RunError> {
-        for controller in &self.controllers {
-            controller.start(workers);
-        }
-        tracing::info!(controllers = self.controllers.len(), "the caches are complete: running");
+    /// Waits for the caches and for leadership. Breaks with the result of `end` if that is ready
+    /// before.
+    async fn lead_before<F>(
+        &mut self,
+        mut end: Pin<&mut F>,
+    ) -> ControlFlow<Result<(), RunError>, Leader>
+    where
+        F: Future<Output = Result<(), RunError>>,
+    {
+        self.sync_before(end.as_mut()).await?;
+        let Some(elector) = self.election.take() else {
+            return ControlFlow::Continue(Leader::without_election());
+        };
+        self.handle.enter(ManagerPhase::Standby);
         tokio::select! {
             biased;
-            () = shutdown => Ok(()),
-            // Without a controller there is no worker: then only the shutdown ends it.
-            Some(ended) = workers.join_next() => worker_ended(ended),
+            ended = end => ControlFlow::Break(ended),
+            leadership = Box::pin(elector.acquire()) => {
+                ControlFlow::Continue(Leader::elected(leadership))
+            }
         }
     }
 
-    fn start_informers(&self) {
-        self.informers.start();
-        for informer in self.controllers.iter().flat_map(|controller| controller.informers()) {
-            informer.start();
+    /// Starts the workers and waits for the end, a loss of leadership, or a failure of a task.
+    /// Workers do not end by themselves before the queues are shut down.
+    async fn work_until(
+        &mut self,
+        mut end: Pin<&mut impl Future<Output = Result<(), RunError>>>,
+        leader: &Leader,
+        running: &Running,
+        workers: &mut Workers,
+    ) -> Result<(), RunError> {
+        let controllers = self.controllers.len();
+        tracing::info!(controllers, "caches are synced, starting workers");
+        for controller in &self.controllers {
+            start_workers(controller.as_ref(), leader, workers);
         }
-    }
-
-    async fn synced_before<F: Future<Output = ()>>(&self, mut shutdown: Pin<&mut F>) -> Synced {
-        let mut synced = pin!(self.synced());
+        for runnable in std::mem::take(&mut self.runnables) {
+            leader.abort_on_loss(vec![running.start(runnable, workers)]);
+        }
+        self.handle.enter(ManagerPhase::Working);
+        let mut syncing = JoinSet::new();
+        let mut failed_informer = self.wait_for_informer_failure();
         loop {
             tokio::select! {
                 biased;
-                () = shutdown.as_mut() => return Synced::ShutDown,
-                synced = synced.as_mut() => return if synced { Synced::Yes } else { Synced::Never },
-                () = tokio::time::sleep(REPORT_EVERY) => self.report_unsynced(),
+                lost = leader.lost() => return Err(lost.into()),
+                failure = failed_informer.as_mut() => return Err(failure.into()),
+                ended = end.as_mut() => return ended,
+                failed = first_failure(workers) => return Err(failed),
+                Some(controller) = self.added.recv() => self.sync_added(controller, &mut syncing),
+                Some(Ok(Some(controller))) = syncing.join_next() => {
+                    start_workers(controller.as_ref(), leader, workers);
+                    self.controllers.push(controller);
+                }
             }
         }
     }
 
-    /// False if an informer was stopped instead.
-    async fn synced(&self) -> bool {
-        let mut all = self.informers.synced().await;
-        for controller in &self.controllers {
-            for informer in controller.informers() {
-                all = all && informer.synced().await;
+    fn push(&mut self, controller: Box<dyn AnyController>) {
+        self.handle.record(controller.as_ref());
+        self.controllers.push(controller);
+    }
+
+    /// Returns an error if two parts have one name.
+    fn check_names(&self) -> Result<(), RunError> {
+        let mut names = BTreeSet::new();
+        let runnables = self.runnables.iter().chain(&self.services).map(|it| &it.name);
+        for name in self.controllers.iter().map(|it| it.name()).chain(runnables) {
+            if !names.insert(name) {
+                return Err(RunError::NameTaken { name: Arc::clone(name) });
             }
-            all = all && controller.handlers_synced().await;
         }
-        all
-    }
-
-    fn report_unsynced(&self) {
-        let own = self.controllers.iter().flat_map(|controller| controller.informers());
-        let own = own
-            .filter(|informer| !informer.has_synced())
-            .map(|informer| (Arc::clone(informer.name()), informer.trouble()));
-        let shared = self.informers.unsynced().into_iter().map(|informer| {
-            let trouble = informer.error.map(|error| error.to_string());
-            (informer.name, trouble)
-        });
-        // Most are both, and several controllers may share one.
-        let unsynced: BTreeMap<Arc<str>, Option<String>> = own.chain(shared).collect();
-        for (informer, trouble) in unsynced {
-            let trouble = trouble.unwrap_or_else(|| "the first list has no answer yet".to_owned());
-            tracing::warn!(%informer, "still waiting for the cache: {trouble}");
-        }
-    }
-
-    /// Nothing new is asked for after this.
-    async fn stop_informers(&mut self) {
-        for controller in &mut self.controllers {
-            controller.unsubscribe().await;
-        }
-        self.informers.stop().await;
-        for controller in &self.controllers {
-            join_all(controller.informers().iter().map(|informer| informer.stop())).await;
-        }
-    }
-
-    async fn drain(&self, workers: &mut Workers) -> Result<(), RunError> {
-        let timeout = self.drain_timeout;
-        let drains = self.controllers.iter().map(|controller| controller.drain(timeout));
-        let keys: usize = join_all(drains).await.into_iter().sum();
-        for controller in &self.controllers {
-            controller.cancellation().cancel();
-        }
-        let joined = tokio::time::timeout(AFTER_CANCELLATION, join(workers)).await;
-        if joined.is_err() {
-            workers.abort_all();
-            // An error here is about a task that was told to end.
-            drop(join(workers).await);
-        }
-        if keys == 0 {
-            tracing::info!("everything is done");
-            joined.unwrap_or(Ok(()))
-        } else {
-            Err(RunError::Undrained { keys, timeout })
-        }
+        Ok(())
     }
 }
 
-/// Waits until every worker has ended; the first that panicked is the error.
-async fn join(workers: &mut Workers) -> Result<(), RunError> {
+/// Starts the workers and timers of `controller`. They are aborted if leadership is lost.
+fn start_workers(controller: &dyn AnyController, leader: &Leader, workers: &mut Workers) {
+    let started = controller.start().into_iter().map(|worker| {
+        workers.spawn(async move {
+            worker.await;
+            Ok(())
+        })
+    });
+    leader.abort_on_loss(started.collect());
+}
+
+/// Waits for the first task that fails. Never ready if none does.
+async fn first_failure(tasks: &mut Workers) -> RunError {
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(failed) = task_ended(ended) {
+            tracing::error!(error = %failed, "shutting down after a failure");
+            return failed;
+        }
+    }
+    std::future::pending().await
+}
+
+/// Waits until every task has ended. Returns the first error.
+async fn join(tasks: &mut Workers) -> Result<(), RunError> {
     let mut result = Ok(());
-    while let Some(ended) = workers.join_next().await {
-        let ended = worker_ended(ended);
+    while let Some(ended) = tasks.join_next().await {
+        let ended = task_ended(ended);
         result = result.and(ended);
     }
     result
 }
 
-fn worker_ended(ended: Result<Arc<str>, JoinError>) -> Result<(), RunError> {
+/// Returns the error of a task, or its panic as an error. An aborted task is no error: the manager
+/// aborts it.
+fn task_ended(ended: Result<Result<(), RunError>, JoinError>) -> Result<(), RunError> {
     match ended.map_err(JoinError::try_into_panic) {
+        Ok(result) => result,
         Err(Ok(panic)) => {
-            let message = panic_message(panic.as_ref());
-            tracing::error!(
-                "a worker panicked outside of its reconciler: {message}; shutting down"
-            );
+            let message = Panicked::from_panic(panic.as_ref()).message().to_owned();
             Err(RunError::WorkerPanicked { message })
         }
-        Ok(_) | Err(Err(_)) => Ok(()),
+        Err(Err(_)) => Ok(()),
     }
 }
 

@@ -1,93 +1,272 @@
-//! What an event about an object means for its owner. Pure: no queue, no cache, no clock.
+//! From events about owned objects to the keys of their owners.
+//!
+//! The order is fixed: expectations are lowered *before* the owner is enqueued. A worker that takes
+//! the key first would find the expectation unfulfilled, and no further event would wake it.
 
 use std::collections::HashSet;
 
 use homeostat_expectations::UidTrackingExpectations;
 use homeostat_informer::{Event, Lister, Object, ObjectKey, ObjectMeta, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube_client::Resource;
 
-use crate::owner::controller_of;
+use crate::enqueue::Enqueue;
+use crate::owner::OwnerKind;
 
-/// Finds the owner of an object in the owners' cache. The reference's kind and group must be `K`'s (its version may be
-/// another), and the UID that of the cached owner: a new owner under an old name does not inherit.
-pub(crate) fn owner_in<K>(
-    owners: &Lister<K>,
-    object: &ObjectMeta,
-) -> Option<(ObjectKey<K::Kind>, Uid)>
-where
-    K: Object,
-    K::Kind: Resource<DynamicType = ()>,
-{
-    let reference = controller_of(object)?;
-    if !names_kind::<K::Kind>(reference) {
-        return None;
+/// An author's additions to the handling of owned objects, for
+/// [`ControllerBuilder::owns_with`](crate::ControllerBuilder::owns_with).
+///
+/// `K` is the owner's type and `P` the owned object's. Every method has a default: a type without
+/// any method does what [`owns`](crate::ControllerBuilder::owns) does.
+///
+/// Use [`owns`](crate::ControllerBuilder::owns) instead if the owner's key is all that an event
+/// should enqueue, and [`watches`](crate::ControllerBuilder::watches) for objects without a
+/// controller reference. A panic of a method is logged and costs the event.
+///
+/// # Examples
+///
+/// A controller that adopts orphans needs to know of objects without an owner:
+///
+/// ```
+/// use homeostat::testing::OwnedEventsTest;
+/// use homeostat::{Enqueue, Event, Object, ObjectKey, OwnedEvents};
+/// # use homeostat::informer::testing::Store;
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+///
+/// /// Enqueues the ConfigMap `adopter` of the namespace for each Secret without an owner.
+/// struct Orphans;
+///
+/// impl OwnedEvents<ConfigMap, Secret> for Orphans {
+///     fn enqueue_more(
+///         &mut self,
+///         event: &Event<Secret>,
+///         owner: Option<&ObjectKey<ConfigMap>>,
+///         enqueue: &Enqueue<ConfigMap>,
+///     ) {
+///         let namespace = event.metadata().namespace.as_deref().unwrap_or_default();
+///         if owner.is_none() {
+///             enqueue.add(ObjectKey::namespaced(namespace, "adopter"));
+///         }
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let config_maps = Store::<ConfigMap>::new();
+/// # let mut secret = Secret::default();
+/// # secret.metadata.namespace = Some("shop".into());
+/// // `config_maps` is a store that the test fills.
+/// let mut test = OwnedEventsTest::new(config_maps.lister(), None, Orphans);
+/// let event = Event::Added { object: secret.into(), initial: false };
+/// let enqueued = test.deliver(event);
+/// assert_eq!(enqueued[0].0.to_string(), "shop/adopter");
+/// # }
+/// ```
+pub trait OwnedEvents<K: Object, P: Object>: Send + 'static {
+    /// Translates an event before it is handled; `None` ignores it. The default changes nothing.
+    ///
+    /// Kubernetes' `ReplicaSet` controller ignores updates without a change, and treats a pod that
+    /// is being deleted as deleted.
+    ///
+    /// Expectations see the translated event only: an event that is ignored here lowers none.
+    fn translate(&mut self, event: Event<P>) -> Option<Event<P>> {
+        Some(event)
     }
-    // In the object's namespace, or in none for an owner that is cluster-scoped.
-    let in_namespace = object
-        .namespace
-        .as_deref()
-        .map(|namespace| ObjectKey::namespaced(namespace, &reference.name));
-    let cluster_wide = ObjectKey::cluster(&reference.name);
-    [in_namespace, Some(cluster_wide)]
-        .into_iter()
-        .flatten()
-        .find(|key| uid_of(owners, key).as_deref() == Some(reference.uid.as_str()))
-        .map(|key| (key, Uid::from(reference.uid.as_str())))
-}
 
-fn names_kind<Kind: Resource<DynamicType = ()>>(reference: &OwnerReference) -> bool {
-    let group = match reference.api_version.split_once('/') {
-        Some((group, _)) => group,
-        None => "",
-    };
-    reference.kind == Kind::kind(&()) && group == Kind::group(&())
-}
+    /// Returns true if the reference of an owned object names the owner's kind. The name and the
+    /// UID are compared in any case.
+    ///
+    /// The default compares kind and group, not the version. Override it for a kind that has moved
+    /// between groups.
+    fn names_owner_kind(&self, reference: &OwnerReference, kind: &OwnerKind) -> bool {
+        kind.is_kind_of(reference)
+    }
 
-/// Also of an owner that no longer fits its type: it still owns.
-fn uid_of<K: Object>(owners: &Lister<K>, key: &ObjectKey<K::Kind>) -> Option<String> {
-    match owners.get(key) {
-        Some(owner) => owner.metadata().uid.clone(),
-        None => owners.opaque(key)?.uid.clone(),
+    /// Returns true if an owner counts that is not the object's controller. The default is false:
+    /// only the reference with `controller: true` counts.
+    fn is_every_owner_counted(&self) -> bool {
+        false
+    }
+
+    /// Enqueues further keys for an event, or the owner's key after a delay. The default does
+    /// nothing.
+    ///
+    /// Expectations are lowered and the owner is enqueued before this is called. `owner` is the
+    /// owner that the object names now (the first of several), if it is in the cache.
+    fn enqueue_more(
+        &mut self,
+        event: &Event<P>,
+        owner: Option<&ObjectKey<K::Kind>>,
+        enqueue: &Enqueue<K>,
+    ) {
+        let _ = (event, owner, enqueue);
     }
 }
 
-/// Keeps a controller's expectations in step with what the cache has come to show.
+/// The handler of one informer of owned objects.
+///
+/// It runs in the task of its subscription, one event at a time: its state needs no lock.
+pub(crate) struct OwnedHandler<K: Object, H> {
+    owners: Lister<K>,
+    kind: OwnerKind,
+    /// `None` for a controller without expectations.
+    observer: Option<Observer<K::Kind>>,
+    hook: H,
+}
+
+/// The [`OwnedEvents`] of [`owns`](crate::ControllerBuilder::owns): all defaults.
+pub(crate) struct OwnerOnly;
+
+/// The [`OwnedEvents`] that enqueues every owner that an object names, not only its controller.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat::{AnyOwner, Controller, SharedIndexInformer};
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+///
+/// # fn doc(maps: &SharedIndexInformer<ConfigMap>, secrets: &SharedIndexInformer<Secret>) {
+/// let builder = Controller::builder("maps", maps).owns_with(secrets, AnyOwner);
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AnyOwner;
+
+/// An owner in the cache: its key and UID.
+type Owner<Kind> = (ObjectKey<Kind>, Uid);
+
+/// Lowers a controller's expectations by what the cache shows.
 #[derive(Debug)]
-pub(crate) struct Observer<Key, U> {
-    expectations: UidTrackingExpectations<Key, U>,
-    /// Objects whose creation was seen while they did not fit their type: when one of them is told as added later, it
-    /// has been counted. Never one that is known to be gone.
+struct Observer<Kind: 'static> {
+    /// Shared with the reconciler, which sets them.
+    expectations: UidTrackingExpectations<ObjectKey<Kind>, Uid>,
+    /// Objects that did not decode when they were first seen and were counted then: a later `Added`
+    /// does not count them again. Objects that are known to be deleted are removed.
     counted_while_opaque: HashSet<Uid>,
+}
+
+// === impl OwnerOnly ===
+
+impl<K: Object, P: Object> OwnedEvents<K, P> for OwnerOnly {}
+
+// === impl AnyOwner ===
+
+impl<K: Object, P: Object> OwnedEvents<K, P> for AnyOwner {
+    fn is_every_owner_counted(&self) -> bool {
+        true
+    }
+}
+
+// === impl OwnedHandler ===
+
+impl<K: Object, H> OwnedHandler<K, H> {
+    pub(crate) fn new(
+        owners: Lister<K>,
+        kind: OwnerKind,
+        expectations: Option<UidTrackingExpectations<ObjectKey<K::Kind>, Uid>>,
+        hook: H,
+    ) -> Self {
+        Self { owners, kind, observer: expectations.map(Observer::new), hook }
+    }
+
+    /// Lowers the expectations of the object's owners, and enqueues the owners. If a reference has
+    /// moved, the former owner is enqueued too.
+    pub(crate) fn handle<P: Object>(&mut self, event: Event<P>, enqueue: &Enqueue<K>)
+    where
+        H: OwnedEvents<K, P>,
+    {
+        let Some(event) = self.hook.translate(event) else { return };
+        let owners = self.owners_of::<P>(event.metadata());
+        let mut previous = match &event {
+            Event::Updated { old, .. } => self.owners_of::<P>(old.metadata()),
+            _ => Vec::new(),
+        };
+        previous.retain(|previous| !owners.contains(previous));
+        if let Some(observer) = &mut self.observer {
+            observer.observe(&event, &owners, &previous);
+        }
+        for (key, _) in previous.iter().chain(&owners) {
+            enqueue.add(key.clone());
+        }
+        let owner = owners.first().map(|(key, _)| key);
+        self.hook.enqueue_more(&event, owner, enqueue);
+    }
+
+    /// Returns the owners of `object` that are in the cache with the UID that the reference names:
+    /// an object of a deleted owner does not belong to a new owner of the same name.
+    fn owners_of<P: Object>(&self, object: &ObjectMeta) -> Vec<Owner<K::Kind>>
+    where
+        H: OwnedEvents<K, P>,
+    {
+        let is_every_owner_counted = self.hook.is_every_owner_counted();
+        let references = object.owner_references.as_deref().unwrap_or_default();
+        let counted = references
+            .iter()
+            .filter(|reference| is_every_owner_counted || reference.controller == Some(true))
+            .filter(|reference| self.hook.names_owner_kind(reference, &self.kind));
+        counted.filter_map(|reference| self.cached(object, reference)).collect()
+    }
+
+    /// Returns the owner that `reference` names, if it is in the cache.
+    fn cached(&self, object: &ObjectMeta, reference: &OwnerReference) -> Option<Owner<K::Kind>> {
+        // In the object's namespace, or without a namespace for a cluster-scoped owner.
+        let in_namespace = object
+            .namespace
+            .as_deref()
+            .map(|namespace| ObjectKey::namespaced(namespace, &reference.name));
+        let cluster_wide = ObjectKey::cluster(&reference.name);
+        [in_namespace, Some(cluster_wide)]
+            .into_iter()
+            .flatten()
+            .find(|key| self.uid_of(key).as_deref() == Some(reference.uid.as_str()))
+            .map(|key| (key, Uid::from(reference.uid.as_str())))
+    }
+
+    /// Returns the UID of a cached owner, also of one that does not decode: it owns all the same.
+    fn uid_of(&self, key: &ObjectKey<K::Kind>) -> Option<String> {
+        match self.owners.get(key) {
+            Some(owner) => owner.metadata().uid.clone(),
+            None => self.owners.opaque(key)?.uid.clone(),
+        }
+    }
 }
 
 // === impl Observer ===
 
-impl<Kind: 'static> Observer<ObjectKey<Kind>, Uid> {
-    pub(crate) fn new(expectations: UidTrackingExpectations<ObjectKey<Kind>, Uid>) -> Self {
+impl<Kind: 'static> Observer<Kind> {
+    fn new(expectations: UidTrackingExpectations<ObjectKey<Kind>, Uid>) -> Self {
         Self { expectations, counted_while_opaque: HashSet::new() }
     }
 
-    /// Lowers what `event` fulfils. It belongs *before* the owner is enqueued: a worker that looks first would find
-    /// the expectation unfulfilled, and nobody would call it again.
-    pub(crate) fn observe<P: Object>(&mut self, event: &Event<P>, owner: &(ObjectKey<Kind>, Uid)) {
+    /// Lowers the expectations that `event` fulfils.
+    fn observe<P: Object>(
+        &mut self,
+        event: &Event<P>,
+        owners: &[Owner<Kind>],
+        previous: &[Owner<Kind>],
+    ) {
         let metadata = event.metadata();
         let uid = Uid::from(metadata.uid.as_deref().unwrap_or_default());
-        let (key, owner) = owner;
-        if self.is_new(event, &uid) {
-            self.expectations.creation_observed(key, owner);
+        if self.is_new(event, &uid, !owners.is_empty()) {
+            for (key, owner) in owners {
+                self.expectations.creation_observed(key, owner);
+            }
         }
-        // An object that is going counts as gone: its controller does not delete it again.
-        if is_gone(event) || metadata.deletion_timestamp.is_some() {
-            self.expectations.deletion_observed(key, owner, &uid);
+        // An object that is being deleted counts as deleted: its controller does not delete it
+        // again.
+        if is_deleted(event) || metadata.deletion_timestamp.is_some() {
+            for (key, owner) in owners.iter().chain(previous) {
+                self.expectations.deletion_observed(key, owner, &uid);
+            }
         }
     }
 
-    /// Whether this is the first that is told of the object.
-    fn is_new<P: Object>(&mut self, event: &Event<P>, uid: &Uid) -> bool {
+    /// Returns true if `event` is the first one of the object.
+    fn is_new<P: Object>(&mut self, event: &Event<P>, uid: &Uid, is_owned: bool) -> bool {
         match event {
             Event::Added { .. } => !self.counted_while_opaque.remove(uid),
-            Event::Opaque { last_known: None, .. } => self.counted_while_opaque.insert(uid.clone()),
+            Event::Opaque { last_known: None, .. } if is_owned => {
+                self.counted_while_opaque.insert(uid.clone())
+            }
             Event::Deleted { .. } | Event::OpaqueDeleted { .. } => {
                 self.counted_while_opaque.remove(uid);
                 false
@@ -97,125 +276,10 @@ impl<Kind: 'static> Observer<ObjectKey<Kind>, Uid> {
     }
 }
 
-fn is_gone<P: Object>(event: &Event<P>) -> bool {
+/// Returns true if the object is gone.
+fn is_deleted<P: Object>(event: &Event<P>) -> bool {
     matches!(event, Event::Deleted { .. } | Event::OpaqueDeleted { .. })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use k8s_openapi::jiff::Timestamp;
-
-    use super::*;
-
-    type Owner = (ObjectKey<ConfigMap>, Uid);
-
-    struct World {
-        expectations: UidTrackingExpectations<ObjectKey<ConfigMap>, Uid>,
-        observer: Observer<ObjectKey<ConfigMap>, Uid>,
-        owner: Owner,
-    }
-
-    impl World {
-        fn awaiting_creations(n: usize) -> Self {
-            let world = Self::new();
-            let expected = world.expectations.expect_creations(&world.owner.0, &world.owner.1, n);
-            (0..n).for_each(|_| expected.start().sent());
-            drop(expected);
-            world
-        }
-
-        fn awaiting_deletion_of(uid: &str) -> Self {
-            let world = Self::new();
-            let (key, owner) = &world.owner;
-            let expected = world.expectations.expect_deletions(key, owner, [Uid::from(uid)]);
-            expected.start(&Uid::from(uid)).sent();
-            drop(expected);
-            world
-        }
-
-        fn new() -> Self {
-            let expectations = UidTrackingExpectations::default();
-            let observer = Observer::new(expectations.clone());
-            let owner = (ObjectKey::namespaced("ns", "owner"), Uid::from("owner"));
-            Self { expectations, observer, owner }
-        }
-
-        /// Whether everything that was expected has been seen after `event`.
-        fn satisfied_after(&mut self, event: &Event<ConfigMap>) -> bool {
-            self.observer.observe(event, &self.owner);
-            self.expectations.satisfied(&self.owner.0, &self.owner.1)
-        }
-    }
-
-    fn object(uid: &str) -> Arc<ConfigMap> {
-        Arc::new(ConfigMap { metadata: meta(uid), ..ConfigMap::default() })
-    }
-
-    fn meta(uid: &str) -> ObjectMeta {
-        ObjectMeta { uid: Some(uid.into()), ..ObjectMeta::default() }
-    }
-
-    fn going(uid: &str) -> Arc<ConfigMap> {
-        let mut metadata = meta(uid);
-        metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-        Arc::new(ConfigMap { metadata, ..ConfigMap::default() })
-    }
-
-    fn added(object: Arc<ConfigMap>) -> Event<ConfigMap> {
-        Event::Added { object, initial: false }
-    }
-
-    fn updated(object: Arc<ConfigMap>) -> Event<ConfigMap> {
-        Event::Updated { old: Arc::clone(&object), new: object }
-    }
-
-    fn opaque(uid: &str) -> Event<ConfigMap> {
-        Event::Opaque { last_known: None, metadata: Arc::new(meta(uid)) }
-    }
-
-    #[test]
-    fn each_new_object_is_one_creation_and_an_update_is_none() {
-        let mut world = World::awaiting_creations(2);
-        assert!(!world.satisfied_after(&added(object("1"))));
-        assert!(!world.satisfied_after(&updated(object("1"))));
-        assert!(world.satisfied_after(&added(object("2"))));
-    }
-
-    #[test]
-    fn an_object_that_is_going_when_it_is_first_seen_was_created_all_the_same() {
-        let mut world = World::awaiting_creations(1);
-        assert!(world.satisfied_after(&added(going("1"))));
-    }
-
-    #[test]
-    fn an_object_that_did_not_fit_at_first_is_counted_once() {
-        let mut world = World::awaiting_creations(2);
-        assert!(!world.satisfied_after(&opaque("1")));
-        assert!(!world.satisfied_after(&opaque("1")));
-        assert!(!world.satisfied_after(&added(object("1"))));
-        assert!(world.satisfied_after(&opaque("2")));
-        let gone = Event::OpaqueDeleted { metadata: Arc::new(meta("2")) };
-        world.satisfied_after(&gone);
-        assert!(world.observer.counted_while_opaque.is_empty());
-    }
-
-    #[test]
-    fn a_deletion_is_seen_when_the_object_is_gone_or_going() {
-        for event in [
-            Event::Deleted { last_known: object("1"), certain: true },
-            Event::OpaqueDeleted { metadata: Arc::new(meta("1")) },
-            updated(going("1")),
-            added(going("1")),
-        ] {
-            let mut world = World::awaiting_deletion_of("1");
-            assert!(!world.satisfied_after(&updated(object("1"))));
-            let another = Event::Deleted { last_known: object("2"), certain: true };
-            assert!(!world.satisfied_after(&another), "another object");
-            assert!(world.satisfied_after(&event), "{event:?}");
-        }
-    }
-}
+mod tests;

@@ -1,66 +1,229 @@
-//! Who controls what: controller references, and what to do with an object that may be ours. Pure.
+//! Owner references: adopting orphans and releasing objects.
 //!
-//! At most one owner reference of an object says `controller: true`; that owner alone creates, deletes and counts it. A controller
-//! *adopts* what matches its selector and has no controller, and *releases* what is its own and matches no longer. Two controllers
-//! whose selectors overlap do not fight: the first to adopt has it.
+//! At most one owner reference of an object has `controller: true`. That owner alone creates,
+//! deletes and counts the object. A controller *adopts* an object that matches its selector and has
+//! no controller, and *releases* its own object if it no longer matches. If the selectors of two
+//! controllers overlap, the first to adopt an object keeps it.
 //!
-//! [`ControllerRefs`] decides, and builds the patch; the caller asks the server whether its owner still lives (before the first
-//! adoption, with a live read), sends the patch, and takes *not found* as settled.
+//! [`RefManager`] adopts and releases objects at the server (kube-controller-manager's
+//! `PodControllerRefManager`). [`ControllerRefs`] is the part of it that needs no client: it makes
+//! the decision and builds the patch. Its caller reads the live owner before the first adoption and
+//! checks that it is not being deleted, sends the patch, and ignores a 404 of the patch.
+//!
+//! # Examples
+//!
+//! ```
+//! use homeostat::owner::{Claim, ControllerRefs};
+//! use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+//!
+//! let mut owner = ConfigMap::default();
+//! owner.metadata.name = Some("web".into());
+//! owner.metadata.uid = Some("5f1b6a5e".into());
+//! let refs = ControllerRefs::new(&owner).expect("it has a name and a UID");
+//!
+//! let orphan = Pod::default();
+//! assert_eq!(refs.claim(&orphan.metadata, |_| true), Claim::Adopt);
+//! let patch = serde_json::to_value(refs.adopt(&orphan.metadata))?;
+//! assert_eq!(patch["metadata"]["ownerReferences"][0]["name"], "web");
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
+use std::borrow::Cow;
+
+use homeostat_informer::Object;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube_client::Resource;
 use serde::Serialize;
 
-/// The reference by which `owner` controls an object: `controller` and `blockOwnerDeletion` are set.
+pub use self::claims::{ClaimError, ClaimErrors, RefManager};
+
+mod claims;
+
+/// The kind and the group of an owner, without the version.
 ///
-/// `None` for an owner that did not come from a server: without a name and a UID there is nothing to refer to.
-pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Option<OwnerReference> {
+/// # Examples
+///
+/// ```
+/// use homeostat::owner::OwnerKind;
+/// use k8s_openapi::api::apps::v1::ReplicaSet;
+///
+/// assert_eq!(OwnerKind::of::<ReplicaSet>(), OwnerKind::new("apps", "ReplicaSet"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OwnerKind {
+    group: Cow<'static, str>,
+    kind: Cow<'static, str>,
+}
+
+// === impl OwnerKind ===
+
+impl OwnerKind {
+    /// Returns the kind with this group and name, for a kind that is known only at run time. The
+    /// core group is empty.
+    pub fn new(group: impl Into<Cow<'static, str>>, kind: impl Into<Cow<'static, str>>) -> Self {
+        Self { group: group.into(), kind: kind.into() }
+    }
+
+    /// Returns the kind of a Rust type.
+    pub fn of<Kind: Resource<DynamicType = ()>>() -> Self {
+        Self { group: Kind::group(&()), kind: Kind::kind(&()) }
+    }
+
+    /// Returns true if `reference` names an object of this kind, in any version.
+    ///
+    /// The version does not count: a reference of `apps/v1beta1` is one of `apps/v1`.
+    pub fn is_kind_of(&self, reference: &OwnerReference) -> bool {
+        let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
+        reference.kind == self.kind && group == self.group
+    }
+}
+
+/// Returns the reference by which `owner` controls an object, with `controller` and
+/// `blockOwnerDeletion`.
+///
+/// Returns `None` if the owner has no name or no UID: no server has stored it.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat::owner::controller_reference;
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+///
+/// let mut owner = ConfigMap::default();
+/// owner.metadata.name = Some("settings".into());
+/// owner.metadata.uid = Some("5f1b6a5e".into());
+///
+/// let mut copy = Secret::default();
+/// copy.metadata.owner_references = controller_reference(&owner).map(|reference| vec![reference]);
+/// assert!(copy.metadata.owner_references.is_some());
+/// ```
+#[doc(alias = "NewControllerRef")]
+#[doc(alias = "SetControllerReference")]
+pub fn controller_reference<K: Object>(owner: &K) -> Option<OwnerReference>
+where
+    K::Kind: Resource<DynamicType = ()>,
+{
     Some(OwnerReference {
-        api_version: K::api_version(&()).into_owned(),
-        kind: K::kind(&()).into_owned(),
-        name: owner.meta().name.clone()?,
-        uid: owner.meta().uid.clone()?,
         controller: Some(true),
         block_owner_deletion: Some(true),
+        ..owner_reference(owner)?
     })
 }
 
-/// The reference to the object's controller, if it has one.
+/// Returns a reference to `owner` without `controller` and without `blockOwnerDeletion`: the
+/// garbage collector deletes the object after its last owner, and its owner's deletion does not
+/// wait for it. An object may have several such owners.
+///
+/// Returns `None` if the owner has no name or no UID.
+///
+/// `blockOwnerDeletion` needs the permission to update the owner's finalizers where the server
+/// checks that.
+///
+/// # Examples
+///
+/// A controller reference that does not block the owner's deletion:
+///
+/// ```
+/// use homeostat::owner::owner_reference;
+/// use k8s_openapi::api::core::v1::Pod;
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+///
+/// # let mut pod = Pod::default();
+/// # pod.metadata.name = Some("web".into());
+/// # pod.metadata.uid = Some("5f1b6a5e".into());
+/// let reference = owner_reference(&pod).expect("the server has stored the pod");
+/// let reference = OwnerReference { controller: Some(true), ..reference };
+/// assert_eq!(reference.block_owner_deletion, None);
+/// ```
+#[doc(alias = "SetOwnerReference")]
+pub fn owner_reference<K: Object>(owner: &K) -> Option<OwnerReference>
+where
+    K::Kind: Resource<DynamicType = ()>,
+{
+    Some(OwnerReference {
+        api_version: K::Kind::api_version(&()).into_owned(),
+        kind: K::Kind::kind(&()).into_owned(),
+        name: owner.metadata().name.clone()?,
+        uid: owner.metadata().uid.clone()?,
+        controller: None,
+        block_owner_deletion: None,
+    })
+}
+
+/// Returns the reference to the object's controller, or `None`.
+///
+/// Other owners, which do not have `controller: true`, are not considered.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat::owner::controller_of;
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+///
+/// let owner = OwnerReference { name: "web".into(), ..OwnerReference::default() };
+/// let mut object = ObjectMeta { owner_references: Some(vec![owner]), ..ObjectMeta::default() };
+/// assert_eq!(controller_of(&object), None);
+/// object.owner_references.as_mut().unwrap()[0].controller = Some(true);
+/// assert_eq!(controller_of(&object).unwrap().name, "web");
+/// ```
+#[doc(alias = "GetControllerOf")]
 pub fn controller_of(object: &ObjectMeta) -> Option<&OwnerReference> {
     let references = object.owner_references.as_deref().unwrap_or_default();
     references.iter().find(|reference| reference.controller == Some(true))
 }
 
-/// One owner's view on objects that may be its own: which to claim, and the patches that do it.
+/// Decides for one owner which objects to claim, and builds the patches.
+///
+/// Use it if a selector decides which objects belong to an owner, as for a `ReplicaSet`. Use
+/// [`controller_reference`] alone instead if the controller creates all of its objects with a
+/// reference and adopts none.
+///
+/// It is a snapshot of the owner's metadata: make a new one for each reconcile.
+#[doc(alias = "PodControllerRefManager")]
+#[doc(alias = "BaseControllerRefManager")]
 #[derive(Debug, Clone)]
 pub struct ControllerRefs {
+    /// The reference that this owner's objects carry.
     reference: OwnerReference,
+    /// `None` for a cluster-scoped owner, which may own objects of every namespace.
     namespace: Option<String>,
+    /// As of the cached owner: the caller checks the live one before the first adoption.
     is_being_deleted: bool,
+    /// Added by an adoption and removed by a release.
+    finalizer: Option<String>,
 }
 
-/// What an owner does about one object.
+/// The decision about one object.
+///
+/// | Controller of the object | matches | does not match |
+/// | --- | --- | --- |
+/// | this owner | `Owned` | `Release`; `Ignore` while the owner is being deleted |
+/// | none | `Adopt`, if neither is being deleted and the namespace fits | `Ignore` |
+/// | another owner | `Ignore` | `Ignore` |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// It is the owner's and matches: count it.
+    /// The object belongs to the owner and matches: count it.
     Owned,
-    /// It matches and nobody controls it: send [`ControllerRefs::adopt`], and count it once the server has agreed.
+    /// The object matches and has no controller: send [`ControllerRefs::adopt`], and count the
+    /// object if the patch succeeds.
     Adopt,
-    /// It is the owner's and matches no longer: send [`ControllerRefs::release`].
+    /// The object belongs to the owner and no longer matches: send [`ControllerRefs::release`].
     Release,
-    /// It is somebody else's, or nobody's and not wanted.
+    /// The object belongs to another owner, or is an orphan that must not be adopted.
     Ignore,
 }
 
-/// The body of a strategic merge patch that adopts or releases one object. The server refuses it (422) when the object
-/// is no longer the one with this UID.
+/// The body of a strategic merge patch that adopts or releases one object. The server answers 422
+/// if an object with another UID has the name by then.
+///
+/// Send it with `kube_client::api::Patch::Strategic`.
 #[derive(Debug, Clone, Serialize)]
 #[must_use = "a patch does nothing until it is sent"]
 pub struct OwnerPatch {
     metadata: PatchedMetadata,
 }
 
-/// The order of the fields is client-go's, byte for byte.
+/// The order of the fields is client-go's, so that the patches are equal byte for byte.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 enum PatchedMetadata {
@@ -68,11 +231,16 @@ enum PatchedMetadata {
         #[serde(rename = "ownerReferences")]
         owner_references: [AddedReference; 1],
         uid: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finalizers: Option<[String; 1]>,
     },
     Release {
         uid: String,
         #[serde(rename = "ownerReferences")]
         owner_references: [RemovedReference; 1],
+        #[serde(rename = "$deleteFromPrimitiveList/finalizers")]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        removed_finalizers: Option<[String; 1]>,
     },
 }
 
@@ -97,27 +265,39 @@ struct RemovedReference {
 // === impl ControllerRefs ===
 
 impl ControllerRefs {
-    /// The view of `owner`, as it was read last. `None` for an owner that did not come from a server.
-    pub fn new<K: Resource<DynamicType = ()>>(owner: &K) -> Option<Self> {
+    /// Returns the decisions for `owner`, or `None` if it has no name or no UID.
+    pub fn new<K: Object>(owner: &K) -> Option<Self>
+    where
+        K::Kind: Resource<DynamicType = ()>,
+    {
         Some(Self {
             reference: controller_reference(owner)?,
-            namespace: owner.meta().namespace.clone(),
-            is_being_deleted: owner.meta().deletion_timestamp.is_some(),
+            namespace: owner.metadata().namespace.clone(),
+            is_being_deleted: owner.metadata().deletion_timestamp.is_some(),
+            finalizer: None,
         })
     }
 
-    /// The reference that the owner's objects carry.
+    /// Adds a finalizer with each adoption, and removes it with each release.
+    #[must_use]
+    pub fn with_finalizer(mut self, name: impl Into<String>) -> Self {
+        self.finalizer = Some(name.into());
+        self
+    }
+
+    /// Returns the controller reference of the owner's objects.
     pub fn reference(&self) -> &OwnerReference {
         &self.reference
     }
 
-    /// Decides about `object`; `matches` (selector and filters) is asked only where it matters.
+    /// Decides about `object`. `matches` (the owner's selector) is called only if the decision
+    /// depends on it.
     pub fn claim(&self, object: &ObjectMeta, matches: impl Fn(&ObjectMeta) -> bool) -> Claim {
         match controller_of(object) {
             Some(controller) if controller.uid != self.reference.uid => Claim::Ignore,
-            // Also while the owner or the object is being deleted: what is ours is counted until it is gone.
+            // Also while the owner or the object is being deleted: it is counted until it is gone.
             Some(_) if matches(object) => Claim::Owned,
-            // The garbage collector wants the references of a deleted owner's objects as they are.
+            // The garbage collector needs the references to an owner that is being deleted.
             Some(_) if self.is_being_deleted => Claim::Ignore,
             Some(_) => Claim::Release,
             None if self.may_adopt(object) && matches(object) => Claim::Adopt,
@@ -125,12 +305,18 @@ impl ControllerRefs {
         }
     }
 
+    /// Returns true if neither the owner nor the orphan is being deleted, and the owner may own
+    /// objects of the orphan's namespace.
     fn may_adopt(&self, orphan: &ObjectMeta) -> bool {
-        let within_reach = self.namespace.is_none() || self.namespace == orphan.namespace;
-        !self.is_being_deleted && orphan.deletion_timestamp.is_none() && within_reach
+        let in_reach = self.namespace.is_none() || self.namespace == orphan.namespace;
+        !self.is_being_deleted && orphan.deletion_timestamp.is_none() && in_reach
     }
 
-    /// Makes the owner the controller of `object`. A reference to it that does not say `controller` is upgraded in place.
+    /// Returns the patch that makes the owner the controller of `object`. An existing reference to
+    /// the owner without `controller` is changed in place.
+    ///
+    /// The patch carries the object's UID as a precondition. A 404 means that the object is gone,
+    /// and a 422 that another object has its name: in both cases there is nothing to adopt.
     pub fn adopt(&self, object: &ObjectMeta) -> OwnerPatch {
         OwnerPatch {
             metadata: PatchedMetadata::Adopt {
@@ -143,11 +329,32 @@ impl ControllerRefs {
                     block_owner_deletion: true,
                 }],
                 uid: object.uid.clone().unwrap_or_default(),
+                finalizers: self.finalizer.clone().map(|name| [name]),
             },
         }
     }
 
-    /// Removes the owner's reference from `object`. A server that finds no such reference answers 422: then it is settled too.
+    /// Returns the patch that removes the owner's reference from `object`. The server answers 422
+    /// if there is no such reference; treat that as success.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat::owner::{Claim, ControllerRefs};
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    ///
+    /// let mut owner = ConfigMap::default();
+    /// owner.metadata.name = Some("web".into());
+    /// owner.metadata.uid = Some("5f1b6a5e".into());
+    /// let refs = ControllerRefs::new(&owner).expect("it has a name and a UID");
+    ///
+    /// let mut pod = Pod::default();
+    /// pod.metadata.owner_references = Some(vec![refs.reference().clone()]);
+    /// assert_eq!(refs.claim(&pod.metadata, |_| false), Claim::Release);
+    /// let patch = serde_json::to_value(refs.release(&pod.metadata))?;
+    /// assert_eq!(patch["metadata"]["ownerReferences"][0]["$patch"], "delete");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     pub fn release(&self, object: &ObjectMeta) -> OwnerPatch {
         OwnerPatch {
             metadata: PatchedMetadata::Release {
@@ -156,6 +363,7 @@ impl ControllerRefs {
                     patch: "delete",
                     uid: self.reference.uid.clone(),
                 }],
+                removed_finalizers: self.finalizer.clone().map(|name| [name]),
             },
         }
     }
@@ -206,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_is_counted_while_it_matches_and_released_when_not() {
+    fn owned_object_is_counted_while_it_matches_and_released_afterwards() {
         assert_eq!(refs().claim(&controlled_by("456"), |_| true), Claim::Owned);
         assert_eq!(refs().claim(&controlled_by("456"), |_| false), Claim::Release);
         let dying = deleted(controlled_by("456"));
@@ -215,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_is_being_deleted_counts_but_neither_releases_nor_adopts() {
+    fn owner_that_is_being_deleted_counts_but_neither_releases_nor_adopts() {
         let refs = refs_of_deleted();
         assert_eq!(refs.claim(&controlled_by("456"), |_| true), Claim::Owned);
         assert_eq!(refs.claim(&controlled_by("456"), |_| false), Claim::Ignore);
@@ -223,13 +431,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_somebody_elses_is_ignored_without_asking_the_selector() {
-        let claim = refs().claim(&controlled_by("457"), |_| panic!("asked"));
+    fn object_of_another_owner_is_ignored_without_calling_the_selector() {
+        let claim = refs().claim(&controlled_by("457"), |_| panic!("called"));
         assert_eq!(claim, Claim::Ignore);
     }
 
     #[test]
-    fn an_orphan_is_adopted_if_it_matches_lives_and_is_in_reach() {
+    fn orphan_is_adopted_if_it_matches_is_not_deleted_and_in_the_namespace() {
         let orphan = meta("orphan", "123");
         assert_eq!(refs().claim(&orphan, |_| true), Claim::Adopt);
         assert_eq!(refs().claim(&orphan, |_| false), Claim::Ignore);
@@ -246,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_does_not_control_leaves_an_orphan() {
+    fn object_with_a_reference_that_does_not_control_is_an_orphan() {
         let mut object = controlled_by("456");
         object.owner_references.as_mut().unwrap()[0].controller = None;
         assert_eq!(controller_of(&object), None);
@@ -254,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_are_what_client_go_sends() {
+    fn patches_equal_those_of_client_go() {
         let object = meta("object", "123");
         assert_eq!(
             serde_json::to_string(&refs().adopt(&object)).unwrap(),
@@ -269,8 +477,37 @@ mod tests {
         );
     }
 
+    /// Upstream's `TestGeneratePatchBytesForDelete`.
     #[test]
-    fn an_owner_that_no_server_has_seen_cannot_be_referred_to() {
+    fn uids_are_escaped_in_patches() {
+        let mut owner = owner();
+        owner.metadata.uid = Some("ss1\"hello".into());
+        let refs = ControllerRefs::new(&owner).unwrap();
+        assert_eq!(
+            serde_json::to_string(&refs.release(&meta("object", "ss2\"hello"))).unwrap(),
+            concat!(
+                r#"{"metadata":{"uid":"ss2\"hello","#,
+                r#""ownerReferences":[{"$patch":"delete","uid":"ss1\"hello"}]}}"#
+            )
+        );
+    }
+
+    #[test]
+    fn finalizer_comes_with_the_reference_and_leaves_with_it() {
+        let (refs, object) = (refs().with_finalizer("example.com/f"), meta("object", "123"));
+        let adopt = serde_json::to_value(refs.adopt(&object)).unwrap();
+        assert_eq!(adopt["metadata"]["finalizers"], serde_json::json!(["example.com/f"]));
+        assert_eq!(
+            serde_json::to_string(&refs.release(&object)).unwrap(),
+            concat!(
+                r#"{"metadata":{"uid":"123","ownerReferences":[{"$patch":"delete","uid":"456"}],"#,
+                r#""$deleteFromPrimitiveList/finalizers":["example.com/f"]}}"#
+            )
+        );
+    }
+
+    #[test]
+    fn owner_without_name_and_uid_has_no_reference() {
         assert_eq!(controller_reference(&ConfigMap::default()), None);
         assert!(ControllerRefs::new(&ConfigMap::default()).is_none());
     }

@@ -1,42 +1,65 @@
-//! Ends a process as Kubernetes expects: politely when first asked, at once when asked again.
+//! Signals that end a process: the first one drains, the second one exits at once.
+//!
+//! Kubernetes sends SIGTERM, waits for `terminationGracePeriodSeconds` (30 s by default), and then
+//! sends SIGKILL. The manager's drain timeout must be shorter. A second SIGTERM or Ctrl-C is from a
+//! person who does not want to wait: the process exits at once, as with controller-runtime's
+//! `SetupSignalHandler`.
 
 use std::future::Future;
 
 use tokio::task::JoinSet;
 
-/// What ends a process from outside.
+/// A signal that ends the process.
+///
+/// The platform's module maps its own signals to these two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
+    /// SIGINT, or Ctrl-C on Windows.
     Interrupt,
+    /// SIGTERM, or Ctrl-Break on Windows.
     Terminate,
 }
 
-/// Resolves at the first SIGTERM or SIGINT, which lets a `Manager` drain. A second one ends the process
-/// at once, with exit code 143 or 130: whoever asks twice does not want to wait.
+/// Returns a future that is ready at the first SIGTERM or SIGINT, for
+/// [`Manager::run_until`](crate::Manager::run_until). A second signal exits the process at once,
+/// with exit code 143 or 130.
 ///
-/// The handlers are in place when this returns, not only when the future is polled. On Windows the signals are Ctrl-C's.
+/// The signal handlers are installed when the function returns, before the future is polled. On
+/// Windows the signals are Ctrl-C and Ctrl-Break.
+///
+/// Call it once per process, early: a signal that arrives before the call kills the process without
+/// a drain.
 ///
 /// # Panics
 ///
-/// Outside of a tokio runtime with I/O enabled.
+/// Panics outside of a tokio runtime with I/O enabled.
 ///
 /// # Cancel safety
 ///
-/// Dropped, no signal is watched any more. But the operating system's default (the process ends) does not come back: that is how
-/// tokio handles signals.
+/// After the future is dropped, signals are ignored: tokio does not restore the operating system's
+/// default, which ends the process.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn doc(manager: homeostat::Manager) -> Result<(), homeostat::RunError> {
+/// manager.run_until(homeostat::shutdown_signal()).await
+/// # }
+/// ```
+#[doc(alias = "SetupSignalHandler")]
 pub fn shutdown_signal() -> impl Future<Output = ()> + Send + 'static {
     let mut signals = Signals::install();
     async move {
         let first = signals.next().await;
-        tracing::info!("{}: shutting down; a second signal ends the process at once", first.name());
-        // It belongs to the process, not to whoever awaited the first signal: nobody is left who could join it.
+        let signal = first.name();
+        tracing::info!(%signal, "shutting down, a second signal exits at once");
+        // The task lives as long as the process: the caller's task may end before the second
+        // signal.
         let mut of_the_process = JoinSet::new();
         of_the_process.spawn(async move {
             let second = signals.next().await;
-            tracing::error!(
-                "{}: asked a second time, ending at once; work that was under way is abandoned",
-                second.name()
-            );
+            let signal = second.name();
+            tracing::error!(%signal, "second signal, exiting at once without draining");
             std::process::exit(second.exit_code());
         });
         of_the_process.detach_all();
@@ -46,6 +69,7 @@ pub fn shutdown_signal() -> impl Future<Output = ()> + Send + 'static {
 // === impl Signal ===
 
 impl Signal {
+    /// Returns the name for log lines.
     fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
@@ -53,7 +77,8 @@ impl Signal {
         }
     }
 
-    /// What a shell reports for a process that the signal killed: 128 and its number.
+    /// Returns the code that a shell reports for a process that the signal killed: 128 plus its
+    /// number.
     fn exit_code(self) -> i32 {
         match self {
             Self::Interrupt => 128 + 2,
@@ -73,6 +98,7 @@ mod unix {
 
     use super::Signal;
 
+    /// The handlers stay installed for the rest of the process, also after this is dropped.
     #[derive(Debug)]
     pub(super) struct Signals {
         interrupt: unix::Signal,
@@ -80,6 +106,11 @@ mod unix {
     }
 
     impl Signals {
+        /// Installs the handlers.
+        ///
+        /// # Panics
+        ///
+        /// If tokio cannot install a handler: outside of a runtime with I/O.
         pub(super) fn install() -> Self {
             let handler = |kind| {
                 unix::signal(kind).expect(
@@ -92,6 +123,7 @@ mod unix {
             }
         }
 
+        /// Waits for the next signal. Of two that came meanwhile, SIGTERM is first.
         pub(super) async fn next(&mut self) -> Signal {
             tokio::select! {
                 biased;
@@ -108,6 +140,7 @@ mod windows {
 
     use super::Signal;
 
+    /// The handlers stay installed for the rest of the process, also after this is dropped.
     #[derive(Debug)]
     pub(super) struct Signals {
         interrupt: CtrlC,

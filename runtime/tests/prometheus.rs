@@ -1,4 +1,4 @@
-//! What a scraper gets. A file of its own: the recorder is the process's.
+//! The output for a scraper. The test has its own file, because the recorder is global.
 #![cfg(feature = "prometheus")]
 
 use homeostat::{ConsistencyStore, GroupResource, Queue, install_prometheus};
@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 #[tokio::test]
-async fn a_scraper_gets_the_metrics_with_buckets_that_fit_them() {
+async fn scraper_gets_the_metrics_with_their_buckets() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -33,7 +33,8 @@ async fn a_scraper_gets_the_metrics_with_buckets_that_fit_them() {
         "workqueue_queue_duration_seconds_count{name=\"pods\"} 1",
         "workqueue_work_duration_seconds_bucket{name=\"pods\",le=\"10\"} 1",
         "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"+Inf\"} 1",
-        "replicaset_controller_write_observed_seconds_bucket{group=\"\",resource=\"pods\",le=\"5\"} 1",
+        "replicaset_controller_write_observed_seconds_bucket{group=\"\",resource=\"pods\",\
+         le=\"5\"} 1",
     ] {
         assert!(answer.contains(line), "{line} is not in {answer}");
     }

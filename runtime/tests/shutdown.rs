@@ -1,4 +1,4 @@
-//! What signals do to a process: this test runs itself as the process.
+//! Signals to a process: the test runs itself as a child process.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,11 +8,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use homeostat::shutdown_signal;
 
-const TEST: &str = "the_first_signal_drains_and_the_second_ends_the_process";
+const TEST: &str = "first_signal_drains_and_the_second_ends_the_process";
 const CHILD: &str = "HOMEOSTAT_TEST_CHILD";
 
 #[test]
-fn the_first_signal_drains_and_the_second_ends_the_process() {
+fn first_signal_drains_and_the_second_ends_the_process() {
     if std::env::var_os(CHILD).is_some() {
         return be_the_child();
     }
@@ -59,7 +59,10 @@ fn wait_for(output: &mut BufReader<ChildStdout>, word: &str) {
     let mut line = String::new();
     while !line.contains(word) {
         line.clear();
-        assert!(output.read_line(&mut line).unwrap() > 0, "the child ended before it said {word}");
+        assert!(
+            output.read_line(&mut line).unwrap() > 0,
+            "the child ended before it printed {word}"
+        );
     }
 }
 

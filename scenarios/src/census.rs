@@ -1,4 +1,4 @@
-//! Counts the pods of a cluster from outside, so that an excess is seen however short it lasts.
+//! Counts the pods of a cluster through a watch, so that even a short excess is seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,41 +11,41 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-/// Sees every state of every pod of a namespace in the server's order, and remembers the maximum
-/// of those that were alive at once.
+/// Receives every state of every pod of a namespace in the server's order, and keeps the maximum
+/// number that were alive at once.
 ///
-/// It watches with kube's own client, not with the informer that it judges.
+/// It watches with kube's own client, not with the informer under test.
 #[derive(Debug)]
 pub struct Census {
     counts: Arc<Mutex<Counts>>,
-    /// Held for its `Drop`, which ends the watch.
+    /// Kept for its `Drop`, which ends the watch.
     _tasks: JoinSet<()>,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Name of each pod → whether it is alive: neither finished nor on its way out.
+    /// Pod name → `true` if the pod is alive: neither finished nor being deleted.
     alive: BTreeMap<String, bool>,
     most_alive: usize,
-    /// Pods ever seen, by uid.
+    /// The uids of all pods seen.
     ever: BTreeSet<String>,
 }
 
-/// How a watch ended.
+/// The end of a watch.
 enum Ended {
     AsUsual,
-    /// The server said why: it does not know any more what happened since.
+    /// The server sent an error: it no longer has the history after this version.
     Refused,
 }
 
 // === impl Census ===
 
 impl Census {
-    /// Starts to count in `namespace`; what exists already is counted.
+    /// Starts to count in `namespace`, including the pods that exist.
     ///
     /// # Errors
     ///
-    /// When the first list fails.
+    /// Returns an error if the first list fails.
     pub async fn start(client: Client, namespace: &str) -> anyhow::Result<Self> {
         let pods = Api::<Pod>::namespaced(client, namespace);
         let counts = Arc::new(Mutex::new(Counts::default()));
@@ -59,26 +59,26 @@ impl Census {
         Ok(Self { counts, _tasks: tasks })
     }
 
-    /// How many pods are alive.
+    /// Returns the number of pods that are alive.
     pub fn alive(&self) -> usize {
         self.counts.lock().alive()
     }
 
-    /// The most that were ever alive at once.
+    /// Returns the maximum number of pods that were alive at once.
     pub fn most_alive(&self) -> usize {
         self.counts.lock().most_alive
     }
 
-    /// How many pods were ever seen.
+    /// Returns the number of pods seen so far.
     pub fn ever(&self) -> usize {
         self.counts.lock().ever.len()
     }
 }
 
-/// Watches from `version` on, and again from where it was when the stream ends.
+/// Watches from `version` on, and resumes from the last version when the stream ends.
 async fn follow(pods: Api<Pod>, mut version: String, counts: Arc<Mutex<Counts>>) {
     loop {
-        // A watch that cannot be opened or breaks is one that ended; where it was may be forgotten.
+        // A watch that cannot be opened or breaks counts as ended. Its version may have expired.
         let ended = match follow_one(&pods, &mut version, &counts).await {
             Ok(Ended::AsUsual) => Ok(()),
             Ok(Ended::Refused) => relist(&pods, &mut version, &counts).await,
@@ -87,7 +87,7 @@ async fn follow(pods: Api<Pod>, mut version: String, counts: Arc<Mutex<Counts>>)
         if let Err(error) = ended {
             tracing::debug!(%error, "the census watches again");
         }
-        // The server is gone for a moment: not a busy loop until it is back.
+        // Avoids a busy loop while the server is unavailable.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -108,7 +108,7 @@ async fn follow_one(
     Ok(Ended::AsUsual)
 }
 
-/// What there is now; what came and went meanwhile was not seen.
+/// Lists the current pods. Pods that came and went since the last event are not counted.
 async fn relist(
     pods: &Api<Pod>,
     version: &mut String,
@@ -125,7 +125,7 @@ async fn relist(
 // === impl Counts ===
 
 impl Counts {
-    /// Returns the version that the event brings; `None` ends the watch.
+    /// Returns the version of the event; `None` ends the watch.
     fn take(&mut self, event: &WatchEvent<Pod>) -> Option<String> {
         match event {
             WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {

@@ -1,76 +1,91 @@
-//! An informer is put through a random workload and random faults of the wire; once they stop, everything it has told
-//! has to agree with the server.
+//! Runs an informer through a random workload and random network faults. Once they stop, its store
+//! and every event that it has delivered must agree with the server.
 
 mod dice;
 mod ground;
+mod handler;
 mod mirror;
 mod proxy;
 mod real;
+mod source;
 mod tally;
 mod troubles;
 mod weight;
 mod witness;
 mod workload;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use homeostat::kube_client::{Api, Client, api::ListParams};
+use homeostat::kube_client::api::ListParams;
+use homeostat::kube_client::{Api, Client};
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::{Instant, sleep};
 
+use self::dice::Dice;
+use self::ground::Ground;
+use self::mirror::Watching;
 pub use self::tally::Tally;
-use self::{dice::Dice, ground::Ground, mirror::Watching, weight::number_of, workload::Workload};
+use self::weight::number_of;
+use self::workload::Workload;
 
-/// Which server an informer asks, and how.
+/// The server of an informer, and the connection to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
-    /// The embedded server, by function calls: the fastest. In virtual time.
+    /// The embedded server, by function calls, in virtual time: the fastest.
     InProcess,
-    /// The embedded server, over HTTP/1.1 through pipes in memory. In virtual time.
+    /// The embedded server, over HTTP/1.1 through pipes in memory, in virtual time.
     Pipe,
-    /// The embedded server, over TCP connections that are cut at any byte. In real time.
+    /// The embedded server, over TCP connections that are cut at any byte, in real time.
     Socket,
-    /// A real etcd and kube-apiserver, over TLS on connections that are cut at any byte. In real time.
+    /// A real etcd and kube-apiserver, over TLS on connections that are cut at any byte, in real
+    /// time.
     ControlPlane,
 }
 
-/// One run. Where time is virtual, what happens follows from the seed alone; elsewhere only what is done does.
+/// One run.
+///
+/// In virtual time the seed determines everything that happens; in real time only the operations
+/// and faults.
 #[derive(Debug, Clone, Copy)]
 pub struct Convergence {
-    /// Where all chance comes from.
+    /// The seed of every random decision.
     pub seed: u64,
-    /// How the informer asks.
+    /// The connection of the informer.
     pub wire: Wire,
 }
 
-/// An object as all who look at it have to see it: its uid, its version, and its number if it fits its type.
+/// An object as every observer must see it: its uid, its version, and its number if it fits its
+/// type.
 type Truth = (String, String, Option<u64>);
 
 /// Objects by `namespace/name`.
 type State = BTreeMap<String, Truth>;
 
-/// How fast everything goes.
+/// The timing of a run.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
-    /// Whether waiting takes time.
+    /// `true` if waiting takes real time.
     is_real: bool,
-    /// Between two operations of the user, at most so many milliseconds; one of these.
+    /// The maximum pause between two operations of the user, in milliseconds; one of these is
+    /// chosen.
     pauses: &'static [u64],
-    /// Between two troubles, less than so many milliseconds.
+    /// The maximum pause between two faults, in milliseconds.
     troubles: u64,
-    /// How often a handler that wants it is told everything again.
+    /// The resync period of a handler that has one.
     resyncs: &'static [Duration],
-    /// How often everybody is asked whether they agree, and for how long.
+    /// The interval and the timeout of the final comparison.
     looks: Duration,
     patience: Duration,
 }
 
-/// Only objects with this label are watched, so that objects come and go without being made or deleted.
+/// Only objects with this label are watched, so that objects appear and disappear without being
+/// created or deleted.
 const SELECTOR: &str = "watched=yes";
 
-/// In bursts, and with pauses that are longer than a back-off. A watch that has gone silent is given up after the longest
-/// time-out that the informer asks for, ten minutes; then it may be backing off.
+/// Operations come in bursts, with pauses that are longer than a back-off. A silent watch ends
+/// after the informer's longest timeout, 10 minutes, and a back-off may follow.
 const VIRTUAL: Pace = Pace {
     is_real: false,
     pauses: &[0, 0, 5, 200, 3000, 30_000],
@@ -80,7 +95,7 @@ const VIRTUAL: Pace = Pace {
     patience: Duration::from_secs(20 * 60),
 };
 
-/// A server that says `Retry-After` says at least a second.
+/// A server with `Retry-After` asks for at least one second.
 const REAL: Pace = Pace {
     is_real: true,
     pauses: &[0, 0, 1, 5, 50, 150],
@@ -96,11 +111,12 @@ const CONTROL_PLANE: Pace = Pace { pauses: &[0, 5, 20, 50, 100, 400], troubles: 
 // === impl Convergence ===
 
 impl Convergence {
-    /// Runs it, and says what happened. In process and through a pipe it wants a paused clock.
+    /// Runs it and returns counts of what happened. In process and through a pipe it needs a paused
+    /// clock.
     ///
     /// # Errors
     ///
-    /// What did not agree, and the trace of every fault.
+    /// Returns the first disagreement, with the trace of every fault.
     pub async fn run(self) -> anyhow::Result<Tally> {
         let before = alive_tasks();
         let run = async {
@@ -117,7 +133,7 @@ impl Convergence {
 
     async fn play(self, ground: &mut Ground, dice: &mut Dice) -> anyhow::Result<Tally> {
         let pace = self.wire.pace();
-        let mut mirrors = self.mirrors(ground.informer()?, dice);
+        let mut mirrors = self.mirrors(&ground.informer()?, dice);
         let workload = Workload::new(ground.user(), dice.fork(), pace);
         for mirror in &mirrors {
             mirror.start();
@@ -150,11 +166,11 @@ impl Convergence {
         Ok(tally)
     }
 
-    /// Against the real server, which takes seconds to start, all of them have the same adventures.
-    fn mirrors(self, client: Client, dice: &mut Dice) -> Vec<Box<dyn Watching>> {
+    /// The real server takes seconds to start, so all informers run against it together.
+    fn mirrors(self, client: &Client, dice: &mut Dice) -> Vec<Box<dyn Watching>> {
         let pace = self.wire.pace();
         match self.wire {
-            Wire::ControlPlane => mirror::all(&client, dice, pace),
+            Wire::ControlPlane => mirror::all(client, dice, pace),
             _ => vec![mirror::any(client, dice.fork(), pace)],
         }
     }
@@ -172,7 +188,7 @@ impl Wire {
     }
 }
 
-/// Waits until the informer, and everybody who was told by it, has what the server has.
+/// Waits until the informer and all of its observers have the server's state.
 async fn agree(
     mirror: &dyn Watching,
     user: &Client,
@@ -193,7 +209,7 @@ async fn agree(
     }
 }
 
-/// What the server has, and at which version.
+/// Returns the server's state and version.
 async fn truth(user: &Client) -> anyhow::Result<(State, String)> {
     let maps = Api::<ConfigMap>::all(user.clone());
     let list = maps.list(&ListParams::default().labels(SELECTOR)).await?;
@@ -211,8 +227,8 @@ fn alive_tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// Waits until no more tasks are there than before: all that was spawned was joined, and the server has noticed that its
-/// clients are gone.
+/// Waits until there are no more tasks than `before`: every spawned task was joined, and the server
+/// has noticed that its clients are gone.
 async fn settle(before: usize) -> anyhow::Result<()> {
     for _ in 0..100 {
         if alive_tasks() <= before {

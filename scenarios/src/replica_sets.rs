@@ -1,33 +1,73 @@
-//! What a user does with a `ReplicaSet` and its pods, and how they wait for the outcome.
+//! Operations of a user on a `ReplicaSet` or a `ReplicationController` and its pods, with waits for
+//! their results.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use homeostat::kube_client::Client;
-use homeostat::kube_client::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use k8s_openapi::api::apps::v1::ReplicaSet;
-use k8s_openapi::api::core::v1::Pod;
+use homeostat::kube_client::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
+use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
+use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use serde_json::json;
 use tokio::time::Instant;
 
-/// How often a waiting user looks: often enough for a figure in milliseconds, and little work for the server.
-const GLANCE: Duration = Duration::from_millis(5);
+/// The polling interval of a wait: precise to milliseconds, and little work for the server.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// One `ReplicaSet` named `name` in `namespace`, and the pods whose label `app` is its name.
+/// One `ReplicaSet` named `name` in `namespace`, and the pods whose label `app` is its name. It may
+/// be a `ReplicationController` instead.
 #[derive(Clone, Debug)]
 pub struct ReplicaSets {
-    sets: Api<ReplicaSet>,
+    kind: PodOwner,
+    sets: Api<DynamicObject>,
     pods: Api<Pod>,
     name: String,
+}
+
+/// The kinds that keep a number of equal pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PodOwner {
+    /// `apps/v1`, with a label selector.
+    #[default]
+    ReplicaSet,
+    /// `v1`, with a map of labels.
+    ReplicationController,
+}
+
+// === impl PodOwner ===
+
+impl PodOwner {
+    pub(crate) fn resource(self) -> ApiResource {
+        match self {
+            Self::ReplicaSet => ApiResource::erase::<ReplicaSet>(&()),
+            Self::ReplicationController => ApiResource::erase::<ReplicationController>(&()),
+        }
+    }
+
+    /// Returns the plural name of the resource.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::ReplicaSet => "replicasets",
+            Self::ReplicationController => "replicationcontrollers",
+        }
+    }
 }
 
 // === impl ReplicaSets ===
 
 impl ReplicaSets {
-    /// The set `name` in the namespace `default`; nothing is created yet.
+    /// The `ReplicaSet` `name` in the namespace `default`. Nothing is created yet.
     pub fn named(client: &Client, name: &str) -> Self {
+        Self::of_kind(PodOwner::ReplicaSet, client, name)
+    }
+
+    /// The object `name` of this kind in the namespace `default`. Nothing is created yet.
+    pub fn of_kind(kind: PodOwner, client: &Client, name: &str) -> Self {
         Self {
-            sets: Api::namespaced(client.clone(), "default"),
+            kind,
+            sets: Api::namespaced_with(client.clone(), "default", &kind.resource()),
             pods: Api::namespaced(client.clone(), "default"),
             name: name.to_owned(),
         }
@@ -37,14 +77,21 @@ impl ReplicaSets {
     ///
     /// # Errors
     ///
-    /// What the server answers.
+    /// Returns the error of the API server.
     pub async fn create(&self, replicas: usize) -> anyhow::Result<()> {
         let labels = json!({ "app": self.name });
-        let set: ReplicaSet = serde_json::from_value(json!({
+        let selector = match self.kind {
+            PodOwner::ReplicaSet => json!({ "matchLabels": labels }),
+            PodOwner::ReplicationController => labels.clone(),
+        };
+        let resource = self.kind.resource();
+        let set: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
             "metadata": { "name": self.name, "labels": labels },
             "spec": {
                 "replicas": replicas,
-                "selector": { "matchLabels": labels },
+                "selector": selector,
                 "template": { "metadata": { "labels": labels }, "spec": pod_spec() },
             },
         }))?;
@@ -52,11 +99,11 @@ impl ReplicaSets {
         Ok(())
     }
 
-    /// Asks for another number of replicas.
+    /// Changes the number of replicas.
     ///
     /// # Errors
     ///
-    /// What the server answers.
+    /// Returns the error of the API server.
     pub async fn scale(&self, replicas: usize) -> anyhow::Result<()> {
         let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
         self.sets.patch(&self.name, &PatchParams::default(), &patch).await?;
@@ -67,37 +114,38 @@ impl ReplicaSets {
     ///
     /// # Errors
     ///
-    /// What the server answers.
+    /// Returns the error of the API server.
     pub async fn delete(&self) -> anyhow::Result<()> {
         self.sets.delete(&self.name, &DeleteParams::background()).await?;
         Ok(())
     }
 
-    /// Creates a pod that nobody owns and the selector does not match, and waits until it is ready.
+    /// Creates a pod without an owner that the selector does not match, and waits until it is
+    /// ready.
     ///
-    /// Its deletion cost is high: of a set that has one pod too many, another one goes.
+    /// It has a high deletion cost, so that a set with one pod too many deletes another one.
     ///
     /// # Errors
     ///
-    /// What the server answers, or that the pod is not ready by `deadline`.
-    pub async fn create_stray(&self, name: &str, deadline: Duration) -> anyhow::Result<()> {
+    /// Returns the error of the API server, or an error if the pod is not ready within `timeout`.
+    pub async fn create_stray(&self, name: &str, timeout: Duration) -> anyhow::Result<()> {
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {
                 "name": name,
-                "labels": { "app": "nobody" },
+                "labels": { "app": "stray" },
                 "annotations": { "controller.kubernetes.io/pod-deletion-cost": "1000" },
             },
             "spec": pod_spec(),
         }))?;
         self.pods.create(&PostParams::default(), &pod).await?;
-        self.pod_becomes(name, "ready", is_ready, deadline).await
+        self.wait_for_pod(name, "ready", is_ready, timeout).await
     }
 
     /// Gives a pod the label that the selector matches.
     ///
     /// # Errors
     ///
-    /// What the server answers.
+    /// Returns the error of the API server.
     pub async fn label(&self, pod: &str) -> anyhow::Result<()> {
         let patch = Patch::Merge(json!({ "metadata": { "labels": { "app": self.name } } }));
         self.pods.patch(pod, &PatchParams::default(), &patch).await?;
@@ -108,38 +156,38 @@ impl ReplicaSets {
     ///
     /// # Errors
     ///
-    /// What the server answers, or that it still has one at `deadline`.
-    pub async fn released(&self, pod: &str, deadline: Duration) -> anyhow::Result<()> {
+    /// Returns the error of the API server, or an error if the pod has an owner after `timeout`.
+    pub async fn wait_for_release(&self, pod: &str, timeout: Duration) -> anyhow::Result<()> {
         let released = |pod: &Pod| pod.metadata.owner_references.iter().flatten().next().is_none();
-        self.pod_becomes(pod, "released", released, deadline).await
+        self.wait_for_pod(pod, "released", released, timeout).await
     }
 
     /// Gives a pod another label, so that the selector no longer matches it.
     ///
     /// # Errors
     ///
-    /// What the server answers.
+    /// Returns the error of the API server.
     pub async fn relabel(&self, pod: &str) -> anyhow::Result<()> {
-        let patch = Patch::Merge(json!({ "metadata": { "labels": { "app": "somebody-else" } } }));
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { "app": "another-set" } } }));
         self.pods.patch(pod, &PatchParams::default(), &patch).await?;
         Ok(())
     }
 
-    /// Deletes a pod at once, as a node that was lost would.
+    /// Deletes a pod without a grace period, as after the loss of its node.
     ///
     /// # Errors
     ///
-    /// What the server answers.
+    /// Returns the error of the API server.
     pub async fn kill(&self, pod: &str) -> anyhow::Result<()> {
         self.pods.delete(pod, &DeleteParams::default().grace_period(0)).await?;
         Ok(())
     }
 
-    /// The pods that the selector matches and that are not on their way out, by name.
+    /// Returns the pods that the selector matches and that are not being deleted, by name.
     ///
     /// # Errors
     ///
-    /// What the server answers.
+    /// Returns the error of the API server.
     pub async fn pods(&self) -> anyhow::Result<Vec<Pod>> {
         let matching = ListParams::default().labels(&format!("app={}", self.name));
         let mut pods = self.pods.list(&matching).await?.items;
@@ -147,52 +195,60 @@ impl ReplicaSets {
         Ok(pods)
     }
 
-    /// Waits until exactly `replicas` pods are ready, all owned by the set, and its status says so.
+    /// Waits until exactly `replicas` pods are ready and owned by the set, and its status has that
+    /// number.
     ///
     /// # Errors
     ///
-    /// When it has not happened by `deadline`: with what there is instead.
-    pub async fn converged(&self, replicas: usize, deadline: Duration) -> anyhow::Result<()> {
-        let late = |found: &Found| format!("asked for {replicas} replicas; there are {found:?}");
-        within(deadline, async || self.found().await, |found| found.is(replicas), late).await
+    /// Returns an error with the actual counts if they differ after `timeout`.
+    pub async fn wait_for_replicas(
+        &self,
+        replicas: usize,
+        timeout: Duration,
+    ) -> anyhow::Result<()> {
+        let late = |found: &Counts| format!("expected {replicas} replicas, found {found:?}");
+        poll_until(timeout, async || self.counts().await, |found| found.is(replicas), late).await
     }
 
     /// Waits until neither the set nor a pod of it is left.
     ///
     /// # Errors
     ///
-    /// When it has not happened by `deadline`.
-    pub async fn gone(&self, deadline: Duration) -> anyhow::Result<()> {
+    /// Returns an error if one is left after `timeout`.
+    pub async fn wait_for_deletion(&self, timeout: Duration) -> anyhow::Result<()> {
         let matching = ListParams::default().labels(&format!("app={}", self.name));
-        let look = async || {
+        let read = async || {
             let sets = usize::from(self.sets.get_opt(&self.name).await?.is_some());
             Ok((sets, self.pods.list(&matching).await?.items.len()))
         };
-        let late = |(sets, pods): &_| format!("there are still {sets} sets and {pods} pods");
-        within(deadline, look, |left| *left == (0, 0), late).await
+        let late = |(sets, pods): &_| format!("{sets} sets and {pods} pods are left");
+        poll_until(timeout, read, |left| *left == (0, 0), late).await
     }
 
-    async fn pod_becomes(
+    async fn wait_for_pod(
         &self,
         name: &str,
         what: &str,
         is: impl Fn(&Pod) -> bool,
-        deadline: Duration,
+        timeout: Duration,
     ) -> anyhow::Result<()> {
-        let look = async || Ok(self.pods.get(name).await?);
-        within(deadline, look, is, |_| format!("{name} is not {what}")).await
+        let read = async || Ok(self.pods.get(name).await?);
+        poll_until(timeout, read, is, |_| format!("{name} is not {what}")).await
     }
 
-    async fn found(&self) -> anyhow::Result<Found> {
-        let set = self.sets.get(&self.name).await.context("the set itself")?;
+    async fn counts(&self) -> anyhow::Result<Counts> {
+        let set = self.sets.get(&self.name).await.context("cannot get the owner of the pods")?;
         let uid = set.metadata.uid.unwrap_or_default();
-        let status = set.status.unwrap_or_default();
+        let status: ReplicaSetStatus = match set.data.get("status") {
+            Some(status) => serde_json::from_value(status.clone())?,
+            None => ReplicaSetStatus::default(),
+        };
         let pods = self.pods().await?;
         let owned = |pod: &&Pod| {
             let mut owners = pod.metadata.owner_references.iter().flatten();
             owners.any(|owner| owner.uid == uid && owner.controller == Some(true))
         };
-        Ok(Found {
+        Ok(Counts {
             pods: pods.len(),
             owned: pods.iter().filter(owned).count(),
             ready: pods.iter().filter(|pod| is_ready(pod)).count(),
@@ -202,27 +258,27 @@ impl ReplicaSets {
     }
 }
 
-/// Looks again and again until it is as it should be, but not after `deadline`: then `late` says what there is instead.
-async fn within<T>(
-    deadline: Duration,
-    look: impl AsyncFn() -> anyhow::Result<T>,
+/// Polls `read` until `is` holds. After `timeout`, returns an error with the text of `late`.
+pub(crate) async fn poll_until<T>(
+    timeout: Duration,
+    read: impl AsyncFn() -> anyhow::Result<T>,
     is: impl Fn(&T) -> bool,
     late: impl Fn(&T) -> String,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     loop {
-        let seen = look().await?;
+        let seen = read().await?;
         if is(&seen) {
             return Ok(());
         }
-        ensure!(started.elapsed() <= deadline, "after {deadline:?}: {}", late(&seen));
-        tokio::time::sleep(GLANCE).await;
+        ensure!(started.elapsed() <= timeout, "after {timeout:?}: {}", late(&seen));
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// What a glance at the set and its pods shows.
+/// The counts of the set's pods, and those of its status.
 #[derive(Debug)]
-struct Found {
+struct Counts {
     pods: usize,
     owned: usize,
     ready: usize,
@@ -230,7 +286,7 @@ struct Found {
     status_ready: usize,
 }
 
-impl Found {
+impl Counts {
     fn is(&self, replicas: usize) -> bool {
         [self.pods, self.owned, self.ready, self.status_replicas, self.status_ready]
             .iter()
@@ -249,7 +305,7 @@ fn is_ready(pod: &Pod) -> bool {
 
 fn pod_spec() -> serde_json::Value {
     json!({
-        // Gone when asked: nothing runs in these pods that would want to say goodbye.
+        // The pause container needs no time to shut down.
         "terminationGracePeriodSeconds": 1,
         "containers": [{ "name": "main", "image": "registry.k8s.io/pause:3.10" }],
     })

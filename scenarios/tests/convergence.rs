@@ -1,37 +1,34 @@
-//! Promise 1: whatever happened on the wire, once it is over the store equals the server, and every handler has been told a
-//! valid story that ends there.
+//! Promise 1: after any network faults, the store equals the server, and every handler has received
+//! a valid event sequence that ends there.
 //!
-//! `HOMEOSTAT_SEEDS` says how many seeds are tried in virtual time; `HOMEOSTAT_SEED` runs one alone, and prints what
-//! happened in it. What needs the real control plane is reported as ignored where its binaries are not;
-//! `HOMEOSTAT_REQUIRE_CONTROL_PLANE=1` forbids that.
+//! `HOMEOSTAT_SEEDS` sets the number of seeds in virtual time. `HOMEOSTAT_SEED` runs one seed alone
+//! and prints its trace. Tests against the real control plane are reported as ignored if its
+//! binaries are missing; `HOMEOSTAT_REQUIRE_CONTROL_PLANE=1` makes that an error.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use homeostat_apiserver::control_plane::Binaries;
-use homeostat_scenarios::{Convergence, Tally, Wire, in_real_time, in_virtual_time};
+use homeostat_scenarios::{Convergence, Tally, Wire};
+use homeostat_testing::control_plane::Binaries;
+use homeostat_testing::{in_real_time, in_virtual_time};
 use libtest_mimic::{Arguments, Failed, Trial};
 use parking_lot::Mutex;
 
-/// How many are tried in virtual time unless told.
+/// The default number of seeds in virtual time.
 const SEEDS: u64 = 200;
 
-/// How many are tried in real time.
+/// The number of seeds in real time.
 const SOCKET_SEEDS: u64 = 48;
 const CONTROL_PLANE_SEEDS: u64 = 2;
 
-/// How many of them at the same time: mostly, they wait.
+/// The number of concurrent runs: most of the time they wait.
 const AT_ONCE: usize = 8;
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // Two at a time, so that what they print does not get into the middle of a result.
+    // Two at a time, so that their output does not interleave with a result.
     arguments.test_threads.get_or_insert(2);
-    let missing = Binaries::find().err();
-    if let Some(missing) = &missing {
-        let required = std::env::var_os("HOMEOSTAT_REQUIRE_CONTROL_PLANE").is_some();
-        assert!(!required, "{missing}");
-    }
+    let missing = Binaries::missing_for_tests();
     let agree = "store and handlers agree with the server once the faults are over";
     let embedded = [
         ("in process, in virtual time", Wire::InProcess),
@@ -46,7 +43,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }
 
-/// In virtual time, for each run.
+/// The minimum counts per run in virtual time.
 const VIRTUAL: &[(&str, f64)] = &[
     ("event: added", 20.0),
     ("event: updated", 8.0),
@@ -54,26 +51,30 @@ const VIRTUAL: &[(&str, f64)] = &[
     ("event: deleted unseen", 1.0),
     ("event: opaque", 2.0),
     ("event: opaque deleted", 0.5),
-    ("event: told again", 50.0),
+    ("event: resynced", 50.0),
     ("request: watch", 8.0),
     ("request: list", 1.0),
     ("expired versions", 0.5),
-    ("states left out", 0.03),
+    ("states merged", 0.03),
     ("fifo: coalescing", 0.2),
     ("fifo: in order", 0.2),
     ("weight: projection", 0.1),
     ("weight: typed", 0.1),
     ("weight: lazy", 0.1),
     ("weight: metadata", 0.1),
+    ("list-watch: several namespaces", 0.1),
+    ("list-watch: pruned", 0.2),
+    ("list-watch: lists in one piece", 0.05),
+    ("handler: streams", 0.3),
     ("handler: filters", 0.5),
     ("handler: resyncs", 0.5),
     ("handler: coalesces", 0.5),
-    ("fault: begins  revisions earlier", 0.3),
+    ("fault: watch starts  revisions earlier", 0.3),
     ("fault: bookmarks for all", 1.0),
-    ("fault: compacted at", 2.0),
+    ("fault: history expired at", 2.0),
     ("fault: corrupt at byte  of an event", 0.1),
     ("fault: ended", 2.0),
-    ("fault: its requests vanish", 1.0),
+    ("fault: requests are lost", 1.0),
     ("fault: refused with  TooManyRequests", 0.2),
     ("fault: reply corrupt at byte  ( OK)", 0.2),
     ("fault: reply cut at byte  ( OK)", 0.3),
@@ -83,13 +84,13 @@ const VIRTUAL: &[(&str, f64)] = &[
     ("fault: reset in the middle of a line", 2.0),
     ("fault: restarted", 2.0),
     ("fault: restored, back at", 0.1),
-    ("fault: silent from now on at byte", 0.05),
-    ("fault: told  Expired", 1.0),
-    ("fault: told  InternalError", 1.0),
-    ("fault: what it is answered vanishes", 1.0),
+    ("fault: stalled at byte", 0.05),
+    ("fault: ended with  Expired", 1.0),
+    ("fault: ended with  InternalError", 1.0),
+    ("fault: replies are lost", 1.0),
 ];
 
-/// In all runs together. One in which nothing happens proves nothing.
+/// The minimum counts of all runs together. A run without faults proves nothing.
 fn minima(wire: Wire) -> &'static [(&'static str, f64)] {
     match wire {
         Wire::InProcess | Wire::Pipe => VIRTUAL,
@@ -144,7 +145,7 @@ fn run_all(wire: Wire) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Runs several at the same time, each on threads of its own.
+/// Runs several seeds concurrently, each on its own threads.
 fn at_once(seeds: Range<u64>, wire: Wire) -> Result<Tally, Failed> {
     let (next, total) = (AtomicU64::new(seeds.start), Mutex::new(Ok(Tally::default())));
     let work = || {
@@ -174,7 +175,7 @@ fn report(wire: Wire, tally: &Tally) {
     println!("{wire:?}\n{tally}");
 }
 
-/// The seeds to try.
+/// Returns the seeds to run.
 fn seeds(wire: Wire) -> Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     if let Some(seed) = number("HOMEOSTAT_SEED") {

@@ -1,16 +1,18 @@
-//! The same seed gives the same run, to the byte: every request, every answer, every event and every fault.
+//! The same seed gives the same run, byte for byte: every request, response, event and fault.
 //!
-//! `HOMEOSTAT_CASES` says how many seeds are tried.
+//! `HOMEOSTAT_CASES` sets the number of seeds.
 
 use std::time::Duration;
 
-use homeostat_apiserver::faults::{Calls, Chaos, Trouble};
-use homeostat_scenarios::{ReplicaSets, Simulation, in_virtual_time};
+use homeostat_apiserver::ServerFault;
+use homeostat_faults::{Calls, Chaos};
+use homeostat_scenarios::{ReplicaSets, Running};
+use homeostat_testing::{Simulation, in_virtual_time};
 
 const DEADLINE: Duration = Duration::from_secs(900);
 
 #[test]
-fn the_same_seed_gives_the_same_run_to_the_byte_and_comes_right_in_the_end() {
+fn same_seed_gives_identical_trace_and_run_converges() {
     let cases = std::env::var("HOMEOSTAT_CASES").ok().and_then(|cases| cases.parse().ok());
     let seeds: u64 = cases.map_or(20, |cases: u64| cases.min(200));
     let mut faults = 0;
@@ -21,30 +23,30 @@ fn the_same_seed_gives_the_same_run_to_the_byte_and_comes_right_in_the_end() {
         if let Some(at) = difference(&first, &second) {
             panic!("seed {seed}: {at}");
         }
-        assert_ne!(first, last, "seed {seed} is no other run than the one before");
+        assert_ne!(first, last, "seed {seed} gives the same run as the previous seed");
         faults += count;
         last = first;
     }
     assert!(faults >= usize::try_from(seeds).unwrap_or(0) * 5, "{faults} faults in {seeds} runs");
 }
 
-/// A `ReplicaSet` is scaled and its pods are killed while chance breaks what it can; the trace, and how many faults
-/// there were.
+/// Scales a `ReplicaSet` and kills its pods during random faults. Returns the trace and the number
+/// of faults.
 async fn run(seed: u64) -> (String, usize) {
     let simulation = Simulation::start(seed);
     let (server, faults) = (simulation.server(), simulation.faults());
-    faults.tell_everything();
+    faults.trace_traffic();
     let controller = || Calls::any().by("controller");
     faults.chaos(controller(), Chaos::of(0.15));
     faults.chaos(Calls::any().by("kubelet"), Chaos::of(0.05));
-    server.trouble_after(controller().chance(0.02), Trouble::Compact);
-    server.trouble_before(controller().chance(0.01), Trouble::Restart);
-    let running = simulation.run_controller();
-    let outcome = story(&simulation, seed).await;
+    server.fault_after(controller().chance(0.02), ServerFault::ExpireHistory);
+    server.fault_before(controller().chance(0.01), ServerFault::Restart);
+    let running = Running::in_simulation(&simulation);
+    let outcome = workload(&simulation, seed).await;
     faults.heal();
     let outcome = match outcome {
         Ok(replicas) => {
-            ReplicaSets::named(simulation.user(), "web").converged(replicas, DEADLINE).await
+            ReplicaSets::named(simulation.user(), "web").wait_for_replicas(replicas, DEADLINE).await
         }
         Err(error) => Err(error),
     };
@@ -56,7 +58,7 @@ async fn run(seed: u64) -> (String, usize) {
     (trace.to_string(), trace.faults())
 }
 
-async fn story(simulation: &Simulation, seed: u64) -> anyhow::Result<usize> {
+async fn workload(simulation: &Simulation, seed: u64) -> anyhow::Result<usize> {
     let web = ReplicaSets::named(simulation.user(), "web");
     web.create(4).await?;
     let mut replicas = 4;
@@ -64,7 +66,7 @@ async fn story(simulation: &Simulation, seed: u64) -> anyhow::Result<usize> {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let pods = web.pods().await?;
         if let Some(name) = pods.first().and_then(|pod| pod.metadata.name.as_deref()) {
-            // The controller may have deleted it meanwhile.
+            // The controller may have deleted the pod already.
             drop(web.kill(name).await);
         }
         replicas = [7, 3, 0, 5][(usize::try_from(seed)? + round) % 4];
@@ -73,7 +75,7 @@ async fn story(simulation: &Simulation, seed: u64) -> anyhow::Result<usize> {
     Ok(replicas)
 }
 
-/// The first line in which two traces differ.
+/// Returns the first line in which two traces differ.
 fn difference(one: &str, other: &str) -> Option<String> {
     let mut lines = one.lines().zip(other.lines()).enumerate();
     let differing = lines.find(|(_, (one, other))| one != other);

@@ -1,24 +1,26 @@
-//! What a run costs: one `ReplicaSet` with ten replicas, and a pod killed in every minute of fifty.
+//! The real time of a run: one `ReplicaSet` with ten replicas, and one pod killed in each of fifty
+//! minutes.
 //!
-//! `cargo test --release -p homeostat-scenarios --test speed -- --nocapture` prints it. Only an optimised build is held
-//! to its limit, and then to a generous one: the machine may be busy.
+//! `cargo test --release -p homeostat-scenarios --test speed -- --nocapture` prints it. Only an
+//! optimised build is held to the limit, which is generous because the machine may be busy.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![expect(clippy::print_stdout, reason = "the figure is what the test is for")]
 
 use std::time::{Duration, SystemTime};
 
-use homeostat_scenarios::{ReplicaSets, Simulation, in_virtual_time};
+use homeostat_scenarios::{ReplicaSets, Running};
+use homeostat_testing::{Simulation, in_virtual_time};
 
 const RUNS: u32 = 20;
-/// What is aimed at is 10 ms; a machine that does nothing else takes 37. A busy one may take twice that.
+/// The limit. The target is 10 ms; an idle machine takes 37 ms, a busy one up to twice that.
 const LIMIT: Duration = Duration::from_millis(100);
 
 #[test]
 fn fifty_minutes_of_killed_pods_take_milliseconds() {
     let mut fastest = Duration::MAX;
     for seed in 0..RUNS {
-        // The real clock: virtual time does not say what a run costs.
+        // The real clock: virtual time does not measure cost.
         let began = SystemTime::now();
         let requests = in_virtual_time(run(seed.into()));
         let took = began.elapsed().unwrap_or(Duration::MAX);
@@ -30,20 +32,20 @@ fn fifty_minutes_of_killed_pods_take_milliseconds() {
     assert!(cfg!(debug_assertions) || fastest < LIMIT, "{fastest:?}");
 }
 
-/// Returns how many requests there were.
+/// Returns the number of requests.
 async fn run(seed: u64) -> u64 {
     let simulation = Simulation::start(seed);
-    let running = simulation.run_controller();
+    let running = Running::in_simulation(&simulation);
     let web = ReplicaSets::named(simulation.user(), "web");
     web.create(10).await.unwrap();
-    web.converged(10, Duration::from_secs(10)).await.unwrap();
+    web.wait_for_replicas(10, Duration::from_secs(10)).await.unwrap();
     for _ in 0..50 {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let victim = web.pods().await.unwrap().remove(0).metadata.name.unwrap();
         web.kill(&victim).await.unwrap();
     }
     tokio::time::sleep(Duration::from_secs(60)).await;
-    web.converged(10, Duration::from_secs(10)).await.unwrap();
+    web.wait_for_replicas(10, Duration::from_secs(10)).await.unwrap();
     drop(running);
     simulation.faults().requests().values().sum()
 }

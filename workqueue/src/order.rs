@@ -1,7 +1,10 @@
-//! Which of the queued items is handed out next. Pure: it knows slots by their numbers, not items.
+//! The order in which queued items are handed out. Pure: it stores slot numbers, not items.
 //!
-//! Without options this is a ring: first come, first served. With priorities or fairness it is
-//! [`Ranked`], which the ring's users do not pay for: what it keeps about a slot, it keeps itself.
+//! Without options this is a FIFO ring. With priorities or turns it is [`Ranked`], which keeps its
+//! own data about slots, so that a FIFO queue does not pay for it.
+//!
+//! A slot enters with `push` or `push_again` and leaves with `take_first`; there is no other way
+//! out. The state decides which slots are queued, and this module decides only their order.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -11,35 +14,44 @@ mod ranked;
 
 use self::ranked::Ranked;
 
-/// What decides when an item is handed out, next to when it was queued.
+/// The priority and the group of an item; together with the time of queueing they determine the
+/// order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Rank {
-    /// Higher comes first.
+    /// Higher priorities come first.
     pub(crate) priority: i32,
-    /// Those of one priority take turns by this; always the same for one item.
+    /// The hash of the group by which items of one priority take turns; constant for an item.
     pub(crate) dimension: u64,
 }
 
-/// How queued items are ordered, if not first come, first served.
+/// The ordering options of a queue that is not FIFO.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ranking {
-    /// Whether an item that is added at a higher priority comes first.
+    /// True if items of a higher priority come first.
     pub(crate) by_priority: bool,
-    /// Every so many-th hand-out is the item that has been queued longest.
+    /// If set to `n`, each `n`-th hand-out is the item that has been queued longest.
     pub(crate) oldest_every: Option<NonZeroU32>,
-    /// Whether the items of one priority take turns by their dimension.
+    /// True if the items of one priority take turns by their dimension.
     pub(crate) fair: bool,
 }
 
-/// The slots that are queued, each once, in the order in which they are handed out.
+/// The queued slots, each once, in hand-out order.
+///
+/// The variant is chosen when the queue is built and never changes.
+///
+/// The slot numbers come from the state, which reuses the number of a vacant slot. The data of a
+/// slot is therefore overwritten by `push`, and kept between `take_first` and `push_again`.
 pub(crate) enum Order {
+    /// First in, first out; ranks are ignored. Each operation takes constant time.
     Fifo(VecDeque<u32>),
+    /// By priority, by turns, or both. Boxed, so that a FIFO queue stays small.
     Ranked(Box<Ranked>),
 }
 
 // === impl Order ===
 
 impl Order {
+    /// Creates an empty order; FIFO without a ranking.
     pub(crate) fn new(ranking: Option<Ranking>) -> Self {
         match ranking {
             None => Self::Fifo(VecDeque::new()),
@@ -47,7 +59,7 @@ impl Order {
         }
     }
 
-    /// An empty one of the same kind.
+    /// Returns an empty order with the same options.
     pub(crate) fn fresh(&self) -> Self {
         Self::new(match self {
             Self::Fifo(_) => None,
@@ -55,7 +67,7 @@ impl Order {
         })
     }
 
-    /// How many slots are queued.
+    /// Returns the number of queued slots.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -64,12 +76,13 @@ impl Order {
         }
     }
 
+    /// Returns true if no slot is queued.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The slot that is handed out next.
+    /// Returns the slot that is handed out next.
     #[inline]
     pub(crate) fn first(&self) -> Option<u32> {
         match self {
@@ -87,7 +100,7 @@ impl Order {
         }
     }
 
-    /// Queues a slot that has got a new item.
+    /// Queues a slot that holds a new item.
     #[inline]
     pub(crate) fn push(&mut self, slot: u32, rank: Rank) {
         match self {
@@ -96,8 +109,8 @@ impl Order {
         }
     }
 
-    /// Queues a slot again that was taken: at the priority that was [wanted](Self::want), and, if it was
-    /// `unfinished`, at no lower one than it had.
+    /// Queues a taken slot again, at the priority that was [requested](Self::want) for it. An
+    /// `unfinished` slot keeps at least its previous priority.
     pub(crate) fn push_again(&mut self, slot: u32, unfinished: bool) {
         match self {
             Self::Fifo(ring) => ring.push_back(slot),
@@ -105,8 +118,8 @@ impl Order {
         }
     }
 
-    /// A queued slot is asked for at this priority: if that is higher, it moves to the end of it, and
-    /// the one that it had is returned.
+    /// Requests a queued slot at this priority. If it is higher than the slot's priority, the slot
+    /// moves to the end of the new one; returns the previous priority then.
     pub(crate) fn raise(&mut self, slot: u32, priority: i32) -> Option<i32> {
         match self {
             Self::Fifo(_) => None,
@@ -114,8 +127,8 @@ impl Order {
         }
     }
 
-    /// A taken slot is asked for at this priority: of several the highest counts, once it is returned. If
-    /// it was asked for before, at a lower one, that is returned.
+    /// Requests a taken slot at this priority; the highest one counts when the slot is queued
+    /// again. Returns the priority of earlier requests if it was lower.
     pub(crate) fn want(&mut self, slot: u32, priority: i32) -> Option<i32> {
         match self {
             Self::Fifo(_) => None,
@@ -123,7 +136,7 @@ impl Order {
         }
     }
 
-    /// The priority at which a taken slot was [wanted](Self::want).
+    /// Returns the priority that was [requested](Self::want) for a taken slot.
     pub(crate) fn wanted(&self, slot: u32) -> i32 {
         match self {
             Self::Fifo(_) => 0,
@@ -131,7 +144,15 @@ impl Order {
         }
     }
 
-    /// The priority at which a slot is queued or was taken.
+    /// Returns the rank at which a slot is queued or was taken.
+    pub(crate) fn rank(&self, slot: u32) -> Rank {
+        match self {
+            Self::Fifo(_) => Rank::default(),
+            Self::Ranked(ranked) => ranked.rank(slot),
+        }
+    }
+
+    /// Returns the priority at which a slot is queued or was taken.
     #[inline]
     pub(crate) fn priority(&self, slot: u32) -> i32 {
         match self {

@@ -1,48 +1,52 @@
-//! The queue's handle: `add` on one side, `get` on the other.
+//! The queue's handle, with which producers add items and workers take them.
 
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use crate::delays::deadline_after;
-use crate::request::Reason;
-
-mod at_priority;
+mod adder;
 mod builder;
 mod core;
 mod drain;
 mod get;
-mod inspect;
 mod many;
 mod metrics;
 mod observer;
 mod processing;
 mod shared;
+mod snapshot;
+mod taking;
 mod timer;
 mod waiters;
+mod worker;
+mod workers;
 
-use self::get::Get;
 use self::shared::Shared;
 
-pub use self::at_priority::AtPriority;
-pub use self::builder::{Builder, LOW_PRIORITY, Priorities};
-pub use self::drain::Undone;
-pub use self::inspect::{Delayed, Held, Queued, Snapshot};
+pub use self::adder::Adder;
+pub use self::builder::{LOW_PRIORITY, Priorities, QueueBuilder};
+pub use self::drain::Unfinished;
 pub use self::metrics::DURATION_BUCKETS;
 pub use self::processing::Processing;
+pub use self::worker::{WorkBatch, WorkItem, Worker};
 
-/// A queue that hands each item to one worker at a time and never loses one.
+/// A queue that hands each item to one worker at a time and never loses an item.
 ///
-/// This is a handle: cheap to clone, and all clones are the same queue. What the queue promises is
-/// told on the [crate's page](crate).
+/// This is a handle: clones are cheap and share one queue. The [crate documentation](crate) lists
+/// the promises. `Cause` is the type of the [causes](Self::because) that requests carry.
 ///
-/// Use it for keys that say *where* to look, not for messages that must each be seen: two equal items
-/// become one. For messages, use a channel.
+/// Use it for keys that name an object to reconcile, not for messages of which each one counts: the
+/// queue merges equal items. For messages, use a channel.
 ///
-/// `T` is hashed, compared, and cloned once per hand-out; make it cheap to clone.
+/// The queue hashes and compares `T`, and clones it once per hand-out. Use a type that is cheap to
+/// clone.
+///
+/// # Cost
+///
+/// All handles share one lock, which each call takes for a short time. The author's `Eq` and
+/// `Clone`, and the merge function of the causes, run under it; no waker, no rate limiter and no
+/// `Drop` of an item does.
 ///
 /// # Examples
 ///
@@ -57,18 +61,20 @@ pub use self::processing::Processing;
 /// queue.add_after("default/slow", Duration::from_secs(60));
 /// queue.add("default/web");
 ///
-/// let key = queue.get().await.expect("nobody has shut the queue down");
-/// queue.add("default/web"); // not handed out again before it is done
+/// let key = queue.get().await.expect("the queue is not shut down");
+/// queue.add("default/web"); // held: queued when the worker is done
 /// assert!(queue.try_get().is_none());
 /// key.done();
-/// assert_eq!(*queue.try_get().expect("it was added while it was held"), "default/web");
+/// assert_eq!(*queue.try_get().expect("it was added while held"), "default/web");
 ///
-/// let undone = queue.drain(Duration::from_secs(5)).await;
-/// assert_eq!(undone.delayed, ["default/slow"]);
+/// let unfinished = queue.drain(Duration::from_secs(5)).await;
+/// assert_eq!(unfinished.delayed, ["default/slow"]);
 /// # }
 /// ```
-pub struct Queue<T> {
-    shared: Arc<Shared<T>>,
+#[doc(alias = "TypedRateLimitingInterface")]
+#[doc(alias = "workqueue")]
+pub struct Queue<T, Cause = ()> {
+    shared: Arc<Shared<T, Cause>>,
 }
 
 // === impl Queue ===
@@ -77,209 +83,248 @@ impl<T> Queue<T>
 where
     T: Eq + Hash + Clone + Send + Sync + 'static,
 {
-    /// Makes an empty queue without a name, whose [`add_rate_limited`](Self::add_rate_limited) waits
-    /// 5 ms after an item's first failure, then twice as long each time, up to 1,000 s.
+    /// Creates an empty queue without a name. Its [`add_rate_limited`](Self::add_rate_limited)
+    /// waits 5 ms after the first failure of an item, then twice as long after each further one, up
+    /// to 1,000 s.
     ///
-    /// This spawns nothing and needs no runtime.
+    /// This spawns no task and needs no runtime.
+    ///
+    /// Use [`builder`](Self::builder) in production: metrics and logs need a name.
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Makes a queue with options.
-    pub fn builder() -> Builder<T> {
-        Builder::new()
+    /// Returns a builder for a queue with options.
+    pub fn builder() -> QueueBuilder<T> {
+        QueueBuilder::new()
     }
 
-    /// Asks for the item to be handed out once from now on.
+    /// Adds an item, which the queue then hands out once.
     ///
-    /// An item that is queued already is not queued twice. One that a worker holds is queued when the
-    /// worker is done. One that is delayed is not delayed any longer. After
+    /// An item that is already queued is not queued a second time. An item that a worker holds is
+    /// queued when the worker is done. A pending delay of the item ends. After
     /// [`shut_down`](Self::shut_down) this does nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let queue = homeostat_workqueue::Queue::new();
+    /// queue.add("default/web");
+    /// queue.add("default/web");
+    /// assert_eq!(queue.len(), 1);
+    /// ```
+    #[doc(alias = "Add")]
     pub fn add(&self, item: T) {
-        self.shared.add(item, 0, Reason::Added);
+        self.because(()).add(item);
     }
 
-    /// Adds all of these, in order, as [`add`](Self::add) does each, at less cost.
+    /// Adds several items in order, as [`add`](Self::add) does for each, at a lower cost.
     ///
-    /// The queue is locked once for many items; the iterator runs while it is not. As many workers are
-    /// woken as items were queued. Items that come before one that the iterator waits for may be handed
-    /// out already.
+    /// This locks the queue once per 128 items; the iterator runs outside of the lock. It wakes as
+    /// many workers as it queues items. While the iterator is blocked, workers may already take the
+    /// items of earlier chunks.
+    ///
+    /// # Examples
+    ///
+    /// The initial list of an informer:
+    ///
+    /// ```
+    /// let queue = homeostat_workqueue::Queue::new();
+    /// queue.add_batch(["default/web", "default/db", "default/web"]);
+    /// assert_eq!(queue.len(), 2);
+    /// ```
     pub fn add_batch(&self, items: impl IntoIterator<Item = T>) {
-        self.shared.add_batch(items, 0);
+        self.because(()).add_batch(items);
     }
 
-    /// Takes back the delay of an item; returns whether it was delayed.
+    /// Adds an item when `delay` has passed.
     ///
-    /// What is queued already is handed out all the same, and a failure that was counted stays so until
-    /// [`forget`](Self::forget).
+    /// If an item has several delays, the earliest deadline counts. An [`add`](Self::add) in the
+    /// meantime ends the delay. Any `Duration` is valid: the queue limits it to 100 years. An item
+    /// that is queued or held can have a delay too; it is then handed out again later. After
+    /// [`shut_down`](Self::shut_down) this does nothing.
+    ///
+    /// # Panics
+    ///
+    /// If `delay` is not zero, the queue's timer does not run yet, and the caller is outside of a
+    /// tokio runtime.
+    ///
+    /// The first delay starts the timer as a task on the caller's runtime, whose time driver must
+    /// be enabled; the task ends with the last handle of the queue. If that runtime shuts down
+    /// first, no delay ends until the next call starts the timer on another runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = homeostat_workqueue::Queue::new();
+    /// queue.add_after("default/web", std::time::Duration::from_secs(60));
+    /// let key = queue.get().await.expect("the queue is not shut down"); // 60 s later
+    /// assert_eq!(*key, "default/web");
+    /// # }
+    /// ```
+    #[doc(alias = "AddAfter")]
+    #[track_caller]
+    pub fn add_after(&self, item: T, delay: Duration) {
+        self.because(()).add_after(item, delay);
+    }
+
+    /// Adds an item when `delay` has passed, whatever is added meanwhile.
+    ///
+    /// This is [`add_after`](Self::add_after), except that an [`add`](Self::add) of the item leaves
+    /// the deadline in place, as in client-go. Use it for a deadline that is computed once, such as
+    /// `minReadySeconds`: an event of the object before the deadline does not remove it.
+    ///
+    /// If an item is scheduled several times, the earliest deadline counts. Its deadline of
+    /// `add_after` is a separate one. [`cancel`](Self::cancel) removes both.
+    ///
+    /// # Panics
+    ///
+    /// In the same cases as [`add_after`](Self::add_after).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = homeostat_workqueue::Queue::new();
+    /// queue.schedule("default/web", Duration::from_secs(60));
+    /// queue.add("default/web"); // an event
+    /// queue.try_get().expect("it was added").done();
+    ///
+    /// let key = queue.get().await.expect("the queue is not shut down"); // 60 s later
+    /// assert_eq!(*key, "default/web");
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn schedule(&self, item: T, delay: Duration) {
+        self.because(()).schedule(item, delay);
+    }
+
+    /// Adds an item that has failed, after the delay that the rate limiter returns.
+    ///
+    /// Call [`forget`](Self::forget) when the item succeeds. After [`shut_down`](Self::shut_down)
+    /// this does nothing, and the failure is not counted.
+    ///
+    /// # Panics
+    ///
+    /// In the same cases as [`add_after`](Self::add_after). A panic of the rate limiter is caught:
+    /// the item then waits for [`FALLBACK_DELAY`](crate::FALLBACK_DELAY).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = homeostat_workqueue::Queue::new();
+    /// queue.add_rate_limited("default/web");
+    /// assert_eq!(queue.failures(&"default/web"), 1);
+    /// queue.forget(&"default/web");
+    /// assert_eq!(queue.failures(&"default/web"), 0);
+    /// # }
+    /// ```
+    #[doc(alias = "AddRateLimited")]
+    #[track_caller]
+    pub fn add_rate_limited(&self, item: T) {
+        self.because(()).add_rate_limited(item);
+    }
+
+    /// Returns an [`Adder`] that adds at this priority: `queue.at_priority(10).add(item)`. Higher
+    /// priorities are handed out first. The methods of the queue itself add at priority 0.
+    ///
+    /// Priorities have an effect only in a queue built with [`QueueBuilder::priorities`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_workqueue::{LOW_PRIORITY, Priorities, Queue};
+    ///
+    /// let queue = Queue::builder().priorities(Priorities::default()).build();
+    /// queue.at_priority(LOW_PRIORITY).add("resync");
+    /// queue.add("change");
+    /// assert_eq!(*queue.try_get().expect("two are queued"), "change");
+    /// ```
+    pub fn at_priority(&self, priority: i32) -> Adder<'_, T> {
+        self.because(()).at_priority(priority)
+    }
+}
+
+impl<T, Cause> Queue<T, Cause>
+where
+    T: Eq + Hash + Clone + Send + Sync + 'static,
+    Cause: Send + 'static,
+{
+    /// Returns an [`Adder`] that adds with a cause: `queue.because(cause).add(item)`.
+    ///
+    /// The worker that takes the item reads the cause with [`Processing::cause`]. If the item is
+    /// already queued or delayed, or was added while held, the function passed to
+    /// [`QueueBuilder::causes`] merges the two causes. A cause needs no additional lock.
+    ///
+    /// # Examples
+    ///
+    /// The number of events behind one reconcile:
+    ///
+    /// ```
+    /// use homeostat_workqueue::Queue;
+    ///
+    /// let queue = Queue::builder().causes(|events: &mut u32, more: u32| *events += more).build();
+    /// queue.because(1).add("default/web");
+    /// queue.because(1).add("default/web");
+    /// let key = queue.try_get().expect("it was added");
+    /// assert_eq!(*key.cause(), 2);
+    /// key.done();
+    /// ```
+    pub fn because(&self, cause: Cause) -> Adder<'_, T, Cause> {
+        Adder::new(self, cause)
+    }
+
+    /// Removes the delays of an item. Returns true if the item was delayed.
+    ///
+    /// An item that is already queued stays queued, and the rate limiter keeps its failures until
+    /// [`forget`](Self::forget). The delay of an item that its worker dropped without `done` stays.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() {
+    /// let queue = homeostat_workqueue::Queue::new();
+    /// queue.add_after("default/web", Duration::from_secs(60));
+    /// assert!(queue.cancel(&"default/web"));
+    /// assert!(!queue.cancel(&"default/web"), "it has no delay any more");
+    /// # }
+    /// ```
     pub fn cancel(&self, item: &T) -> bool {
         self.shared.cancel(item)
     }
 
-    /// Asks for the item to be handed out once, when `delay` has passed.
+    /// Resets the item's failures in the rate limiter. The item stays queued, delayed or held.
     ///
-    /// Of several delays of one item the one that ends first counts, and an [`add`](Self::add) in the
-    /// meantime ends it. Any `Duration` is fine: what is longer than a century waits a century. A delay
-    /// of an item that is queued or held at the moment stands: it asks for another look, later.
-    /// After [`shut_down`](Self::shut_down) this does nothing.
-    ///
-    /// # Panics
-    ///
-    /// If `delay` is not zero, and this is called outside of a tokio runtime before the queue's timer
-    /// runs. The first delay starts that timer, as a task on the runtime of its caller; it ends with
-    /// the last handle of the queue. The runtime must have its time driver enabled. If it ends before the
-    /// queue, no delay is over until the next call starts the timer again, on another one.
-    #[track_caller]
-    pub fn add_after(&self, item: T, delay: Duration) {
-        self.delay(item, 0, delay);
-    }
-
-    /// Asks for an item that has failed to be handed out again, when the rate limiter allows it.
-    ///
-    /// Call [`forget`](Self::forget) when it has succeeded. After [`shut_down`](Self::shut_down) this
-    /// does nothing, and the failure is not counted.
-    ///
-    /// # Panics
-    ///
-    /// As [`add_after`](Self::add_after), and if the limiter does.
-    #[track_caller]
-    pub fn add_rate_limited(&self, item: T) {
-        self.retry(item, 0);
-    }
-
-    /// Adds at a priority, in any of the ways to add: higher ones are handed out first. Everything else
-    /// is added at 0.
-    ///
-    /// This counts only in a queue that was built with [`Builder::priorities`].
-    pub fn at_priority(&self, priority: i32) -> AtPriority<'_, T> {
-        AtPriority { queue: self, priority }
-    }
-
-    /// Lets the rate limiter forget the item's failures. The item stays queued, delayed or held.
+    /// Without this call the item keeps its place in the limiter's memory, and its next
+    /// failure waits as long as if it had never succeeded. If the limiter panics, the panic is
+    /// logged and counted, and nothing else happens.
+    #[doc(alias = "Forget")]
     pub fn forget(&self, item: &T) {
-        self.shared.limiter.lock().forget(item);
+        self.shared.limiter.forget(&self.shared.name, item);
     }
 
-    /// How often the item has failed, as the rate limiter counts, since it was last forgotten.
+    /// Returns the number of failures of the item since the last [`forget`](Self::forget), as the
+    /// rate limiter counts them.
+    ///
+    /// Use it to give up after a number of attempts. It is 0 if the limiter does not count per
+    /// item, or if it panics.
+    #[doc(alias = "NumRequeues")]
     pub fn failures(&self, item: &T) -> u32 {
-        self.shared.limiter.lock().failures(item)
-    }
-
-    /// Waits for an item and takes it; `None` once the queue is shut down and nothing is queued.
-    ///
-    /// Items come in the order in which they were queued, unless the queue was built with
-    /// [priorities](Builder::priorities) or to be [fair](Builder::fair_by). Workers that wait are served in the order
-    /// in which they came, but one that has just come may be faster than one that has just been woken.
-    ///
-    /// A worker that sees `None` can end. An item that another worker still holds may be queued again
-    /// after that, when it is dropped without `done`: [`drain`](Self::drain) hands it back then.
-    ///
-    /// # Cancel safety
-    ///
-    /// This is cancel-safe: if the future is dropped, no item was taken, and if it had been woken for
-    /// an item, another worker is woken instead.
-    // No `async fn`: that would be one more future around this one, and one more copy of what it hands out.
-    pub fn get(&self) -> impl Future<Output = Option<Processing<T>>> + Send {
-        Get::new(&self.shared)
-    }
-
-    /// Takes an item if one is queued.
-    pub fn try_get(&self) -> Option<Processing<T>> {
-        Shared::take(&self.shared)
-    }
-
-    /// What is queued, delayed and held, since when and why; `None` if the queue was not built to be
-    /// [inspected](Builder::inspect) and has no metrics.
-    ///
-    /// This copies all items under the queue's lock: for a page that somebody looks at, not for a loop.
-    pub fn inspect(&self) -> Option<Snapshot<T>> {
-        self.shared.inspect()
-    }
-
-    /// How many items are queued. Those that are delayed or held do not count.
-    pub fn len(&self) -> usize {
-        self.shared.core.lock().state.queued()
-    }
-
-    /// Whether nothing is queued.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether [`shut_down`](Self::shut_down) or [`drain`](Self::drain) was called.
-    pub fn is_shutting_down(&self) -> bool {
-        self.shared.core.lock().shutting_down
-    }
-
-    /// The name that the builder was given.
-    pub fn name(&self) -> &str {
-        &self.shared.name
-    }
-
-    /// Ends the queue: nothing is added from now on, what is queued is still handed out, and then
-    /// [`get`](Self::get) returns `None` to everybody.
-    ///
-    /// What is delayed stays so, until [`drain`](Self::drain) hands it back. An item that is held and
-    /// was added meanwhile, or that is dropped without `done`, is queued again nevertheless.
-    pub fn shut_down(&self) {
-        self.shared.shut_down();
-    }
-
-    /// Shuts down, waits until nothing is queued and nothing is held, but no longer than `deadline`,
-    /// and hands back what is left: the items that are still held or queued, and those that were
-    /// delayed.
-    ///
-    /// The workers have to go on for this to end before the deadline. What is handed back is not queued
-    /// again, also not when its worker drops it without `done`. Of several drains at the same time,
-    /// each item is handed back by one.
-    ///
-    /// # Panics
-    ///
-    /// If it is polled outside of a tokio runtime with its time driver enabled.
-    ///
-    /// # Cancel safety
-    ///
-    /// If the future is dropped, the queue is shut down, but nothing was handed back; it can be drained
-    /// again.
-    pub async fn drain(&self, deadline: Duration) -> Undone<T> {
-        self.shared.shut_down();
-        let idle = drain::Idle::new(&self.shared);
-        // Whether it is idle or the time is over: what is left is what is left.
-        let _: Result<(), _> = tokio::time::timeout(deadline, idle).await;
-        self.shared.hand_back()
+        self.shared.limiter.failures(&self.shared.name, item)
     }
 }
 
-impl<T> Queue<T>
-where
-    T: Eq + Hash + Send + Sync + 'static,
-{
-    #[track_caller]
-    fn delay(&self, item: T, priority: i32, delay: Duration) {
-        self.ask_after(item, priority, delay, Reason::Delayed);
-    }
-
-    #[track_caller]
-    fn retry(&self, item: T, priority: i32) {
-        if self.shared.core.lock().shutting_down {
-            return;
-        }
-        let delay = self.shared.limiter.lock().when(&item, Instant::now());
-        self.ask_after(item, priority, delay, Reason::RateLimited);
-    }
-
-    #[track_caller]
-    fn ask_after(&self, item: T, priority: i32, delay: Duration, reason: Reason) {
-        if delay.is_zero() {
-            self.shared.add(item, priority, reason);
-        } else {
-            let due = deadline_after(Instant::now(), delay);
-            Shared::delay(&self.shared, item, priority, due, reason);
-        }
-    }
-}
-
-impl<T> Clone for Queue<T> {
+impl<T, Cause> Clone for Queue<T, Cause> {
     fn clone(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }
@@ -294,12 +339,12 @@ where
     }
 }
 
-impl<T> fmt::Debug for Queue<T> {
+impl<T, Cause> fmt::Debug for Queue<T, Cause> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let core = self.shared.core.lock();
         let (queued, held, delayed) = (core.state.queued(), core.state.held(), core.delays.len());
         let shutting_down = core.shutting_down;
-        drop(core); // the formatter is the caller's code
+        drop(core); // formatting runs the caller's code
         f.debug_struct("Queue")
             .field("name", &self.shared.name)
             .field("queued", &queued)

@@ -1,24 +1,29 @@
-//! What is asked of the queue about an item.
+//! A request to hand an item out.
+//!
+//! Each way to add an item makes one: the caller's terms, plus the rank that the queue computes
+//! outside of its lock.
 
+use crate::inspect::Operation;
 use crate::order::Rank;
 
-/// Why an item is in the queue, of several reasons the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reason {
-    /// It was added.
-    Added,
-    /// It was added with a delay.
-    Delayed,
-    /// It has failed and is tried again.
-    RateLimited,
-    /// A worker dropped it without finishing it.
-    GivenBack,
+/// The part of a request that the caller gives.
+pub(crate) struct Terms<C> {
+    /// The priority that the caller passed, or 0. A queue without priorities ignores it.
+    pub(crate) priority: i32,
+    pub(crate) operation: Operation,
+    pub(crate) cause: C,
 }
 
-/// That an item shall be handed out.
+/// A request to hand an item out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct Request<C> {
+    /// The priority and the group; 0 and 0 in a FIFO queue.
     pub(crate) rank: Rank,
-    pub(crate) reason: Reason,
+    /// The method that the caller used; for the snapshot and the retry metric.
+    pub(crate) operation: Operation,
+    /// The author's reason; `()` in a queue without causes.
+    pub(crate) cause: C,
+    /// The number of times that the item was given back before this request; 0 unless a give-back
+    /// made the request.
+    pub(crate) given_back: u32,
 }

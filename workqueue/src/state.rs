@@ -1,141 +1,73 @@
-//! Which item is where: queued, held, or held and wanted again. Pure: no lock, no clock, no waker.
+//! The state of each item: queued, held, or held and added again. Pure: no lock, no clock, no
+//! waker.
 //!
-//! An item lives in one slot from its first `add` until it is done, and is hashed once for that whole
-//! cycle: the order of queued items and the guards that workers hold name the slot, not the item. The
-//! caller computes the hash, so that this can happen outside of its lock.
+//! An item stays in one slot from its first `add` until it is done, and is hashed once for this
+//! whole cycle: the order and the guards of workers refer to the slot, not to the item. The caller
+//! computes the hash, outside of its lock.
+//!
+//! Promises: an item has at most one slot, so that two workers never hold it at the same time; an
+//! `add` of a held item is remembered in its phase until the worker returns it, so that no request
+//! is lost. client-go has a `dirty` and a `processing` set instead. With slots, each step changes
+//! one phase, and `take` and `done` compare and hash no item.
+//!
+//! ```text
+//!            add                take                 done, rest
+//!  Vacant ──────────▶ Queued ──────────▶ Processing ──────────▶ Vacant
+//!                       ▲                    │  │
+//!                       │     give_back      │  │ add
+//!                       ├────────────────────┘  ▼
+//!                       └──────────────────── Dirty
+//!                          done, give_back
+//! ```
+//!
+//! A drain moves `Processing` and `Dirty` to `HandedBack`, from which `done` and `give_back` lead
+//! to `Vacant`.
 
 use std::mem;
 
 use hashbrown::HashTable;
 
-use crate::order::{Order, Rank, Ranking};
+use crate::cause::Merge;
+use crate::inspect::Operation;
+use crate::order::{Order, Ranking};
+use crate::request::Request;
 
-/// Names the slot of an item that is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Held(u32);
+mod add;
+mod slot;
 
-/// The slot of an item that was searched, if it has one, and its hash.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
-    hash: u64,
-    slot: Option<u32>,
-}
+use self::slot::{Phase, Slot};
 
-/// An item that was taken, to be worked on.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Taken<T> {
-    pub(crate) held: Held,
-    pub(crate) item: T,
-    /// That at which it was queued.
-    pub(crate) priority: i32,
-}
+pub(crate) use self::add::Found;
+pub(crate) use self::slot::{Added, Held, Place, Released, Taken};
 
-/// What became of an item that was added.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Added<T> {
-    /// It can be taken now, from this slot: one worker is worth waking.
-    Queued(u32),
-    /// It is held in this slot, and was not asked for since. As in all that follow, the item is returned
-    /// so that it can be dropped outside of a lock.
-    Wanted(u32, T),
-    /// It was asked for already, at a lower priority, and is now at this one, or is when it is returned.
-    Raised { from: i32, item: T },
-    /// It was asked for already.
-    Merged(T),
-}
-
-/// Where an item is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    Queued,
-    Held {
-        /// Whether it is queued when it is done.
-        again: bool,
-    },
-}
-
-/// What became of an item that its worker returned.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Released<T> {
-    /// It can be taken again: one worker is worth waking. If it was asked for while it was held, this is
-    /// at which priority.
-    Requeued { wanted: Option<i32> },
-    /// It is gone; the item is returned so that it can be dropped outside of a lock.
-    Gone(Option<T>),
-}
-
-/// The queue itself: every item at most once queued and at most once held, never both.
-pub(crate) struct State<T> {
-    /// Item → slot, for every slot in use. Never names a vacant slot.
+/// The queue itself: each item is queued at most once or held at most once, never both.
+///
+/// The queue's lock protects it. The index names exactly the slots that are not vacant.
+pub(crate) struct State<T, C> {
+    /// Maps an item to its slot, for each slot in use.
     index: HashTable<u32>,
-    /// Slots by number. A slot keeps its number as long as it is in use.
-    slots: Vec<Slot<T>>,
+    /// Slots by number. A slot in use keeps its number.
+    slots: Vec<Slot<T, C>>,
     /// The vacant slots, each once.
     vacant: Vec<u32>,
     /// The slots in phase `Queued`, each once.
     order: Order,
-    /// How many slots are held: `Processing`, `Dirty` or `HandedBack`.
+    /// The number of held slots: `Processing`, `Dirty` or `HandedBack`.
     held: usize,
-    /// The most slots that were in use at once since the last `trim`.
+    /// The largest number of slots in use since the last `trim`.
     peak: usize,
 }
 
-/// So many slots are kept however few are used: their memory is not worth the trouble.
+/// The number of slots whose memory is always kept.
 const SLOTS_KEPT: usize = 1024;
 
-/// A burst's memory goes when fewer than one in so many slots were used since.
+/// The memory of a burst is released when fewer than one in 8 slots were used since.
 const SLOTS_PER_USED: usize = 8;
-
-/// The phase stands beside the item, so that the item stays where it is while the phase changes.
-struct Slot<T> {
-    hash: u64,
-    /// `None` only in a vacant slot.
-    item: Option<T>,
-    phase: Phase,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// In `vacant`. Left by `add`.
-    Vacant,
-    /// In `order`. Left by `take` (→ `Processing`) and `take_queued` (→ `Vacant`).
-    Queued,
-    /// A worker holds it. Left by `add` (→ `Dirty`), `done` (→ `Vacant`), `give_back` (→ `Queued`)
-    /// and `hand_back_held` (→ `HandedBack`).
-    Processing,
-    /// A worker holds it and it was added since. Left by `done` and `give_back` (→ `Queued`) and
-    /// `hand_back_held` (→ `HandedBack`).
-    Dirty,
-    /// A worker holds it, but a drain gave up on it. Left by `done` and `give_back` (→ `Vacant`).
-    HandedBack,
-}
-
-// === impl Held ===
-
-impl Held {
-    pub(crate) fn slot(self) -> u32 {
-        self.0
-    }
-}
-
-// === impl Phase ===
-
-impl Phase {
-    /// Where an item in this phase is, unless it counts no longer.
-    fn place(self) -> Option<Place> {
-        match self {
-            Self::Vacant | Self::HandedBack => None,
-            Self::Queued => Some(Place::Queued),
-            Self::Processing => Some(Place::Held { again: false }),
-            Self::Dirty => Some(Place::Held { again: true }),
-        }
-    }
-}
 
 // === impl State ===
 
-impl<T> State<T> {
-    /// Makes an empty one: without a ranking, first come is first served.
+impl<T, C> State<T, C> {
+    /// Creates an empty state; without a ranking it is FIFO.
     pub(crate) fn new(ranking: Option<Ranking>) -> Self {
         Self::with(Order::new(ranking))
     }
@@ -151,28 +83,28 @@ impl<T> State<T> {
         }
     }
 
-    /// How many items wait to be taken.
+    /// Returns the number of queued items.
     pub(crate) fn queued(&self) -> usize {
         self.order.len()
     }
 
-    /// How many items were taken and not yet returned.
+    /// Returns the number of held items.
     pub(crate) fn held(&self) -> usize {
         self.held
     }
 
-    /// Whether nothing waits and nothing is held.
+    /// Returns true if no item is queued or held.
     pub(crate) fn is_idle(&self) -> bool {
         self.order.is_empty() && self.held == 0
     }
 
-    /// The priority at which what is in this slot is queued or was taken.
+    /// Returns the priority at which the item in this slot is queued or was taken.
     pub(crate) fn priority(&self, slot: u32) -> i32 {
         self.order.priority(slot)
     }
 
-    /// The priority of each request that no worker has taken yet: what is queued, and what is to be queued
-    /// when its worker is done.
+    /// Returns the priority of each request that no worker has taken yet: the queued items, and the
+    /// held items that were added again.
     pub(crate) fn requests(&self) -> impl Iterator<Item = i32> {
         self.items().filter_map(|(slot, place, _)| match place {
             Place::Queued => Some(self.order.priority(slot)),
@@ -180,16 +112,21 @@ impl<T> State<T> {
         })
     }
 
-    /// All items and their slots, but for those that were handed back; in no order.
+    /// Returns all items with their slots, except those that a drain has returned, in no particular
+    /// order.
     pub(crate) fn items(&self) -> impl Iterator<Item = (u32, Place, &T)> {
         let slots = (0..).zip(&self.slots);
         slots.filter_map(|(number, slot)| Some((number, slot.phase.place()?, slot.item.as_ref()?)))
     }
 
-    /// Gives up the memory of a burst, if this is idle: to be called whenever it is.
+    /// Releases the memory of a burst if the state is idle. The caller calls this each time it
+    /// becomes idle.
     ///
-    /// What is returned is to be dropped outside of a lock: that takes a while. The first idle moment
-    /// after a burst keeps its memory, so that bursts which follow each other need no new one.
+    /// The caller drops the returned state outside of a lock, because that takes time. The first
+    /// call after a burst keeps the memory, so that consecutive bursts do not allocate again.
+    ///
+    /// A state of at most 1,024 slots keeps its memory. A larger one releases it when it becomes
+    /// idle and has used less than an eighth of its slots since the previous call.
     pub(crate) fn trim(&mut self) -> Option<Self> {
         if !self.is_idle() {
             return None;
@@ -199,43 +136,109 @@ impl<T> State<T> {
         (self.slots.len() > kept).then(|| mem::replace(self, Self::with(self.order.fresh())))
     }
 
-    /// The worker has finished: the item goes, or is queued again if it was added meanwhile.
+    /// Finishes an item: removes it, or queues it again if it was added while held.
+    ///
+    /// An item that is queued again starts with a count of 0: it was finished, and the pending
+    /// request is a new one.
     #[inline]
-    pub(crate) fn done(&mut self, held: Held) -> Released<T> {
-        self.release(held, false)
-    }
-
-    /// The worker has not finished: the item is queued again, unless a drain has handed it back.
-    pub(crate) fn give_back(&mut self, held: Held) -> Released<T> {
-        self.release(held, true)
-    }
-
-    #[inline]
-    fn release(&mut self, Held(number): Held, unfinished: bool) -> Released<T> {
-        let slot = &mut self.slots[number as usize];
-        let (again, wanted) = match slot.phase {
-            Phase::Processing => (unfinished, None),
-            Phase::Dirty => (true, Some(self.order.wanted(number))),
-            Phase::HandedBack => (false, None),
-            // Cannot be: a `Held` exists once for each slot that is held. No assertion, because this
-            // runs in a `Drop`, and a panic while another one unwinds would hide that by an abort.
-            Phase::Vacant | Phase::Queued => return Released::Requeued { wanted: None },
-        };
-        self.held -= 1;
-        if again {
-            slot.phase = Phase::Queued;
-            self.order.push_again(number, unfinished);
-            Released::Requeued { wanted }
-        } else {
-            Released::Gone(self.vacate(number))
+    pub(crate) fn done(&mut self, held: Held) -> Released<T, C> {
+        let slot = &mut self.slots[held.0 as usize];
+        match mem::replace(&mut slot.phase, Phase::Vacant) {
+            Phase::Dirty(cause) => {
+                slot.given_back = 0;
+                self.requeue(held, true, false, cause)
+            }
+            Phase::Processing | Phase::HandedBack => self.remove(held, None),
+            phase @ (Phase::Vacant | Phase::Queued(_)) => Self::misuse(slot, phase),
         }
     }
 
-    /// Forgets a slot, and returns its item.
+    /// Queues an unfinished item again with the worker's cause, unless a drain has returned it.
+    ///
+    /// It counts the return, which determines the delay of the next one. The worker's cause is the
+    /// earlier of the two: the causes of adds since the hand-out are merged into it.
+    pub(crate) fn give_back(
+        &mut self,
+        held: Held,
+        mut cause: C,
+        merge: &mut Merge<C>,
+    ) -> Released<T, C> {
+        let slot = &mut self.slots[held.0 as usize];
+        slot.given_back = slot.given_back.saturating_add(1);
+        match mem::replace(&mut slot.phase, Phase::Vacant) {
+            Phase::Processing => self.requeue(held, false, true, cause),
+            Phase::Dirty(later) => {
+                merge.merge(&mut cause, later);
+                self.requeue(held, true, true, cause)
+            }
+            Phase::HandedBack => self.remove(held, Some(cause)),
+            phase @ (Phase::Vacant | Phase::Queued(_)) => Self::misuse(slot, phase),
+        }
+    }
+
+    /// Returns the number of times that a held item was given back since it was last done. `None`
+    /// if it was added while held, or if a drain has returned it.
+    pub(crate) fn given_back(&self, held: Held) -> Option<u32> {
+        let slot = &self.slots[held.0 as usize];
+        matches!(slot.phase, Phase::Processing).then_some(slot.given_back)
+    }
+
+    /// Returns the hash and the item of a held slot.
+    pub(crate) fn item(&self, held: Held) -> Option<(u64, &T)> {
+        let slot = &self.slots[held.0 as usize];
+        slot.item.as_ref().map(|item| (slot.hash, item))
+    }
+
+    /// Takes out an unfinished item, so that the caller can delay it. Returns its hash, the item,
+    /// and the request with which it is queued later.
+    ///
+    /// The slot is free afterwards, and the item exists only in the caller's hands. The request
+    /// keeps the count of returns, so that the next delay is longer.
+    pub(crate) fn rest(&mut self, held: Held, cause: C) -> Option<(u64, T, Request<C>)> {
+        let slot = &mut self.slots[held.0 as usize];
+        let (hash, given_back) = (slot.hash, slot.given_back.saturating_add(1));
+        slot.phase = Phase::Vacant;
+        let rank = self.order.rank(held.0);
+        self.held -= 1;
+        let request = Request { rank, operation: Operation::GiveBack, cause, given_back };
+        self.vacate(held.0).map(|item| (hash, item, request))
+    }
+
+    /// Moves a held slot to `Queued`. The phase of the slot is already taken out.
+    #[inline]
+    fn requeue(
+        &mut self,
+        Held(number): Held,
+        is_wanted: bool,
+        unfinished: bool,
+        cause: C,
+    ) -> Released<T, C> {
+        let wanted = is_wanted.then(|| self.order.wanted(number));
+        self.held -= 1;
+        self.slots[number as usize].phase = Phase::Queued(cause);
+        self.order.push_again(number, unfinished);
+        Released::Requeued { wanted }
+    }
+
+    /// Frees a held slot. The caller drops the item and the cause.
+    #[inline]
+    fn remove(&mut self, Held(number): Held, cause: Option<C>) -> Released<T, C> {
+        self.held -= 1;
+        Released::Gone(self.vacate(number), cause)
+    }
+
+    /// Unreachable: there is one `Held` per held slot. It does not panic, because it runs in a
+    /// `Drop`, and a panic during unwinding aborts the process.
+    #[cold]
+    fn misuse(slot: &mut Slot<T, C>, phase: Phase<C>) -> Released<T, C> {
+        slot.phase = phase;
+        Released::Requeued { wanted: None }
+    }
+
+    /// Frees a slot whose phase is already `Vacant`, and returns its item.
     #[inline]
     fn vacate(&mut self, number: u32) -> Option<T> {
         let slot = &mut self.slots[number as usize];
-        slot.phase = Phase::Vacant;
         let item = slot.item.take();
         if let Ok(entry) = self.index.find_entry(slot.hash, |&other| other == number) {
             entry.remove();
@@ -244,111 +247,62 @@ impl<T> State<T> {
         item
     }
 
-    /// Takes out all that is queued, in the order in which it would have been handed out.
-    pub(crate) fn take_queued(&mut self) -> Vec<T> {
+    /// Takes out all queued items, in hand-out order.
+    pub(crate) fn take_queued(&mut self) -> Vec<(T, C)> {
         let mut items = Vec::with_capacity(self.order.len());
         while let Some(number) = self.order.take_first() {
-            items.extend(self.vacate(number));
+            let slot = &mut self.slots[number as usize];
+            let phase = mem::replace(&mut slot.phase, Phase::Vacant);
+            if let (Some(item), Phase::Queued(cause)) = (self.vacate(number), phase) {
+                items.push((item, cause));
+            }
         }
         items
     }
 }
 
-impl<T: Clone> State<T> {
-    /// Hands out the item whose turn it is.
+impl<T: Clone, C> State<T, C> {
+    /// Takes the next item.
+    ///
+    /// # Panics
+    ///
+    /// If the item's `Clone` panics; the state is then unchanged.
     #[inline]
-    pub(crate) fn take(&mut self) -> Option<Taken<T>> {
+    pub(crate) fn take(&mut self) -> Option<Taken<T, C>> {
         let number = self.order.first()?;
         let slot = &mut self.slots[number as usize];
-        // A clone, because adds compare with what is here while a worker has it. One shared cell per slot
-        // that is held (reused, so that nothing is allocated) took four atomic steps, twice as long as to
-        // clone a `String` of 40 bytes, and for an `Arc<str>` a clone allocates nothing either.
-        // Cloned before anything changes: a `Clone` that panics costs nothing but this call.
+        // A clone, because adds compare with the item in the slot while a worker holds it. A shared
+        // cell per held slot, even if reused, costs four atomic operations, which is twice as slow
+        // as cloning a `String` of 40 bytes; cloning an `Arc<str>` does not allocate either. The
+        // clone comes before any change, so that a panic of `Clone` changes nothing.
         let item = slot.item.clone().expect("the order names queued slots");
-        slot.phase = Phase::Processing;
+        let Phase::Queued(cause) = mem::replace(&mut slot.phase, Phase::Processing) else {
+            unreachable!("the order names queued slots")
+        };
         self.order.take_first();
         self.held += 1;
         let priority = self.order.priority(number);
-        Some(Taken { held: Held(number), item, priority })
+        Some(Taken { held: Held(number), item, priority, cause })
     }
 
-    /// Copies what is held, by the order of slots, and gives up on it: it is not queued again.
+    /// Copies the held items, in slot order, and marks them so that they are not queued again.
     ///
-    /// What an earlier call returned is not returned again.
-    pub(crate) fn hand_back_held(&mut self) -> Vec<T> {
+    /// An item that an earlier call returned is not returned again. The second list contains the
+    /// causes of items that were added while held; the caller drops it outside of a lock.
+    pub(crate) fn hand_back_held(&mut self) -> (Vec<T>, Vec<C>) {
         let held =
             |(_, place, item): (u32, Place, &T)| (place != Place::Queued).then(|| item.clone());
-        // Cloned before anything changes, as in `take`.
+        // Cloned before any change, as in `take`.
         let items = self.items().filter_map(held).collect();
+        let mut causes = Vec::new();
         for slot in &mut self.slots {
-            if let Phase::Processing | Phase::Dirty = slot.phase {
-                slot.phase = Phase::HandedBack;
+            if let Phase::Processing | Phase::Dirty(_) = slot.phase
+                && let Phase::Dirty(cause) = mem::replace(&mut slot.phase, Phase::HandedBack)
+            {
+                causes.push(cause);
             }
         }
-        items
-    }
-}
-
-impl<T: Eq> State<T> {
-    /// Searches an item; `hash` is its hash, always by the same hasher.
-    #[inline]
-    pub(crate) fn find(&self, hash: u64, item: &T) -> Found {
-        let found = self.index.find(hash, |&number| {
-            let slot = &self.slots[number as usize];
-            // The hash first: to look at another item costs more.
-            slot.hash == hash && slot.item.as_ref() == Some(item)
-        });
-        Found { hash, slot: found.copied() }
-    }
-}
-
-impl<T> State<T> {
-    /// Asks for the item to be handed out that was just [searched](Self::find).
-    ///
-    /// Apart from that, because an `Eq` may panic: the caller compares before it changes anything.
-    #[inline]
-    pub(crate) fn add(&mut self, found: Found, item: T, rank: Rank) -> Added<T> {
-        let Some(number) = found.slot else {
-            return Added::Queued(self.insert(found.hash, item, rank));
-        };
-        let phase = &mut self.slots[number as usize].phase;
-        match phase {
-            Phase::Queued => {
-                if let Some(from) = self.order.raise(number, rank.priority) {
-                    return Added::Raised { from, item };
-                }
-            }
-            Phase::Dirty => {
-                if let Some(from) = self.order.want(number, rank.priority) {
-                    return Added::Raised { from, item };
-                }
-            }
-            Phase::Processing => {
-                *phase = Phase::Dirty;
-                self.order.want(number, rank.priority);
-                return Added::Wanted(number, item);
-            }
-            Phase::HandedBack | Phase::Vacant => {}
-        }
-        Added::Merged(item)
-    }
-
-    #[inline]
-    fn insert(&mut self, hash: u64, item: T, rank: Rank) -> u32 {
-        let slot = Slot { hash, item: Some(item), phase: Phase::Queued };
-        let number = if let Some(number) = self.vacant.pop() {
-            self.slots[number as usize] = slot;
-            number
-        } else {
-            let number = u32::try_from(self.slots.len()).expect("memory ends before 2^32 items");
-            self.slots.push(slot);
-            number
-        };
-        let slots = &self.slots;
-        self.index.insert_unique(hash, number, |&other| slots[other as usize].hash);
-        self.peak = self.peak.max(self.index.len());
-        self.order.push(number, rank);
-        number
+        (items, causes)
     }
 }
 

@@ -1,8 +1,12 @@
-//! The lock that everything here is made of: `parking_lot`'s, or the model checker's.
+//! The mutex that this crate uses: `parking_lot`'s, or loom's.
 //!
-//! With `--cfg homeostat_loom` the very same files are compiled against loom, and `tests/loom.rs` runs
-//! them under every interleaving. `Arc` is std's in both: loom's knows no `Weak`, and who counts
-//! references is not in question here.
+//! With `--cfg homeostat_loom` the same files compile against loom, and `tests/loom.rs` runs them
+//! in every interleaving. `Arc` is std's in both cases: loom's has no `Weak`, and the models do not
+//! test reference counts.
+//!
+//! A lock of `parking_lot` is not poisoned by a panic: a panic of the author's `Eq` or `Clone`
+//! under the queue's lock must not end every other worker. Each step therefore runs the author's
+//! code before its first change.
 
 #[cfg(not(homeostat_loom))]
 pub(crate) use parking_lot::Mutex;
@@ -16,7 +20,7 @@ mod model {
 
     use loom::sync::MutexGuard;
 
-    /// loom's lock in the shape of `parking_lot`'s, which has no poison.
+    /// Wraps loom's mutex in the API of `parking_lot`'s, which has no poisoning.
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
     // === impl Mutex ===
@@ -28,6 +32,10 @@ mod model {
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        pub(crate) fn get_mut(&mut self) -> &mut T {
+            self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
         }
     }
 }

@@ -1,4 +1,9 @@
-//! How models are run: generated schedules, what they exercised, and the shortest one that fails.
+//! Runs models: generates schedules, counts what they exercise, and reports the shortest schedule
+//! that fails.
+//!
+//! proptest generates and simplifies the schedules. What is added here: a minimum for each
+//! situation, so that a change of the generator that no longer reaches a situation fails the test,
+//! and a second pass that removes single steps from a failing schedule.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,47 +14,58 @@ use proptest::collection::vec;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-/// What the schedules of a model have exercised; and, of one that fails, what it did.
+/// Counts the situations that a model's schedules exercise, and records the steps of a schedule
+/// that fails.
 #[derive(Default)]
 pub(crate) struct Tally {
+    /// The number of times that each situation occurred, in all schedules of the run.
     counts: RefCell<BTreeMap<&'static str, u64>>,
+    /// The number of generated steps, in all schedules of the run.
     operations: Cell<u64>,
-    /// Only while a schedule is told.
-    told: RefCell<Option<Vec<String>>>,
+    /// The steps of the current schedule; `None` unless they are recorded.
+    recorded: RefCell<Option<Vec<String>>>,
 }
 
-/// Generated schedules of one kind of steps, all of them the same each time.
+/// Generated schedules of one type of step; each run generates the same schedules.
 pub(crate) struct Schedules<'a, S> {
+    /// Generates one step.
     pub(crate) step: S,
-    /// No schedule is longer.
+    /// The largest number of steps in a schedule.
     pub(crate) longest: usize,
-    /// Of each 10,000 operations, how often at least what has to happen.
+    /// The lowest count of each situation per 10,000 operations.
     pub(crate) least: &'a [(&'static str, u64)],
 }
 
 // === impl Tally ===
 
 impl Tally {
+    /// Adds to the count of a situation.
     pub(crate) fn count(&self, what: &'static str, by: usize) {
         *self.counts.borrow_mut().entry(what).or_default() += by as u64;
     }
 
-    /// Tells what is about to happen.
-    pub(crate) fn tell(&self, what: impl FnOnce() -> String) {
-        if let Some(told) = &mut *self.told.borrow_mut() {
-            told.push(what());
+    /// Records the step that runs next, if steps are recorded.
+    pub(crate) fn record_step(&self, step: impl FnOnce() -> String) {
+        if let Some(recorded) = &mut *self.recorded.borrow_mut() {
+            recorded.push(step());
         }
     }
 
-    /// Tells what became of it.
-    pub(crate) fn tell_outcome(&self, outcome: impl FnOnce() -> String) {
-        if let Some(last) = self.told.borrow_mut().as_mut().and_then(|told| told.last_mut()) {
+    /// Records the outcome of the last step, if steps are recorded.
+    pub(crate) fn record_outcome(&self, outcome: impl FnOnce() -> String) {
+        if let Some(last) = self.recorded.borrow_mut().as_mut().and_then(|steps| steps.last_mut()) {
             *last += " → ";
             *last += &outcome();
         }
     }
 
-    #[expect(clippy::print_stdout, reason = "a model says what it has exercised")]
+    /// Prints the counts and checks them against their minimum.
+    ///
+    /// # Panics
+    ///
+    /// If fewer than `wanted` steps ran, if a situation is below its minimum, or if a counted
+    /// situation has none.
+    #[expect(clippy::print_stdout, reason = "a model reports what it exercised")]
     fn check(&self, least: &[(&'static str, u64)], wanted: u64) {
         let operations = self.operations.get();
         println!("generated operations: {operations}");
@@ -62,7 +78,7 @@ impl Tally {
         }
         let known = |what: &str| least.iter().any(|(known, _)| *known == what);
         let unknown = counts.iter().find(|(what, count)| **count > 0 && !known(what));
-        assert_eq!(unknown, None, "what is counted has a minimum");
+        assert_eq!(unknown, None, "each counted situation has a minimum");
     }
 }
 
@@ -73,11 +89,16 @@ where
     S: Strategy,
     S::Value: Clone + Debug,
 {
-    /// Runs `test` on so many schedules as `HOMEOSTAT_CASES` says, or as it takes for
-    /// `HOMEOSTAT_OPERATIONS` steps. Panics with the shortest one that fails, if any does.
+    /// Runs `test` on `HOMEOSTAT_CASES` schedules (at least 256), or on as many as
+    /// `HOMEOSTAT_OPERATIONS` steps need.
+    ///
+    /// # Panics
+    ///
+    /// If a schedule fails; the message contains the shortest schedule that fails.
     pub(crate) fn check(&self, test: impl Fn(&[S::Value], &Tally)) {
         let wanted = number("HOMEOSTAT_OPERATIONS");
-        // Half of the longest on average; a little more, because it is only an average.
+        // The average schedule has half the steps of the longest; 5 % more schedules allow for
+        // deviations from it.
         let enough = wanted * 21 / (self.longest as u64 * 10);
         let cases = enough.max(number("HOMEOSTAT_CASES")).max(256);
         let config = Config {
@@ -96,20 +117,22 @@ where
         match result {
             Ok(()) => tally.check(self.least, wanted),
             Err(TestError::Fail(_, steps)) => {
-                panic!("shortest schedule: {}", tell(&shorten(steps, &test), &test))
+                panic!("shortest schedule: {}", replay(&shorten(steps, &test), &test))
             }
             Err(aborted) => panic!("{aborted}"),
         }
     }
 }
 
-/// Leaves out of a failing schedule what it fails without. (proptest makes the steps simple, and does not
-/// come back to those that it could leave out since.)
+/// Removes the steps that a schedule does not need in order to fail.
+///
+/// proptest simplifies the steps, but does not retry removals that simpler steps have made
+/// possible.
 fn shorten<Step: Clone>(mut steps: Vec<Step>, test: impl Fn(&[Step], &Tally)) -> Vec<Step> {
     let fails =
         |steps: &[Step]| catch_unwind(AssertUnwindSafe(|| test(steps, &Tally::default()))).is_err();
     let hook = take_hook();
-    set_hook(Box::new(|_| {})); // each attempt would be printed
+    set_hook(Box::new(|_| {})); // otherwise the panic of each attempt is printed
     let mut place = 0;
     while place < steps.len() {
         let mut shorter = steps.clone();
@@ -124,15 +147,16 @@ fn shorten<Step: Clone>(mut steps: Vec<Step>, test: impl Fn(&[Step], &Tally)) ->
     steps
 }
 
-/// Runs a failing schedule once more, and tells what it does.
-fn tell<Step: Debug>(steps: &[Step], test: impl Fn(&[Step], &Tally)) -> String {
-    let tally = Tally { told: RefCell::new(Some(Vec::new())), ..Tally::default() };
+/// Runs a failing schedule again and returns a description of its steps.
+fn replay<Step: Debug>(steps: &[Step], test: impl Fn(&[Step], &Tally)) -> String {
+    let tally = Tally { recorded: RefCell::new(Some(Vec::new())), ..Tally::default() };
     let failure = catch_unwind(AssertUnwindSafe(|| test(steps, &tally)));
-    let told = tally.told.take().unwrap_or_default();
-    let outcome = if failure.is_err() { "fails" } else { "does not fail when it is told" };
-    format!("{} → {outcome}\n{steps:?}", told.join("; "))
+    let recorded = tally.recorded.take().unwrap_or_default();
+    let outcome = if failure.is_err() { "fails" } else { "does not fail when it is replayed" };
+    format!("{} → {outcome}\n{steps:?}", recorded.join("; "))
 }
 
+/// Reads a number from the environment; 0 if the variable is not set or is no number.
 fn number(variable: &str) -> u64 {
     std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! In the steady state a key goes through the queue without an allocation.
+//! Counts allocations: in the steady state a key passes through the queue without one.
 
 use std::alloc::System;
 use std::hash::Hash;
@@ -15,11 +15,13 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// So many keys are in the queue together.
+/// Number of keys that are in the queue at the same time.
 const KEYS: u8 = 100;
 
-/// How often a round allocates when three went before: of three rounds the least, because what else runs
-/// in this process may allocate, too.
+/// Returns the number of allocations of one round, after three warm-up rounds.
+///
+/// It is the minimum of three measured rounds, because other threads of this process may allocate
+/// at the same time.
 fn allocations(mut round: impl FnMut()) -> usize {
     (0..3).for_each(|_| round());
     let measured = (0..3).map(|_| {
@@ -40,7 +42,7 @@ where
     }
 }
 
-/// Every way of a key through the queue, but for a batch, which has a list of its own.
+/// Checks each path of a key through the queue, except a batch, which allocates its own list.
 fn check<T>(name: &str, queue: &Queue<T>, keys: &[T])
 where
     T: Eq + Hash + Clone + Send + Sync + 'static,
@@ -65,7 +67,7 @@ where
             finish_all(queue);
         }
     });
-    assert_none("waited for", &|| {
+    assert_none("added while a worker waits", &|| {
         for key in keys {
             let mut get = pin!(queue.get());
             let mut context = Context::from_waker(Waker::noop());
@@ -75,7 +77,7 @@ where
             item.done();
         }
     });
-    assert_none("delayed, cancelled, overtaken", &|| {
+    assert_none("delayed, then cancelled or added", &|| {
         for key in keys {
             queue.add_after(key.clone(), HOUR);
         }
@@ -112,12 +114,12 @@ where
     check(&format!("{kind}, inspected"), &Queue::builder().inspect().build(), &keys);
 }
 
-/// One test: what runs beside it would be counted.
+/// The only test of this file, because the allocations of a concurrent test would be counted.
 #[tokio::test(start_paused = true)]
-async fn key_that_goes_through_allocates_nothing() {
+async fn key_passes_through_the_queue_without_allocation() {
     check_all("u64", u64::from);
     check_all("Arc<str>", |number| Arc::<str>::from(format!("default/web-{number}")));
-    // What is counted can be more than nothing: a `String` is cloned to be added, and to be handed out.
+    // Proves that the counter works: a `String` is cloned once by the add and once by the hand-out.
     let (queue, key) = (Queue::new(), "default/web".to_owned());
     let cycle = allocations(|| {
         queue.add(key.clone());

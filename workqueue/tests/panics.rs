@@ -1,18 +1,19 @@
-//! An item whose own code panics costs the call in which it does, and nothing else.
+//! A panic in the code of an item, or in a rate limiter, affects only the call in which it happens.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
 use std::time::Duration;
 
-use homeostat_workqueue::Queue;
-use tokio::time::sleep;
+use homeostat_workqueue::{FALLBACK_DELAY, Queue, RateLimiter};
+use tokio::time::{Instant, sleep};
 use tokio_test::task;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 thread_local! {
-    /// So many comparisons and clones from now on the next one panics.
+    /// Number of comparisons and clones that succeed before the next one panics.
     static PATIENCE: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
@@ -21,17 +22,17 @@ struct Touchy(u8);
 
 fn touch() {
     PATIENCE.set(match PATIENCE.get() {
-        Some(0) => panic!("that was too much"),
+        Some(0) => panic!("this comparison or clone panics"),
         patience => patience.map(|left| left - 1),
     });
 }
 
-/// Runs it until the comparison or clone after so many panics.
+/// Runs `run` and asserts that it panics in the comparison or clone after the first `patience`.
 fn panics_after(patience: u32, run: impl FnOnce()) {
     PATIENCE.set(Some(patience));
     let outcome = catch_unwind(AssertUnwindSafe(run));
     PATIENCE.set(None);
-    assert!(outcome.is_err(), "nothing panicked: nothing was tested");
+    assert!(outcome.is_err(), "nothing panicked, so nothing was tested");
 }
 
 impl Clone for Touchy {
@@ -56,7 +57,7 @@ impl Hash for Touchy {
     }
 }
 
-/// What is queued, in order.
+/// Takes and finishes all queued items and returns them in order.
 fn take_all(queue: &Queue<Touchy>) -> Vec<u8> {
     let items = std::iter::from_fn(|| queue.try_get());
     items
@@ -73,7 +74,7 @@ async fn add_that_panics_changes_nothing() {
     let queue = Queue::new();
     queue.add(Touchy(1));
     queue.add_after(Touchy(1), MINUTE);
-    // It is compared with what is queued and with what is delayed.
+    // The add compares the item with the queued one and with the delayed one.
     for comparisons in 0..2 {
         panics_after(comparisons, || queue.add(Touchy(1)));
         assert_eq!(queue.len(), 1);
@@ -84,17 +85,17 @@ async fn add_that_panics_changes_nothing() {
 }
 
 #[test]
-fn batch_that_panics_has_woken_a_worker_for_each_item_before() {
+fn batch_that_panics_wakes_a_worker_for_the_earlier_items() {
     let queue = Queue::new();
     let mut workers = [(); 3].map(|()| task::spawn(queue.get()));
     assert!(workers.iter_mut().all(|worker| worker.poll().is_pending()));
     panics_after(0, || queue.add_batch([Touchy(1), Touchy(2), Touchy(2), Touchy(3)]));
     let woken = [0, 1, 2].map(|nth: usize| workers[nth].is_woken());
-    assert_eq!((queue.len(), woken), (2, [true, true, false]));
+    assert_eq!((queue.len(), woken), (2, [true, false, false]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn delay_whose_end_panics_has_not_ended() {
+async fn delay_that_panics_at_its_end_stays_pending() {
     let queue = Queue::new();
     queue.add(Touchy(1));
     queue.add_after(Touchy(1), MINUTE);
@@ -102,7 +103,7 @@ async fn delay_whose_end_panics_has_not_ended() {
     sleep(MINUTE * 2).await;
     PATIENCE.set(None);
     assert_eq!(take_all(&queue), [1]);
-    // That was its task's last step; the next delay starts another one.
+    // The panic has ended the timer task; the next delay starts a new one.
     queue.add_after(Touchy(2), MINUTE);
     sleep(MINUTE * 2).await;
     assert_eq!(take_all(&queue), [1, 2]);
@@ -116,6 +117,21 @@ fn get_that_panics_takes_nothing() {
     assert_eq!(take_all(&queue), [1, 2]);
 }
 
+#[test]
+fn batch_of_a_call_that_panics_is_not_finished_by_the_next_call() {
+    let queue = Queue::new();
+    queue.add_batch([Touchy(1), Touchy(2), Touchy(3), Touchy(4)]);
+    let mut worker = queue.worker();
+    assert!(task::spawn(worker.next_batch(1)).poll().is_ready());
+    // This call finishes 1, takes 2 and panics at 3.
+    panics_after(1, || drop(task::spawn(worker.next_batch(2)).poll()));
+    let mut next = task::spawn(worker.next_batch(8));
+    let Poll::Ready(Some(batch)) = next.poll() else { panic!("three items are queued") };
+    assert_eq!(batch.items().map(|item| item.0).collect::<Vec<_>>(), [3, 4, 2]);
+    batch.done();
+    assert!(queue.is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn drain_that_panics_hands_nothing_back() {
     let queue = Queue::new();
@@ -125,7 +141,50 @@ async fn drain_that_panics_hands_nothing_back() {
         let mut drain = task::spawn(queue.drain(Duration::ZERO));
         assert!(drain.poll().is_ready());
     });
-    let undone = queue.drain(Duration::ZERO).await;
-    assert_eq!((undone.held.len(), undone.queued.len()), (2, 1));
+    let unfinished = queue.drain(Duration::ZERO).await;
+    assert_eq!((unfinished.held.len(), unfinished.queued.len()), (2, 1));
     drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drain_whose_comparison_panics_hands_nothing_back() {
+    let queue = Queue::new();
+    queue.add_batch([Touchy(1), Touchy(2)]);
+    queue.add_after(Touchy(3), MINUTE);
+    panics_after(0, || {
+        let mut drain = task::spawn(queue.drain(Duration::ZERO));
+        assert!(drain.poll().is_ready());
+    });
+    let unfinished = queue.drain(Duration::ZERO).await;
+    assert_eq!((unfinished.queued.len(), unfinished.delayed.len()), (2, 1));
+}
+
+/// A rate limiter whose methods all panic.
+struct Broken;
+
+impl<T> RateLimiter<T> for Broken {
+    fn when(&mut self, _item: &T, _now: Instant) -> Duration {
+        panic!("when")
+    }
+
+    fn forget(&mut self, _item: &T) {
+        panic!("forget")
+    }
+
+    fn failures(&self, _item: &T) -> u32 {
+        panic!("failures")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_limiter_panic_causes_the_fallback_delay() {
+    let queue = Queue::builder().rate_limiter(Broken).inspect().build();
+    let start = Instant::now();
+    queue.add_rate_limited("a");
+    queue.forget(&"a");
+    assert_eq!(queue.failures(&"a"), 0);
+    let snapshot = queue.inspect().expect("inspection is enabled");
+    assert_eq!(snapshot.delayed[0].failures, 0);
+    queue.get().await.expect("the delay is over").done();
+    assert_eq!(start.elapsed(), FALLBACK_DELAY);
 }

@@ -1,7 +1,8 @@
-//! Every future of the queue, polled k times under a schedule and then dropped: nothing is lost.
+//! Cancel safety: each future of the queue is polled k times under a schedule of events and then
+//! dropped, and no item and no wake-up is lost.
 //!
-//! A schedule is a list of events, one before each poll of the future under test (a last one after the
-//! last poll); all schedules of a length are tried with every k.
+//! A schedule is a list of `LENGTH` events. One event comes before each poll of the future under
+//! test, the rest after the last poll. The tests try all schedules with every k from 0 to `LENGTH`.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -11,11 +12,11 @@ use std::time::Duration;
 use homeostat_workqueue::{Processing, Queue};
 use tokio_test::task::{self, Spawn};
 
-/// How long the schedules are.
+/// Number of events of a schedule.
 const LENGTH: usize = 5;
 
-/// Polls a future at most `polls` times, with one event of the schedule before each poll and the rest
-/// after the last, then drops it, with what it returned.
+/// Polls a future at most `polls` times, with one event of the schedule before each poll and the
+/// rest after the last, then drops it and its output. Returns `true` if the future was ready.
 fn poll_then_drop<F: Future, E: Copy>(
     future: F,
     polls: usize,
@@ -33,14 +34,14 @@ fn poll_then_drop<F: Future, E: Copy>(
             };
         }
     }
-    // A future that is dropped when it was ready, and what it returned: as a cancelled worker does.
+    // A cancelled worker also drops the item that its future has returned.
     drop(future);
     output.is_some()
 }
 
-/// Tries every schedule of these events with every number of polls; returns how many that were.
+/// Tries every schedule of these events with every number of polls; returns the number of attempts.
 fn try_all<E: Copy + Debug>(events: &[E], mut attempt: impl FnMut(usize, &[E])) -> usize {
-    let number = u32::try_from(LENGTH).expect("it is short");
+    let number = u32::try_from(LENGTH).expect("the length fits");
     let mut attempts = 0;
     for code in 0..events.len().pow(number) {
         let digit = |place| code / events.len().pow(place) % events.len();
@@ -58,7 +59,7 @@ fn paused() -> tokio::runtime::Runtime {
     runtime.enable_time().start_paused(true).build().expect("a runtime")
 }
 
-/// What a waiting worker has got, polled only when it was woken.
+/// Polls a waiting worker if it was woken; finishes its item and returns the key.
 fn woken<F: Future<Output = Option<Processing<u8>>>>(waits: &mut Spawn<F>) -> Option<u8> {
     if !waits.is_woken() {
         return None;
@@ -77,16 +78,16 @@ fn woken<F: Future<Output = Option<Processing<u8>>>>(waits: &mut Spawn<F>) -> Op
 enum Event {
     Nothing,
     Add,
-    /// Another worker comes by, takes what there is, and drops it without done.
+    /// Another worker takes the item, if there is one, and drops it without `done`.
     Steal,
 }
 
 #[test]
-fn get_polled_any_number_of_times_then_dropped_leaves_its_item_and_its_wake_up() {
+fn get_polled_any_number_of_times_then_dropped_loses_no_item_or_wake_up() {
     let mut ready = 0;
     let attempts = try_all(&[Event::Nothing, Event::Add, Event::Steal], |polls, schedule| {
         let queue = Queue::new();
-        // It stands in the line before the other one comes, who has to be woken by its leaving.
+        // `gone` is in the wait list before `stays`, so its drop has to pass on the wake-up.
         let mut gone = Box::pin(queue.get());
         let first = task::spawn(&mut gone).poll();
         assert!(first.is_pending());
@@ -111,14 +112,14 @@ fn get_polled_any_number_of_times_then_dropped_leaves_its_item_and_its_wake_up()
 enum DrainEvent {
     /// A worker takes an item and finishes it.
     Work,
-    /// A worker takes an item and drops it without done.
+    /// A worker takes an item and drops it without `done`.
     GiveBack,
-    /// The one that is held from the start is finished.
+    /// The worker that holds an item from the start finishes it.
     Finish,
 }
 
 #[test]
-fn drain_polled_any_number_of_times_then_dropped_takes_nothing_from_another_one() {
+fn drain_polled_any_number_of_times_then_dropped_takes_nothing_from_another_drain() {
     let runtime = paused();
     let _entered = runtime.enter();
     let mut ready = 0;
@@ -137,14 +138,18 @@ fn drain_polled_any_number_of_times_then_dropped_takes_nothing_from_another_one(
                 item => drop(item),
             }
         });
-        // What is left is still handed out, and then the other drain hears of it.
+        // The remaining items are still handed out, and finishing them wakes the other drain.
         let queued = std::iter::from_fn(|| queue.try_get());
         queued.chain(held).for_each(Processing::done);
         assert!(stays.is_woken(), "{polls} polls, {schedule:?}");
-        let Poll::Ready(undone) = stays.poll() else { panic!("it is idle") };
-        // Each item is handed back once: the delayed one by the drain that was ready first.
+        let Poll::Ready(unfinished) = stays.poll() else { panic!("the idle drain ends") };
+        // Each item is handed back once: the delayed item by the drain that was ready first.
         let delayed = if was_ready { vec![] } else { vec![9] };
-        assert_eq!(undone.into_iter().collect::<Vec<_>>(), delayed, "{polls} polls, {schedule:?}");
+        assert_eq!(
+            unfinished.into_iter().collect::<Vec<_>>(),
+            delayed,
+            "{polls} polls, {schedule:?}"
+        );
         ready += usize::from(was_ready);
     });
     assert_eq!(attempts, 3_usize.pow(5) * 6);
@@ -152,13 +157,13 @@ fn drain_polled_any_number_of_times_then_dropped_takes_nothing_from_another_one(
 }
 
 #[test]
-fn drain_dropped_at_its_deadline_hands_back_once_or_not_at_all() {
+fn drain_dropped_at_its_deadline_hands_back_at_most_once() {
     let runtime = paused();
     let _entered = runtime.enter();
     for polls in 0..3 {
         let queue = Queue::new();
         queue.add_batch([1, 2]);
-        let held = queue.try_get().expect("it was added");
+        let held = queue.try_get().expect("an item was added");
         let handed_back =
             poll_then_drop(queue.drain(Duration::ZERO), polls, &[(); LENGTH], |()| {});
         drop(held);

@@ -1,4 +1,5 @@
-//! One hand-written schedule for each promise of the queue: who is polled when, and what must follow.
+//! One hand-written schedule for each promise of the queue: a fixed order of calls and polls, and
+//! the result that must follow.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use homeostat_workqueue::{BucketRateLimiter, Processing, Queue, RateLimiter, Undone};
+use homeostat_workqueue::{BucketRateLimiter, Processing, Queue, RateLimiter, Unfinished};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready, task};
@@ -34,11 +35,11 @@ async fn next(queue: &Queue<&'static str>) -> &'static str {
     name
 }
 
-fn undone<T>(held: Vec<T>, queued: Vec<T>, delayed: Vec<T>) -> Undone<T> {
-    Undone { held, queued, delayed }
+fn unfinished<T>(held: Vec<T>, queued: Vec<T>, delayed: Vec<T>) -> Unfinished<T> {
+    Unfinished { held, queued, delayed }
 }
 
-// === one key, one worker; no request is lost ===
+// === each key has at most one worker; no request is lost ===
 
 #[test]
 fn item_added_while_held_waits_for_its_worker() {
@@ -51,11 +52,11 @@ fn item_added_while_held_waits_for_its_worker() {
 
     first.done();
     assert!(second.is_woken());
-    assert_eq!(*assert_ready!(second.poll()).expect("added while it was held"), "a");
+    assert_eq!(*assert_ready!(second.poll()).expect("the item was added while it was held"), "a");
 }
 
 #[test]
-fn many_adds_are_one_hand_out() {
+fn repeated_adds_are_handed_out_once() {
     let queue = queue_of(["a", "b", "a", "a"]);
     assert_eq!(queue.len(), 2);
     take(&queue).done();
@@ -65,7 +66,7 @@ fn many_adds_are_one_hand_out() {
 }
 
 #[test]
-fn item_done_is_not_handed_out_again() {
+fn finished_item_is_not_handed_out_again() {
     let queue = queue_of(["a"]);
     let mut other = task::spawn(queue.get());
     let item = take(&queue);
@@ -75,7 +76,7 @@ fn item_done_is_not_handed_out_again() {
     assert_pending!(other.poll());
 }
 
-/// A worker that is as fast as can be: it takes an item while it is being woken.
+/// A waker that takes an item inside `wake`, as the fastest possible worker would.
 struct TakesAtOnce {
     queue: Queue<&'static str>,
     taken: Mutex<Option<Processing<&'static str>>>,
@@ -88,7 +89,7 @@ impl Wake for TakesAtOnce {
 }
 
 #[test]
-fn item_taken_while_another_workers_done_still_runs_is_that_of_the_new_worker() {
+fn item_taken_during_done_of_another_worker_stays_with_its_taker() {
     let queue = queue_of(["a"]);
     let held = take(&queue);
     queue.add("a");
@@ -110,7 +111,7 @@ fn dropped_processing_is_queued_again() {
     assert_pending!(other.poll());
     drop(item);
     assert!(other.is_woken());
-    assert_eq!(*assert_ready!(other.poll()).expect("nobody finished it"), "a");
+    assert_eq!(*assert_ready!(other.poll()).expect("the item was not finished"), "a");
 }
 
 #[test]
@@ -151,10 +152,10 @@ fn processing_outlives_the_runtime_it_was_made_on() {
     assert_eq!(queue.len(), 1);
 }
 
-// === get: who is woken, and what a cancelled one leaves behind ===
+// === get: wake-up order and cancellation ===
 
 #[test]
-fn each_item_wakes_one_worker_the_one_that_waited_longest() {
+fn item_wakes_the_longest_waiting_worker() {
     let queue = queue_of([]);
     let mut first = task::spawn(queue.get());
     let mut second = task::spawn(queue.get());
@@ -163,9 +164,10 @@ fn each_item_wakes_one_worker_the_one_that_waited_longest() {
     queue.add("a");
     assert_eq!((first.is_woken(), second.is_woken()), (true, false));
     queue.add("b");
+    assert!(!second.is_woken(), "the woken worker wakes it");
+    let first = assert_ready!(first.poll()).expect("not shut down");
     assert!(second.is_woken());
     let second = assert_ready!(second.poll()).expect("not shut down");
-    let first = assert_ready!(first.poll()).expect("not shut down");
     assert_eq!(HashSet::from([*first, *second]), HashSet::from(["a", "b"]));
 }
 
@@ -179,19 +181,19 @@ fn cancelled_get_passes_its_wake_up_on() {
     queue.add("a");
     assert_eq!((first.is_woken(), second.is_woken()), (true, false));
     drop(first);
-    assert!(second.is_woken(), "the item is still there, and nobody else was told");
+    assert!(second.is_woken(), "the item is still queued and no other worker was woken");
     assert_eq!(*assert_ready!(second.poll()).expect("not shut down"), "a");
 }
 
 #[test]
-fn get_cancelled_before_it_was_woken_takes_nobodys_place() {
+fn get_cancelled_before_wake_up_leaves_the_wait_list() {
     let queue = queue_of([]);
     let mut gone = task::spawn(queue.get());
     let mut stays = task::spawn(queue.get());
     assert_pending!(gone.poll());
     assert_pending!(stays.poll());
     drop(gone);
-    assert!(!stays.is_woken(), "there is nothing to pass on");
+    assert!(!stays.is_woken(), "there is no wake-up to pass on");
     queue.add("a");
     assert!(stays.is_woken());
 }
@@ -202,7 +204,7 @@ fn worker_that_finds_its_item_taken_waits_again() {
     let mut late = task::spawn(queue.get());
     assert_pending!(late.poll());
     queue.add("a");
-    let item = take(&queue); // faster than the one that was woken
+    let item = take(&queue); // before the woken worker polls
     assert!(late.is_woken());
     assert_pending!(late.poll());
     item.done();
@@ -212,45 +214,49 @@ fn worker_that_finds_its_item_taken_waits_again() {
 }
 
 #[test]
-fn worker_polled_without_being_woken_leaves_the_line() {
+fn worker_that_takes_an_item_without_wake_up_leaves_the_wait_list() {
     let queue = queue_of([]);
     let mut first = task::spawn(queue.get());
     let mut second = task::spawn(queue.get());
     assert_pending!(first.poll());
     assert_pending!(second.poll());
-    queue.add("a"); // wakes the first
+    queue.add("a"); // wakes the first worker
     let taken = assert_ready!(second.poll()).expect("not shut down");
     assert_pending!(first.poll());
     drop(second);
     queue.add("b");
-    assert!(first.is_woken(), "not the one that has left");
+    assert!(first.is_woken(), "the wake-up goes to the worker that still waits");
     assert_eq!(*taken, "a");
 }
 
 #[test]
-fn worker_polled_twice_waits_in_one_place() {
+fn worker_polled_twice_has_one_place_in_the_wait_list() {
     let queue = queue_of([]);
-    let mut first = task::spawn(queue.get());
+    let mut get = Box::pin(queue.get());
+    assert_pending!(get.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+    let mut first = task::spawn(get);
     let mut second = task::spawn(queue.get());
     for _ in 0..3 {
         assert_pending!(first.poll());
     }
     assert_pending!(second.poll());
     queue.add("a");
+    assert!(first.is_woken(), "the place has the last waker");
     queue.add("b");
-    assert!(first.is_woken() && second.is_woken());
+    let _first = assert_ready!(first.poll());
+    assert!(second.is_woken());
 }
 
 // === shut-down and drain ===
 
 #[test]
-fn shut_down_hands_out_what_is_queued_then_none() {
+fn shut_down_hands_out_queued_items_then_none() {
     let queue = queue_of(["a"]);
     queue.shut_down();
     queue.add("b");
     assert!(queue.is_shutting_down());
     let mut get = task::spawn(queue.get());
-    let item = assert_ready!(get.poll()).expect("it was queued before");
+    let item = assert_ready!(get.poll()).expect("the item was queued before the shut-down");
     assert_eq!(*item, "a");
     item.done();
     assert!(assert_ready!(task::spawn(queue.get()).poll()).is_none());
@@ -271,7 +277,7 @@ fn shut_down_wakes_all_waiters() {
 }
 
 #[test]
-fn item_held_at_shut_down_is_queued_again_if_it_is_dropped_or_was_added() {
+fn item_held_at_shut_down_is_requeued_if_dropped_or_added_again() {
     let queue = queue_of(["a", "b", "c"]);
     let (dropped, added, done) = (take(&queue), take(&queue), take(&queue));
     queue.add("b");
@@ -294,7 +300,7 @@ async fn drain_of_an_idle_queue_returns_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_waits_for_queued_and_held() {
+async fn drain_waits_for_queued_and_held_items() {
     let queue = queue_of(["held", "queued"]);
     let held = take(&queue);
     let mut drain = task::spawn(queue.drain(MINUTE));
@@ -311,9 +317,9 @@ async fn drain_waits_for_queued_and_held() {
     assert!(assert_ready!(drain.poll()).is_empty());
 }
 
-/// client-go's waits for what is held alone: here nothing is, so it would return at once.
+/// client-go's `ShutDownWithDrain` waits only for held items: it would return at once here.
 #[tokio::test(start_paused = true)]
-async fn drain_waits_for_what_is_only_queued() {
+async fn drain_waits_for_queued_item_that_no_worker_holds() {
     let queue = queue_of(["a"]);
     let mut drain = task::spawn(queue.drain(MINUTE));
     assert_pending!(drain.poll());
@@ -323,9 +329,9 @@ async fn drain_waits_for_what_is_only_queued() {
     assert!(assert_ready!(drain.poll()).is_empty());
 }
 
-/// client-go's believes any wake-up: one that was meant for somebody else ends it.
+/// client-go's `ShutDownWithDrain` ends after any wake-up, even one that was meant for a worker.
 #[tokio::test(start_paused = true)]
-async fn drain_that_is_polled_for_no_reason_waits_on() {
+async fn drain_polled_without_wake_up_keeps_waiting() {
     let queue = queue_of(["a", "b"]);
     let (first, second) = (take(&queue), take(&queue));
     queue.add("a");
@@ -342,7 +348,7 @@ async fn drain_that_is_polled_for_no_reason_waits_on() {
     assert!(assert_ready!(drain.poll()).is_empty());
 }
 
-/// client-go signals one of its waiters, of whichever kind.
+/// client-go's `Signal` wakes one waiter, which may be a worker or a drain.
 #[tokio::test(start_paused = true)]
 async fn drain_does_not_take_the_wake_up_of_a_worker() {
     let queue = queue_of(["a"]);
@@ -350,7 +356,7 @@ async fn drain_does_not_take_the_wake_up_of_a_worker() {
     queue.add("a");
     let mut drain = task::spawn(queue.drain(MINUTE));
     assert_pending!(drain.poll());
-    // Queued again, and the drain must not be what hears of it: no worker would come.
+    // The item is queued again; if the drain took the wake-up, no worker would take the item.
     item.done();
     assert!(!drain.is_woken());
     assert_pending!(drain.poll());
@@ -360,7 +366,7 @@ async fn drain_does_not_take_the_wake_up_of_a_worker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_waits_for_an_item_that_is_dropped_and_queued_again() {
+async fn drain_waits_for_dropped_item_that_is_queued_again() {
     let queue = queue_of(["a"]);
     let item = take(&queue);
     let mut drain = task::spawn(queue.drain(MINUTE));
@@ -372,7 +378,7 @@ async fn drain_waits_for_an_item_that_is_dropped_and_queued_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_hands_back_at_its_deadline_what_is_left() {
+async fn drain_hands_back_remaining_items_at_its_deadline() {
     let queue = queue_of(["held", "queued"]);
     queue.add_after("later", MINUTE * 9);
     queue.add_after("soon", MINUTE * 2);
@@ -381,9 +387,9 @@ async fn drain_hands_back_at_its_deadline_what_is_left() {
     let left = queue.drain(MINUTE).await;
     assert_eq!(start.elapsed(), MINUTE);
     assert_eq!(left.len(), 4);
-    assert_eq!(left, undone(vec!["held"], vec!["queued"], vec!["soon", "later"]));
+    assert_eq!(left, unfinished(vec!["held"], vec!["queued"], vec!["soon", "later"]));
 
-    // It was handed back: it is not queued once more.
+    // The held item was handed back, so dropping its guard does not queue it again.
     drop(held);
     assert!(queue.is_empty());
     assert!(queue.get().await.is_none());
@@ -391,11 +397,11 @@ async fn drain_hands_back_at_its_deadline_what_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_hands_back_what_is_delayed_without_waiting_for_it() {
+async fn drain_hands_back_delayed_items_at_once() {
     let queue = queue_of([]);
     queue.add_after("a", MINUTE / 2);
     let start = Instant::now();
-    assert_eq!(queue.drain(MINUTE).await, undone(vec![], vec![], vec!["a"]));
+    assert_eq!(queue.drain(MINUTE).await, unfinished(vec![], vec![], vec!["a"]));
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
@@ -410,7 +416,7 @@ async fn delay_does_not_end_after_shut_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_with_no_end_and_with_no_time_are_fine() {
+async fn drain_accepts_zero_and_unlimited_timeouts() {
     let queue = queue_of(["a"]);
     let mut endless = task::spawn(queue.drain(Duration::MAX));
     assert_pending!(endless.poll());
@@ -423,13 +429,13 @@ async fn two_drains_hand_each_item_back_once() {
     let queue = queue_of(["held", "queued"]);
     let held = take(&queue);
     let (first, second) = tokio::join!(queue.drain(MINUTE), queue.drain(MINUTE * 2));
-    assert_eq!(first, undone(vec!["held"], vec!["queued"], vec![]));
+    assert_eq!(first, unfinished(vec!["held"], vec!["queued"], vec![]));
     assert!(second.is_empty());
     held.done();
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_drains_both_hear_of_the_last_item() {
+async fn last_finished_item_wakes_both_drains() {
     let queue = queue_of(["a"]);
     let item = take(&queue);
     let mut first = task::spawn(queue.drain(MINUTE));
@@ -443,11 +449,11 @@ async fn two_drains_both_hear_of_the_last_item() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_that_hands_back_what_is_queued_ends_the_one_that_waits_for_it() {
+async fn drain_that_hands_back_queued_items_ends_the_other_drain() {
     let (queue, start) = (queue_of(["a"]), Instant::now());
     let (short, long) = (Duration::from_secs(1), Duration::from_secs(9));
     let (first, second) = tokio::join!(queue.drain(short), queue.drain(long));
-    assert_eq!(first, undone(vec![], vec!["a"], vec![]));
+    assert_eq!(first, unfinished(vec![], vec!["a"], vec![]));
     assert!(second.is_empty());
     assert_eq!(start.elapsed(), short);
 }
@@ -465,7 +471,7 @@ async fn cancelled_drain_hands_nothing_back() {
 // === delays ===
 
 #[tokio::test(start_paused = true)]
-async fn delayed_item_comes_when_it_is_due() {
+async fn delayed_item_is_handed_out_when_due() {
     let queue = queue_of([]);
     let start = Instant::now();
     queue.add_after("b", MINUTE * 2);
@@ -476,7 +482,7 @@ async fn delayed_item_comes_when_it_is_due() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_earliest_of_several_delays_counts() {
+async fn earliest_of_several_delays_applies() {
     let queue = queue_of([]);
     let start = Instant::now();
     for minutes in [5, 2, 7] {
@@ -486,11 +492,11 @@ async fn the_earliest_of_several_delays_counts() {
     next(&queue).await;
     assert_eq!(start.elapsed(), MINUTE * 2);
     sleep(MINUTE * 60).await;
-    assert!(queue.try_get().is_none(), "the later delays are gone");
+    assert!(queue.try_get().is_none(), "the later delays are removed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn delayed_item_overtaken_by_an_add_comes_once() {
+async fn delayed_item_that_is_added_is_handed_out_once() {
     let queue = queue_of([]);
     queue.add_after("a", MINUTE);
     queue.add("a");
@@ -500,40 +506,60 @@ async fn delayed_item_overtaken_by_an_add_comes_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delay_of_an_item_that_is_queued_or_held_stands() {
+async fn delay_of_queued_or_held_item_stays_scheduled() {
     let queue = queue_of(["a"]);
     queue.add_after("a", MINUTE);
     let item = take(&queue);
     sleep(MINUTE * 2).await;
-    assert!(queue.try_get().is_none(), "due, but held");
+    assert!(queue.try_get().is_none(), "the item is due but held");
     item.done();
     assert_eq!(*take(&queue), "a");
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_delay_is_an_add() {
+async fn item_is_due_when_its_earliest_delay_ends() {
+    let queue = Queue::new();
+    queue.add_after("delayed", MINUTE);
+    queue.schedule("delayed", MINUTE / 2);
+    queue.add("queued");
+    queue.add_after("queued", MINUTE);
+    sleep(MINUTE / 4).await;
+    let due = |item| queue.time_until_due(&item);
+    assert_eq!(due("delayed"), Some(MINUTE / 4));
+    assert_eq!(due("queued"), Some(Duration::ZERO));
+    assert_eq!(due("other"), None);
+    let held = take(&queue);
+    assert_eq!(due("queued"), Some(Duration::ZERO), "a worker holds it");
+    held.done();
+    assert_eq!(due("queued"), Some(3 * MINUTE / 4));
+    assert!(queue.cancel(&"queued"));
+    assert_eq!(due("queued"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn zero_delay_adds_at_once() {
     let queue = queue_of([]);
     queue.add_after("a", Duration::ZERO);
     assert_eq!(*take(&queue), "a");
 }
 
 #[tokio::test(start_paused = true)]
-async fn endless_delays_are_fine() {
+async fn very_long_delays_are_accepted() {
     let queue = queue_of([]);
-    queue.add_after("for ever", Duration::MAX);
+    queue.add_after("forever", Duration::MAX);
     queue.add_after("68 years", Duration::from_secs(68 * 365 * 24 * 60 * 60));
-    // Where the timer wheel of tokio ends, and tokio_util's `DelayQueue` panics.
+    // The limit of tokio's timer wheel, at which tokio_util's `DelayQueue` panics.
     queue.add_after("2 years", Duration::from_millis(1 << 36));
     queue.add_after("a", MINUTE);
     assert_eq!(next(&queue).await, "a");
     let start = Instant::now();
     assert_eq!(next(&queue).await, "2 years");
     assert!(start.elapsed() >= Duration::from_secs(2 * 365 * 24 * 60 * 60));
-    assert_eq!(queue.drain(Duration::ZERO).await.delayed, ["68 years", "for ever"]);
+    assert_eq!(queue.drain(Duration::ZERO).await.delayed, ["68 years", "forever"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_items_due_at_once_all_come() {
+async fn thousand_items_due_at_once_are_all_handed_out() {
     let queue = Queue::new();
     for item in 0..1000 {
         queue.add_after(item, MINUTE);
@@ -549,19 +575,19 @@ async fn many_items_due_at_once_all_come() {
 }
 
 #[test]
-fn new_needs_no_runtime_and_the_first_delay_says_that_it_does() {
+fn first_delay_panics_without_runtime_but_new_does_not() {
     let queue = queue_of(["a"]);
     let delayed = queue.clone();
     let panic = std::thread::spawn(move || delayed.add_after("b", MINUTE)).join();
     let panic = panic.expect_err("there is no runtime");
     let message = panic.downcast_ref::<&str>().expect("a message");
     assert!(message.contains("tokio runtime"), "{message}");
-    // It costs nothing else.
+    // The queue still works after the panic.
     assert_eq!(*take(&queue), "a");
 }
 
 #[test]
-fn timer_starts_again_when_its_runtime_has_ended() {
+fn timer_restarts_after_its_runtime_has_ended() {
     let queue = queue_of([]);
     for item in ["a", "b"] {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -593,7 +619,7 @@ async fn timer_starts_with_the_first_delay_and_ends_with_the_last_handle() {
     assert_eq!(tasks(), 1);
     drop(clone);
     tokio::task::yield_now().await;
-    assert_eq!(tasks(), 1, "who processes has a handle, too");
+    assert_eq!(tasks(), 1, "a `Processing` guard is a handle, too");
     drop(item);
     tokio::task::yield_now().await;
     assert_eq!(tasks(), 0);
@@ -610,23 +636,23 @@ async fn timer_ends_when_the_queue_is_shut_down() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_delay_never_ends() {
+async fn cancelled_delay_never_queues_its_item() {
     let queue = queue_of([]);
     queue.add_after("a", MINUTE);
     queue.add_after("b", MINUTE * 2);
     assert!(queue.cancel(&"a"));
-    assert!(!queue.cancel(&"a"), "once");
+    assert!(!queue.cancel(&"a"), "the delay is already cancelled");
     let start = Instant::now();
     assert_eq!((next(&queue).await, start.elapsed()), ("b", MINUTE * 2));
     assert!(queue.drain(MINUTE).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancel_leaves_what_is_queued_or_held() {
+async fn cancel_leaves_queued_and_held_items() {
     let queue = queue_of(["a"]);
     assert!(!queue.cancel(&"a"));
     queue.add_after("a", MINUTE);
-    assert!(queue.cancel(&"a"), "a delay of a queued item is one of its own");
+    assert!(queue.cancel(&"a"), "a queued item can also have a delay");
     let item = take(&queue);
     queue.add_after("a", MINUTE);
     assert!(queue.cancel(&"a"));
@@ -636,7 +662,7 @@ async fn cancel_leaves_what_is_queued_or_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_retry_stays_counted() {
+async fn cancelled_retry_still_counts_as_failure() {
     let queue = queue_of([]);
     queue.add_rate_limited("a");
     assert!(queue.cancel(&"a"));
@@ -646,7 +672,7 @@ async fn cancelled_retry_stays_counted() {
 // === batches ===
 
 #[test]
-fn batch_is_queued_in_order_and_each_item_once() {
+fn batch_queues_each_item_once_in_order() {
     let queue = Queue::new();
     queue.add(2);
     let held = queue.try_get().expect("just added");
@@ -661,23 +687,8 @@ fn batch_is_queued_in_order_and_each_item_once() {
     assert_eq!(items, (0..2).chain(3..1000).chain([2]).collect::<Vec<_>>());
 }
 
-#[test]
-fn batch_wakes_a_worker_for_each_item_and_no_more() {
-    let queue = queue_of(["known"]);
-    let known = take(&queue);
-    let mut workers: Vec<_> = (0..4).map(|_| task::spawn(queue.get())).collect();
-    for worker in &mut workers {
-        assert_pending!(worker.poll());
-    }
-    queue.add_batch(["a", "b", "a", "known", "b"]);
-    let woken: Vec<bool> = workers.iter().map(task::Spawn::is_woken).collect();
-    assert_eq!(woken, [true, true, false, false]);
-    drop(known);
-    assert!(workers[2].is_woken());
-}
-
 #[tokio::test(start_paused = true)]
-async fn batch_ends_delays_as_an_add_does() {
+async fn batch_ends_delays_like_add() {
     let queue = queue_of([]);
     queue.add_after("a", MINUTE);
     queue.add_batch(["a"]);
@@ -700,7 +711,7 @@ fn batch_iterator_may_use_the_queue() {
 // === the rate limiter ===
 
 #[tokio::test(start_paused = true)]
-async fn failing_item_backs_off_and_starts_anew_when_it_is_forgotten() {
+async fn failing_item_backs_off_and_forget_resets_it() {
     let queue = queue_of([]);
     let mut waited = Vec::new();
     for round in 0..6 {
@@ -718,10 +729,10 @@ async fn failing_item_backs_off_and_starts_anew_when_it_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_that_fail_together_come_back_one_by_one() {
+async fn items_that_fail_together_are_retried_at_the_bucket_rate() {
     let queue = Queue::builder().rate_limiter(BucketRateLimiter::new(10.0, 2)).build();
     let start = Instant::now();
-    // The paused clock stands still: a limiter that only admits or refuses would refuse four alike.
+    // The paused clock does not advance between the adds, so each add has to reserve its own slot.
     for item in ["a", "b", "c", "d", "e", "f"] {
         queue.add_rate_limited(item);
     }
@@ -741,7 +752,7 @@ async fn rate_limited_add_after_shut_down_is_not_counted() {
     assert!(queue.drain(MINUTE).await.is_empty());
 }
 
-/// Adds to the very queue that asks it.
+/// A rate limiter that adds to the queue that calls it.
 struct Meddler(Arc<std::sync::OnceLock<Queue<u8>>>);
 
 impl RateLimiter<u8> for Meddler {
@@ -758,7 +769,7 @@ impl RateLimiter<u8> for Meddler {
 }
 
 #[test]
-fn limiter_is_not_asked_under_the_queues_lock() {
+fn limiter_is_called_without_the_queue_lock() {
     let own = Arc::new(std::sync::OnceLock::new());
     let queue = Queue::builder().name("meddling").rate_limiter(Meddler(Arc::clone(&own))).build();
     own.set(queue.clone()).expect("set once");
@@ -766,7 +777,7 @@ fn limiter_is_not_asked_under_the_queues_lock() {
     assert_eq!((queue.len(), queue.name()), (2, "meddling"));
 }
 
-/// Looks at the queue when it is dropped.
+/// An item whose `Drop` calls the queue.
 #[derive(Clone)]
 struct Nosy(u8);
 
@@ -790,13 +801,13 @@ thread_local! {
 
 impl Drop for Nosy {
     fn drop(&mut self) {
-        // Would never return if the lock were held. While the thread ends, there is no queue.
+        // Would deadlock under the lock. When the thread ends, the thread-local is already gone.
         NOSY.try_with(Queue::is_shutting_down).unwrap_or_default();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_are_not_dropped_under_the_lock() {
+async fn items_are_dropped_without_the_queue_lock() {
     let queue = NOSY.with(Queue::clone);
     queue.add(Nosy(1));
     queue.add(Nosy(1)); // merged

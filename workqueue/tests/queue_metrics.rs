@@ -1,11 +1,11 @@
-//! What a queue reports, and what it shows of itself.
+//! Metrics and inspection of a queue.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use homeostat_workqueue::{Builder, Priorities, Processing, Queue, Reason};
+use homeostat_workqueue::inspect::Operation;
+use homeostat_workqueue::{Priorities, Processing, Queue, QueueBuilder};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata,
     SharedString, Unit,
@@ -15,13 +15,13 @@ use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The recorder panics at this.
+/// Smallest histogram value at which the recorder panics.
 const TOO_LONG: Duration = Duration::from_secs(1_000_000);
 
-/// Keeps numbers, and the values of histograms, by `name{label=value,…}`.
+/// A recorder that keeps counters, gauges and histogram values by `name{label=value,…}`.
 #[derive(Clone, Default)]
 struct Recorder {
-    /// Adds to this queue when it is asked for a gauge.
+    /// Queue to which the recorder adds an item when the queue registers a gauge.
     meddles_with: Arc<OnceLock<Queue<&'static str>>>,
     numbers: Arc<Mutex<BTreeMap<String, f64>>>,
     values: Arc<Mutex<BTreeMap<String, Vec<f64>>>>,
@@ -35,7 +35,7 @@ struct Series {
 // === impl Recorder ===
 
 impl Recorder {
-    /// The series of the queue called `test` under this name, without the beginning that all have.
+    /// Returns the value of `workqueue_{name}` for the queue `test`.
     fn number(&self, name: &str) -> Option<f64> {
         self.numbers.lock().get(&format!("workqueue_{name}{{name=test}}")).copied()
     }
@@ -45,7 +45,7 @@ impl Recorder {
         self.values.lock().get(&name).cloned().unwrap_or_default()
     }
 
-    /// Priority → depth.
+    /// Returns the depth of the queue `test` by priority label.
     fn depths(&self) -> BTreeMap<String, String> {
         let numbers = self.numbers.lock();
         let depths = numbers.iter().filter_map(|(name, number)| {
@@ -55,8 +55,8 @@ impl Recorder {
         depths.collect()
     }
 
-    /// Builds with this recorder in place.
-    fn build(&self, builder: Builder<&'static str>) -> Queue<&'static str> {
+    /// Builds the queue `test` with this recorder installed.
+    fn build(&self, builder: QueueBuilder<&'static str>) -> Queue<&'static str> {
         metrics::with_local_recorder(self, || builder.name("test").build())
     }
 
@@ -79,7 +79,7 @@ impl Series {
 
 impl CounterFn for Series {
     fn increment(&self, value: u64) {
-        self.change(|number| number + f64::from(u32::try_from(value).expect("little")));
+        self.change(|number| number + f64::from(u32::try_from(value).expect("fits into 32 bits")));
     }
 
     fn absolute(&self, _: u64) {}
@@ -140,7 +140,7 @@ fn alive_tasks() -> usize {
 // === metrics ===
 
 #[tokio::test(start_paused = true)]
-async fn adds_depth_and_durations_are_those_of_client_go() {
+async fn adds_depth_and_durations_match_client_go() {
     let recorder = Recorder::default();
     let queue = recorder.build(Queue::builder());
     queue.add("a");
@@ -154,7 +154,7 @@ async fn adds_depth_and_durations_are_those_of_client_go() {
     assert_eq!(recorder.number("depth"), Some(1.0));
     queue.add("a");
     queue.add("a");
-    // Held and asked for again: client-go counts that at once.
+    // client-go counts an add of a held item at once.
     assert_eq!((recorder.number("adds_total"), recorder.number("depth")), (Some(3.0), Some(2.0)));
 
     sleep(SECOND * 3).await;
@@ -163,14 +163,14 @@ async fn adds_depth_and_durations_are_those_of_client_go() {
     assert_eq!(recorder.number("depth"), Some(2.0));
     take(&queue).done();
     take(&queue).done();
-    // "b" has waited for 5 s; "a" since it was added while it was held.
+    // "b" waited for 5 s; "a" for the 3 s since it was added while held.
     assert_eq!(recorder.values("queue_duration_seconds"), [2.0, 5.0, 3.0]);
     assert_eq!(recorder.number("depth"), Some(0.0));
     assert_eq!(recorder.number("retries_total"), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn delays_are_retries_and_count_as_queued_only_when_they_are_over() {
+async fn delayed_adds_count_as_retries_and_as_queued_only_when_due() {
     let recorder = Recorder::default();
     let queue = recorder.build(Queue::builder());
     queue.add_after("a", SECOND);
@@ -184,11 +184,11 @@ async fn delays_are_retries_and_count_as_queued_only_when_they_are_over() {
     assert_eq!((recorder.number("adds_total"), recorder.number("depth")), (Some(3.0), Some(3.0)));
     queue.shut_down();
     queue.add_after("d", SECOND);
-    assert_eq!(recorder.number("retries_total"), Some(3.0), "refused");
+    assert_eq!(recorder.number("retries_total"), Some(3.0), "adds after shut-down are refused");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_is_measured_while_it_is_held() {
+async fn gauges_of_held_items_update_every_second() {
     let recorder = Recorder::default();
     let queue = recorder.build(Queue::builder());
     queue.add_batch(["a", "b"]);
@@ -199,7 +199,7 @@ async fn what_is_held_is_measured_while_it_is_held() {
     let second = take(&queue);
     assert_eq!(alive_tasks(), 1);
     sleep(Duration::from_millis(1100)).await;
-    // The last tick was 2 s after the first was taken, and 1 s after the second.
+    // The last tick was 2 s after the first item was taken, and 1 s after the second.
     assert_eq!(recorder.number("unfinished_work_seconds"), Some(3.0));
     assert_eq!(recorder.number("longest_running_processor_seconds"), Some(2.0));
     first.done();
@@ -210,19 +210,19 @@ async fn what_is_held_is_measured_while_it_is_held() {
     sleep(SECOND).await;
     assert_eq!(recorder.number("unfinished_work_seconds"), Some(0.0));
     assert_eq!(recorder.number("longest_running_processor_seconds"), Some(0.0));
-    assert_eq!(alive_tasks(), 0, "nothing is held, nothing ticks");
+    assert_eq!(alive_tasks(), 0, "the ticker ends when nothing is held");
 
     queue.add("c");
     let third = take(&queue);
-    assert_eq!(alive_tasks(), 1, "and starts again");
+    assert_eq!(alive_tasks(), 1, "the ticker starts again");
     drop(queue);
     third.done();
     tokio::task::yield_now().await;
-    assert_eq!(alive_tasks(), 0, "it ends with the queue");
+    assert_eq!(alive_tasks(), 0, "the ticker ends with the queue");
 }
 
 #[tokio::test(start_paused = true)]
-async fn queue_that_is_gone_counts_no_longer() {
+async fn dropped_queue_resets_its_gauges() {
     let recorder = Recorder::default();
     let queue = recorder.build(Queue::builder());
     queue.add_batch(["a", "b", "c"]);
@@ -239,7 +239,7 @@ async fn queue_that_is_gone_counts_no_longer() {
 }
 
 #[test]
-fn without_a_runtime_all_but_the_gauges_of_what_is_held_is_measured() {
+fn gauges_of_held_items_need_a_runtime_and_other_metrics_do_not() {
     let recorder = Recorder::default();
     let queue = recorder.build(Queue::builder());
     queue.add("a");
@@ -249,7 +249,7 @@ fn without_a_runtime_all_but_the_gauges_of_what_is_held_is_measured() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_name_or_a_recorder_nothing_is_measured() {
+async fn queue_without_name_or_recorder_records_nothing() {
     let recorder = Recorder::default();
     let unnamed = metrics::with_local_recorder(&recorder, || Queue::builder().build());
     let unseen = Queue::builder().name("test").build();
@@ -265,7 +265,7 @@ async fn without_a_name_or_a_recorder_nothing_is_measured() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_handed_back_counts_no_longer() {
+async fn handed_back_items_do_not_count_as_depth() {
     let recorder = Recorder::default();
     // Priorities get their labels when they are first seen.
     let _guard = metrics::set_default_local_recorder(&recorder);
@@ -275,7 +275,11 @@ async fn what_is_handed_back_counts_no_longer() {
     let held = [take(&queue), take(&queue)];
     queue.at_priority(7).add_batch(["b", "c"]);
     let depths = recorder.depths();
-    assert_eq!([&*depths["0"], &*depths["7"]], ["1", "2"], "one of them is held");
+    assert_eq!(
+        [&*depths["0"], &*depths["7"]],
+        ["1", "2"],
+        "\"b\" is held, and counted because it was added again"
+    );
     assert_eq!(queue.drain(Duration::ZERO).await.len(), 4);
     assert!(recorder.depths().values().all(|depth| *depth == "0"), "{:?}", recorder.depths());
     drop(held);
@@ -283,7 +287,7 @@ async fn what_is_handed_back_counts_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn depth_of_a_held_item_is_where_it_is_queued_when_it_is_returned() {
+async fn depth_counts_item_added_while_held_at_its_next_priority() {
     let recorder = Recorder::default();
     // Priorities get their labels when they are first seen.
     let _guard = metrics::set_default_local_recorder(&recorder);
@@ -299,7 +303,7 @@ async fn depth_of_a_held_item_is_where_it_is_queued_when_it_is_returned() {
     depths(["0", "0", "0"]);
     queue.at_priority(1).add("a");
     depths(["1", "0", "0"]);
-    drop(item); // falls no lower than it was
+    drop(item); // keeps its own, higher priority
     depths(["0", "1", "0"]);
     let item = take(&queue);
     queue.at_priority(1).add("a");
@@ -307,36 +311,36 @@ async fn depth_of_a_held_item_is_where_it_is_queued_when_it_is_returned() {
     depths(["0", "0", "1"]);
     item.done();
     depths(["0", "0", "1"]);
-    drop(take(&queue)); // not asked for
+    drop(take(&queue)); // not added while held
     depths(["0", "0", "1"]);
     take(&queue).done();
     depths(["0", "0", "0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn item_is_given_back_if_the_recorder_panics() {
+async fn recorder_panic_loses_one_update() {
     let recorder = Recorder::default();
     let queue = recorder.build(Queue::builder());
     queue.add("a");
     sleep(TOO_LONG).await;
-    let taken = catch_unwind(AssertUnwindSafe(|| queue.try_get()));
-    assert!(taken.is_err());
-    assert_eq!(queue.len(), 1);
-    take(&queue).done();
+    let item = take(&queue); // the recorder panics here
+    assert!(queue.is_empty());
+    item.done();
+    assert_eq!(recorder.number("depth"), Some(0.0));
 }
 
 #[test]
-fn recorder_is_not_asked_under_a_lock() {
+fn recorder_is_called_without_the_queue_lock() {
     let recorder = Recorder::default();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let queue = recorder.build(Queue::builder().priorities(Priorities::default()));
     recorder.meddles_with.set(queue.clone()).expect("set once");
-    queue.at_priority(1).add("a"); // would never return
+    queue.at_priority(1).add("a"); // would deadlock under the lock
     assert_eq!((queue.len(), take(&queue).priority()), (2, 7));
-    // A queue and its recorder that know each other end with the process.
+    // The queue and its recorder hold each other, so both live until the process ends.
 }
 
-/// controller-runtime#3060, #3396 and #3419: numbers below zero, and a time series per priority.
+/// controller-runtime#3060, #3396 and #3419: negative depths, and one time series per priority.
 #[tokio::test(start_paused = true)]
 async fn depth_by_priority_is_bounded_and_never_below_zero() {
     let recorder = Recorder::default();
@@ -354,12 +358,13 @@ async fn depth_by_priority_is_bounded_and_never_below_zero() {
     let depth = |of: &str| &*depths[of];
     assert_eq!((depths.len(), depth("24"), depth(others)), (26, "1", "15"));
 
-    // Raised, held, added while held, dropped: what goes up under one label comes down under it.
+    // Each increment is matched by a decrement with the same label: raised, held, added while held
+    // and dropped items.
     queue.at_priority(24).add(names[0]);
     queue.at_priority(2000).add(names[1]);
     let depths = recorder.depths();
     let depth = |of: &str| &*depths[of];
-    // The first was delayed at 1000, too.
+    // The first item also has a delay at priority 1000.
     assert_eq!([depth("0"), depth("1"), depth("24"), depth(others)], ["0", "0", "1", "17"]);
     let held: Vec<_> = (0..20).map(|_| take(&queue)).collect();
     queue.at_priority(3).add_batch(names.iter().copied());
@@ -368,7 +373,7 @@ async fn depth_by_priority_is_bounded_and_never_below_zero() {
     assert_eq!(
         recorder.depths()[others],
         "40",
-        "all were raised to 1000 when their delay was over"
+        "all items were raised to 1000 when their delay ended"
     );
     while let Some(item) = queue.try_get() {
         item.done();
@@ -381,7 +386,7 @@ async fn depth_by_priority_is_bounded_and_never_below_zero() {
 // === inspection ===
 
 #[tokio::test(start_paused = true)]
-async fn inspection_shows_what_is_where_since_when_and_why() {
+async fn inspection_lists_items_with_operation_time_and_priority() {
     let priorities = Priorities::default().strict();
     let queue = Queue::builder().priorities(priorities).inspect().build();
     let start = Instant::now();
@@ -398,51 +403,51 @@ async fn inspection_shows_what_is_where_since_when_and_why() {
     queue.add("wanted");
     sleep(SECOND).await;
 
-    let snapshot = queue.inspect().expect("it was built to be inspected");
+    let snapshot = queue.inspect().expect("inspection is enabled");
     let at = |seconds: u32, millis| start + SECOND * seconds + Duration::from_millis(millis);
     let queued: Vec<_> =
-        snapshot.queued.iter().map(|it| (it.item, it.reason, it.since, it.priority)).collect();
+        snapshot.queued.iter().map(|it| (it.item, it.operation, it.since, it.priority)).collect();
     let expected = [
-        ("queued", Reason::Added, at(1, 0), 0),
-        ("dropped", Reason::GivenBack, at(1, 0), 9),
-        ("failed", Reason::RateLimited, at(1, 5), 0),
-        ("was delayed", Reason::Delayed, at(2, 0), 0),
+        ("queued", Operation::Add, at(1, 0), 0),
+        ("dropped", Operation::GiveBack, at(1, 0), 9),
+        ("failed", Operation::AddRateLimited, at(1, 5), 0),
+        ("was delayed", Operation::AddAfter, at(2, 0), 0),
     ];
     assert_eq!(queued.len(), expected.len());
     assert!(expected.iter().all(|item| queued.contains(item)), "{queued:?}");
     assert_eq!(snapshot.queued.iter().map(|it| it.failures).max(), Some(1));
 
     let delayed: Vec<_> =
-        snapshot.delayed.iter().map(|it| (it.item, it.reason, it.until, it.priority)).collect();
-    assert_eq!(delayed, [("delayed", Reason::Delayed, at(61, 0), 5)]);
+        snapshot.delayed.iter().map(|it| (it.item, it.operation, it.until, it.priority)).collect();
+    assert_eq!(delayed, [("delayed", Operation::AddAfter, at(61, 0), 5)]);
 
     let seen: Vec<_> = snapshot.held.iter().map(|it| (it.item, it.since, it.again)).collect();
     assert_eq!(seen, [("held", at(1, 0), false), ("wanted", at(1, 0), true)]);
     assert_eq!((snapshot.held[1].failures, snapshot.held[1].priority), (1, 9));
 
-    // An add was what asked for it first, after its retry had been overtaken.
+    // The add ended the pending retry, so the add is the first request for the item.
     let [_, wanted] = held;
     wanted.done();
-    let snapshot = queue.inspect().expect("it was built to be inspected");
+    let snapshot = queue.inspect().expect("inspection is enabled");
     let wanted = snapshot.queued.iter().find(|it| it.item == "wanted").expect("queued again");
-    assert_eq!((wanted.reason, wanted.since), (Reason::Added, at(2, 0)));
+    assert_eq!((wanted.operation, wanted.since), (Operation::Add, at(2, 0)));
 }
 
 #[test]
-fn inspection_is_an_option() {
+fn inspection_is_off_by_default() {
     let queue = Queue::new();
     queue.add("a");
     assert_eq!(queue.inspect(), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn inspection_shows_nothing_that_was_handed_back() {
+async fn inspection_omits_handed_back_items() {
     let queue = Queue::builder().inspect().build();
     queue.add_batch(["held", "queued"]);
     queue.add_after("delayed", SECOND);
     let held = take(&queue);
     assert_eq!(queue.drain(Duration::ZERO).await.len(), 3);
-    let snapshot = queue.inspect().expect("it was built to be inspected");
+    let snapshot = queue.inspect().expect("inspection is enabled");
     assert!(snapshot.queued.is_empty() && snapshot.delayed.is_empty() && snapshot.held.is_empty());
     drop(held);
 }

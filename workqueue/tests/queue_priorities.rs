@@ -1,20 +1,20 @@
-//! Hand-written schedules for priorities, ageing and fairness: among them one for each fault that
-//! controller-runtime's priority queue has had (the number of its issue is with it).
+//! Hand-written schedules for priorities, ageing and fairness. They include one test for each known
+//! bug of controller-runtime's priority queue, with the number of its issue.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use homeostat_workqueue::{Builder, LOW_PRIORITY, Priorities, Processing, Queue};
+use homeostat_workqueue::{LOW_PRIORITY, Priorities, Processing, Queue, QueueBuilder};
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready, task};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn builder() -> Builder<&'static str> {
+fn builder() -> QueueBuilder<&'static str> {
     Queue::builder()
 }
 
-/// A queue without ageing, so that the order is that of the priorities alone.
+/// Builds a queue without ageing, so that only priorities decide the order.
 fn strict() -> Queue<&'static str> {
     builder().priorities(Priorities::default().strict()).build()
 }
@@ -26,7 +26,7 @@ where
     queue.try_get().expect("something is queued")
 }
 
-/// Takes and finishes all that is queued.
+/// Takes and finishes all queued items and returns them in order.
 fn take_all<T>(queue: &Queue<T>) -> Vec<T>
 where
     T: Eq + std::hash::Hash + Clone + Send + Sync + 'static,
@@ -52,7 +52,7 @@ fn higher_priorities_come_first_and_equal_ones_in_order() {
 }
 
 #[test]
-fn without_the_option_priorities_are_ignored() {
+fn priorities_are_ignored_by_default() {
     let queue = builder().build();
     queue.at_priority(LOW_PRIORITY).add("a");
     queue.at_priority(5).add("b");
@@ -61,7 +61,7 @@ fn without_the_option_priorities_are_ignored() {
 }
 
 #[test]
-fn processing_knows_its_priority() {
+fn processing_returns_its_priority() {
     let queue = strict();
     queue.at_priority(7).add("a");
     let item = take(&queue);
@@ -92,7 +92,7 @@ fn item_whose_priority_rises_goes_to_the_end_of_its_new_priority() {
 }
 
 #[test]
-fn item_added_while_held_comes_again_at_the_highest_priority_it_was_asked_for() {
+fn item_added_while_held_is_queued_at_the_highest_added_priority() {
     let queue = strict();
     queue.at_priority(9).add("a");
     queue.add_batch(["b", "c"]);
@@ -100,7 +100,11 @@ fn item_added_while_held_comes_again_at_the_highest_priority_it_was_asked_for() 
     queue.at_priority(LOW_PRIORITY).add("a");
     queue.at_priority(-1).add("a");
     item.done();
-    assert_eq!(take_all(&queue), ["b", "c", "a"], "that at which it was done is history");
+    assert_eq!(
+        take_all(&queue),
+        ["b", "c", "a"],
+        "the priority of the finished hand-out does not count"
+    );
 }
 
 #[test]
@@ -139,7 +143,7 @@ async fn delayed_item_takes_the_highest_priority_and_the_earliest_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn item_that_overtakes_its_delay_keeps_the_higher_priority() {
+async fn add_that_ends_a_delay_keeps_the_higher_priority() {
     let queue = strict();
     for (delayed, added) in [(5, 1), (1, 5)] {
         queue.at_priority(delayed).add_after("a", MINUTE);
@@ -155,20 +159,20 @@ async fn item_that_overtakes_its_delay_keeps_the_higher_priority() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delay_of_a_queued_item_raises_it_when_it_is_over() {
+async fn delay_raises_the_priority_of_a_queued_item_when_it_ends() {
     let queue = strict();
     queue.add_batch(["b", "a"]);
     queue.at_priority(5).add_after("a", MINUTE);
     let first = take(&queue);
-    assert_eq!(*first, "b", "not before");
+    assert_eq!(*first, "b", "the delay has not ended yet");
     drop(first);
     sleep(MINUTE * 2).await;
     assert_eq!(take_all(&queue), ["a", "b"]);
 }
 
-/// controller-runtime#3060: what is not ready was counted, and numbers fell below zero.
+/// controller-runtime#3060: items that were not ready were counted, and the depth became negative.
 #[tokio::test(start_paused = true)]
-async fn only_what_is_ready_counts_as_queued() {
+async fn only_ready_items_count_as_queued() {
     let queue = strict();
     queue.at_priority(5).add_after("a", MINUTE);
     queue.add_after("b", MINUTE);
@@ -178,7 +182,7 @@ async fn only_what_is_ready_counts_as_queued() {
     assert_eq!(queue.len(), 1);
     let item = take(&queue);
     queue.at_priority(9).add("a");
-    assert_eq!(queue.len(), 0, "held");
+    assert_eq!(queue.len(), 0, "the item is held");
     sleep(MINUTE * 2).await;
     assert_eq!(queue.len(), 1);
     item.done();
@@ -187,9 +191,9 @@ async fn only_what_is_ready_counts_as_queued() {
     assert_eq!(queue.len(), 0);
 }
 
-/// controller-runtime looks at each item that is held and was added again, on each hand-out.
+/// controller-runtime visits every held item that was added again on each hand-out.
 #[test]
-fn held_items_that_were_added_again_are_not_in_the_way() {
+fn held_items_that_are_added_again_do_not_delay_others() {
     let queue = Queue::builder().priorities(Priorities::default()).build();
     queue.add_batch(0..1000);
     let held: Vec<_> = (0..1000).map(|_| take(&queue)).collect();
@@ -203,11 +207,11 @@ fn held_items_that_were_added_again_are_not_in_the_way() {
     assert_eq!(queue.len(), 1000);
 }
 
-// === shut-down, as without priorities ===
+// === shut-down with priorities ===
 
-/// controller-runtime#3538: the shut-down waited for consumers that were gone.
+/// controller-runtime#3538: the shut-down waited for consumers that had already returned.
 #[test]
-fn shut_down_waits_for_no_worker() {
+fn shut_down_does_not_wait_for_workers() {
     let queue = strict();
     let mut gone = task::spawn(queue.get());
     assert_pending!(gone.poll());
@@ -217,34 +221,36 @@ fn shut_down_waits_for_no_worker() {
     assert_eq!(take_all(&queue), ["a"]);
 }
 
-/// In controller-runtime the second call panics.
+/// The second call panics in controller-runtime.
 #[test]
-fn shut_down_twice_is_fine() {
+fn second_shut_down_changes_nothing() {
     let queue = strict();
     queue.shut_down();
     queue.shut_down();
     assert!(queue.is_shutting_down());
 }
 
-/// controller-runtime drops what is queued; users of client-go rely on it (submariner/admiral#1061).
+/// controller-runtime drops queued items at shut-down; users of client-go rely on their hand-out
+/// (submariner/admiral#1061).
 #[test]
-fn shut_down_hands_out_what_is_queued_by_priority() {
+fn shut_down_hands_out_queued_items_by_priority() {
     let queue = strict();
     queue.add("a");
     queue.at_priority(5).add("b");
     queue.shut_down();
     queue.at_priority(9).add("refused");
     for expected in ["b", "a"] {
-        let item = assert_ready!(task::spawn(queue.get()).poll()).expect("it was queued before");
+        let item = assert_ready!(task::spawn(queue.get()).poll())
+            .expect("the item was queued before the shut-down");
         assert_eq!(*item, expected);
         item.done();
     }
     assert!(assert_ready!(task::spawn(queue.get()).poll()).is_none());
 }
 
-/// In controller-runtime a drain is a shut-down.
+/// controller-runtime treats a drain as a plain shut-down.
 #[tokio::test(start_paused = true)]
-async fn drain_waits_for_all_priorities_and_hands_back_in_their_order() {
+async fn drain_waits_for_all_priorities_and_hands_back_in_order() {
     let queue = strict();
     queue.at_priority(LOW_PRIORITY).add("low");
     queue.add("a");
@@ -253,7 +259,7 @@ async fn drain_waits_for_all_priorities_and_hands_back_in_their_order() {
     let mut drain = task::spawn(queue.drain(MINUTE));
     assert_pending!(drain.poll());
     held.done();
-    assert_pending!(drain.poll(), "two are queued");
+    assert_pending!(drain.poll(), "two items are queued");
     sleep(MINUTE * 2).await;
     let left = assert_ready!(drain.poll());
     assert_eq!(left.queued, ["a", "low"]);
@@ -263,19 +269,19 @@ async fn drain_waits_for_all_priorities_and_hands_back_in_their_order() {
 
 /// controller-runtime#3496
 #[test]
-fn what_was_listed_at_the_start_does_not_starve_in_a_busy_controller() {
+fn items_of_the_initial_list_do_not_starve_in_a_busy_controller() {
     const LISTED: usize = 50;
     let queue = Queue::builder().priorities(Priorities::default()).build();
     queue.at_priority(LOW_PRIORITY).add_batch(0..LISTED);
     let mut seen = 0;
     for hand_outs in 1..=10 * LISTED {
-        // There is always something that users have just changed.
+        // New changes by users are always queued.
         queue.add_batch([1000 + hand_outs, 2000 + hand_outs]);
         let item = take(&queue);
         if *item < LISTED {
-            // In their order, and each within the bound that the documentation states.
+            // Items come in their order, each within the bound that the documentation states.
             assert_eq!(*item, seen);
-            assert!(hand_outs <= 10 * (*item + 1), "{} only as the {hand_outs}th", *item);
+            assert!(hand_outs <= 10 * (*item + 1), "item {} came at hand-out {hand_outs}", *item);
             seen += 1;
         }
         item.done();
@@ -284,7 +290,7 @@ fn what_was_listed_at_the_start_does_not_starve_in_a_busy_controller() {
 }
 
 #[test]
-fn strict_priorities_let_low_ones_wait() {
+fn strict_priorities_starve_low_priority_items() {
     let queue = strict();
     queue.at_priority(LOW_PRIORITY).add("low");
     for _ in 0..1000 {
@@ -297,7 +303,7 @@ fn strict_priorities_let_low_ones_wait() {
 }
 
 #[test]
-fn how_often_the_oldest_comes_is_an_option() {
+fn oldest_every_sets_the_share_of_the_oldest_item() {
     let every = NonZeroU32::new(2).expect("not zero");
     let queue = builder().priorities(Priorities::default().oldest_every(every)).build();
     queue.at_priority(LOW_PRIORITY).add_batch(["low", "low too"]);
@@ -309,12 +315,12 @@ fn how_often_the_oldest_comes_is_an_option() {
 
 type TenantKey = (&'static str, u32);
 
-fn by_tenant() -> Builder<TenantKey> {
+fn by_tenant() -> QueueBuilder<TenantKey> {
     Queue::builder().fair_by(|&(tenant, _): &TenantKey| tenant)
 }
 
 #[test]
-fn busy_tenant_does_not_keep_a_quiet_one_waiting() {
+fn busy_tenant_does_not_delay_a_quiet_tenant() {
     let queue = by_tenant().build();
     queue.add_batch((0..1000).map(|number| ("busy", number)));
     queue.add(("quiet", 0));
@@ -352,7 +358,7 @@ async fn delayed_and_returned_items_take_the_turns_of_their_tenant() {
 }
 
 #[test]
-fn dimension_is_not_asked_under_the_queues_lock() {
+fn fair_by_function_is_called_without_the_queue_lock() {
     let own = std::sync::Arc::new(std::sync::OnceLock::<Queue<u8>>::new());
     let nosy = std::sync::Arc::clone(&own);
     let dimension = move |_: &u8| nosy.get().map(Queue::len);

@@ -1,7 +1,9 @@
-//! A smoke alarm on real threads: schedules that nobody thought of. It asserts how much it did.
+//! A smoke test on real threads, for schedules that the other tests do not cover. It also asserts a
+//! minimum of hand-outs, given-back items and cancellations.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
 use homeostat_workqueue::Queue;
@@ -10,12 +12,14 @@ use tokio::task::{JoinSet, yield_now};
 const KEYS: usize = 32;
 const PRODUCERS: usize = 2;
 const ROUNDS: usize = 4_000;
-const WORKERS: usize = 4;
+/// Number of workers of each kind.
+const WORKERS: usize = 2;
 
 #[derive(Default)]
 struct Key {
-    /// How often something changed, and how much of that a worker has seen.
+    /// Number of changes.
     changes: AtomicUsize,
+    /// Number of changes that a worker has seen.
     seen: AtomicUsize,
     held: AtomicBool,
 }
@@ -26,6 +30,8 @@ struct World {
     handed_out: AtomicUsize,
     given_back: AtomicUsize,
     cancelled: AtomicUsize,
+    /// Set when the producers have ended: no item is given back then.
+    stops: AtomicBool,
 }
 
 async fn produce(world: Arc<World>, producer: usize) {
@@ -37,7 +43,7 @@ async fn produce(world: Arc<World>, producer: usize) {
         } else {
             world.queue.add(key);
         }
-        // Slowly enough that workers wait, and are cancelled while they do.
+        // Produces slowly enough that workers wait and are cancelled while they wait.
         for _ in 0..round % 4 {
             yield_now().await;
         }
@@ -47,7 +53,7 @@ async fn produce(world: Arc<World>, producer: usize) {
 async fn work(world: Arc<World>) {
     for turn in 1_usize.. {
         let item = if turn.is_multiple_of(3) {
-            // Cancelled after one poll, or after it was woken: whatever the threads make of it.
+            // Cancels the get after one poll or after its wake-up, as the threads happen to run.
             tokio::select! {
                 biased;
                 item = world.queue.get() => item,
@@ -66,11 +72,45 @@ async fn work(world: Arc<World>) {
         let seen = key.changes.load(SeqCst);
         yield_now().await;
         key.held.store(false, SeqCst);
-        if turn.is_multiple_of(7) {
+        if turn.is_multiple_of(7) && !world.stops.load(SeqCst) {
             world.given_back.fetch_add(1, SeqCst);
         } else {
             key.seen.store(seen, SeqCst);
             item.done();
+        }
+    }
+}
+
+/// As `work`, with items that are lent, one or several at a time.
+async fn work_lent(world: Arc<World>) {
+    let mut worker = world.queue.worker();
+    for turn in 1_usize.. {
+        let batch = if turn.is_multiple_of(3) {
+            tokio::select! {
+                biased;
+                batch = worker.next_batch(4) => batch,
+                () = yield_now() => {
+                    world.cancelled.fetch_add(1, SeqCst);
+                    continue;
+                }
+            }
+        } else {
+            worker.next_batch(1 + turn % 4).await
+        };
+        let Some(batch) = batch else { return };
+        let keys = || batch.items().map(|&item| &world.keys[item]);
+        for key in keys() {
+            assert!(!key.held.swap(true, SeqCst), "one key, one worker");
+            world.handed_out.fetch_add(1, SeqCst);
+        }
+        let seen: Vec<usize> = keys().map(|key| key.changes.load(SeqCst)).collect();
+        yield_now().await;
+        keys().for_each(|key| key.held.store(false, SeqCst));
+        if turn.is_multiple_of(7) && !world.stops.load(SeqCst) {
+            world.given_back.fetch_add(1, SeqCst);
+            batch.give_back();
+        } else {
+            keys().zip(seen).for_each(|(key, seen)| key.seen.store(seen, SeqCst));
         }
     }
 }
@@ -84,22 +124,25 @@ async fn no_change_goes_unseen() {
         handed_out: counter(),
         given_back: counter(),
         cancelled: counter(),
+        stops: AtomicBool::new(false),
     });
     let mut workers = JoinSet::new();
     for _ in 0..WORKERS {
         workers.spawn(work(Arc::clone(&world)));
+        workers.spawn(work_lent(Arc::clone(&world)));
     }
     let mut producers = JoinSet::new();
     for producer in 0..PRODUCERS {
         producers.spawn(produce(Arc::clone(&world), producer));
     }
     producers.join_all().await;
-    // The delays must end, too, before nothing more is asked for.
+    world.stops.store(true, SeqCst);
+    // Adds each key a last time, so that no delay is still pending when the drain starts.
     for key in 0..KEYS {
         world.queue.add(key);
     }
-    let undone = world.queue.drain(Duration::from_secs(60)).await;
-    assert!(undone.is_empty(), "{undone:?}");
+    let unfinished = world.queue.drain(Duration::from_secs(60)).await;
+    assert!(unfinished.is_empty(), "{unfinished:?}");
     workers.join_all().await;
     for key in &world.keys {
         assert_eq!(key.seen.load(SeqCst), key.changes.load(SeqCst));

@@ -1,48 +1,52 @@
-//! Creating: what the client may not say is wiped, what it did not say is filled in, and the rest is checked.
+//! Creates: removes what a client may not set, fills in defaults, and checks the rest.
 
+use std::sync::Arc;
+
+use homeostat_schema::ManagedFields;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::owners::{FieldManager, Ownership, take_requested};
 use super::{drop_empty, meta_text, metadata, metadata_mut};
+use crate::access::User;
 use crate::clock::rfc3339;
-use crate::kinds::{Generation, Kind, OnCreate, Status};
-use crate::object::Fields;
+use crate::fields::Fields;
+use crate::kinds::{Allocator, Generation, Kind, OnCreate, Served, Status};
 use crate::status::{Cause, Failure, Result};
 
-/// What the server, not the client, says about a new object.
+/// The metadata that the server gives to a new object.
 #[derive(Debug)]
-pub(crate) struct Birth {
+pub(crate) struct SystemMetadata<'a> {
     pub(crate) now: Timestamp,
     pub(crate) uid: String,
-    /// Appended to `generateName`, if there is no name.
+    /// Appended to `generateName` if there is no name.
     pub(crate) suffix: String,
+    pub(crate) owners: Ownership,
+    /// The user who creates the object.
+    pub(crate) author: Arc<User>,
+    /// `Some` if the kind allocates.
+    pub(crate) allocator: Option<Allocator<'a>>,
 }
 
-const SYSTEM: [&str; 6] = [
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "selfLink",
-    "managedFields",
-];
-/// A generated name is at most 63 long, and five of that are random.
-const LONGEST_BASE: usize = 58;
+const SYSTEM: [&str; 5] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+/// The longest prefix of a generated name: 63 characters less five random ones.
+const MAX_BASE_LENGTH: usize = 58;
 
 /// Completes and checks a new object.
 ///
-/// `served` is the kind that the client knows it as: it says what must hold of the object.
+/// `served` is the kind that the client used: its rules apply to the object.
 pub(crate) fn prepare(
     kind: &Kind,
     served: &Kind,
     namespace: &str,
     mut object: Fields,
-    birth: &Birth,
+    system: &SystemMetadata<'_>,
 ) -> Result<Fields> {
     let metadata = metadata_mut(&mut object);
     if metadata
         .remove("resourceVersion")
-        .is_some_and(|version| !version.as_str().is_none_or(str::is_empty))
+        .is_some_and(|version| !matches!(version.as_str(), None | Some("" | "0")))
     {
         return Err(Failure::internal(
             "resourceVersion should not be set on objects to be created",
@@ -51,16 +55,17 @@ pub(crate) fn prepare(
     for member in SYSTEM {
         metadata.remove(member);
     }
+    let requested = metadata.remove("managedFields").filter(|sent| !sent.is_null());
     drop_empty(metadata);
     if kind.namespaced {
         metadata.insert("namespace".to_owned(), json!(namespace));
     } else {
         metadata.remove("namespace");
     }
-    generate_name(metadata, &birth.suffix);
-    metadata.insert("uid".to_owned(), json!(birth.uid));
-    metadata.insert("creationTimestamp".to_owned(), json!(rfc3339(birth.now)));
-    // A kind that does not count generations keeps what the client says.
+    generate_name(metadata, &system.suffix);
+    metadata.insert("uid".to_owned(), json!(system.uid));
+    metadata.insert("creationTimestamp".to_owned(), json!(rfc3339(system.now)));
+    // A kind without generations keeps the client's value.
     if kind.generation != Generation::None {
         metadata.insert("generation".to_owned(), json!(1));
     }
@@ -68,9 +73,22 @@ pub(crate) fn prepare(
         object.remove("status");
     }
     kind.complete(&mut object);
+    system.owners.of_new(served, &mut object, requested.as_ref());
+    (kind.record_author)(&mut object, &system.author);
     (kind.prepare)(&mut object);
+    if let (Some(allocate), Some(allocator)) = (kind.allocate, system.allocator) {
+        allocate(&mut object, None, allocator)?;
+    }
     check(kind, served, &object)?;
     Ok(object)
+}
+
+/// Returns the owners of a new object before admission changes it.
+pub(crate) fn owners(served: &Served, manager: &FieldManager, object: &Fields) -> ManagedFields {
+    let mut object = object.clone();
+    let requested = take_requested(&mut object);
+    served.home.complete(&mut object);
+    manager.create(&served.kind, &object, requested.as_ref())
 }
 
 fn generate_name(metadata: &mut Fields, suffix: &str) {
@@ -78,7 +96,7 @@ fn generate_name(metadata: &mut Fields, suffix: &str) {
         return;
     }
     if let Some(base) = metadata.get("generateName").and_then(Value::as_str) {
-        let base: String = base.chars().take(LONGEST_BASE).collect();
+        let base: String = base.chars().take(MAX_BASE_LENGTH).collect();
         metadata.insert("name".to_owned(), json!(format!("{base}{suffix}")));
     }
 }

@@ -1,19 +1,17 @@
-//! Deleting: preconditions, grace, finalizers.
+//! Deletes: preconditions, grace periods, finalizers.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::update::is_held;
-use super::{bump_generation, finalizers, is_terminating, meta_text, metadata_mut};
+use super::{bump_generation, check_dry_run, finalizers, is_terminating, meta_text, metadata_mut};
 use crate::clock::rfc3339;
-use crate::http::Call;
-use crate::http::options::check_dry_run;
+use crate::fields::Fields;
 use crate::kinds::{Dependents, Kind};
-use crate::object::Fields;
 use crate::status::{Cause, Failure, Result};
 
-/// What a delete asks for, from its body or its query.
+/// The options of a delete, from its body or its query.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DeleteOptions {
@@ -31,25 +29,25 @@ pub(crate) struct Preconditions {
     pub(crate) resource_version: Option<String>,
 }
 
-/// What to do.
+/// The effect of a delete.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Delete,
-    /// It is marked, as every object of a kind with grace is, and then goes at once.
+    /// Marks the object, as every object of a kind with grace, and then removes it at once.
     MarkAndDelete(Fields),
-    /// The object stays for now, marked.
+    /// Stores the marked object, which stays for now.
     Store(Fields),
-    /// It is on its way already, and this delete adds nothing.
+    /// The object is already being deleted, and this delete adds nothing.
     Pending,
 }
 
-/// What becomes of the dependents.
+/// The treatment of dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Propagation {
     /// The finalizers stay as they are.
-    Unsaid,
+    Unset,
     Background,
-    /// This finalizer asks a garbage collector for it.
+    /// This finalizer requests it from a garbage collector.
     With(&'static str),
 }
 
@@ -63,8 +61,8 @@ impl DeleteOptions {
         let (path, mut causes) = ("propagationPolicy", Vec::new());
         if let Some(policy) = self.propagation_policy.as_deref() {
             if self.orphan_dependents.is_some() {
-                let why = "orphanDependents and deletionPropagation cannot be both set";
-                causes.push(Cause::invalid(path, &json!(policy), why));
+                let detail = "orphanDependents and deletionPropagation cannot be both set";
+                causes.push(Cause::invalid(path, &json!(policy), detail));
             }
             if !matches!(policy, "Foreground" | "Background" | "Orphan") {
                 let supported = ["Foreground", "Background", "Orphan", "nil"];
@@ -84,12 +82,9 @@ impl DeleteOptions {
         !self.dry_run.is_empty()
     }
 
-    /// Warns a client of what it did not say.
-    pub(crate) fn warn(&self, kind: &Kind, call: &Call) {
-        if let Some(text) = kind.unsaid_policy.filter(|_| self.propagation() == Propagation::Unsaid)
-        {
-            call.warnings.add(text);
-        }
+    /// Returns the warning for a delete without a propagation policy.
+    pub(crate) fn warning(&self, kind: &Kind) -> Option<&'static str> {
+        kind.no_policy_warning.filter(|_| self.propagation() == Propagation::Unset)
     }
 
     fn propagation(&self) -> Propagation {
@@ -97,7 +92,7 @@ impl DeleteOptions {
             (Some("Foreground"), _) => Propagation::With(FOREGROUND),
             (Some("Orphan"), _) | (None, Some(true)) => Propagation::With(ORPHAN),
             (Some(_), _) | (None, Some(false)) => Propagation::Background,
-            (None, None) => Propagation::Unsaid,
+            (None, None) => Propagation::Unset,
         }
     }
 }
@@ -112,24 +107,24 @@ pub(crate) fn check_preconditions(
     let name = meta_text(object, "name");
     let stored = meta_text(object, "uid");
     if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != stored) {
-        let why = format!(
-            "the UID in the precondition ({uid}) does not match the UID in record ({stored}). The object might have \
-             been deleted and then recreated"
+        let detail = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({stored}). The \
+             object might have been deleted and then recreated"
         );
-        return Err(Failure::delete_conflict(kind, name, &why));
+        return Err(Failure::delete_conflict(kind, name, &detail));
     }
     let stored = meta_text(object, "resourceVersion");
     if let Some(version) = wanted.resource_version.as_deref().filter(|version| *version != stored) {
-        let why = format!(
-            "the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record \
-             ({stored}). The object might have been modified"
+        let detail = format!(
+            "the ResourceVersion in the precondition ({version}) does not match the \
+             ResourceVersion in record ({stored}). The object might have been modified"
         );
-        return Err(Failure::delete_conflict(kind, name, &why));
+        return Err(Failure::delete_conflict(kind, name, &detail));
     }
     Ok(())
 }
 
-/// Decides what a delete does to the object.
+/// Decides the effect of a delete on the object.
 pub(crate) fn prepare(
     kind: &Kind,
     old: &Fields,
@@ -137,10 +132,15 @@ pub(crate) fn prepare(
     now: Timestamp,
 ) -> Outcome {
     let mut new = old.clone();
-    propagate(kind, &mut new, options);
     let grace = kind.grace.map_or(0, |grace| grace(old, options.grace_period_seconds));
+    let requested = options.grace_period_seconds.map(|_| grace);
+    if kind.grace.is_some() && is_pending(kind, old, requested) {
+        // The finalizers stay, too.
+        return Outcome::Pending;
+    }
+    propagate(kind, &mut new, options);
     let goes_now = if is_terminating(old) {
-        shorten(&mut new, old, options.grace_period_seconds.map(|_| grace))
+        shorten(&mut new, old, requested, now)
     } else {
         mark(&mut new, now, grace);
         (kind.on_mark)(&mut new);
@@ -153,7 +153,7 @@ pub(crate) fn prepare(
     if new == *old { Outcome::Pending } else { Outcome::Store(new) }
 }
 
-/// Marks the object for the first time.
+/// Marks the object as deleted.
 fn mark(object: &mut Fields, now: Timestamp, grace: i64) {
     let at = now.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
     let metadata = metadata_mut(object);
@@ -162,35 +162,51 @@ fn mark(object: &mut Fields, now: Timestamp, grace: i64) {
     bump_generation(object);
 }
 
-/// A later delete may only shorten the grace. Returns whether it is over.
-fn shorten(object: &mut Fields, old: &Fields, asked: Option<i64>) -> bool {
-    let metadata = old.get("metadata");
-    let period = metadata
-        .and_then(|m| m.get("deletionGracePeriodSeconds"))
-        .and_then(Value::as_i64)
-        .unwrap_or(0);
+fn grace_period(object: &Fields) -> i64 {
+    let metadata = object.get("metadata");
+    let period = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds"));
+    period.and_then(Value::as_i64).unwrap_or(0)
+}
+
+/// Returns whether an earlier graceful delete is still going on, and this one does not shorten it.
+fn is_pending(kind: &Kind, object: &Fields, requested: Option<i64>) -> bool {
+    let period = grace_period(object);
+    let is_kept = period > 0 || !finalizers(object).is_empty() || is_held(kind, object);
+    is_terminating(object) && is_kept && requested.is_none_or(|requested| requested >= period)
+}
+
+/// Shortens the grace period; a later delete cannot extend it. Returns whether it is over.
+fn shorten(object: &mut Fields, old: &Fields, requested: Option<i64>, now: Timestamp) -> bool {
+    let period = grace_period(old);
     if period == 0 {
         return true;
     }
-    let Some(asked) = asked.filter(|asked| *asked < period) else { return false };
+    let Some(mut requested) = requested.filter(|requested| *requested < period) else {
+        return false;
+    };
     if let Ok(at) = meta_text(old, "deletionTimestamp").parse::<Timestamp>() {
-        let sooner = at.saturating_sub(SignedDuration::from_secs(period - asked)).unwrap_or(at);
+        let sooner = at.saturating_sub(SignedDuration::from_secs(period - requested)).unwrap_or(at);
+        // A shorter period does not move the deletion into the past.
+        if sooner < now && requested != 0 {
+            requested = 1;
+        }
+        let sooner = sooner.max(now);
         metadata_mut(object).insert("deletionTimestamp".to_owned(), json!(rfc3339(sooner)));
     }
-    metadata_mut(object).insert("deletionGracePeriodSeconds".to_owned(), json!(asked));
-    asked == 0
+    metadata_mut(object).insert("deletionGracePeriodSeconds".to_owned(), json!(requested));
+    requested == 0
 }
 
 fn propagate(kind: &Kind, object: &mut Fields, options: &DeleteOptions) {
     let wanted = match options.propagation() {
         _ if kind.dependents == Dependents::None => return,
-        Propagation::Unsaid
+        Propagation::Unset
             if kind.dependents == Dependents::Orphaned
                 && !finalizers(object).contains(&FOREGROUND) =>
         {
             Some(ORPHAN.to_owned())
         }
-        Propagation::Unsaid => return,
+        Propagation::Unset => return,
         Propagation::Background => None,
         Propagation::With(finalizer) => Some(finalizer.to_owned()),
     };
@@ -201,5 +217,57 @@ fn propagate(kind: &Kind, object: &mut Fields, options: &DeleteOptions) {
         metadata.remove("finalizers");
     } else {
         metadata.insert("finalizers".to_owned(), json!(list));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::built_in;
+
+    fn pod_kind() -> Kind {
+        built_in().into_iter().find(|kind| kind.kind == "Pod").unwrap()
+    }
+
+    fn terminating_pod() -> Fields {
+        let pod = json!({
+            "metadata": {"name": "p", "deletionTimestamp": "2026-01-01T00:00:30Z",
+                "deletionGracePeriodSeconds": 30, "generation": 2},
+            "spec": {"nodeName": "n"}, "status": {"phase": "Running"},
+        });
+        pod.as_object().unwrap().clone()
+    }
+
+    fn at(time: &str) -> Timestamp {
+        time.parse().unwrap()
+    }
+
+    #[test]
+    fn second_delete_of_a_terminating_pod_changes_nothing() {
+        let options = DeleteOptions {
+            propagation_policy: Some("Foreground".to_owned()),
+            ..DeleteOptions::default()
+        };
+        let now = at("2026-01-01T00:00:10Z");
+        let outcome = prepare(&pod_kind(), &terminating_pod(), &options, now);
+        assert!(matches!(outcome, Outcome::Pending), "{outcome:?}");
+    }
+
+    #[test]
+    fn shortened_grace_period_does_not_end_in_the_past() {
+        let delete = |seconds, now| {
+            let options =
+                DeleteOptions { grace_period_seconds: Some(seconds), ..DeleteOptions::default() };
+            match prepare(&pod_kind(), &terminating_pod(), &options, at(now)) {
+                Outcome::Store(pod) => pod["metadata"].clone(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let metadata = delete(20, "2026-01-01T00:00:10Z");
+        assert_eq!(metadata["deletionTimestamp"], "2026-01-01T00:00:20Z");
+        assert_eq!(metadata["deletionGracePeriodSeconds"], 20);
+        let metadata = delete(5, "2026-01-01T00:00:10Z");
+        assert_eq!(metadata["deletionTimestamp"], "2026-01-01T00:00:10Z");
+        assert_eq!(metadata["deletionGracePeriodSeconds"], 1);
     }
 }

@@ -1,31 +1,33 @@
-//! What is wrong with the metadata of an object.
+//! Validation of an object's metadata.
 
 use serde_json::{Value, json};
 
 use super::{finalizers, is_terminating, meta_text};
+use crate::fields::Fields;
 use crate::kinds::{Kind, selectors};
 use crate::names;
-use crate::object::Fields;
 use crate::status::Cause;
 
-/// Checks what a create and an update have in common.
+/// Checks the rules that hold for creates and updates.
 pub(super) fn check(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
     let base = meta_text(object, "generateName");
     if !base.is_empty() {
         let mut whole = base.to_owned();
         if base.ends_with('-') && base.len() > 1 {
-            // The random part that follows makes a name of it.
+            // The random part that follows completes the name.
             whole.truncate(base.len() - 1);
             whole.push('a');
         }
         let found = (kind.name)(&whole);
         let base = json!(base);
-        causes.extend(found.iter().map(|why| Cause::invalid("metadata.generateName", &base, why)));
+        causes.extend(
+            found.iter().map(|detail| Cause::invalid("metadata.generateName", &base, detail)),
+        );
     }
     let name = meta_text(object, "name");
     let found = (kind.name)(name);
-    causes.extend(found.iter().map(|why| Cause::invalid("metadata.name", &json!(name), why)));
+    causes.extend(found.iter().map(|detail| Cause::invalid("metadata.name", &json!(name), detail)));
     let member = |key: &str| metadata.get(key).unwrap_or(&Value::Null);
     selectors::labels(metadata, member("labels"), "metadata.labels", causes);
     selectors::annotations(member("annotations"), "metadata.annotations", causes);
@@ -33,26 +35,41 @@ pub(super) fn check(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
     check_finalizers(kind, object, causes);
 }
 
-/// The finalizers that need no domain before them.
-const STANDARD: [&str; 3] = ["kubernetes", "foregroundDeletion", "orphan"];
+/// The finalizers that need no domain prefix.
+const STANDARD: [&str; 4] =
+    ["kubernetes", "foregroundDeletion", "orphan", "customresourcecleanup.apiextensions.k8s.io"];
+
+/// Returns the warning about a finalizer of a custom resource that other clients may use, too.
+pub(crate) fn finalizer_warning(finalizer: &str) -> Option<String> {
+    if finalizer.contains('/') || STANDARD.contains(&finalizer) {
+        return None;
+    }
+    let path = if finalizer.contains('.') { " including a path (/)" } else { "" };
+    Some(format!(
+        "metadata.finalizers: \"{finalizer}\": prefer a domain-qualified finalizer name{path} to \
+         avoid accidental conflicts with other finalizer writers"
+    ))
+}
 
 fn check_finalizers(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
     for finalizer in finalizers(object) {
         let shown = json!(finalizer);
         let found = names::qualified(finalizer);
-        causes.extend(found.iter().map(|why| Cause::invalid("metadata.finalizers", &shown, why)));
+        causes.extend(
+            found.iter().map(|detail| Cause::invalid("metadata.finalizers", &shown, detail)),
+        );
     }
     let all = finalizers(object);
     if ["orphan", "foregroundDeletion"].iter().all(|one| all.contains(one)) {
-        let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        causes.push(Cause::invalid("metadata.finalizers", &json!(all), why));
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        causes.push(Cause::invalid("metadata.finalizers", &json!(all), detail));
     }
     let list = all.into_iter().enumerate();
     for (at, finalizer) in list.filter(|_| !kind.custom) {
         if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
             let at = format!("metadata.finalizers[{at}]");
-            causes.push(Cause::invalid(at, &json!(finalizer), why));
+            causes.push(Cause::invalid(at, &json!(finalizer), detail));
         }
     }
 }
@@ -70,28 +87,30 @@ fn check_owners(kind: &Kind, owners: Option<&Value>, causes: &mut Vec<Cause>) {
         }
         if text("apiVersion").matches('/').count() > 1 {
             let path = format!("metadata.ownerReferences[{at}].apiVersion");
-            let why = "must be <group>/<version> or <version>";
-            causes.push(Cause::invalid(path, &json!(text("apiVersion")), why));
+            let detail = "must be <group>/<version> or <version>";
+            causes.push(Cause::invalid(path, &json!(text("apiVersion")), detail));
         }
         if text("apiVersion") == "v1" && text("kind") == "Event" {
-            let why = "/v1, Kind=Event is disallowed from being an owner";
-            causes.push(Cause::invalid(format!("metadata.ownerReferences[{at}]"), owner, why));
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            causes.push(Cause::invalid(format!("metadata.ownerReferences[{at}]"), owner, detail));
         }
         if owner.get("controller") == Some(&json!(true)) {
             controllers.push(format!("{}/{}", text("kind"), text("name")));
         }
     }
     if let [first, second, ..] = controllers.as_slice() {
-        let why = format!(
-            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for \
+             {first} and {second}"
         );
-        let cause = Cause::invalid("metadata.ownerReferences", &json!(list), &why);
-        // For a custom resource the real server comes across it this often, and says so each time.
+        let cause = Cause::invalid("metadata.ownerReferences", &json!(list), &detail);
+        // For a custom resource the real server validates this often, and reports the error each
+        // time.
         causes.extend(std::iter::repeat_n(cause, if kind.custom { 3 } else { 1 }));
     }
 }
 
-/// Checks what an update may not change.
+/// Checks the members that an update may not change.
 pub(super) fn check_update(kind: &Kind, object: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
     let mut found = Vec::new();
     for key in ["uid", "deletionTimestamp"] {
@@ -113,14 +132,15 @@ pub(super) fn check_update(kind: &Kind, object: &Fields, old: &Fields, causes: &
             .collect();
         if !added.is_empty() {
             let list = added.join(", ");
-            let why = format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{list}}}"
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new \
+                 finalizers []string{{{list}}}"
             );
-            found.push(Cause::forbidden("metadata.finalizers", &why));
+            found.push(Cause::forbidden("metadata.finalizers", &detail));
         }
     }
     if kind.custom {
-        // The real server comes across each of these twice.
+        // The real server reports each of these twice.
         causes.extend(found.clone());
     }
     causes.extend(found);

@@ -1,8 +1,9 @@
-//! The JSON types of the metadata's members, which everything after relies on.
+//! The JSON types of the metadata's members, which all later code relies on.
 
 use serde_json::Value;
 
-use crate::{go_json::kind_of, object::Fields};
+use crate::fields::Fields;
+use crate::go_json::kind_of;
 
 #[derive(Debug, Clone, Copy)]
 enum Type {
@@ -27,7 +28,7 @@ const MEMBERS: [(&str, Type); 12] = [
     ("ownerReferences", Type::Objects),
 ];
 
-/// Finds the first member of the metadata that is not what it must be, and says so as Go's decoder does.
+/// Returns Go's error about the first member of the metadata that has the wrong type.
 pub(crate) fn wrong_metadata(object: &Fields) -> Option<String> {
     let metadata = match object.get("metadata") {
         None | Some(Value::Null) => return None,
@@ -36,32 +37,32 @@ pub(crate) fn wrong_metadata(object: &Fields) -> Option<String> {
     };
     MEMBERS.iter().find_map(|(name, expected)| {
         let value = metadata.get(*name).filter(|value| !value.is_null())?;
-        expected.refuse(name, value)
+        expected.reject(name, value)
     })
 }
 
 impl Type {
-    fn refuse(self, name: &str, value: &Value) -> Option<String> {
+    fn reject(self, name: &str, value: &Value) -> Option<String> {
         let path = format!("ObjectMeta.metadata.{name}");
-        let refuse = |wrong: &Value, expected: &str| Some(cannot(wrong, &path, expected));
+        let reject = |wrong: &Value, expected: &str| Some(cannot(wrong, &path, expected));
         match (self, value) {
             (Self::Text, Value::String(_)) => None,
-            (Self::Text, other) => refuse(other, "string"),
+            (Self::Text, other) => reject(other, "string"),
             (Self::Map, Value::Object(members)) => members
                 .values()
                 .find(|value| !value.is_string())
-                .and_then(|wrong| refuse(wrong, "string")),
-            (Self::Map, other) => refuse(other, "map[string]string"),
+                .and_then(|wrong| reject(wrong, "string")),
+            (Self::Map, other) => reject(other, "map[string]string"),
             (Self::Texts, Value::Array(items)) => items
                 .iter()
                 .find(|item| !item.is_string())
-                .and_then(|wrong| refuse(wrong, "string")),
-            (Self::Texts, other) => refuse(other, "[]string"),
+                .and_then(|wrong| reject(wrong, "string")),
+            (Self::Texts, other) => reject(other, "[]string"),
             (Self::Objects, Value::Array(items)) => items
                 .iter()
                 .find(|item| !item.is_object())
-                .and_then(|wrong| refuse(wrong, "v1.OwnerReference")),
-            (Self::Objects, other) => refuse(other, "[]v1.OwnerReference"),
+                .and_then(|wrong| reject(wrong, "v1.OwnerReference")),
+            (Self::Objects, other) => reject(other, "[]v1.OwnerReference"),
         }
     }
 }

@@ -1,40 +1,51 @@
-//! Updating: PUT and PATCH, on the object and on its status.
+//! Updates: PUT and PATCH, on the object and on its subresources.
 
 use serde_json::{Value, json};
 
+use super::owners::{Ownership, take_requested};
 use super::{
     bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata, metadata_mut,
 };
-use crate::go_json::{Whole, whole};
-use crate::kinds::{Generation, Kind, Status, read_path};
-use crate::object::Fields;
+use crate::fields::{Fields, read_path};
+use crate::go_json::{GoInteger, parse_integer};
+use crate::kinds::{Allocator, Author, Generation, Kind, Status, StatusWrite};
 use crate::status::{Cause, Failure, Result};
 
-/// What of the object is written.
+/// The part of the object that a request writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Object,
     Status,
-    /// The list that holds a namespace back.
+    /// The list that keeps a deleted namespace.
     Finalize,
-    /// One member, which nothing else writes.
+    /// The resources of what runs.
+    Resize,
+    /// One member, which no other request writes.
     Part(&'static str),
-    /// By the server itself, on behalf of a subresource: nothing is kept.
-    Whole,
+    /// The complete object, written by the server on behalf of a subresource.
+    AllMembers,
 }
 
-/// What to do with the result.
+/// A new state for a stored object.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    pub(crate) old: &'a Fields,
+    pub(crate) new: Fields,
+    pub(crate) target: Target,
+    pub(crate) owners: &'a Ownership,
+}
+
+/// The effect of an update.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// What is stored says the same already.
+    /// The stored object is equal already.
     Unchanged,
     Store(Fields),
-    /// The last finalizer of a terminating object is gone.
+    /// The last finalizer of a terminating object was removed.
     Delete(Fields),
 }
 
-/// Checks that a PUT which names the object by its uid does not make another: it must not, though the kind allows it
-/// to make one.
+/// Checks that a PUT with a uid does not create an object, even if the kind allows PUT to create.
 pub(crate) fn check_may_create(
     kind: &Kind,
     namespace: &str,
@@ -47,25 +58,28 @@ pub(crate) fn check_may_create(
 
 fn another_uid(kind: &Kind, namespace: &str, name: &str, uid: &str, stored: &str) -> Failure {
     let key = kind.storage_key(namespace, name);
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
-         failed: UID in precondition: {uid}, UID in object meta: {stored}"
+    let detail = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: \
+         {stored}"
     );
-    Failure::conflict(kind, name, &why)
+    Failure::conflict(kind, name, &detail)
 }
 
-/// Checks the versions that a PUT or a PATCH carries: a client that read something older must not win.
+/// Checks the resourceVersion and uid of a PUT or PATCH against the stored object.
 pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: bool) -> Result<()> {
     let name = meta_text(old, "name");
     let (uid, stored) = (meta_text(new, "uid"), meta_text(old, "uid"));
     if is_put && !uid.is_empty() && uid != stored {
         return Err(another_uid(kind, meta_text(old, "namespace"), name, uid, stored));
     }
-    let version = meta_text(new, "resourceVersion");
+    // 0 is no version: the update is unconditional.
+    let version = Some(meta_text(new, "resourceVersion")).filter(|version| *version != "0");
+    let version = version.unwrap_or("");
     if !version.is_empty()
-        && let Err(why) = whole::<u64>(version, Whole::Uint)
+        && let Err(detail) = parse_integer::<u64>(version, GoInteger::Uint)
     {
-        return Err(Failure::internal(why));
+        return Err(Failure::internal(detail));
     }
     if version.is_empty() {
         if is_put && !kind.unconditional_update {
@@ -85,53 +99,87 @@ pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: boo
     }
 }
 
-/// Completes and checks the new state of an object.
+/// Completes and checks the new state of an object. Returns the warnings about it, too.
 ///
-/// `served` is the kind that the client knows it as: it says what must hold of the object.
+/// `served` is the kind that the client used: its rules apply to the object. The server itself, for
+/// which `author` is `None`, needs no permission. A kind that allocates needs an allocator.
 pub(crate) fn prepare(
     kind: &Kind,
     served: &Kind,
-    old: &Fields,
-    mut new: Fields,
-    target: Target,
-) -> Result<Outcome> {
-    // What follows from a member follows from what the client says, though that is not kept.
+    change: Change<'_>,
+    author: Option<&dyn Author>,
+    allocator: Option<Allocator<'_>>,
+) -> Result<(Outcome, Vec<String>)> {
+    let Change { old, mut new, target, owners } = change;
+    let requested = take_requested(&mut new);
+    // Derived members follow from the client's values, even from those that are not kept.
     (kind.derive)(&mut new);
-    keep_what_is_not_written(kind, old, &mut new, target);
+    restore_unwritten(kind, old, &mut new, target);
     keep_system_metadata(old, &mut new);
     kind.complete(&mut new);
     (kind.inherits)(&mut new, old);
+    if let Some(now) = owners.now() {
+        (kind.record_time)(&mut new, old, now);
+    }
     for key in ["kind", "apiVersion"] {
-        // The server says what an object is.
+        // The server sets `kind` and `apiVersion`.
         new.insert(key.to_owned(), old.get(key).cloned().unwrap_or_default());
     }
+    owners.of_changed(served, old, &mut new, requested.as_ref());
+    if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
+        allocate(&mut new, Some(old), allocator)?;
+    }
     if new == *old {
-        return Ok(Outcome::Unchanged);
+        return Ok((Outcome::Unchanged, Vec::new()));
     }
-    if target == Target::Whole {
-        // The server's own change is no wish of a client, and obeys none of the rules for those.
-        return Ok(Outcome::Store(new));
+    if target == Target::AllMembers {
+        // A change by the server itself is exempt from the rules for clients.
+        return Ok((Outcome::Store(new), Vec::new()));
     }
-    if matches!(target, Target::Object | Target::Part(_)) && is_another_generation(kind, old, &new)
-    {
+    let writes_content = matches!(target, Target::Object | Target::Resize | Target::Part(_));
+    if writes_content && changes_generation(kind, old, &new) {
         bump_generation(&mut new);
     }
     let mut causes = Vec::new();
     metadata::check(kind, &new, &mut causes);
     metadata::check_update(kind, &new, old, &mut causes);
-    // A part that has a path of its own is what the object's own may not change.
-    let before = if matches!(target, Target::Part(_)) { None } else { Some(old) };
-    served.check(&new, before, &mut causes);
+    if target == Target::Status
+        && let Some(author) = author
+    {
+        (kind.permits)(&StatusWrite { old, new: &new, author }, &mut causes);
+    }
+    // A part of the spec with a subresource of its own may not be changed through the object.
+    let before = match target {
+        Target::Part(path) if path.starts_with("spec.") => None,
+        _ => Some(old),
+    };
+    let warnings = match (&served.definition, target) {
+        (Some(definition), Target::Status) => {
+            let warnings = definition.check_status(&new, old, &mut causes);
+            causes.extend(served.scale.as_ref().and_then(|scale| scale.check_counted(&new)));
+            warnings
+        }
+        (_, Target::Resize) => {
+            if let Some(resize) = kind.resize {
+                (resize.validate)(&new, old, &mut causes);
+            }
+            Vec::new()
+        }
+        _ => served.check(&new, before, &mut causes),
+    };
     if !causes.is_empty() {
         return Err(Failure::invalid(kind, meta_text(old, "name"), &causes));
     }
-    if is_finished(kind, old, &new) { Ok(Outcome::Delete(new)) } else { Ok(Outcome::Store(new)) }
+    let is_finished = is_finished(kind, old, &new);
+    let outcome = if is_finished { Outcome::Delete(new) } else { Outcome::Store(new) };
+    Ok((outcome, warnings))
 }
 
-/// A write to the object leaves the status alone, a write to the status leaves the rest alone.
-fn keep_what_is_not_written(kind: &Kind, old: &Fields, new: &mut Fields, target: Target) {
+/// Restores what the request does not write: the status for a write to the object, the rest for a
+/// write to the status.
+fn restore_unwritten(kind: &Kind, old: &Fields, new: &mut Fields, target: Target) {
     match (target, kind.status) {
-        (Target::Whole, _) | (Target::Object | Target::Status, Status::None) => {}
+        (Target::AllMembers, _) | (Target::Object | Target::Status, Status::None) => {}
         (Target::Object, Status::Subresource { .. }) => {
             keep(old, new, "status");
             if let Some(path) = kind.finalize {
@@ -153,6 +201,11 @@ fn keep_what_is_not_written(kind: &Kind, old: &Fields, new: &mut Fields, target:
             }
         }
         (Target::Finalize, _) => keep(old, new, "status"),
+        (Target::Resize, _) => {
+            if let Some(resize) = kind.resize {
+                (resize.restore)(new, old);
+            }
+        }
         (Target::Part(path), _) => {
             let wanted = read_path(new, path).cloned();
             let version = metadata_mut(new).remove("resourceVersion");
@@ -188,7 +241,7 @@ fn set_or_remove(object: &mut Fields, key: &str, value: Option<Value>) {
     };
 }
 
-/// An update says nothing about these; what it says about the first two is checked later.
+/// Restores the metadata that only the server sets. The first two are checked later.
 fn keep_system_metadata(old: &Fields, new: &mut Fields) {
     let old_metadata = old.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
     let metadata = metadata_mut(new);
@@ -216,7 +269,7 @@ fn keep_system_metadata(old: &Fields, new: &mut Fields) {
     }
 }
 
-fn is_another_generation(kind: &Kind, old: &Fields, new: &Fields) -> bool {
+fn changes_generation(kind: &Kind, old: &Fields, new: &Fields) -> bool {
     match kind.generation {
         Generation::None => false,
         Generation::Of(paths) => {
@@ -236,7 +289,7 @@ fn is_another_generation(kind: &Kind, old: &Fields, new: &Fields) -> bool {
     }
 }
 
-/// Whether nothing holds a terminating object back any more.
+/// Returns whether a terminating object can be removed.
 fn is_finished(kind: &Kind, old: &Fields, new: &Fields) -> bool {
     let grace = old
         .get("metadata")
@@ -248,7 +301,7 @@ fn is_finished(kind: &Kind, old: &Fields, new: &Fields) -> bool {
         && !is_held(kind, new)
 }
 
-/// Whether the list that `/finalize` empties still has something in it.
+/// Returns whether the list that `/finalize` empties still has entries.
 pub(super) fn is_held(kind: &Kind, object: &Fields) -> bool {
     let list = kind.finalize.and_then(|path| read_path(object, path)).and_then(Value::as_array);
     list.is_some_and(|list| !list.is_empty())

@@ -1,33 +1,34 @@
-//! Lists: which state is listed, which page of it, and what else is said about it.
+//! Lists: the state to list, the page of it, and the list's metadata.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::read::parse_version;
+use super::renderer::Renderer;
 use super::token::Token;
-use super::view::View;
 use crate::core::Core;
-use crate::http::{Answer, Call};
 use crate::kinds::Kind;
 use crate::object::Stored;
+use crate::reply::Reply;
+use crate::request::ApiCall;
 use crate::selection::Selection;
 use crate::status::{Cause, Failure, Result};
 use crate::storage::Objects;
 
-/// What is asked for.
+/// The parameters of a list.
 struct Request {
     selector: Selection,
-    /// The keys of the list's objects start with this.
+    /// The common prefix of the keys of the list's objects.
     prefix: String,
     limit: usize,
     state: State,
     start: Option<Token>,
-    /// Whether the watch cache answers, and not the store.
+    /// True if the watch cache answers, false if the store does.
     from_cache: bool,
 }
 
-/// Which state to list.
+/// The state to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Newest,
@@ -35,7 +36,7 @@ enum State {
     Exactly(u64),
 }
 
-/// One page.
+/// One page of a list.
 struct Page {
     revision: u64,
     items: Vec<Arc<Stored>>,
@@ -43,26 +44,27 @@ struct Page {
     remaining: Option<usize>,
 }
 
-pub(super) async fn list(core: &Arc<Core>, call: &Call) -> Result<Answer> {
-    let view = View::of_list(core, call)?;
+pub(super) async fn list(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
+    let renderer = Renderer::of_list(core, call)?;
     let request = Request::parse(call)?;
     if request.from_cache {
         core.check_ready()?;
     }
-    request.reach(core, call).await?;
+    request.wait_for_revision(core, call).await?;
     let served = &call.target.served;
     let (revision, objects) = request.state(core, call)?;
     let page = request.page(revision, &objects);
     if page.next.is_some() {
         core.pin(served.resource, revision, &objects);
     }
-    Ok(Answer::ok(view.list(&page.metadata(&served.kind), page.items.iter())))
+    Ok(Reply::ok(renderer.list(&page.metadata(&served.kind), page.items.iter())))
 }
 
-/// The objects in the call's scope that its selectors take, as many as it wants, and the metadata of their list.
-pub(super) async fn some(core: &Core, call: &Call) -> Result<(Value, Vec<Arc<Stored>>)> {
+/// Returns the metadata of the list, and the objects in the request's scope that its selectors
+/// match, up to its limit.
+pub(super) async fn select(core: &Core, call: &ApiCall) -> Result<(Value, Vec<Arc<Stored>>)> {
     let request = Request::parse(call)?;
-    request.reach(core, call).await?;
+    request.wait_for_revision(core, call).await?;
     let (revision, objects) = request.state(core, call)?;
     let page = request.page(revision, &objects);
     Ok((page.metadata(&call.target.served.kind), page.items))
@@ -71,7 +73,7 @@ pub(super) async fn some(core: &Core, call: &Call) -> Result<(Value, Vec<Arc<Sto
 // === impl Request ===
 
 impl Request {
-    fn parse(call: &Call) -> Result<Self> {
+    fn parse(call: &ApiCall) -> Result<Self> {
         let params = &call.params;
         let kind = &call.target.served.kind;
         let selector =
@@ -96,7 +98,7 @@ impl Request {
             (Some(token), ..) => u64::try_from(token.rv).map_or(State::Newest, State::Exactly),
             (None, None, _) => State::Newest,
             (None, Some(0), "") => {
-                // Any state will do, the cache's whole one is at hand.
+                // Any state will do: the cache returns its complete one.
                 limit = 0;
                 State::Newest
             }
@@ -109,24 +111,24 @@ impl Request {
         Ok(Self { selector, prefix, limit, state, start, from_cache })
     }
 
-    /// Waits for a state that is yet to come.
-    async fn reach(&self, core: &Core, call: &Call) -> Result<()> {
+    /// Waits for a future state.
+    async fn wait_for_revision(&self, core: &Core, call: &ApiCall) -> Result<()> {
         match self.state {
             State::NotOlderThan(revision) | State::Exactly(revision) => {
-                core.reach(revision, &call.sight).await
+                core.wait_for_revision(revision, &call.client_view).await
             }
             State::Newest => Ok(()),
         }
     }
 
-    fn state(&self, core: &Core, call: &Call) -> Result<(u64, Objects)> {
+    fn state(&self, core: &Core, call: &ApiCall) -> Result<(u64, Objects)> {
         let resource = call.target.served.resource;
         match self.state {
             State::Exactly(revision) => {
                 let objects = core.read(|storage| storage.objects_at(resource, revision));
                 Ok((revision, objects.map_err(|_| self.expired())?))
             }
-            _ => core.in_sight(call, self.from_cache).ok_or_else(|| self.expired()),
+            _ => Ok(core.visible_objects(resource, &call.client_view, self.from_cache)),
         }
     }
 
@@ -138,13 +140,14 @@ impl Request {
                 "The resourceVersion for the provided list is too old.",
             );
         };
-        let message = "The provided continue parameter is too old to display a consistent list result. You can start a \
-                       new list without the continue parameter, or use the continue token in this response to retrieve \
-                       the remainder of the results. Continuing with the provided token results in an inconsistent \
-                       list - objects that were created, modified, or deleted between the time the first chunk was \
-                       returned and now may show up in the list.";
+        let message = "The provided continue parameter is too old to display a consistent list \
+            result. You can start a new list without the continue parameter, or use the continue \
+            token in this response to retrieve the remainder of the results. Continuing with the \
+            provided token results in an inconsistent list - objects that were created, modified, \
+            or deleted between the time the first chunk was returned and now may show up in the \
+            list.";
         let mut failure = Failure::new(410, "Expired", message);
-        failure.token = Some(token.of_the_present().encode());
+        failure.token = Some(token.for_present_state().encode());
         failure
     }
 
@@ -169,25 +172,25 @@ impl Request {
         }
         let remaining = left.count();
         let next = last
-            .filter(|_| remaining > 0 && !self.selector.names_one())
+            .filter(|_| remaining > 0 && !self.selector.selects_one_name())
             .map(|key| Token::after(revision, &key[self.prefix.len()..]));
-        let remaining = (next.is_some() && self.selector.is_everything()).then_some(remaining);
+        let remaining = (next.is_some() && self.selector.matches_everything()).then_some(remaining);
         Page { revision, items, next, remaining }
     }
 }
 
-/// What all keys of a list start with.
+/// Returns the common prefix of all keys of a list.
 pub(super) fn prefix(kind: &Kind, namespace: &str) -> String {
     if kind.namespaced && !namespace.is_empty() { format!("{namespace}/") } else { String::new() }
 }
 
-/// Options that make no sense together.
-fn check_options(call: &Call) -> Result<()> {
+/// Rejects parameters that exclude each other.
+fn check_options(call: &ApiCall) -> Result<()> {
     let params = &call.params;
     let (version, matched) = (params.get("resourceVersion"), params.get("resourceVersionMatch"));
     let field = "resourceVersionMatch";
     let mut causes = Vec::new();
-    let mut forbid = |field, why| causes.push(Cause::forbidden(field, why));
+    let mut forbid = |field, detail| causes.push(Cause::forbidden(field, detail));
     if !matched.is_empty() && version.is_empty() {
         forbid(field, "resourceVersionMatch is forbidden unless resourceVersion is provided");
     }
@@ -199,12 +202,12 @@ fn check_options(call: &Call) -> Result<()> {
         causes.push(Cause::unsupported(field, &json!(matched), &supported));
     }
     if matched == "Exact" && version == "0" {
-        let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-        causes.push(Cause::forbidden(field, why));
+        let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+        causes.push(Cause::forbidden(field, detail));
     }
-    if params.is_said("sendInitialEvents") {
-        let why = "sendInitialEvents is forbidden for list";
-        causes.push(Cause::forbidden("sendInitialEvents", why));
+    if params.is_present("sendInitialEvents") {
+        let detail = "sendInitialEvents is forbidden for list";
+        causes.push(Cause::forbidden("sendInitialEvents", detail));
     }
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_options("ListOptions", &causes)) }
 }
@@ -216,7 +219,8 @@ impl Page {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         match &self.next {
             Some(token) => metadata["continue"] = json!(token.encode()),
-            // Lists of custom resources say that there is no more; lists of built-in kinds leave it out.
+            // Lists of custom resources always have the member; lists of built-in kinds omit an
+            // empty one.
             None if kind.custom => metadata["continue"] = json!(""),
             None => {}
         }

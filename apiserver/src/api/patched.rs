@@ -1,18 +1,19 @@
-//! PATCH bodies: which formats a kind takes, and how a refusal is told.
+//! PATCH bodies: the formats that a kind accepts, and the texts of their errors.
 
 use serde_json::{Value, json};
 
-use crate::http::Call;
-use crate::http::decode::{check_metadata, other_type};
-use crate::http::options::Validation;
+use crate::fields::Fields;
+use crate::go_json::go_text;
 use crate::kinds::Kinds;
-use crate::object::Fields;
 use crate::patch::{self, PatchError, PatchKind};
+use crate::request::ApiCall;
+use crate::request::decode::{check_metadata, other_type, prune};
+use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
-use crate::types::{Expected, Type, Wrong, read_json, unknown_members, wrong_member};
+use crate::types::{Expected, Type, TypeMismatch, read_json, unknown_members, wrong_member};
 
-/// The format of the call's patch, if the kind takes it.
-pub(super) fn format(call: &Call) -> Result<PatchKind> {
+/// Returns the format of the request's patch, if the kind accepts it.
+pub(super) fn format(call: &ApiCall) -> Result<PatchKind> {
     let kind = &call.target.served.kind;
     match PatchKind::from_content_type(call.content_type()) {
         Some(PatchKind::Strategic) | None if kind.custom => {
@@ -23,24 +24,26 @@ pub(super) fn format(call: &Call) -> Result<PatchKind> {
     }
 }
 
-/// What custom resources take: they have no merge keys.
-const CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
+/// The formats that custom resources accept: they have no merge keys.
+const CUSTOM: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
-/// What a patch is of.
+/// A patch, and the type of the object that it applies to.
 pub(super) struct Patch<'a> {
-    pub(super) call: &'a Call,
+    pub(super) call: &'a ApiCall,
     pub(super) format: PatchKind,
     pub(super) validation: Validation,
     pub(super) api_version: &'a str,
     pub(super) kind: &'a str,
-    /// The members of what is patched; none if nobody knows them.
+    /// The members of the patched object, if its type is known.
     pub(super) known: Option<&'static Type>,
 }
 
 // === impl Patch ===
 
 impl Patch<'_> {
-    /// The patched object. `other_type` says why it can no longer be what it was.
+    /// Returns the patched object. `other_type` explains why the result is no longer an object of
+    /// its type.
     pub(super) fn apply(
         &self,
         object: Fields,
@@ -62,42 +65,43 @@ impl Patch<'_> {
             _ => other_type(&object)
                 .or_else(|| self.wrong_member(&object).map(|wrong| wrong.decoded)),
         };
-        if let Some(why) = wrong.or_else(|| self.heed(&object)) {
-            return Err(self.unfit(&object, &why));
+        if let Some(why) = wrong.or_else(|| self.check_problems(&object)) {
+            return Err(self.invalid_result(&object, &why));
         }
         Ok(object)
     }
 
-    fn wrong_member(&self, object: &Fields) -> Option<Wrong> {
+    fn wrong_member(&self, object: &Fields) -> Option<TypeMismatch> {
         wrong_member(self.known?, object)
     }
 
-    /// What is odd about the patch or about what comes of it, if that is a reason to refuse it.
-    fn heed(&self, object: &Fields) -> Option<String> {
+    /// Collects the warnings about the patch and its result, or returns the error that they amount
+    /// to.
+    fn check_problems(&self, object: &Fields) -> Option<String> {
         if self.validation == Validation::Ignore {
             return None;
         }
-        let mut oddities = self.duplicates();
+        let mut problems = self.duplicates();
         if let Some(known) = self.known {
-            oddities.extend(unknown_members(known, object));
+            problems.extend(unknown_members(known, object));
         }
-        self.call.warn(self.validation, oddities)
+        self.call.warn(self.validation, problems)
     }
 
-    /// What stands twice in the patch itself.
+    /// Returns the duplicate fields of the patch itself.
     fn duplicates(&self) -> Vec<String> {
         let (expected, prefix) = match self.format {
             PatchKind::Json => (Expected::Operations, "json patch "),
             _ => (Expected::Any, ""),
         };
-        let oddities = read_json(&self.call.body, expected).map(|body| body.oddities);
-        oddities.unwrap_or_default().iter().map(|text| format!("{prefix}{text}")).collect()
+        let problems = read_json(&self.call.body, expected).map(|body| body.problems);
+        problems.unwrap_or_default().iter().map(|text| format!("{prefix}{text}")).collect()
     }
 
-    /// A patch of which comes no object of the kind.
-    fn unfit(&self, patched: &Fields, why: &str) -> Failure {
+    /// Returns the error for a patch whose result is not an object of the kind.
+    fn invalid_result(&self, patched: &Fields, why: &str) -> Failure {
         let shown = if self.format == PatchKind::Strategic {
-            patch::go_text(&serde_json::from_slice(&self.call.body).unwrap_or_default())
+            go_text(&serde_json::from_slice(&self.call.body).unwrap_or_default())
         } else {
             Value::Object(patched.clone()).to_string()
         };
@@ -105,10 +109,10 @@ impl Patch<'_> {
     }
 }
 
-/// The patched object of the call's kind.
+/// Returns the patched object of the request's kind.
 pub(super) fn apply(
     kinds: &Kinds,
-    call: &Call,
+    call: &ApiCall,
     (format, validation): (PatchKind, Validation),
     object: Fields,
 ) -> Result<Fields> {
@@ -117,8 +121,12 @@ pub(super) fn apply(
     let known = kind.known_type();
     let patch = Patch { call, format, validation, api_version, kind: &kind.kind, known };
     if kind.custom {
-        let object = patch.apply(object, |_| None)?;
+        let mut object = patch.apply(object, |_| None)?;
         check_metadata(kind, &object)?;
+        let problems = prune(kind, &mut object);
+        if let Some(why) = call.warn(validation, problems) {
+            return Err(patch.invalid_result(&object, &why));
+        }
         return Ok(object);
     }
     patch.apply(object, |object| other_type(kinds, kind, object))
@@ -128,7 +136,7 @@ pub(super) fn apply(
 pub(super) fn refusal(error: PatchError) -> Failure {
     let mut failure = Failure::new(error.code(), error.reason(), error.to_string());
     if matches!(error, PatchError::Unprocessable { .. }) {
-        // The real server has details to give, and nothing in them.
+        // The real server sends details without content.
         failure.details = Some(json!({}));
     }
     failure

@@ -1,41 +1,44 @@
-//! Reading one object.
+//! Reads of one object.
 
 use std::sync::Arc;
 
-use super::view::View;
-use crate::core::Core;
-use crate::go_json::{Whole, whole};
-use crate::http::{Answer, Call};
-use crate::status::{Failure, Result};
-use crate::types::quote;
+use homeostat_schema::quote;
 
-pub(super) async fn get(core: &Arc<Core>, call: &Call, name: &str) -> Result<Answer> {
+use super::renderer::Renderer;
+use crate::core::Core;
+use crate::go_json::{GoInteger, parse_integer};
+use crate::reply::Reply;
+use crate::request::ApiCall;
+use crate::status::{Failure, Result};
+
+pub(super) async fn get(core: &Arc<Core>, call: &ApiCall, name: &str) -> Result<Reply> {
     let served = &call.target.served;
-    let view = View::of_object(core, call)?;
+    let renderer = Renderer::of_object(core, call)?;
     let version = call.params.get("resourceVersion");
     if !version.is_empty() {
-        // A list refuses this with 400; a get really says 500.
+        // A list rejects this with 400; a get answers 500, also in the real server.
         let revision = revision(version).map_err(Failure::internal)?;
-        core.reach(revision, &call.sight).await?;
+        core.wait_for_revision(revision, &call.client_view).await?;
     }
     let key = served.kind.key(call.namespace(), name);
-    match core.get_in_sight(call, &key) {
-        Some(stored) => Ok(Answer::ok(view.object(&stored))),
+    let from_cache = !version.is_empty();
+    match core.get_visible(served.resource, &key, &call.client_view, from_cache) {
+        Some(stored) => Ok(Reply::ok(renderer.object(&stored))),
         None => Err(Failure::not_found(&served.kind, name)),
     }
 }
 
-/// A resourceVersion of a read; none if it is unset.
+/// Parses the resourceVersion of a read; `None` if it is unset.
 pub(super) fn parse_version(text: &str) -> Result<Option<u64>> {
     if text.is_empty() {
         return Ok(None);
     }
-    let refusal = |why| Failure::bad_request(format!("invalid resource version: {why}"));
+    let refusal = |detail| Failure::bad_request(format!("invalid resource version: {detail}"));
     revision(text).map(Some).map_err(refusal)
 }
 
-/// The number of a resourceVersion.
+/// Parses a resourceVersion.
 pub(super) fn revision(text: &str) -> std::result::Result<u64, String> {
-    whole(text, Whole::Uint)
-        .map_err(|why| format!("resourceVersion: Invalid value: {}: {why}", quote(text)))
+    parse_integer(text, GoInteger::Uint)
+        .map_err(|detail| format!("resourceVersion: Invalid value: {}: {detail}", quote(text)))
 }

@@ -1,23 +1,27 @@
-//! `/scale`: the number of replicas, in the form that every kind with replicas shares.
+//! `/scale`: the replicas of an object, in the form that all kinds with replicas share.
 
 use std::sync::Arc;
 
+use homeostat_schema::quote;
 use http::Method;
 use serde_json::{Value, json};
 
+use super::applied;
 use super::patched::Patch;
 use super::read;
-use super::view::View;
-use super::write::{Replacement, commit};
+use super::renderer::Renderer;
+use super::write::{Replacement, commit, field_manager};
 use crate::admission::meta_text;
-use crate::admission::update::{self, Target};
+use crate::admission::owners::{Ownership, Scaled};
+use crate::admission::update::{self, Change, Target};
 use crate::core::Core;
-use crate::http::decode::Wanted;
-use crate::http::options::Validation;
-use crate::http::{Answer, Call};
+use crate::fields::Fields;
 use crate::kinds::Scale;
-use crate::object::Fields;
 use crate::patch::PatchKind;
+use crate::reply::Reply;
+use crate::request::ApiCall;
+use crate::request::decode::Wanted;
+use crate::request::options::Validation;
 use crate::status::{Failure, Result};
 use crate::types::{Expected, Type, Types};
 
@@ -26,82 +30,157 @@ const KIND: &str = "Scale";
 
 pub(super) async fn serve(
     core: &Arc<Core>,
-    call: &Call,
+    call: &ApiCall,
     method: &Method,
     name: &str,
-) -> Result<Answer> {
-    let Some(scale) = call.target.served.kind.scale else {
+) -> Result<Reply> {
+    let Some(scale) = &call.target.served.kind.scale else {
         return Err(Failure::not_found(&call.target.served.kind, name));
     };
     match *method {
         Method::GET => {
             let served = &call.target.served;
-            if let Some(revision) = read::parse_version(call.params.get("resourceVersion"))? {
-                core.reach(revision, &call.sight).await?;
+            let version = read::parse_version(call.params.get("resourceVersion"))?;
+            if let Some(revision) = version {
+                core.wait_for_revision(revision, &call.client_view).await?;
             }
             let key = served.kind.key(call.namespace(), name);
-            let Some(stored) = core.get_in_sight(call, &key) else {
+            let view = &call.client_view;
+            let stored = core.get_visible(served.resource, &key, view, version.is_some());
+            let Some(stored) = stored else {
                 return Err(Failure::not_found(&served.kind, name));
             };
-            Ok(Answer::value(&Value::Object(scale.read(&stored.fields()))))
+            let object = served.read(&stored);
+            if served.kind.definition.is_some() && !scale.is_stated(&object) {
+                let path = quote(&format!(".{}", scale.wanted));
+                let detail = format!("the spec replicas field {path} does not exist");
+                return Err(Failure::internal_error(&detail));
+            }
+            Ok(Reply::value(&Value::Object(scale.read(&object))))
         }
-        Method::PUT | Method::PATCH => write(core, call, &scale, name),
+        Method::PATCH if call.content_type() == applied::CONTENT_TYPE => {
+            apply(core, call, scale, name)
+        }
+        Method::PUT | Method::PATCH => write(core, call, scale, name),
         _ => {
-            let why = "the server does not allow this method on the requested resource";
-            let mut failure = Failure::new(405, "MethodNotAllowed", why);
+            let detail = "the server does not allow this method on the requested resource";
+            let mut failure = Failure::new(405, "MethodNotAllowed", detail);
             failure.details = Some(json!({}));
             Err(failure)
         }
     }
 }
 
-fn write(core: &Core, call: &Call, scale: &Scale, name: &str) -> Result<Answer> {
+fn write(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply> {
     let is_put = call.method == Method::PUT;
     let options = if is_put { "UpdateOptions" } else { "PatchOptions" };
     let options = call.params.write_options(options)?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
     let key = served.kind.key(call.namespace(), name);
+    let manager = field_manager(core, call);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = stored.fields();
-        let asked = if is_put {
+        let old = served.read(&stored);
+        let live = scale.read(&old);
+        let requested = if is_put {
             replaced(call, name, options.validation)?
         } else {
-            patched(call, scale.read(&old), options.validation)?
+            patched(call, live.clone(), options.validation)?
         };
-        check(call, &old, &asked, name)?;
+        check(call, &old, &requested, name)?;
         let mut new = old.clone();
-        scale.write(&mut new, &asked);
-        let change = Replacement { old: &old, new, target: Target::Object, dry_run };
+        scale.write(&mut new, &requested);
+        let kind = &*served.kind;
+        let scaled = Scaled { kind, object: &old, replicas: &scale.wanted, live: &live };
+        let owners = manager.update_scale(&scaled, &scale.read(&new));
+        let owners = &owners.map_or(Ownership::Kept, Ownership::Known);
+        let change = Change { old: &old, new, target: Target::Object, owners };
+        let change = Replacement { change, dry_run, call };
         if let Some(bytes) =
-            commit(core, &View::of_whole_objects(core, call), &key, &stored, change)?
+            commit(core, &Renderer::of_whole_objects(core, call), &key, &stored, change)?
         {
-            let object: Fields = serde_json::from_slice(&bytes).map_err(|error| {
-                Failure::internal(format!("the object cannot be read back: {error}"))
-            })?;
-            return Ok(Answer::value(&Value::Object(scale.read(&object))));
+            return reply(scale, &bytes);
         }
     }
 }
 
-/// The scale that a PUT brings.
-fn replaced(call: &Call, name: &str, validation: Validation) -> Result<Fields> {
+/// Carries out a server-side apply of a scale: the owners of the replicas are those of the object.
+fn apply(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply> {
+    let options = call.params.apply_options()?;
+    let served = &call.target.served;
+    let key = served.kind.key(call.namespace(), name);
+    let config = applied::configuration(&call.body)?;
+    let manager = field_manager(core, call);
+    loop {
+        let Some(stored) = core.get(served.resource, &key) else {
+            return Err(Failure::not_found(&served.kind, name));
+        };
+        applied::check_configuration(&config, API_VERSION, KIND)?;
+        let old = served.read(&stored);
+        let live = scale.read(&old);
+        let kind = &*served.kind;
+        let scaled = Scaled { kind, object: &old, replicas: &scale.wanted, live: &live };
+        let applied = manager
+            .apply_scale(&scaled, &config, options.force)
+            .map_err(|error| applied::failure(&error, Some(&live), &config))?;
+        if kind.definition.is_some() && applied.object.is_some() {
+            return Err(no_conversion(name));
+        }
+        let requested = applied.object.unwrap_or(live);
+        check_name(&requested, name)?;
+        check(call, &old, &requested, name)?;
+        let mut new = old.clone();
+        scale.write(&mut new, &requested);
+        let owners = &Ownership::Known(applied.owners);
+        let change = Change { old: &old, new, target: Target::Object, owners };
+        let change = Replacement { change, dry_run: options.write.dry_run, call };
+        let renderer = Renderer::of_whole_objects(core, call);
+        if let Some(bytes) = commit(core, &renderer, &key, &stored, change)? {
+            return reply(scale, &bytes);
+        }
+    }
+}
+
+/// Returns the scale of a stored object.
+fn reply(scale: &Scale, bytes: &[u8]) -> Result<Reply> {
+    let object: Fields = serde_json::from_slice(bytes)
+        .map_err(|error| Failure::internal(format!("the object cannot be read back: {error}")))?;
+    Ok(Reply::value(&Value::Object(scale.read(&object))))
+}
+
+/// Returns the scale in the body of a PUT.
+fn replaced(call: &ApiCall, name: &str, validation: Validation) -> Result<Fields> {
     let expected = known().map_or(Expected::Any, Expected::Kind);
     let wanted = Wanted { kind: KIND, api_version: API_VERSION, expected };
     let scale = call.any_object(&wanted, validation)?;
-    let own = meta_text(&scale, "name");
-    if !own.is_empty() && own != name {
-        let message =
-            format!("the name of the object ({own}) does not match the name on the URL ({name})");
-        return Err(Failure::bad_request(message));
-    }
+    check_name(&scale, name)?;
     Ok(scale)
 }
 
-fn patched(call: &Call, scale: Fields, validation: Validation) -> Result<Fields> {
+fn check_name(scale: &Fields, name: &str) -> Result<()> {
+    let own = meta_text(scale, "name");
+    if own.is_empty() || own == name {
+        return Ok(());
+    }
+    let message =
+        format!("the name of the object ({own}) does not match the name on the URL ({name})");
+    Err(Failure::bad_request(message))
+}
+
+/// Returns the error of the real server for an apply that changes the scale of a custom resource:
+/// it cannot convert the scale.
+fn no_conversion(name: &str) -> Failure {
+    let of = format!("/{name}; {API_VERSION}, Kind={KIND}");
+    Failure::internal(format!(
+        "failed to convert new object ({of}) to proper version: request to convert CR to an \
+         invalid group/version: {API_VERSION}"
+    ))
+}
+
+fn patched(call: &ApiCall, scale: Fields, validation: Validation) -> Result<Fields> {
     let Some(format) = PatchKind::from_content_type(call.content_type()) else {
         return Err(Failure::unknown_patch());
     };
@@ -110,30 +189,34 @@ fn patched(call: &Call, scale: Fields, validation: Validation) -> Result<Fields>
     patch.apply(scale, |_| None)
 }
 
-/// The members of a scale.
+/// Returns the type of a scale.
 fn known() -> Option<&'static Type> {
     Types::all().named("autoscaling.Scale")
 }
 
-fn check(call: &Call, old: &Fields, asked: &Fields, name: &str) -> Result<()> {
+fn check(call: &ApiCall, old: &Fields, requested: &Fields, name: &str) -> Result<()> {
     let kind = &call.target.served.kind;
-    let (uid, stored) = (meta_text(asked, "uid"), meta_text(old, "uid"));
+    let (uid, stored) = (meta_text(requested, "uid"), meta_text(old, "uid"));
     if !uid.is_empty() && uid != stored {
         let resource = format!("{}/scale", kind.plural);
         let kind = crate::kinds::Kind { plural: resource.into(), ..(**kind).clone() };
-        let why = format!(
+        let detail = format!(
             "Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}"
         );
-        return Err(Failure::conflict(&kind, name, &why));
+        return Err(Failure::conflict(&kind, name, &detail));
     }
-    update::check_version(kind, old, &versions(asked), false)?;
-    match Scale::check(asked) {
+    update::check_version(kind, old, &versions(requested), false)?;
+    if kind.definition.is_some() {
+        // The check of the object rejects the number.
+        return Ok(());
+    }
+    match Scale::check(requested) {
         None => Ok(()),
         Some(cause) => Err(Failure::invalid_as("autoscaling", KIND, name, &[cause])),
     }
 }
 
-/// Only what says which version is meant.
+/// Returns only the members that name the expected version.
 fn versions(scale: &Fields) -> Fields {
     let version = meta_text(scale, "resourceVersion");
     match json!({"metadata": {"resourceVersion": version}}) {

@@ -1,4 +1,4 @@
-//! Continue tokens: which state is being listed, and how far the client has come.
+//! Continue tokens: the state that is listed, and the position of the client in it.
 
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
@@ -14,31 +14,32 @@ use crate::status::{Failure, Result};
 #[serde(default)]
 pub(super) struct Token {
     v: String,
-    /// The revision of the first page; -1 continues with whatever is there now.
+    /// The revision of the first page; -1 continues with the present state.
     pub(super) rv: i64,
-    /// The first key that may come next, below the path of the list.
+    /// The smallest key that may come next, below the list's path.
     start: String,
 }
 
-/// As Go decodes: bits that are left over are ignored.
+/// Decodes as Go does: trailing bits are ignored.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 // === impl Token ===
 
 impl Token {
-    /// Goes on after `key`, which is relative to the list's path.
+    /// Returns the token that continues after `key`, which is relative to the list's path.
     pub(super) fn after(revision: u64, key: &str) -> Self {
         let rv = i64::try_from(revision).unwrap_or(i64::MAX);
         Self { v: "meta.k8s.io/v1".to_owned(), rv, start: format!("/{key}\0") }
     }
 
-    /// The token that a client may use when this one has expired: the rest, of the present.
-    pub(super) fn of_the_present(&self) -> Self {
+    /// Returns the token to use when this one has expired: the rest of the list, from the present
+    /// state.
+    pub(super) fn for_present_state(&self) -> Self {
         Self { rv: -1, start: self.start_key().to_owned(), v: self.v.clone() }
     }
 
-    /// The first key that may come next.
+    /// Returns the smallest key that may come next.
     pub(super) fn start_key(&self) -> &str {
         self.start.strip_prefix('/').unwrap_or(&self.start)
     }
@@ -48,9 +49,9 @@ impl Token {
     }
 
     pub(super) fn decode(text: &str) -> Result<Self> {
-        let refusal = |why: String| {
+        let refusal = |detail: String| {
             Failure::bad_request(format!(
-                "invalid continue token: continue key is not valid: {why}"
+                "invalid continue token: continue key is not valid: {detail}"
             ))
         };
         let bytes = BASE64.decode(text).map_err(|error| {
@@ -62,8 +63,8 @@ impl Token {
         })?;
         let value: Value = serde_json::from_slice(&bytes)
             .map_err(|error| refusal(syntax_error(&bytes).unwrap_or_else(|| error.to_string())))?;
-        if let Some(why) = wrong_member(&value) {
-            return Err(refusal(format!("json: cannot unmarshal {why}")));
+        if let Some(detail) = wrong_member(&value) {
+            return Err(refusal(format!("json: cannot unmarshal {detail}")));
         }
         let token: Option<Self> =
             serde_json::from_value(value).map_err(|error| refusal(error.to_string()))?;
@@ -92,7 +93,7 @@ impl Token {
     }
 }
 
-/// What of a token is of a wrong type, in Go's words.
+/// Returns Go's error about the first member of a token that has the wrong type.
 fn wrong_member(token: &Value) -> Option<String> {
     let into = "into Go struct field continueToken";
     match token {
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_written_as_upstream_writes_it() {
+    fn token_has_upstreams_encoding() {
         let token = Token::after(24, "gen-qdkk5");
         let text = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MjQsInN0YXJ0IjoiL2dlbi1xZGtrNVx1MDAwMCJ9";
         assert_eq!(token.encode(), text);
@@ -122,9 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_token_is_refused_in_upstreams_words() {
+    fn bad_token_is_rejected_with_upstreams_text() {
         let refusal = Token::decode("garbage").unwrap_err();
-        let expected = "invalid continue token: continue key is not valid: invalid character '\\u0081' looking for beginning of value";
+        let expected = "invalid continue token: continue key is not valid: invalid character \
+            '\\u0081' looking for beginning of value";
         assert_eq!(refusal.message, expected);
     }
 }

@@ -1,4 +1,5 @@
-//! A watch is a cursor over the history of a resource. It holds no events: one that falls behind the history ends.
+//! Watches. A watch is a cursor over the history of a resource. It buffers no events: a watch that
+//! falls behind the history ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,59 +11,64 @@ use tokio_util::sync::CancellationToken;
 
 use super::list::prefix;
 use super::read;
-use super::view::View;
+use super::renderer::Renderer;
 use crate::core::Core;
-use crate::http::{Answer, Body, Call, Form};
+use crate::media::Media;
 use crate::object::Stored;
+use crate::reply::{Body, Reply};
+use crate::request::ApiCall;
+use crate::request::negotiate::{self, Form};
 use crate::selection::Selection;
 use crate::status::{Cause, Failure, Result};
 use crate::storage::{Change, Storage};
-use crate::view::Sight;
+use crate::view::ClientView;
 
-/// One watch, between two polls.
+/// The state of a watch between two polls.
 struct Watch {
     core: Arc<Core>,
-    view: View,
+    renderer: Renderer,
+    media: Media,
     prefix: String,
     selector: Selection,
-    /// All changes up to here have been sent, or need not be.
+    /// All changes up to this revision were sent or skipped.
     revision: u64,
-    /// Objects to send before any change, last one first.
+    /// Initial objects that are still to be sent, in reverse order.
     initial: Vec<Arc<Stored>>,
-    /// Whether a bookmark follows them.
+    /// True if a bookmark ends the initial objects.
     marks_initial_end: bool,
-    /// Whether an event has been sent: only the first one of a table has the columns.
+    /// True after the first event: only the first event of a table has the columns.
     has_begun: bool,
-    /// When the next bookmark is due, for a client that takes them.
+    /// The time of the next bookmark, for a client that accepts bookmarks.
     bookmark: Option<Instant>,
-    /// The revision of the start: a bookmark that does not go beyond it is not sent.
+    /// The revision of the start: a bookmark is sent only if it is newer.
     began_at: u64,
     deadline: Instant,
     ended: Arc<CancellationToken>,
-    /// It is counted while it lives.
+    /// Counts this watch as open.
     _counted: Arc<()>,
-    sight: Sight,
-    /// How many bookmarks out of turn it knows of.
+    client_view: ClientView,
+    /// The value of the server's bookmark counter when this watch last sent a bookmark.
     bookmarks: u64,
     wants_bookmarks: bool,
 }
 
-/// What a watch waited for.
-enum Woken {
+/// The reason why a watch woke up.
+enum WakeUp {
     Changed,
     Bookmark,
     Ended,
 }
 
-/// A chunk is sent when it is this large; more events wait for the next one.
+/// The size of a chunk in bytes, after which further events wait for the next chunk.
 const CHUNK: usize = 64 * 1024;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// The last bookmark comes this long before the end.
+/// The time between the last bookmark and the end of the watch.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-/// How long a watch lasts at least, and at most, when the client does not say.
-const USUAL_SECONDS: std::ops::Range<u64> = 1800..3600;
+/// The range of a watch's duration in seconds if the client does not set one; upstream's
+/// `min-request-timeout`.
+const DEFAULT_SECONDS: std::ops::Range<u64> = 1800..3600;
 
-pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
+pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     let params = &call.params;
     let served = &call.target.served;
     let selector =
@@ -73,22 +79,27 @@ pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
     let listing = params.flag("sendInitialEvents");
     let bookmarks = params.flag("allowWatchBookmarks");
     let mut watch = Watch::new(core, call, selector, bookmarks)?;
+    if call.media == Media::Yaml {
+        return Err(negotiate::no_stream());
+    }
     if let Form::Partial { list: true, .. } = call.form {
-        // No event is a list. The real server finds out when it encodes the first one, and ends the stream.
-        return Ok(Answer::Watch(Body::full("")));
+        // The events of a watch are not lists. The real server notices when it encodes the first
+        // event, and ends the stream.
+        return Ok(Reply::Watch(Body::full("")));
     }
     if listing {
-        if let Err(failure) = core.reach(version.unwrap_or(0), &call.sight).await {
-            // The header is on its way by then: it is told as an event.
-            return Ok(Answer::Watch(Body::full(event("ERROR", &failure.to_json()))));
+        if let Err(failure) = core.wait_for_revision(version.unwrap_or(0), &call.client_view).await
+        {
+            // The header was already sent, so the error is an event.
+            return Ok(Reply::Watch(Body::full(error_event(call.media, &failure))));
         }
         watch.list();
         watch.marks_initial_end = bookmarks;
     } else {
         match version {
-            // Asked not to send what is there.
-            None | Some(0) if params.is_said("sendInitialEvents") => {
-                watch.revision = core.read(Storage::revision);
+            // The client does not want the present objects.
+            None | Some(0) if params.is_present("sendInitialEvents") => {
+                watch.start_at_the_present();
             }
             None | Some(0) => watch.list(),
             Some(revision) => {
@@ -96,7 +107,8 @@ pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
                 if let Err(gone) =
                     core.read(|storage| storage.check_watchable(served.resource, revision))
                 {
-                    return Ok(Answer::Watch(Body::full(expired(revision, gone.oldest))));
+                    let failure = expired(revision, gone.oldest);
+                    return Ok(Reply::Watch(Body::full(error_event(call.media, &failure))));
                 }
             }
         }
@@ -106,26 +118,26 @@ pub(super) async fn start(core: &Arc<Core>, call: &Call) -> Result<Answer> {
         let chunk = watch.next().await?;
         Some((chunk, watch))
     });
-    Ok(Answer::Watch(Body::stream(events)))
+    Ok(Reply::Watch(Body::stream(events)))
 }
 
 fn parse_version(text: &str) -> Result<Option<u64>> {
     if text.is_empty() {
         return Ok(None);
     }
-    // A list refuses this with 400; a watch really says 500.
+    // A list rejects this with 400; a watch answers 500, also in the real server.
     read::revision(text).map(Some).map_err(Failure::internal)
 }
 
-fn check_options(call: &Call) -> Result<()> {
+fn check_options(call: &ApiCall) -> Result<()> {
     let params = &call.params;
     let field = "resourceVersionMatch";
     let matched = params.get(field);
     let mut causes = Vec::new();
-    let mut forbid = |why| causes.push(Cause::forbidden(field, why));
+    let mut forbid = |detail| causes.push(Cause::forbidden(field, detail));
     if !params.get("continue").is_empty() {
         forbid("resourceVersionMatch is forbidden when continue is provided");
-    } else if params.is_said("sendInitialEvents") {
+    } else if params.is_present("sendInitialEvents") {
         if matched != "NotOlderThan" {
             forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
         }
@@ -141,7 +153,7 @@ fn check_options(call: &Call) -> Result<()> {
 // === impl Watch ===
 
 impl Watch {
-    fn new(core: &Arc<Core>, call: &Call, selector: Selection, bookmarks: bool) -> Result<Self> {
+    fn new(core: &Arc<Core>, call: &ApiCall, selector: Selection, bookmarks: bool) -> Result<Self> {
         let now = Instant::now();
         let seconds = match call
             .params
@@ -150,16 +162,18 @@ impl Watch {
         {
             Some(seconds) if seconds > 0 => seconds,
             _ => {
-                USUAL_SECONDS.start + core.chance.next() % (USUAL_SECONDS.end - USUAL_SECONDS.start)
+                DEFAULT_SECONDS.start
+                    + core.chance.below(DEFAULT_SECONDS.end - DEFAULT_SECONDS.start)
             }
         };
-        // Far in the future is as good as never; an overflow is not.
+        // A far deadline is as good as none; an overflow is not.
         let deadline = now
             .checked_add(Duration::from_secs(seconds))
             .unwrap_or_else(|| now + Duration::from_secs(u32::MAX.into()));
         let mut watch = Self {
             core: Arc::clone(core),
-            view: View::of(core, call)?,
+            renderer: Renderer::of(core, call)?,
+            media: call.media,
             prefix: prefix(&call.target.served.kind, call.namespace()),
             selector,
             revision: 0,
@@ -169,9 +183,9 @@ impl Watch {
             bookmark: None,
             began_at: 0,
             deadline,
-            ended: core.stream_end(&call.sight),
+            ended: core.watch_end_token(&call.client_view),
             _counted: core.watching(),
-            sight: call.sight.clone(),
+            client_view: call.client_view.clone(),
             bookmarks: core.bookmarks(),
             wants_bookmarks: bookmarks,
         };
@@ -181,12 +195,13 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Starts with what is there now.
+    /// Starts with the present objects.
     fn list(&mut self) {
-        let resource = self.view.served().resource;
+        let resource = self.renderer.served().resource;
         let (revision, objects) = self.core.read(|storage| {
-            let shown = self.sight.cached(storage.revision());
-            // What a server that has fallen behind no longer knows, it has learned meanwhile.
+            let shown = self.client_view.cached(storage.revision());
+            // If the history no longer reaches back to the lagging revision, the lagging server has
+            // caught up.
             let objects = storage.objects_at(resource, shown).map(|objects| (shown, objects));
             objects.unwrap_or_else(|_| (storage.revision(), storage.objects(resource).clone()))
         });
@@ -199,20 +214,35 @@ impl Watch {
         self.initial.reverse();
     }
 
-    /// The next bytes; none when the watch is over.
+    /// Starts at the newest revision that the client's server shows.
+    fn start_at_the_present(&mut self) {
+        let resource = self.renderer.served().resource;
+        self.revision = self.core.read(|storage| {
+            let now = storage.revision();
+            let shown = self.client_view.cached(now);
+            if storage.check_watchable(resource, shown).is_ok() { shown } else { now }
+        });
+    }
+
+    /// Returns the next bytes, or `None` at the end of the watch.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(chunk) = self.next_initial() {
             return Some(chunk);
         }
         let core = Arc::clone(&self.core);
+        let kind = Arc::clone(&self.renderer.served().kind);
+        let retired = kind.definition.as_ref().map(|definition| definition.retired());
         loop {
             let changed = core.changed().notified();
             tokio::pin!(changed);
-            // Listens before it looks, so that no change falls in between.
+            // Registers before it checks, so that no change is missed in between.
             changed.as_mut().enable();
             let chunk = self.next_changes()?;
             if !chunk.is_empty() {
                 return Some(chunk);
+            }
+            if retired.is_some_and(CancellationToken::is_cancelled) {
+                return None;
             }
             if self.wants_bookmarks && core.bookmarks() > self.bookmarks {
                 self.bookmarks = core.bookmarks();
@@ -221,15 +251,18 @@ impl Watch {
             let bookmark = self.bookmark.unwrap_or(self.deadline);
             let woken = tokio::select! {
                 biased;
-                () = self.ended.cancelled() => Woken::Ended,
-                () = changed => Woken::Changed,
-                () = tokio::time::sleep_until(bookmark), if self.bookmark.is_some() => Woken::Bookmark,
-                () = tokio::time::sleep_until(self.deadline) => Woken::Ended,
+                () = self.ended.cancelled() => WakeUp::Ended,
+                () = changed => WakeUp::Changed,
+                () = until_cancelled(retired) => WakeUp::Changed,
+                () = tokio::time::sleep_until(bookmark), if self.bookmark.is_some() => {
+                    WakeUp::Bookmark
+                }
+                () = tokio::time::sleep_until(self.deadline) => WakeUp::Ended,
             };
             let news = match woken {
-                Woken::Ended => return None,
-                Woken::Changed => None,
-                Woken::Bookmark => self.news(),
+                WakeUp::Ended => return None,
+                WakeUp::Changed => None,
+                WakeUp::Bookmark => self.news(),
             };
             if news.is_some() {
                 return news;
@@ -237,7 +270,7 @@ impl Watch {
         }
     }
 
-    /// The bookmark that is due, if it says more than the start did.
+    /// Returns a bookmark if it is newer than the start.
     fn news(&mut self) -> Option<Bytes> {
         self.bookmark = self.next_bookmark(Instant::now());
         if self.revision == self.began_at {
@@ -258,14 +291,14 @@ impl Watch {
         (!chunk.is_empty()).then(|| chunk.into())
     }
 
-    /// The events of the changes since the last look; none when some of them are no longer known.
+    /// Returns the events of the new changes, or `None` if the history no longer has all of them.
     fn next_changes(&mut self) -> Option<Bytes> {
         if self.ended.is_cancelled() || Instant::now() >= self.deadline {
             return None;
         }
         let core = Arc::clone(&self.core);
         let events = core.read(|storage| self.take_changes(storage))?;
-        self.view.refresh(&core);
+        self.renderer.refresh(&core);
         let mut chunk = Vec::new();
         for (kind, object) in events {
             self.append(&mut chunk, kind, &object);
@@ -273,12 +306,15 @@ impl Watch {
         Some(chunk.into())
     }
 
-    /// The next events, about a chunk of them: the lock is not held while they are written down.
+    /// Takes about a chunk of changes. The lock is not held while they are encoded.
     fn take_changes(&mut self, storage: &Storage) -> Option<Vec<(&'static str, Arc<Stored>)>> {
         let mut events = Vec::new();
         let mut size = 0;
-        let shown = self.sight.cached(storage.revision());
-        let changes = storage.changes_after(self.view.served().resource, self.revision)?;
+        let shown = self.client_view.cached(storage.revision());
+        let changes = storage.changes_after(self.renderer.served().resource, self.revision)?;
+        if self.is_overrun(storage, shown) {
+            return None;
+        }
         for change in changes.take_while(|change| change.revision <= shown) {
             self.revision = change.revision;
             if let Some((kind, object)) = self.event_of(change) {
@@ -289,12 +325,28 @@ impl Watch {
                 return Some(events);
             }
         }
-        // Nothing is missing up to now, whatever resource now was written: that is what a bookmark says.
+        // No change up to this revision is missing, whichever resource it was for: that is the
+        // meaning of a bookmark.
         self.revision = self.revision.max(shown);
         Some(events)
     }
 
-    /// An object that starts to match is added, one that ceases to is deleted.
+    /// Returns whether more events wait for the client than its buffer holds.
+    fn is_overrun(&self, storage: &Storage, shown: u64) -> bool {
+        let limit = self.core.watch_buffer();
+        if limit == usize::MAX {
+            return false;
+        }
+        let changes = storage.changes_after(self.renderer.served().resource, self.revision);
+        let changes = changes.into_iter().flatten();
+        let events = changes
+            .take_while(|change| change.revision <= shown)
+            .filter(|change| self.event_of(change).is_some());
+        events.take(limit.saturating_add(1)).count() > limit
+    }
+
+    /// Returns the event of a change: an object that starts to match is ADDED, one that ceases to
+    /// match is DELETED.
     fn event_of(&self, change: &Change) -> Option<(&'static str, Arc<Stored>)> {
         if !change.key.starts_with(&self.prefix) {
             return None;
@@ -312,7 +364,7 @@ impl Watch {
 
     fn append(&mut self, chunk: &mut Vec<u8>, kind: &str, object: &Stored) {
         let first = !std::mem::replace(&mut self.has_begun, true);
-        append(chunk, kind, &self.view.event_object(object, first));
+        append(chunk, self.media, kind, &self.renderer.event_object(object, first));
     }
 
     fn bookmark(&mut self, ends_initial: bool) -> Bytes {
@@ -321,7 +373,7 @@ impl Watch {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let first = !std::mem::replace(&mut self.has_begun, true);
-        event("BOOKMARK", &self.view.bookmark(&metadata, first))
+        event(self.media, "BOOKMARK", &self.renderer.bookmark(&metadata, first))
     }
 
     fn next_bookmark(&self, now: Instant) -> Option<Instant> {
@@ -330,23 +382,35 @@ impl Watch {
     }
 }
 
-/// The event that ends a watch from a revision that is no longer known.
-fn expired(revision: u64, oldest: u64) -> Bytes {
+/// Waits for the cancellation of a token; without a token it never ends.
+async fn until_cancelled(token: Option<&CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns the error for a watch from a revision that the history no longer has.
+fn expired(revision: u64, oldest: u64) -> Failure {
     let message = format!("too old resource version: {revision} ({oldest})");
-    event("ERROR", &Failure::new(410, "Expired", message).to_json())
+    Failure::new(410, "Expired", message)
 }
 
-fn event(kind: &str, object: &Value) -> Bytes {
-    let mut line = Vec::new();
-    append(&mut line, kind, object.to_string().as_bytes());
-    line.into()
+fn error_event(media: Media, failure: &Failure) -> Bytes {
+    event(media, "ERROR", &failure.to_json())
 }
 
-fn append(chunk: &mut Vec<u8>, kind: &str, object: &[u8]) {
-    chunk.reserve(object.len() + 40);
-    chunk.extend_from_slice(b"{\"type\":\"");
-    chunk.extend_from_slice(kind.as_bytes());
-    chunk.extend_from_slice(b"\",\"object\":");
-    chunk.extend_from_slice(object);
-    chunk.extend_from_slice(b"}\n");
+fn event(media: Media, kind: &str, object: &Value) -> Bytes {
+    let mut stream = Vec::new();
+    append(&mut stream, media, kind, object.to_string().as_bytes());
+    stream.into()
+}
+
+/// Appends an event. An object that cannot be encoded becomes an ERROR event.
+fn append(chunk: &mut Vec<u8>, media: Media, kind: &str, object: &[u8]) {
+    if let Err(error) = media.append_event(chunk, kind, object) {
+        let status = Failure::internal(error.to_string()).to_json().to_string();
+        let appended = media.append_event(chunk, "ERROR", status.as_bytes());
+        debug_assert!(appended.is_ok(), "a Status has every encoding");
+    }
 }

@@ -1,60 +1,119 @@
-//! Writes: read what is stored, decide purely, commit if nobody was faster, else again.
+//! Writes: read the stored object, decide in pure code, commit if the object is unchanged, else
+//! repeat.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::view::View;
-use super::{list, patched};
-use crate::admission::create::{self, Birth};
+use super::access::Requester;
+use super::eviction::Eviction;
+use super::quota::{self, Charged};
+use super::renderer::Renderer;
+use super::{applied, escalation, list, patched, resize, review};
+use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::{self, DeleteOptions};
-use crate::admission::meta_text;
-use crate::admission::update::{self, Target};
+use crate::admission::owners::{FieldManager, Ownership};
+use crate::admission::update::{self, Change, Target};
+use crate::admission::{finalizers, meta_text, metadata};
 use crate::clock::rfc3339;
 use crate::core::Core;
-use crate::http::decode::Wanted;
-use crate::http::{Answer, Call};
-use crate::kinds::{ALWAYS_THERE, Effect, Kind, Served, Trouble};
-use crate::object::{Encoded, Fields, Stored};
+use crate::fields::Fields;
+use crate::kinds::{ActionError, Allocator, Effect, Kind, Relay, Served, admin_access};
+use crate::object::Stored;
+use crate::reply::Reply;
+use crate::request::ApiCall;
+use crate::request::decode::Wanted;
 use crate::status::{self, Failure, Result};
 use crate::types::{Expected, Types};
 
-/// So many generated names are tried before the client is told to come back.
+/// The number of generated names that are tried, as upstream, before the client must retry.
 const NAME_ATTEMPTS: usize = 8;
 
 // === create ===
 
-pub(super) fn create(core: &Core, call: &Call) -> Result<Answer> {
+pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
     let options = call.params.write_options("CreateOptions")?;
-    let mut object = call.object(&core.kinds, options.validation)?;
+    let mut object = call.object(&core.kinds(), options.validation)?;
     check_namespace(core, call, &object)?;
+    let manager = field_manager(core, call);
+    let owners = match call.target.served.home.admission {
+        // The server, not the client, owns what admission adds.
+        Some(_) => Ownership::Known(create::owners(&call.target.served, &manager, &object)),
+        None => Ownership::Tracked(manager),
+    };
     admit(core, call, &mut object)?;
-    create_object(core, call, &object, options.dry_run)
+    create_object(core, call, &object, &New { owners, dry_run: options.dry_run })
 }
 
-fn create_object(core: &Core, call: &Call, object: &Fields, dry_run: bool) -> Result<Answer> {
+/// The circumstances of a create.
+pub(super) struct New {
+    pub(super) owners: Ownership,
+    pub(super) dry_run: bool,
+}
+
+/// Returns the client as `managedFields` records it.
+pub(super) fn field_manager(core: &Core, call: &ApiCall) -> FieldManager {
+    FieldManager {
+        name: call.field_manager(),
+        subresource: call.target.info.subresource.clone().unwrap_or_default(),
+        target: target_of(call),
+        now: rfc3339(core.clock.now()),
+    }
+}
+
+pub(super) fn create_object(
+    core: &Core,
+    call: &ApiCall,
+    object: &Fields,
+    new: &New,
+) -> Result<Reply> {
+    let New { owners, dry_run } = new;
+    let dry_run = *dry_run;
     let served = &call.target.served;
-    let view = View::of_object(core, call)?;
+    let renderer = Renderer::of_object(core, call)?;
+    check_definition(core, served, object)?;
+    escalation::check(core, call, object, None)?;
     let home = &served.home;
     let generated = meta_text(object, "name").is_empty();
     let mut name = String::new();
+    // Admission comes before the name is known to be free, and once.
+    let mut is_charged = false;
     for _ in 0..NAME_ATTEMPTS {
-        let birth = Birth {
+        // Held until the object is stored: no other write allocates in between.
+        let allocations = core.allocations(served);
+        let allocations = allocations.as_deref();
+        let system = SystemMetadata {
             now: core.clock.now(),
             uid: core.chance.uid(),
             suffix: core.chance.name_suffix(),
+            owners: owners.clone(),
+            author: Arc::clone(&call.user),
+            allocator: allocations.map(|allocations| Allocator { allocations, dry_run }),
         };
-        let new = create::prepare(home, &served.kind, call.namespace(), object.clone(), &birth)?;
+        let new = create::prepare(
+            served.rules(),
+            &served.kind,
+            call.namespace(),
+            object.clone(),
+            &system,
+        )?;
         meta_text(&new, "name").clone_into(&mut name);
+        let warnings = warnings_of(served, &new, None);
+        if !is_charged {
+            quota::charge(core, &Charged::creation(served, &new, dry_run))?;
+            is_charged = true;
+        }
         let key = home.key(call.namespace(), &name);
-        let encoded = Encoded::new(home, new);
+        let encoded = served.encode(new);
         if dry_run {
             if core.get(served.resource, &key).is_none() {
-                return Ok(Answer::Json { code: 201, body: view.tried(encoded) });
+                call.warnings.extend(warnings);
+                return Ok(Reply::Json { code: 201, body: renderer.dry_run_object(encoded) });
             }
         } else if let Ok(stored) = core.put(served.resource, &key, None, encoded) {
-            return Ok(Answer::Json { code: 201, body: view.object(&stored) });
+            call.warnings.extend(warnings);
+            return Ok(Reply::Json { code: 201, body: renderer.object(&stored) });
         }
         if !generated {
             let terminating =
@@ -65,37 +124,69 @@ fn create_object(core: &Core, call: &Call, object: &Fields, dry_run: bool) -> Re
     Err(Failure::generated_name_taken(&served.kind, &name))
 }
 
-/// Nothing is created in a namespace that is not there, or on its way out.
-fn check_namespace(core: &Core, call: &Call, object: &Fields) -> Result<()> {
+/// Returns the warnings for the client that writes an object.
+fn warnings_of(served: &Served, new: &Fields, old: Option<&Fields>) -> Vec<String> {
+    let mut warnings = if old.is_none() { (served.home.warn)(new) } else { Vec::new() };
+    if served.kind.custom {
+        let known = old.map(finalizers).unwrap_or_default();
+        let mut added = finalizers(new);
+        added.retain(|finalizer| !known.contains(finalizer));
+        added.sort_unstable();
+        warnings.extend(added.into_iter().filter_map(metadata::finalizer_warning));
+    }
+    warnings
+}
+
+/// Fails if the definition of the kind is being deleted.
+fn check_definition(core: &Core, served: &Served, object: &Fields) -> Result<()> {
+    let kind = &served.kind;
+    if kind.definition.is_none() {
+        return Ok(());
+    }
+    let name = format!("{}.{}", kind.plural, kind.group);
+    let definition = core.get(core.kinds().definitions().resource, &name);
+    if definition.is_some_and(|definition| definition.selectable.terminating) {
+        let detail = "create not allowed while custom resource definition is terminating";
+        return Err(Failure::forbidden(kind, meta_text(object, "name"), detail));
+    }
+    Ok(())
+}
+
+/// Fails if the namespace is missing or terminating, or if its labels do not permit the object.
+pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> Result<()> {
     let kind = &call.target.served.kind;
     if !kind.namespaced {
         return Ok(());
     }
-    let namespaces = core.kinds.namespaces();
+    let namespaces = core.kinds().namespaces();
     let namespace = call.namespace();
     match core.get(namespaces.resource, namespace) {
         None => Err(Failure::not_found(&namespaces.kind, namespace)),
         Some(stored) if stored.selectable.terminating => {
-            let why = format!(
-                "unable to create new content in namespace {namespace} because it is being terminated"
+            let detail = format!(
+                "unable to create new content in namespace {namespace} because it is being \
+                 terminated"
             );
-            let mut failure = Failure::forbidden(kind, meta_text(object, "name"), &why);
+            let mut failure = Failure::forbidden(kind, meta_text(object, "name"), &detail);
             if let Some(details) = &mut failure.details {
                 let message = format!("namespace {namespace} is being terminated");
-                details["causes"] = json!([{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]);
+                details["causes"] = json!([{"reason": "NamespaceTerminating", "message": message,
+                    "field": "metadata.namespace"}]);
             }
             Err(failure)
         }
-        Some(_) => Ok(()),
+        Some(stored) => match admin_access(kind, object, &stored.selectable.labels) {
+            Some(cause) => Err(Failure::invalid(kind, meta_text(object, "name"), &[cause])),
+            None => Ok(()),
+        },
     }
 }
 
-/// Fills in, or refuses, what depends on other objects.
-fn admit(core: &Core, call: &Call, object: &mut Fields) -> Result<()> {
+/// Applies the admission that depends on other objects.
+pub(super) fn admit(core: &Core, call: &ApiCall, object: &mut Fields) -> Result<()> {
     let home = &call.target.served.home;
-    call.warnings.extend((home.warn)(object));
     let Some(admission) = home.admission else { return Ok(()) };
-    let Some(others) = core.kinds.find(admission.group, "v1", admission.plural) else {
+    let Some(others) = core.kinds().find(admission.group, "v1", admission.plural) else {
         return Ok(());
     };
     let find = |name: &str| core.get(others.resource, name).map(|stored| stored.fields());
@@ -104,88 +195,104 @@ fn admit(core: &Core, call: &Call, object: &mut Fields) -> Result<()> {
         let made = objects.iter().filter(|(name, _)| !name.starts_with(admission.built_in));
         made.map(|(_, stored)| stored.fields()).collect()
     };
-    (admission.apply)(object, &find, &all).map_err(|why| {
+    (admission.apply)(object, &find, &all).map_err(|detail| {
         let name = match meta_text(object, "name") {
             "" => meta_text(object, "generateName"),
             name => name,
         };
-        Failure::forbidden(&call.target.served.kind, name, &why)
+        Failure::forbidden(&call.target.served.kind, name, &detail)
     })
 }
 
 // === update ===
 
-pub(super) fn update(core: &Core, call: &Call, name: &str) -> Result<Answer> {
+pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let options = call.params.write_options("UpdateOptions")?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
-    let view = View::of_object(core, call)?;
-    let body = call.object(&core.kinds, options.validation)?;
+    let renderer = Renderer::of_object(core, call)?;
+    let body = call.object(&core.kinds(), options.validation)?;
     let target = target_of(call);
     call.warnings.extend((served.home.warn)(&body));
+    let owners = &Ownership::Tracked(field_manager(core, call));
     let key = served.kind.key(call.namespace(), name);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
             if served.kind.create_on_update && target == Target::Object {
                 check_namespace(core, call, &body)?;
                 update::check_may_create(&served.kind, call.namespace(), name, &body)?;
-                return create_object(core, call, &body, dry_run);
+                let owners = Ownership::Tracked(field_manager(core, call));
+                return create_object(core, call, &body, &New { owners, dry_run });
             }
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = stored.fields();
+        let old = served.read(&stored);
         update::check_version(&served.kind, &old, &body, true)?;
-        let change = Replacement { old: &old, new: body.clone(), target, dry_run };
-        if let Some(answer) = commit(core, &view, &key, &stored, change)? {
-            return Ok(Answer::ok(answer));
+        let change = Change { old: &old, new: body.clone(), target, owners };
+        let change = Replacement { change, dry_run, call };
+        if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
+            return Ok(Reply::ok(answer));
         }
     }
 }
 
-pub(super) fn patch(core: &Core, call: &Call, name: &str) -> Result<Answer> {
+pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
+    if call.content_type() == applied::CONTENT_TYPE {
+        return applied::apply(core, call, name);
+    }
     let options = call.params.write_options("PatchOptions")?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
-    let view = View::of_object(core, call)?;
+    let renderer = Renderer::of_object(core, call)?;
     let format = (patched::format(call)?, options.validation);
     let target = target_of(call);
+    let owners = &Ownership::Tracked(field_manager(core, call));
     let key = served.kind.key(call.namespace(), name);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = stored.fields();
+        let old = served.read(&stored);
         let mut seen = old.clone();
         served.kind.rename_from_storage(&mut seen);
         seen.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
-        let mut new = patched::apply(&core.kinds, call, format, seen)?;
+        let mut new = patched::apply(&core.kinds(), call, format, seen)?;
         served.kind.rename_for_storage(&mut new);
         check_identity(&old, &new, name)?;
         update::check_version(&served.kind, &old, &new, false)?;
-        let change = Replacement { old: &old, new, target, dry_run };
-        if let Some(answer) = commit(core, &view, &key, &stored, change)? {
-            return Ok(Answer::ok(answer));
+        let change =
+            Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
+        if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
+            return Ok(Reply::ok(answer));
         }
     }
 }
 
-/// POST on a subresource: the server changes the object on the client's behalf.
-pub(super) fn act(core: &Core, call: &Call, name: &str, action: &str) -> Result<Answer> {
+/// Carries out a POST on a subresource: the server changes the object on behalf of the client.
+pub(super) fn post_subresource(
+    core: &Core,
+    call: &ApiCall,
+    name: &str,
+    action: &str,
+) -> Result<Reply> {
     let options = call.params.write_options("CreateOptions")?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
-    let view = View::of_object(core, call)?;
+    let renderer = Renderer::of_object(core, call)?;
     let Some(action) = served.kind.action(action) else {
         return Err(Failure::method_not_allowed(&served.kind, "create"));
     };
     let known = Types::all().named(action.body_type).map_or(Expected::Any, Expected::Kind);
     let wanted = Wanted { kind: action.body, api_version: action.api_version, expected: known };
     let body = call.any_object(&wanted, options.validation)?;
-    if meta_text(&body, "name") != name {
-        let why = format!("name in URL does not match name in {} object", action.body);
-        return Err(Failure::bad_request(why));
-    }
     let key = served.kind.key(call.namespace(), name);
+    if let Effect::IssueToken = action.effect {
+        return review::issue_token(core, served, &key, name, body);
+    }
+    if meta_text(&body, "name") != name {
+        let detail = format!("name in URL does not match name in {} object", action.body);
+        return Err(Failure::bad_request(detail));
+    }
     let Effect::Change(change_object) = action.effect else {
         let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
         let mut options: DeleteOptions = serde_json::from_value(options)
@@ -193,8 +300,7 @@ pub(super) fn act(core: &Core, call: &Call, name: &str, action: &str) -> Result<
         if dry_run && options.dry_run.is_empty() {
             options.dry_run.push("All".to_owned());
         }
-        delete_object(core, served, &key, name, &options)?;
-        return Ok(acted());
+        return Eviction { core, served, key: &key, name, options }.carry_out();
     };
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
@@ -203,73 +309,125 @@ pub(super) fn act(core: &Core, call: &Call, name: &str, action: &str) -> Result<
         let old = stored.fields();
         let mut new = old.clone();
         let now = rfc3339(core.clock.now());
-        change_object(&mut new, &body, &now).map_err(|trouble| match trouble {
-            Trouble::Invalid(why) => Failure::internal(why),
-            Trouble::Conflict(why) => {
+        change_object(&mut new, &body, &now).map_err(|error| match error {
+            ActionError::Invalid(detail) => Failure::internal(detail),
+            ActionError::Conflict(detail) => {
                 let resource = format!("{}/{}", served.kind.plural, action.name);
                 let kind = Kind { plural: resource.into(), ..(*served.kind).clone() };
-                Failure::conflict(&kind, name, &why)
+                Failure::conflict(&kind, name, &detail)
             }
         })?;
-        let change = Replacement { old: &old, new, target: Target::Whole, dry_run };
-        if commit(core, &view, &key, &stored, change)?.is_some() {
-            return Ok(acted());
+        let (target, owners) = (Target::AllMembers, &Ownership::Kept);
+        let change =
+            Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
+        if commit(core, &renderer, &key, &stored, change)?.is_some() {
+            return Ok(action_done());
         }
     }
 }
 
-fn acted() -> Answer {
-    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-    Answer::Json { code: 201, body: done.to_string().into() }
+/// Carries out a create that is a POST to a subresource of the object that the body names.
+pub(super) fn relay(core: &Core, call: &ApiCall, relay: Relay) -> Result<Reply> {
+    let options = call.params.write_options("CreateOptions")?;
+    let object = call.object(&core.kinds(), options.validation)?;
+    let name = meta_text(&object, "name").to_owned();
+    let Some(served) = core.kinds().find("", "v1", relay.plural) else {
+        return Err(Failure::no_resource());
+    };
+    let call = call.to_subresource(served, &name, relay.action);
+    post_subresource(core, &call, &name, relay.action)
 }
 
-/// A new state for what is stored.
+/// Returns the reply to a completed POST on a subresource.
+pub(super) fn action_done() -> Reply {
+    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "code": 201});
+    Reply::Json { code: 201, body: done.to_string().into() }
+}
+
+/// A new state for a stored object.
 pub(super) struct Replacement<'a> {
-    pub(super) old: &'a Fields,
-    pub(super) new: Fields,
-    pub(super) target: Target,
+    pub(super) change: Change<'a>,
     pub(super) dry_run: bool,
+    /// The request that asks for it.
+    pub(super) call: &'a ApiCall,
 }
 
-/// Commits a new state, unless somebody was faster (then there is no answer).
+/// Commits a new state; returns `None` if the object changed in the meantime.
 pub(super) fn commit(
     core: &Core,
-    view: &View,
+    renderer: &Renderer,
     key: &str,
     stored: &Arc<Stored>,
-    change: Replacement<'_>,
+    replacement: Replacement<'_>,
 ) -> Result<Option<Bytes>> {
-    let (home, resource) = (&view.served().home, view.served().resource);
-    let outcome =
-        update::prepare(home, &view.served().kind, change.old, change.new, change.target)?;
+    let served = renderer.served();
+    let resource = served.resource;
+    let Replacement { change, dry_run, call } = replacement;
+    let (old, target) = (change.old, change.target);
+    escalation::check(core, call, &change.new, Some(old))?;
+    let author = Requester { core, call };
+    // Held until the object is stored: no other write allocates in between.
+    let allocations = core.allocations(served);
+    let allocator = allocations.as_deref().map(|allocations| Allocator { allocations, dry_run });
+    let (rules, kind) = (served.rules(), &served.kind);
+    let (outcome, warnings) = update::prepare(rules, kind, change, Some(&author), allocator)?;
+    if let (update::Outcome::Store(new), Target::Resize) = (&outcome, target) {
+        resize::check_node(core, served, old, new)?;
+    }
+    if let (update::Outcome::Store(new), Some(subresource)) = (&outcome, charged_as(target)) {
+        let creation = Charged::creation(served, new, dry_run);
+        quota::charge(core, &Charged { subresource, old: Some(old), ..creation })?;
+    }
+    if let update::Outcome::Store(new) | update::Outcome::Delete(new) = &outcome {
+        call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
+    }
     Ok(match outcome {
-        update::Outcome::Unchanged => Some(view.object(stored)),
-        update::Outcome::Store(new) | update::Outcome::Delete(new) if change.dry_run => {
-            Some(view.object(&Encoded::new(home, new).at(stored.revision)))
+        update::Outcome::Unchanged if !dry_run && served.is_outdated(stored) => {
+            // A write that changes nothing still stores the object in the newest form.
+            let encoded = served.encode(served.read(stored));
+            let committed = core.put(resource, key, Some(stored.revision), encoded);
+            committed.ok().map(|stored| renderer.object(&stored))
+        }
+        update::Outcome::Unchanged => Some(renderer.object(stored)),
+        update::Outcome::Store(new) | update::Outcome::Delete(new) if dry_run => {
+            Some(renderer.object(&served.encode(new).at(stored.revision)))
         }
         update::Outcome::Store(new) => {
-            let committed = core.put(resource, key, Some(stored.revision), Encoded::new(home, new));
-            committed.ok().map(|stored| view.object(&stored))
+            let committed = core.put(resource, key, Some(stored.revision), served.encode(new));
+            committed.ok().map(|stored| renderer.object(&stored))
         }
-        // The answer is the last state, at the revision before the deletion's.
+        // The reply is the last state, at the revision before that of the deletion.
         update::Outcome::Delete(new) => {
             let committed = core.delete(resource, key, stored.revision);
-            committed.ok().map(|_| view.object(&Encoded::new(home, new).at(stored.revision)))
+            committed.ok().map(|_| renderer.object(&served.encode(new).at(stored.revision)))
         }
     })
 }
 
-fn target_of(call: &Call) -> Target {
-    match call.target.subresource.as_deref() {
+/// Returns the subresource as quota admission knows it, or `None` if it charges no such write.
+fn charged_as(target: Target) -> Option<&'static str> {
+    match target {
+        Target::Object => Some(""),
+        Target::Status => Some("status"),
+        Target::Resize => Some("resize"),
+        Target::Part(name) => Some(name),
+        Target::Finalize | Target::AllMembers => None,
+    }
+}
+
+pub(super) fn target_of(call: &ApiCall) -> Target {
+    match call.target.info.subresource.as_deref() {
         Some("status") => Target::Status,
         Some("finalize") => Target::Finalize,
+        Some("resize") => Target::Resize,
         Some(name) => call.target.served.kind.part(name).map_or(Target::Object, Target::Part),
         None => Target::Object,
     }
 }
 
-/// A patch may not make another object of it.
-fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<()> {
+/// Fails if a patch changes the identity of the object.
+pub(super) fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<()> {
     let own = meta_text(new, "name");
     if own.is_empty() {
         let message = format!(
@@ -293,43 +451,45 @@ fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<()> {
 
 // === delete ===
 
-pub(super) fn delete(core: &Core, call: &Call, name: &str) -> Result<Answer> {
+pub(super) fn delete(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let options = call.delete_options()?;
     let served = &call.target.served;
     if served.kind.protected.contains(&name) {
         let resource = served.kind.singular();
-        let why = format!("this {resource} may not be deleted");
-        return Err(Failure::forbidden(&served.kind, name, &why));
+        let detail = format!("this {resource} may not be deleted");
+        return Err(Failure::forbidden(&served.kind, name, &detail));
     }
-    let view = View::of_object(core, call)?;
-    options.warn(&served.home, call);
+    let renderer = Renderer::of_object(core, call)?;
+    call.warnings.extend(options.warning(&served.home));
     let key = served.kind.key(call.namespace(), name);
     let deleted = delete_object(core, served, &key, name, &options)?;
-    Ok(deleted.answer(&view, name, &options))
+    Ok(deleted.answer(&renderer, name, &options))
 }
 
-/// What a delete did.
-enum Deleted {
+/// The result of a delete.
+pub(super) enum Deleted {
     Gone(Arc<Stored>),
     Waiting(Arc<Stored>),
 }
 
 impl Deleted {
-    fn answer(&self, view: &View, name: &str, options: &DeleteOptions) -> Answer {
+    fn answer(&self, renderer: &Renderer, name: &str, options: &DeleteOptions) -> Reply {
         match self {
-            Self::Gone(last) if view.served().kind.returns_deleted => Answer::ok(view.object(last)),
+            Self::Gone(last) if renderer.served().kind.returns_deleted => {
+                Reply::ok(renderer.object(last))
+            }
             Self::Gone(last) => {
-                Answer::value(&status::deleted(&view.served().kind, name, &last.selectable.uid))
+                Reply::value(&status::deleted(&renderer.served().kind, name, &last.selectable.uid))
             }
             Self::Waiting(stored) => {
                 let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
-                Answer::Json { code, body: view.object(stored) }
+                Reply::Json { code, body: renderer.object(stored) }
             }
         }
     }
 }
 
-fn delete_object(
+pub(super) fn delete_object(
     core: &Core,
     served: &Served,
     key: &str,
@@ -342,7 +502,7 @@ fn delete_object(
         let Some(stored) = core.get(resource, key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = stored.fields();
+        let old = served.read(&stored);
         delete::check_preconditions(&served.kind, &old, options)?;
         let revision = stored.revision;
         match delete::prepare(&served.home, &old, options, core.clock.now()) {
@@ -354,20 +514,20 @@ fn delete_object(
                 }
             }
             delete::Outcome::MarkAndDelete(new) if !dry_run => {
-                // Two writes, and two events. When the second loses a race, the next round sees the mark.
-                let marked =
-                    core.put(resource, key, Some(revision), Encoded::new(&served.home, new));
+                // Two writes, and two events. If the second one conflicts, the next round sees the
+                // mark.
+                let marked = core.put(resource, key, Some(revision), served.encode(new));
                 let Ok(marked) = marked else { continue };
                 if let Ok(last) = core.delete(resource, key, marked.revision) {
                     return Ok(Deleted::Gone(last));
                 }
             }
             delete::Outcome::MarkAndDelete(new) => {
-                let marked = Encoded::new(&served.home, new).at(revision);
+                let marked = served.encode(new).at(revision);
                 return Ok(Deleted::Gone(Arc::new(marked)));
             }
             delete::Outcome::Store(new) => {
-                let encoded = Encoded::new(&served.home, new);
+                let encoded = served.encode(new);
                 if dry_run {
                     return Ok(Deleted::Waiting(Arc::new(encoded.at(revision))));
                 }
@@ -379,46 +539,23 @@ fn delete_object(
     }
 }
 
-pub(super) async fn delete_collection(core: &Core, call: &Call) -> Result<Answer> {
+pub(super) async fn delete_collection(core: &Core, call: &ApiCall) -> Result<Reply> {
     let served = &call.target.served;
     if !served.kind.deletes_collections {
         return Err(Failure::method_not_allowed(&served.kind, "deletecollection"));
     }
-    let view = View::of_list(core, call)?;
+    let renderer = Renderer::of_list(core, call)?;
     let options = call.delete_options()?;
-    let (metadata, items) = list::some(core, call).await?;
+    let (metadata, items) = list::select(core, call).await?;
     for item in &items {
         let selectable = &item.selectable;
         let key = served.kind.key(&selectable.namespace, &selectable.name);
         match delete_object(core, served, &key, &selectable.name, &options) {
             Ok(_) => {}
-            // Somebody else deleted it: that is what was asked for.
+            // A concurrent delete was faster: the object is gone, as requested.
             Err(failure) if failure.code == 404 => {}
             Err(failure) => return Err(failure),
         }
     }
-    Ok(Answer::ok(view.list(&metadata, items.iter())))
-}
-
-// === at the start ===
-
-/// Stores what is always there.
-pub(crate) fn populate(core: &Core) {
-    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-        store(core, &core.kinds.namespaces(), &json!({"metadata": {"name": name}}));
-    }
-    for (group, plural, object) in ALWAYS_THERE {
-        let served = core.kinds.find(group, "v1", plural).expect("the table has the kind");
-        store(core, &served, &serde_json::from_str(object).expect("the text is JSON"));
-    }
-}
-
-fn store(core: &Core, served: &Served, object: &Value) {
-    let object = object.as_object().cloned().unwrap_or_default();
-    let birth = Birth { now: core.clock.now(), uid: core.chance.uid(), suffix: String::new() };
-    let new = create::prepare(&served.home, &served.kind, "", object, &birth)
-        .expect("the object is valid");
-    let name = meta_text(&new, "name").to_owned();
-    let encoded = Encoded::new(&served.home, new);
-    core.put(served.resource, &name, None, encoded).expect("nobody else has the server yet");
+    Ok(Reply::ok(renderer.list(&metadata, items.iter())))
 }

@@ -1,56 +1,59 @@
-//! The loop that every actor runs: changes come in, requests go out.
+//! The event loop of every actor: it receives changes and sends requests.
 
-use std::{fmt::Debug, hash::Hash, panic, pin::pin};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::panic;
+use std::pin::pin;
 
-use futures::{
-    FutureExt as _, Stream, StreamExt as _, future::BoxFuture, stream::FuturesUnordered,
-};
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, Stream, StreamExt as _};
 use kube_client::Result;
-use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep_until},
-};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
-use super::{MAX_IN_FLIGHT, work::Work};
+use super::MAX_IN_FLIGHT;
+use super::work_queue::WorkQueue;
 
-/// What an actor does, without the waiting.
+/// The logic of an actor, without I/O and waiting.
 pub(super) trait Role: Send + 'static {
-    /// What it has to look at, one at a time.
+    /// The key of one unit of work.
     type Key: Clone + Debug + Eq + Hash + Send;
-    /// What it learns from the server unasked.
+    /// A change reported by a watch.
     type Change: Send;
-    /// What it learns from a request.
+    /// The result of a request.
     type Answer: Send + 'static;
 
-    /// Something has happened: what is to be looked at goes into `work`.
-    fn observe(&mut self, change: Self::Change, work: &mut Work<Self::Key>);
+    /// Handles a change: adds the affected keys to `work`.
+    fn observe(&mut self, change: Self::Change, work: &mut WorkQueue<Self::Key>);
 
-    /// Whether it knows enough to act.
+    /// Returns true once the actor has the state that it needs to act.
     fn is_ready(&self) -> bool {
         true
     }
 
-    /// What to do about a key now.
+    /// Decides the next step for a key.
     fn next(&mut self, key: &Self::Key, now: Instant) -> Next<Self::Answer>;
 
-    /// A request has ended. Whether it did what it was to do; if not, the key is looked at again, with back-off.
+    /// Handles the end of a request. Returns true if it reached its goal; otherwise the key is
+    /// retried with backoff.
     fn end(
         &mut self,
         key: &Self::Key,
         result: Result<Self::Answer>,
-        work: &mut Work<Self::Key>,
+        work: &mut WorkQueue<Self::Key>,
     ) -> bool;
 }
 
-/// What to do about a key.
+/// The next step for a key.
 pub(super) enum Next<A> {
     Nothing,
-    /// Nothing before this time.
+    /// The key is due at this time.
     Later(Instant),
     Request(BoxFuture<'static, Result<A>>),
 }
 
-/// An actor at work. Dropping it ends it.
+/// A running actor. Dropping it stops the actor.
 #[derive(Debug)]
 pub(super) struct Actor {
     /// One task, aborted when this is dropped.
@@ -60,10 +63,10 @@ pub(super) struct Actor {
 // === impl Actor ===
 
 impl Actor {
-    /// Starts one that has `work` to do from the beginning.
+    /// Starts an actor with initial `work`.
     pub(super) fn start<R: Role>(
         role: R,
-        work: Work<R::Key>,
+        work: WorkQueue<R::Key>,
         changes: impl Stream<Item = R::Change> + Send + 'static,
     ) -> Self {
         let mut tasks = JoinSet::new();
@@ -71,7 +74,7 @@ impl Actor {
         Self { tasks }
     }
 
-    /// Ends it and waits until it is gone. Panics if it had.
+    /// Stops the actor and waits for its end. Panics if its task has panicked.
     pub(super) async fn stop(mut self) {
         self.tasks.abort_all();
         while let Some(ended) = self.tasks.join_next().await {
@@ -86,7 +89,7 @@ impl Actor {
 
 async fn run<R: Role>(
     mut role: R,
-    mut work: Work<R::Key>,
+    mut work: WorkQueue<R::Key>,
     changes: impl Stream<Item = R::Change> + Send,
 ) {
     let mut changes = pin!(changes);
@@ -111,15 +114,15 @@ async fn run<R: Role>(
             biased;
             Some((key, result)) = in_flight.next() => {
                 if let Err(error) = &result {
-                    // Most often somebody else was faster; what comes of it is seen in the next look.
-                    tracing::debug!(?key, %error, "an actor's request failed");
+                    // Usually a conflict with another client; the next step uses the new state.
+                    tracing::debug!(?key, %error, "request of a cluster actor failed");
                 }
                 let done = role.end(&key, result, &mut work);
                 work.finish(key, !done, Instant::now());
             }
             Some(change) = changes.next() => role.observe(change, &mut work),
             () = sleep_until(deadline.unwrap_or(now)), if deadline.is_some() => {}
-            // Nothing to follow and nothing to do: nothing will ever come.
+            // The changes have ended and no work is left.
             else => return,
         }
     }

@@ -1,56 +1,53 @@
-//! What happens to the objects of one resource, as a stream that does not end.
+//! A list and watch of one resource, as a stream of changes that does not end.
 
 use std::fmt::Debug;
 
-use futures::{
-    Stream, StreamExt as _,
-    stream::{self, BoxStream},
-};
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt as _};
 use kube_client::{Api, Error, Result};
-use kube_core::{
-    WatchEvent,
-    params::{ListParams, WatchParams},
-};
+use kube_core::WatchEvent;
+use kube_core::params::{ListParams, WatchParams};
 use serde::de::DeserializeOwned;
 use tokio::time::{Duration, sleep, timeout};
 
-use super::{in_time, work::backoff};
+use super::with_timeout;
+use super::work_queue::backoff;
 
-/// Objects per page of a list: what client-go asks for.
+/// Objects per page of a list, as in client-go.
 const PAGE: u32 = 500;
 
-/// How long a watch may be silent. The server is asked to end it after 290 s, so a longer silence is
-/// a connection that nobody serves any more.
-const SILENCE: Duration = Duration::from_secs(310);
+/// Time without an event after which a watch is reopened. The server ends a watch after 290 s, so
+/// longer silence means a dead connection.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(310);
 
-/// What happened.
+/// A change of the objects.
 #[derive(Debug)]
 pub(super) enum Change<K> {
-    /// These are all objects there are.
+    /// The complete list of objects.
     Listed(Vec<K>),
-    /// An object is new, or has changed.
+    /// An object was added or modified.
     Applied(K),
-    /// An object is gone; this was its last state.
+    /// An object was deleted; its last state.
     Deleted(K),
 }
 
-/// A list and then watches, again and again.
+/// The state of the list and watch.
 struct Feed<K> {
     api: Api<K>,
-    /// Where the next watch starts; None: list first.
+    /// The version at which the next watch starts; `None` to list first.
     resource_version: Option<String>,
     watch: Option<BoxStream<'static, Result<WatchEvent<K>>>>,
-    /// How many lists and watches in a row have brought nothing.
+    /// Number of consecutive lists and watches without an event.
     failures: u32,
 }
 
-/// Everything that happens to the objects of `api`, from a first list on.
+/// Returns the changes of the objects of `api`, beginning with a list.
 pub(super) fn feed<K>(api: Api<K>) -> impl Stream<Item = Change<K>> + Send
 where
     K: Clone + Debug + DeserializeOwned + kube_core::Resource + Send + 'static,
 {
     let feed = Feed { api, resource_version: None, watch: None, failures: 0 };
-    // A stream keeps its place when nobody polls it, so it may be one branch of a select.
+    // The stream keeps its state while it is not polled, so a `select!` can poll it.
     stream::unfold(feed, |mut feed| async move {
         let change = feed.next().await;
         Some((change, feed))
@@ -66,10 +63,10 @@ where
     async fn next(&mut self) -> Change<K> {
         loop {
             let step = match (&mut self.watch, &self.resource_version) {
-                (Some(watch), _) => match timeout(SILENCE, watch.next()).await {
+                (Some(watch), _) => match timeout(SILENCE_TIMEOUT, watch.next()).await {
                     Ok(Some(Ok(event))) => self.event(event),
                     Ok(Some(Err(error))) => Err(error),
-                    // The server's time limit, or silence.
+                    // The server's watch timeout, or silence.
                     Ok(None) | Err(_) => {
                         self.watch = None;
                         self.pause().await;
@@ -107,7 +104,7 @@ where
 
     async fn open(&mut self, version: String) -> Result<()> {
         let params = WatchParams::default();
-        self.watch = Some(in_time(self.api.watch(&params, &version)).await?.boxed());
+        self.watch = Some(with_timeout(self.api.watch(&params, &version)).await?.boxed());
         Ok(())
     }
 
@@ -115,7 +112,7 @@ where
         let mut params = ListParams::default().limit(PAGE);
         let mut items = Vec::new();
         loop {
-            let page = in_time(self.api.list(&params)).await?;
+            let page = with_timeout(self.api.list(&params)).await?;
             items.extend(page.items);
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {
@@ -125,10 +122,9 @@ where
         }
     }
 
-    /// Waits, and then goes on where it was; lists again when the server, or what it said, leaves
-    /// doubt about where that is.
+    /// Waits and resumes the watch. Relists after an API error or an unreadable event.
     async fn recover(&mut self, error: &Error) {
-        tracing::debug!(%error, url = self.api.resource_url(), "list or watch failed");
+        tracing::debug!(%error, url = self.api.resource_url(), "list or watch failed, will retry");
         self.watch = None;
         if matches!(error, Error::Api(_) | Error::SerdeError(_)) {
             self.resource_version = None;

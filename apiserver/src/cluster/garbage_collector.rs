@@ -1,107 +1,116 @@
-//! Dependents go when their owners are gone.
+//! A simulated garbage collector: deletes dependents whose owners are gone.
 
 mod graph;
 mod plan;
 
-use std::{fmt, sync::Arc};
+use std::fmt;
+use std::sync::Arc;
 
-use futures::{
-    FutureExt as _, StreamExt as _, TryStreamExt as _,
-    stream::{self, SelectAll},
-};
-use k8s_openapi::{
-    api::{apps::v1::ReplicaSet, core::v1::Pod},
-    apimachinery::pkg::apis::meta::v1::OwnerReference,
-};
+use futures::stream::{self, SelectAll};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_client::{Api, Client, Result};
-use kube_core::{
-    ApiResource,
-    params::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
-};
+use kube_core::ApiResource;
+use kube_core::params::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use self::{
-    graph::{Graph, Kind, Owner, Uid},
-    plan::{Plan, Target},
-};
-use super::{
-    MAX_IN_FLIGHT,
-    actor::{Actor, Next, Role},
-    feed::{Change, feed},
-    in_time,
-    object::Object,
-    served::{Served, deletable},
-    work::Work,
-};
+use self::graph::{FollowedKind, Graph, Owner, Uid};
+use self::plan::{Plan, Target};
+use super::actor::{Actor, Next, Role};
+use super::feed::{Change, feed};
+use super::partial_object::PartialObject;
+use super::served_kinds::{ServedKind, deletable};
+use super::work_queue::WorkQueue;
+use super::{MAX_IN_FLIGHT, with_timeout};
 
-/// Stands in for the garbage collector of kube-controller-manager; dropping it stops it.
+/// A stand-in for the garbage collector of kube-controller-manager. Dropping it stops it.
 ///
-/// * An object whose owners are all gone is deleted. Gone means: deleted before its eyes, or not there
-///   under that name and UID when the server is asked.
-/// * An owner deleted in the foreground goes after the dependents that block it.
-/// * An owner deleted with `orphan` goes after its dependents have been told to forget it.
-/// * Of several owners, those that are gone are struck off as long as one is left.
+/// * It deletes an object whose owners are all gone. An owner is gone if a watch reported its
+///   deletion, or if the server has no object with its name and UID.
+/// * An owner that is deleted in the foreground is deleted after the dependents that block it.
+/// * An owner that is deleted with `orphan` is deleted after its dependents lose their reference.
+/// * If some owners of an object are gone and others are not, it removes the references to those
+///   that are gone.
 ///
-/// Every write carries the object's UID and resource version: an object that changed since it was
-/// looked at is looked at again. It follows pods and `ReplicaSets` unless told otherwise; an owner
-/// of another kind counts as there.
+/// Every write carries the UID and the resource version of the object; after a conflict it uses the
+/// new state. [`start`](Self::start) follows pods and `ReplicaSets`. An owner of a kind that is not
+/// followed counts as existing.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> kube_client::Result<()> {
+/// use homeostat_apiserver::ApiServer;
+/// use homeostat_apiserver::cluster::GarbageCollector;
+///
+/// let server = ApiServer::builder().seed(1).build();
+/// let client = server.client_as("garbage-collector");
+/// let collector = GarbageCollector::builder(client).every_kind().await?.start();
+/// // The test creates and deletes owners here.
+/// collector.stop().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
-#[must_use = "dropping it stops it"]
+#[must_use = "dropping the handle stops the garbage collector"]
 pub struct GarbageCollector {
     actor: Actor,
 }
 
-/// Starts a [`GarbageCollector`] that follows other kinds.
+/// A builder for a [`GarbageCollector`] that follows other kinds.
 #[must_use = "nothing runs until `start` is called"]
 pub struct GarbageCollectorBuilder {
     client: Client,
-    kinds: Vec<Kind>,
+    kinds: Vec<FollowedKind>,
 }
 
-/// What it knows.
-struct Collecting {
+/// The state of the garbage collector.
+struct Collector {
     client: Client,
     graph: Graph,
-    /// Kinds whose first list has not come yet. Until there are none nothing is judged.
+    /// Kinds without an initial list. The collector acts once this is empty.
     unlisted: Vec<usize>,
 }
 
-/// What was learnt by a request.
-enum Seen {
-    Nothing,
-    /// These owners are not there.
+/// The result of a request.
+enum Outcome {
+    Done,
+    /// These owners do not exist.
     Absent(Vec<Owner>),
 }
 
 // === impl GarbageCollector ===
 
 impl GarbageCollector {
-    /// Starts one that follows pods and `ReplicaSets`.
+    /// Starts a garbage collector that follows pods and `ReplicaSets`.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     pub fn start(client: Client) -> Self {
         let pods = ApiResource::erase::<Pod>(&());
         let replica_sets = ApiResource::erase::<ReplicaSet>(&());
         Self::builder(client).kind(pods).kind(replica_sets).start()
     }
 
-    /// A builder that follows no kind yet.
+    /// Returns a builder that follows no kind.
     pub fn builder(client: Client) -> GarbageCollectorBuilder {
         GarbageCollectorBuilder { client, kinds: Vec::new() }
     }
 
-    /// Stops it and waits until it is gone. Requests it has in flight are given up.
+    /// Stops the garbage collector and waits for its end. Its requests in flight are dropped.
     ///
     /// # Panics
     ///
-    /// If its task has panicked.
+    /// Panics if its task has panicked.
     ///
     /// # Cancel safety
     ///
-    /// When cancelled it stops all the same.
+    /// The garbage collector stops even if the future is dropped.
     pub async fn stop(self) {
         self.actor.stop().await;
     }
@@ -110,52 +119,53 @@ impl GarbageCollector {
 // === impl GarbageCollectorBuilder ===
 
 impl GarbageCollectorBuilder {
-    /// Follows this namespaced kind, as owner and as dependent.
+    /// Follows this namespaced kind, as owner and dependent.
     pub fn kind(mut self, resource: ApiResource) -> Self {
-        self.kinds.push(Kind { resource, is_namespaced: true });
+        self.kinds.push(FollowedKind { resource, is_namespaced: true });
         self
     }
 
-    /// Follows this kind of the whole cluster, as owner and as dependent.
+    /// Follows this cluster-scoped kind, as owner and dependent.
     pub fn cluster_kind(mut self, resource: ApiResource) -> Self {
-        self.kinds.push(Kind { resource, is_namespaced: false });
+        self.kinds.push(FollowedKind { resource, is_namespaced: false });
         self
     }
 
-    /// Follows every kind that the server has now and that can be listed, watched and deleted.
+    /// Follows every kind that the server serves now with the verbs list, watch and delete, except
+    /// events.
     ///
     /// # Errors
     ///
-    /// When the server does not say which kinds it has.
+    /// Returns an error if the discovery request fails.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it is done, nothing has happened.
+    /// The future only reads; dropping it has no effect on the server.
     pub async fn every_kind(mut self) -> Result<Self> {
         for served in deletable(&self.client).await? {
-            // One event is told in two groups, and nobody owns an event.
+            // Events are served in two groups and own nothing.
             if !served.is_events() {
-                let Served { resource, is_namespaced, .. } = served;
-                self.kinds.push(Kind { resource, is_namespaced });
+                let ServedKind { resource, is_namespaced, .. } = served;
+                self.kinds.push(FollowedKind { resource, is_namespaced });
             }
         }
         Ok(self)
     }
 
-    /// Starts it.
+    /// Starts the garbage collector.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     pub fn start(self) -> GarbageCollector {
         let unlisted = (0..self.kinds.len()).collect();
-        let role = Collecting { client: self.client, unlisted, graph: Graph::new(self.kinds) };
+        let role = Collector { client: self.client, unlisted, graph: Graph::new(self.kinds) };
         let mut changes = SelectAll::new();
         for (index, kind) in role.graph.kinds().iter().enumerate() {
-            let api = Api::<Object>::all_with(role.client.clone(), &kind.resource);
+            let api = Api::<PartialObject>::all_with(role.client.clone(), &kind.resource);
             changes.push(feed(api).map(move |change| (index, change)).boxed());
         }
-        GarbageCollector { actor: Actor::start(role, Work::new(), changes) }
+        GarbageCollector { actor: Actor::start(role, WorkQueue::new(), changes) }
     }
 }
 
@@ -167,14 +177,18 @@ impl fmt::Debug for GarbageCollectorBuilder {
     }
 }
 
-// === impl Collecting ===
+// === impl Collector ===
 
-impl Role for Collecting {
+impl Role for Collector {
     type Key = Uid;
-    type Change = (usize, Change<Object>);
-    type Answer = Seen;
+    type Change = (usize, Change<PartialObject>);
+    type Answer = Outcome;
 
-    fn observe(&mut self, (kind, change): (usize, Change<Object>), work: &mut Work<Uid>) {
+    fn observe(
+        &mut self,
+        (kind, change): (usize, Change<PartialObject>),
+        work: &mut WorkQueue<Uid>,
+    ) {
         let touched = match change {
             Change::Listed(objects) => {
                 self.unlisted.retain(|unlisted| *unlisted != kind);
@@ -192,7 +206,7 @@ impl Role for Collecting {
         self.unlisted.is_empty()
     }
 
-    fn next(&mut self, uid: &Uid, _: Instant) -> Next<Seen> {
+    fn next(&mut self, uid: &Uid, _: Instant) -> Next<Outcome> {
         match self.graph.plan(uid) {
             Plan::Nothing => Next::Nothing,
             plan => {
@@ -202,12 +216,12 @@ impl Role for Collecting {
         }
     }
 
-    fn end(&mut self, uid: &Uid, result: Result<Seen>, work: &mut Work<Uid>) -> bool {
+    fn end(&mut self, uid: &Uid, result: Result<Outcome>, work: &mut WorkQueue<Uid>) -> bool {
         match result {
-            Ok(Seen::Nothing) => true,
-            // One that is there and not in the graph yet will come; look again in a while.
-            Ok(Seen::Absent(owners)) if owners.is_empty() => false,
-            Ok(Seen::Absent(owners)) => {
+            Ok(Outcome::Done) => true,
+            // The owners exist and are not in the graph yet; the key is retried.
+            Ok(Outcome::Absent(owners)) if owners.is_empty() => false,
+            Ok(Outcome::Absent(owners)) => {
                 for owner in owners {
                     self.graph.mark_absent(owner);
                 }
@@ -223,29 +237,31 @@ impl Role for Collecting {
 #[derive(Clone)]
 struct Requests {
     client: Client,
-    kinds: Arc<[Kind]>,
+    kinds: Arc<[FollowedKind]>,
 }
 
 // === impl Requests ===
 
 impl Requests {
-    async fn carry_out(self, plan: Plan) -> Result<Seen> {
+    async fn carry_out(self, plan: Plan) -> Result<Outcome> {
         match plan {
             Plan::Nothing => {}
-            Plan::Look(owners) => return self.look(owners).await.map(Seen::Absent),
+            Plan::CheckOwners(owners) => {
+                return self.check_owners(owners).await.map(Outcome::Absent);
+            }
             Plan::Delete { target, policy } => self.delete(&target, policy).await?,
             Plan::SetOwners { target, owners } => self.set_owners(&target, &owners).await?,
             Plan::Release { target, finalizers, dependents } => {
-                // The finalizer goes last: until then the owner remembers what is to be done.
+                // The finalizer is removed last: until then the work is not lost by a crash.
                 let (requests, dependents) = (&self, stream::iter(dependents).map(Ok));
-                let forget = |(dependent, owners): (Target, Vec<OwnerReference>)| async move {
+                let set_owners = |(dependent, owners): (Target, Vec<OwnerReference>)| async move {
                     requests.set_owners(&dependent, &owners).await
                 };
-                dependents.try_for_each_concurrent(MAX_IN_FLIGHT, forget).await?;
+                dependents.try_for_each_concurrent(MAX_IN_FLIGHT, set_owners).await?;
                 self.patch(&target, json!({ "finalizers": finalizers })).await?;
             }
         }
-        Ok(Seen::Nothing)
+        Ok(Outcome::Done)
     }
 
     async fn delete(&self, target: &Target, policy: PropagationPolicy) -> Result<()> {
@@ -258,10 +274,10 @@ impl Requests {
             ..DeleteParams::default()
         };
         let api = self.api(target.kind, target.namespace.as_deref());
-        in_time(api.delete(&target.name, &params)).await.map(drop)
+        with_timeout(api.delete(&target.name, &params)).await.map(drop)
     }
 
-    fn api(&self, kind: usize, namespace: Option<&str>) -> Api<Object> {
+    fn api(&self, kind: usize, namespace: Option<&str>) -> Api<PartialObject> {
         let resource = &self.kinds[kind].resource;
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
@@ -269,12 +285,12 @@ impl Requests {
         }
     }
 
-    /// Which of these owners are not there.
-    async fn look(&self, owners: Vec<Owner>) -> Result<Vec<Owner>> {
+    /// Returns the owners that do not exist.
+    async fn check_owners(&self, owners: Vec<Owner>) -> Result<Vec<Owner>> {
         let mut absent = Vec::new();
         for owner in owners {
             let api = self.api(owner.kind, owner.namespace.as_deref());
-            let found = in_time(api.get_opt(&owner.name)).await?;
+            let found = with_timeout(api.get_opt(&owner.name)).await?;
             let uid = found.and_then(|object| object.metadata.uid);
             if uid.as_deref() != Some(&*owner.uid) {
                 absent.push(owner);
@@ -287,12 +303,12 @@ impl Requests {
         self.patch(target, json!({ "ownerReferences": owners })).await
     }
 
-    /// Changes metadata, provided that the object is still what was looked at.
+    /// Patches metadata on condition that UID and resource version are unchanged.
     async fn patch(&self, target: &Target, mut metadata: Value) -> Result<()> {
         metadata["uid"] = json!(&*target.uid);
         metadata["resourceVersion"] = json!(target.resource_version);
         let patch = Patch::Merge(json!({ "metadata": metadata }));
         let api = self.api(target.kind, target.namespace.as_deref());
-        in_time(api.patch(&target.name, &PatchParams::default(), &patch)).await.map(drop)
+        with_timeout(api.patch(&target.name, &PatchParams::default(), &patch)).await.map(drop)
     }
 }

@@ -1,67 +1,67 @@
-//! Pods get a node, run, fail, are restarted, finish, and go when they are deleted.
+//! Simulated nodes: bind, start, restart, finish and delete pods.
 
-mod clock;
 mod container;
+mod exit_script;
 mod node;
 mod plan;
 mod pod;
-mod script;
+mod server_clock;
 mod status;
 
-use std::{fmt, time::Duration};
+use std::fmt;
+use std::time::Duration;
 
-use futures::{FutureExt as _, future::BoxFuture};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube_client::{Api, Client, Result};
-use kube_core::{
-    params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
-    response::Status,
-};
+use kube_core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube_core::response::Status;
 use serde_json::json;
 use tokio::time::Instant;
 
-use self::{
-    clock::ServerClock,
-    container::{Delays, Moment},
-    node::{Heart, Registered},
-    plan::{Plan, PodKey, Pods, Step},
-    pod::Pod,
-};
-use super::{
-    actor::{Actor, Next, Role},
-    feed::{Change, feed},
-    in_time,
-    work::Work,
-};
+use self::container::{Delays, Moment};
+use self::node::{Heartbeat, Registration};
+use self::plan::{Plan, PodKey, Pods, Step};
+use self::pod::Pod;
+use self::server_clock::ServerClock;
+use super::actor::{Actor, Next, Role};
+use super::feed::{Change, feed};
+use super::with_timeout;
+use super::work_queue::WorkQueue;
 
-/// Stands in for a scheduler and the kubelets of its nodes; dropping it stops them.
+/// A stand-in for the scheduler and the kubelets of some nodes. Dropping it stops them.
 ///
-/// * A pod without a node is bound to one of its nodes, in turn.
-/// * The containers of a pod on one of its nodes run, and are ready: at once, or after a delay. That is done once; who
-///   makes the pod unready afterwards, or sets its phase, is not contradicted.
-/// * A container runs until its pod is deleted, unless the pod says otherwise (below). One that ends is restarted as the
-///   pod's `restartPolicy` has it: the first time at once, then after 10 s (or the
-///   [`restart_delay`](KubeletBuilder::restart_delay)), twice that, and so on up to 5 minutes, in `CrashLoopBackOff`. Ten
-///   minutes without an end are a fresh start.
-/// * A pod none of whose containers is restarted any more is `Succeeded`, or `Failed` if one of them failed.
-/// * A pod on one of its nodes that is being deleted is deleted for good, without its grace period.
+/// * It binds a pod without a node to one of its nodes, round-robin, except for pods with resource
+///   claims: [`ClaimScheduler`](super::ClaimScheduler) binds those.
+/// * It starts the containers of the pods on its nodes and makes them ready, at once or after
+///   [`ready_delay`](KubeletBuilder::ready_delay). It does this once: if another client makes the
+///   pod unready or sets its phase, the change stays.
+/// * A container runs until its pod is deleted, unless an annotation of the pod (see below) ends
+///   it. A container that ends is restarted according to `restartPolicy`: the first time at once,
+///   then in `CrashLoopBackOff` after 10 s (or [`restart_delay`](KubeletBuilder::restart_delay)),
+///   which doubles up to 5 minutes. After 10 minutes without an end the delay starts again.
+/// * A pod whose containers have all ended for good is `Succeeded`, or `Failed` if one of them
+///   failed.
+/// * It deletes a pod that is being deleted without waiting for its grace period.
 ///
-/// Pods on other nodes are left alone. Init containers count as done. `Node` objects are made only with a
-/// [`heartbeat`](KubeletBuilder::heartbeat): an API server does not ask for them.
+/// Pods on other nodes are not touched. Init containers count as done. `Node` objects exist only
+/// with [`heartbeat`](KubeletBuilder::heartbeat): an API server does not need them.
 ///
 /// # Pods that fail and finish
 ///
-/// The annotation `exits.homeostat.dev/NAME` tells what becomes of each start of the container `NAME`: `CODE@TIME` exits
-/// with this code after this time, `run` does not exit. The last entry goes for all starts that follow. In a pod template
-/// it goes for every pod that is made from it.
+/// The annotation `exits.homeostat.dev/NAME` scripts the starts of the container `NAME`:
+/// `CODE@TIME` exits with this code after this time, `run` does not exit. The last entry is used
+/// for all later starts. In a pod template the annotation applies to every pod.
 ///
-/// | annotation | what happens |
+/// | annotation | effect |
 /// |---|---|
-/// | `exits.homeostat.dev/c: 0@30s` | it succeeds after 30 s; a Job's pod |
-/// | `exits.homeostat.dev/c: 1@2s, 1@2s, run` | it fails twice, and then runs |
-/// | `exits.homeostat.dev/c: 137@1m` | it fails after each minute, for ever |
+/// | `exits.homeostat.dev/c: 0@30s` | succeeds after 30 s, as the pod of a Job |
+/// | `exits.homeostat.dev/c: 1@2s, 1@2s, run` | fails twice, then runs |
+/// | `exits.homeostat.dev/c: 137@1m` | fails after each minute |
 ///
-/// An entry that cannot be understood keeps its container in `CreateContainerConfigError`, whose message says why.
+/// A container with an invalid entry stays in `CreateContainerConfigError`, with a message that
+/// names the annotation.
 ///
 /// # Examples
 ///
@@ -91,12 +91,33 @@ use super::{
 /// # }
 /// ```
 #[derive(Debug)]
-#[must_use = "dropping it stops it"]
+#[must_use = "dropping the handle stops the kubelet"]
 pub struct Kubelet {
     actor: Actor,
 }
 
-/// Starts a [`Kubelet`] with more nodes, or slower ones.
+/// A builder for a [`Kubelet`] with several nodes, `Node` objects or delays.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// use std::time::Duration;
+///
+/// use homeostat_apiserver::ApiServer;
+/// use homeostat_apiserver::cluster::Kubelet;
+///
+/// let server = ApiServer::builder().seed(1).build();
+/// let kubelet = Kubelet::builder(server.client_as("kubelet"))
+///     .nodes(3)
+///     .ready_delay(Duration::from_secs(5))
+///     .heartbeat(Duration::from_secs(10))
+///     .epoch(server.now())
+///     .start();
+/// kubelet.stop().await;
+/// # }
+/// ```
 #[must_use = "nothing runs until `start` is called"]
 pub struct KubeletBuilder {
     client: Client,
@@ -106,8 +127,8 @@ pub struct KubeletBuilder {
     epoch: Option<Timestamp>,
 }
 
-/// What a kubelet knows.
-struct Fleet {
+/// The state of the kubelets of all nodes.
+struct NodeFleet {
     client: Client,
     pods: Pods,
     nodes: Vec<Node>,
@@ -115,60 +136,61 @@ struct Fleet {
     clock: ServerClock,
 }
 
-/// One node, if it has a heartbeat.
+/// The heartbeat state of one node.
 struct Node {
     name: String,
-    /// The UID of its `Node` object, once there is one.
+    /// The UID of its `Node` object, once it exists.
     uid: Option<String>,
-    /// When its Lease is due.
+    /// The time at which its Lease is renewed next.
     due: Option<Instant>,
 }
 
-/// What a kubelet looks at.
+/// A unit of work: a pod, or the heartbeat of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Pod(PodKey),
     Node(usize),
 }
 
-/// What a request has brought.
+/// The result of a request.
 enum Answer {
     Pod,
-    Registered(Registered),
+    Registered(Registration),
     Renewed,
 }
 
-/// A container that is restarted at once and fails at once would do nothing else.
-const SHORTEST_RESTART: Duration = Duration::from_millis(10);
+/// Lower bound of restart delays and heartbeat periods, so that the actor does not loop without
+/// pause.
+const MIN_PERIOD: Duration = Duration::from_millis(10);
 
 // === impl Kubelet ===
 
 impl Kubelet {
-    /// Starts one that has one node, `node-0`, where pods are ready at once.
+    /// Starts a kubelet with one node, `node-0`, on which pods are ready at once.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     pub fn start(client: Client) -> Self {
         Self::builder(client).start()
     }
 
-    /// A builder, for more nodes, for `Node` objects, and for delays.
+    /// Returns a builder with one node and no delays.
     pub fn builder(client: Client) -> KubeletBuilder {
         let restart = Duration::from_secs(10);
         let delays = Delays { ready: Duration::ZERO, stop: Duration::ZERO, restart };
         KubeletBuilder { client, nodes: 1, delays, heartbeat: None, epoch: None }
     }
 
-    /// Stops it and waits until it is gone. Requests it has in flight are given up.
+    /// Stops the kubelet and waits for its end. Its requests in flight are dropped.
     ///
     /// # Panics
     ///
-    /// If its task has panicked.
+    /// Panics if its task has panicked.
     ///
     /// # Cancel safety
     ///
-    /// When cancelled it stops all the same.
+    /// The kubelet stops even if the future is dropped.
     pub async fn stop(self) {
         self.actor.stop().await;
     }
@@ -177,58 +199,62 @@ impl Kubelet {
 // === impl KubeletBuilder ===
 
 impl KubeletBuilder {
-    /// How many nodes: `node-0`, `node-1` and so on; at least one.
+    /// Sets the number of nodes, at least 1: `node-0`, `node-1` and so on.
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes.max(1);
         self
     }
 
-    /// Makes a `Node` for each of its nodes, and renews its Lease in `kube-node-lease` so often (real kubelets: every
-    /// 10 s). What it has made stays when it stops, and ceases to be renewed.
+    /// Creates a `Node` object for each node, and renews its Lease in `kube-node-lease` with this
+    /// period; real kubelets use 10 s. Periods below 10 ms are 10 ms. The objects stay when the
+    /// kubelet stops.
     pub fn heartbeat(mut self, period: Duration) -> Self {
-        self.heartbeat = Some(period.max(SHORTEST_RESTART));
+        self.heartbeat = Some(period.max(MIN_PERIOD));
         self
     }
 
-    /// How long a container runs until it is ready.
+    /// Sets the time from the start of a container until it is ready; the default is 0.
     pub fn ready_delay(mut self, delay: Duration) -> Self {
         self.delays.ready = delay;
         self
     }
 
-    /// How long a pod takes to stop when it is deleted.
+    /// Sets the time that a deleted pod takes to stop; the default is 0.
     pub fn stop_delay(mut self, delay: Duration) -> Self {
         self.delays.stop = delay;
         self
     }
 
-    /// How long a container that has ended for the second time in a row waits for its next start, doubled each time up
-    /// to 5 minutes. The default is 10 s, as on real nodes; less than 10 ms is 10 ms.
+    /// Sets the restart delay after the second consecutive end of a container. Each further end
+    /// doubles it, up to 5 minutes. The default is 10 s, as on real nodes; values below 10 ms are
+    /// 10 ms.
     pub fn restart_delay(mut self, delay: Duration) -> Self {
-        self.delays.restart = delay.max(SHORTEST_RESTART);
+        self.delays.restart = delay.max(MIN_PERIOD);
         self
     }
 
-    /// What time it is on the nodes when they start. Otherwise they go by the server's clock, as told
-    /// by the creation of the pods they see.
+    /// Sets the wall time of the nodes at their start, for example [`ApiServer::now`]. Without it,
+    /// the nodes derive the time from the creation timestamps of the pods.
+    ///
+    /// [`ApiServer::now`]: crate::ApiServer::now
     pub fn epoch(mut self, epoch: Timestamp) -> Self {
         self.epoch = Some(epoch);
         self
     }
 
-    /// Starts it.
+    /// Starts the kubelet.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     pub fn start(self) -> Kubelet {
         let names: Vec<String> = (0..self.nodes).map(|node| format!("node-{node}")).collect();
-        let mut work = Work::new();
+        let mut work = WorkQueue::new();
         if self.heartbeat.is_some() {
             (0..self.nodes).for_each(|node| work.add(Key::Node(node)));
         }
         let nodes = names.iter().map(|name| Node { name: name.clone(), uid: None, due: None });
-        let role = Fleet {
+        let role = NodeFleet {
             nodes: nodes.collect(),
             pods: Pods::new(names, self.delays),
             heartbeat: self.heartbeat,
@@ -245,14 +271,14 @@ impl fmt::Debug for KubeletBuilder {
     }
 }
 
-// === impl Fleet ===
+// === impl NodeFleet ===
 
-impl Role for Fleet {
+impl Role for NodeFleet {
     type Key = Key;
     type Change = Change<Pod>;
     type Answer = Answer;
 
-    fn observe(&mut self, change: Change<Pod>, work: &mut Work<Key>) {
+    fn observe(&mut self, change: Change<Pod>, work: &mut WorkQueue<Key>) {
         let now = Instant::now();
         match change {
             Change::Listed(pods) => {
@@ -278,17 +304,17 @@ impl Role for Fleet {
             Key::Pod(key) => match self.pods.plan(key, Moment { now, time: self.clock.now(now) }) {
                 Plan::Nothing => Next::Nothing,
                 Plan::Later(time) => Next::Later(time),
-                Plan::Do(step) => Next::Request(in_time(self.request(key, step)).boxed()),
+                Plan::Do(step) => Next::Request(with_timeout(self.request(key, step)).boxed()),
             },
-            Key::Node(index) => self.next_of_node(*index, now),
+            Key::Node(index) => self.next_for_node(*index, now),
         }
     }
 
-    fn end(&mut self, key: &Key, result: Result<Answer>, work: &mut Work<Key>) -> bool {
+    fn end(&mut self, key: &Key, result: Result<Answer>, work: &mut WorkQueue<Key>) -> bool {
         let Ok(answer) = result else { return false };
         if let Key::Node(index) = key {
             let now = Instant::now();
-            if let Answer::Registered(Registered { uid, created }) = answer {
+            if let Answer::Registered(Registration { uid, created }) = answer {
                 self.clock.observe(created.as_ref(), now);
                 self.nodes[*index].uid = Some(uid);
             }
@@ -302,8 +328,8 @@ impl Role for Fleet {
     }
 }
 
-impl Fleet {
-    fn next_of_node(&self, index: usize, now: Instant) -> Next<Answer> {
+impl NodeFleet {
+    fn next_for_node(&self, index: usize, now: Instant) -> Next<Answer> {
         let (Some(period), Some(node)) = (self.heartbeat, self.nodes.get(index)) else {
             return Next::Nothing;
         };
@@ -311,15 +337,17 @@ impl Fleet {
             return Next::Later(due);
         }
         let (client, clock) = (self.client.clone(), self.clock.clone());
-        let heart = Heart { client, clock, node: node.name.clone(), period };
+        let heartbeat = Heartbeat { client, clock, node: node.name.clone(), period };
         Next::Request(match node.uid.clone() {
-            None => async move { heart.register().await.map(Answer::Registered) }.boxed(),
-            Some(uid) => async move { heart.renew(uid).await.map(|()| Answer::Renewed) }.boxed(),
+            None => async move { heartbeat.register().await.map(Answer::Registered) }.boxed(),
+            Some(uid) => {
+                async move { heartbeat.renew(uid).await.map(|()| Answer::Renewed) }.boxed()
+            }
         })
     }
 
-    /// What a step asks of the server. Each names the pod's UID: a pod of the same name that took
-    /// its place is not touched.
+    /// Returns the request for a step. It carries the UID of the pod, so that a new pod of the same
+    /// name is not touched.
     fn request(&self, key: &PodKey, step: Step) -> BoxFuture<'static, Result<Answer>> {
         let pods = Api::<Pod>::namespaced(self.client.clone(), &key.namespace);
         let name = key.name.clone();
@@ -338,13 +366,13 @@ impl Fleet {
                 }
                 .boxed()
             }
-            Step::Report(patch) => async move {
+            Step::PatchStatus(patch) => async move {
                 let params = PatchParams::default();
-                let told = pods.patch_status(&name, &params, &Patch::Strategic(patch)).await;
-                told.map(|_| Answer::Pod)
+                let patched = pods.patch_status(&name, &params, &Patch::Strategic(patch)).await;
+                patched.map(|_| Answer::Pod)
             }
             .boxed(),
-            Step::Finish { uid } => {
+            Step::Delete { uid } => {
                 let params = DeleteParams {
                     grace_period_seconds: Some(0),
                     preconditions: Some(Preconditions { uid: Some(uid), resource_version: None }),

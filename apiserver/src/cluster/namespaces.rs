@@ -1,4 +1,4 @@
-//! A namespace that is deleted is emptied, and then it goes.
+//! A simulated namespace controller: empties and finalizes deleted namespaces.
 
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::Namespace;
@@ -6,86 +6,108 @@ use kube_client::{Api, Client, Error, Result};
 use kube_core::params::{DeleteParams, ListParams, PostParams};
 use tokio::time::Instant;
 
-use super::{
-    actor::{Actor, Next, Role},
-    feed::{Change, feed},
-    in_time,
-    object::Object,
-    served::{Served, deletable},
-    work::Work,
-};
+use super::actor::{Actor, Next, Role};
+use super::feed::{Change, feed};
+use super::partial_object::PartialObject;
+use super::served_kinds::{ServedKind, deletable};
+use super::with_timeout;
+use super::work_queue::WorkQueue;
 
-/// The finalizer in `spec.finalizers` that is this controller's to remove.
+/// The finalizer in `spec.finalizers` that this controller removes.
 const KUBERNETES: &str = "kubernetes";
 
-/// Stands in for the namespace controller of kube-controller-manager; dropping it stops it.
+/// A stand-in for the namespace controller of kube-controller-manager. Dropping it stops it.
 ///
-/// A namespace that is being deleted is emptied: its pods first, and when none is left everything else that the server
-/// says can be deleted. What has a finalizer, or a grace period, is waited for. Then the namespace loses the finalizer
-/// `kubernetes` of its spec, and with it, unless it has others, its existence.
+/// It deletes the pods of a namespace that is being deleted, then all other objects whose kinds the
+/// server can delete. It waits for objects with a finalizer or a grace period. Then it removes the
+/// finalizer `kubernetes` from the spec of the namespace.
 ///
-/// It asks again with back-off, up to every five seconds, for as long as something is left.
+/// While objects are left, it checks again with a backoff of 50 ms that doubles up to 5 s.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> kube_client::Result<()> {
+/// use homeostat_apiserver::ApiServer;
+/// use homeostat_apiserver::cluster::NamespaceController;
+/// use k8s_openapi::api::core::v1::Namespace;
+/// use kube_client::Api;
+/// use kube_client::api::{DeleteParams, PostParams};
+///
+/// let server = ApiServer::builder().seed(1).build();
+/// let _controller = NamespaceController::start(server.client_as("namespace-controller"));
+/// let namespaces = Api::<Namespace>::all(server.client());
+/// let mut namespace = Namespace::default();
+/// namespace.metadata.name = Some("team-a".to_owned());
+/// namespaces.create(&PostParams::default(), &namespace).await?;
+/// namespaces.delete("team-a", &DeleteParams::default()).await?;
+/// tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+/// assert!(namespaces.get_opt("team-a").await?.is_none());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
-#[must_use = "dropping it stops it"]
+#[must_use = "dropping the handle stops the controller"]
 pub struct NamespaceController {
     actor: Actor,
 }
 
-/// What it needs to know.
-struct Emptying {
+/// The role of the actor.
+struct Terminator {
     client: Client,
 }
 
-/// How far a namespace is.
+/// The state of a namespace after a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Emptied {
-    /// There is nothing to do for it, or it is done.
+    /// No work is left.
     Done,
-    /// Something is in it yet.
+    /// Objects are left.
     NotYet,
 }
 
 // === impl NamespaceController ===
 
 impl NamespaceController {
-    /// Starts it.
+    /// Starts the controller.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Panics outside a tokio runtime.
     pub fn start(client: Client) -> Self {
         let changes = feed(Api::<Namespace>::all(client.clone()));
-        Self { actor: Actor::start(Emptying { client }, Work::new(), changes) }
+        Self { actor: Actor::start(Terminator { client }, WorkQueue::new(), changes) }
     }
 
-    /// Stops it and waits until it is gone. Requests it has in flight are given up.
+    /// Stops the controller and waits for its end. Its requests in flight are dropped.
     ///
     /// # Panics
     ///
-    /// If its task has panicked.
+    /// Panics if its task has panicked.
     ///
     /// # Cancel safety
     ///
-    /// When cancelled it stops all the same.
+    /// The controller stops even if the future is dropped.
     pub async fn stop(self) {
         self.actor.stop().await;
     }
 }
 
-// === impl Emptying ===
+// === impl Terminator ===
 
-impl Role for Emptying {
+impl Role for Terminator {
     type Key = String;
     type Change = Change<Namespace>;
     type Answer = Emptied;
 
-    fn observe(&mut self, change: Change<Namespace>, work: &mut Work<String>) {
+    fn observe(&mut self, change: Change<Namespace>, work: &mut WorkQueue<String>) {
         let namespaces = match change {
             Change::Listed(namespaces) => namespaces,
             Change::Applied(namespace) => vec![namespace],
             Change::Deleted(_) => return,
         };
-        for namespace in namespaces.iter().filter(|namespace| is_ours(namespace)) {
+        for namespace in namespaces.iter().filter(|namespace| needs_finalizing(namespace)) {
             if let Some(name) = &namespace.metadata.name {
                 work.add(name.clone());
             }
@@ -96,29 +118,30 @@ impl Role for Emptying {
         Next::Request(empty(self.client.clone(), name.clone()).boxed())
     }
 
-    fn end(&mut self, _: &String, result: Result<Emptied>, _: &mut Work<String>) -> bool {
+    fn end(&mut self, _: &String, result: Result<Emptied>, _: &mut WorkQueue<String>) -> bool {
         matches!(result, Ok(Emptied::Done))
     }
 }
 
-/// Whether it is being deleted and waits for us.
-fn is_ours(namespace: &Namespace) -> bool {
+/// Returns true if the namespace is being deleted and has this controller's finalizer.
+fn needs_finalizing(namespace: &Namespace) -> bool {
     let finalizers = namespace.spec.as_ref().and_then(|spec| spec.finalizers.as_deref());
     namespace.metadata.deletion_timestamp.is_some()
         && finalizers.is_some_and(|finalizers| finalizers.iter().any(|f| f == KUBERNETES))
 }
 
-/// Deletes what is in the namespace; lets the namespace go once that is gone.
+/// Deletes the objects of a namespace, and finalizes it once none is left.
 async fn empty(client: Client, name: String) -> Result<Emptied> {
     let namespaces = Api::<Namespace>::all(client.clone());
-    // The finalizer is taken from what the server has now, not from what a watch has shown.
-    let Some(namespace) = in_time(namespaces.get_opt(&name)).await?.filter(is_ours) else {
+    // The finalizer is removed from the current object, not from the one that the watch delivered.
+    let Some(namespace) = with_timeout(namespaces.get_opt(&name)).await?.filter(needs_finalizing)
+    else {
         return Ok(Emptied::Done);
     };
     let kinds = deletable(&client).await?;
-    // Pods first: what they use has to be there until they have stopped.
+    // Pods first: the objects that they use must exist until they have stopped.
     let (pods, others): (Vec<_>, Vec<_>) =
-        kinds.into_iter().filter(|kind| kind.is_namespaced).partition(Served::is_pods);
+        kinds.into_iter().filter(|kind| kind.is_namespaced).partition(ServedKind::is_pods);
     for kinds in [pods, others] {
         let mut is_empty = true;
         for kind in &kinds {
@@ -132,29 +155,30 @@ async fn empty(client: Client, name: String) -> Result<Emptied> {
     Ok(Emptied::Done)
 }
 
-/// Deletes all objects of one kind; whether none is left.
-async fn clear(client: &Client, namespace: &str, kind: &Served) -> Result<bool> {
-    let objects = Api::<Object>::namespaced_with(client.clone(), namespace, &kind.resource);
-    let left = async || in_time(objects.list(&ListParams::default())).await;
-    let there = left().await?.items;
-    if there.is_empty() {
+/// Deletes all objects of one kind. Returns true if none is left.
+async fn clear(client: &Client, namespace: &str, kind: &ServedKind) -> Result<bool> {
+    let objects = Api::<PartialObject>::namespaced_with(client.clone(), namespace, &kind.resource);
+    let list = async || with_timeout(objects.list(&ListParams::default())).await;
+    let objects_left = list().await?.items;
+    if objects_left.is_empty() {
         return Ok(true);
     }
     let params = DeleteParams::background();
     if kind.has_deletecollection {
-        in_time(objects.delete_collection(&params, &ListParams::default())).await?;
+        with_timeout(objects.delete_collection(&params, &ListParams::default())).await?;
     } else {
-        for name in there.iter().filter_map(|object| object.metadata.name.as_deref()) {
-            match in_time(objects.delete(name, &params)).await {
+        for name in objects_left.iter().filter_map(|object| object.metadata.name.as_deref()) {
+            match with_timeout(objects.delete(name, &params)).await {
                 Err(Error::Api(status)) if status.is_not_found() => {}
                 other => drop(other?),
             }
         }
     }
-    Ok(left().await?.items.is_empty())
+    Ok(list().await?.items.is_empty())
 }
 
-/// Takes our finalizer out of the spec. Fails with a conflict if the namespace has changed since it was read.
+/// Removes this controller's finalizer. Fails with a conflict if the namespace has changed since it
+/// was read.
 async fn finalize(namespaces: &Api<Namespace>, mut namespace: Namespace) -> Result<()> {
     let name = namespace.metadata.name.clone().unwrap_or_default();
     if let Some(finalizers) = namespace.spec.as_mut().and_then(|spec| spec.finalizers.as_mut()) {
@@ -162,5 +186,5 @@ async fn finalize(namespaces: &Api<Namespace>, mut namespace: Namespace) -> Resu
     }
     let params = PostParams::default();
     let request = namespaces.replace_subresource("finalize", &name, &params, &namespace);
-    in_time(request).await.map(drop)
+    with_timeout(request).await.map(drop)
 }

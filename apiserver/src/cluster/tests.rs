@@ -1,24 +1,22 @@
 use futures::{StreamExt as _, stream};
-use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
-use kube_client::{
-    Api,
-    api::{DeleteParams, ListParams, PostParams},
-};
+use homeostat_faults::{Faults, Verb};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube_client::Api;
+use kube_client::api::{DeleteParams, ListParams, PostParams};
 use serde_json::json;
-use tokio::{runtime, time::sleep};
+use tokio::runtime;
+use tokio::time::sleep;
 
 use super::*;
-use crate::{
-    ApiServer,
-    faults::{Faults, Verb},
-};
+use crate::ApiServer;
 
-/// What a run has left behind: every pod when all were ready, what was asked for by verb and
-/// resource, and what is left at the end.
+/// The result of a run: the pods when all were ready, the number of requests per verb and resource,
+/// and the number of pods at the end.
 type Outcome = (String, Vec<(Verb, String, u64)>, usize);
 
-/// A `ReplicaSet`'s worth of pods comes, runs, and goes after its owner.
-fn come_and_go(count: usize) -> Outcome {
+/// Creates `count` pods with an owner, waits until they are ready, and deletes the owner.
+fn create_and_delete(count: usize) -> Outcome {
     let runtime = runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.unwrap().block_on(async {
         let server = ApiServer::builder().seed(7).epoch("2026-01-01T00:00:00Z".parse().unwrap());
@@ -52,9 +50,9 @@ fn come_and_go(count: usize) -> Outcome {
         };
         stream::iter(0..count).for_each_concurrent(50, create).await;
 
-        let all = until(&pods, |pods| pods.len() == count && pods.iter().all(is_ready)).await;
+        let all = wait_until(&pods, |pods| pods.len() == count && pods.iter().all(is_ready)).await;
         sets.delete("set", &DeleteParams::background()).await.unwrap();
-        let left = until(&pods, <[Pod]>::is_empty).await;
+        let left = wait_until(&pods, <[Pod]>::is_empty).await;
         collector.stop().await;
         kubelet.stop().await;
         let requests = faults.requests().into_iter().map(|((verb, on), n)| (verb, on, n));
@@ -62,7 +60,7 @@ fn come_and_go(count: usize) -> Outcome {
     })
 }
 
-async fn until(pods: &Api<Pod>, is_done: impl Fn(&[Pod]) -> bool) -> Vec<Pod> {
+async fn wait_until(pods: &Api<Pod>, is_done: impl Fn(&[Pod]) -> bool) -> Vec<Pod> {
     for _ in 0..600 {
         let items = pods.list(&ListParams::default()).await.unwrap().items;
         if is_done(&items) {
@@ -70,7 +68,7 @@ async fn until(pods: &Api<Pod>, is_done: impl Fn(&[Pod]) -> bool) -> Vec<Pod> {
         }
         sleep(Duration::from_millis(100)).await;
     }
-    panic!("still not, after a minute");
+    panic!("condition is not met after 60 s");
 }
 
 fn is_ready(pod: &Pod) -> bool {
@@ -79,15 +77,15 @@ fn is_ready(pod: &Pod) -> bool {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
-    let once = come_and_go(40);
+fn same_seed_gives_the_same_run() {
+    let once = create_and_delete(40);
     assert!(once.0.contains("node-9"));
-    assert_eq!(once, come_and_go(40));
+    assert_eq!(once, create_and_delete(40));
 }
 
 #[test]
-fn a_thousand_pods_cost_no_more_requests_than_they_need() {
-    let (_, requests, left) = come_and_go(1_000);
+fn requests_for_a_thousand_pods_are_minimal() {
+    let (_, requests, left) = create_and_delete(1_000);
     assert_eq!(left, 0);
     let count = |verb, resource: &str| {
         let found = requests.iter().find(|(v, r, _)| (*v, r.as_str()) == (verb, resource));
@@ -95,7 +93,7 @@ fn a_thousand_pods_cost_no_more_requests_than_they_need() {
     };
     assert_eq!(count(Verb::Create, "pods/binding"), 1_000);
     assert_eq!(count(Verb::Patch, "pods/status"), 1_000);
-    // One by the collector, with the default grace period, and one by the kubelet.
+    // One delete by the garbage collector with the default grace period, one by the kubelet.
     let deletes = count(Verb::Delete, "pods");
     assert!((2_000..2_100).contains(&deletes), "{requests:?}");
     assert!(count(Verb::Get, "replicasets") <= 50, "{requests:?}");

@@ -1,20 +1,31 @@
-//! What the server serves, told in the ways in which clients ask.
+//! API discovery, in its aggregated and its unaggregated form.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use serde_json::{Value, json};
 
-use super::negotiate;
-use super::response::Reply;
+use super::DocumentCache;
+use super::openapi::Documents;
 use super::route::Document;
-use crate::kinds::{Kind, Kinds};
+use crate::kinds::{Kind, Kinds, Operations, version_rank};
+use crate::reply::{Reply, TEXT};
+use crate::request::negotiate;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-/// The Kubernetes version whose behaviour is the model.
+/// The media type of `OpenAPI` v2 in protobuf, and the one that clients ask for.
+const GNOSTIC: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const OLD_GNOSTIC: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The Kubernetes version whose behaviour this server has: major, minor, full.
 const VERSION: (&str, &str, &str) = ("1", "37", "v1.37.1+homeostat");
 
-pub(super) fn answer(kinds: &Kinds, document: &Document, headers: &HeaderMap) -> Reply {
+pub(super) fn answer(
+    kinds: &Kinds,
+    documents: &DocumentCache,
+    document: &Document,
+    headers: &HeaderMap,
+) -> Reply {
     let in_one_piece = match document {
         Document::CoreVersions | Document::Groups => negotiate::wants_aggregated(headers),
         _ => Ok(false),
@@ -46,16 +57,40 @@ pub(super) fn answer(kinds: &Kinds, document: &Document, headers: &HeaderMap) ->
             Reply::value(&group)
         }
         Document::Resources { group, version } => Reply::value(&resources(kinds, group, version)),
-        Document::OpenApi => {
-            Reply::Typed { media_type: super::response::TEXT, body: kinds.documents().index() }
-        }
-        Document::Schemas(name) => kinds.documents().get(name).map_or(Reply::Nothing, Reply::ok),
+        Document::Swagger => swagger(&documents.get(kinds), headers),
+        Document::OpenApi => Reply::Typed { media_type: TEXT, body: documents.get(kinds).index() },
+        Document::Schemas(name) => documents.get(kinds).get(name).map_or(Reply::Nothing, Reply::ok),
     }
 }
 
-/// All paths that are not about objects.
+/// Returns the document of v2 in the first media type that the client accepts and the server has.
+fn swagger(documents: &Documents, headers: &HeaderMap) -> Reply {
+    let (json, protobuf) = documents.v2();
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    for range in if accept.is_empty() { "*/*" } else { accept }.split(',') {
+        match range.split(';').next().unwrap_or_default().trim() {
+            "application/json" | "application/*" | "*/*" => return Reply::ok(json.clone()),
+            GNOSTIC | OLD_GNOSTIC => {
+                return Reply::Typed { media_type: GNOSTIC, body: protobuf.clone() };
+            }
+            _ => {}
+        }
+    }
+    Reply::NotAcceptable
+}
+
+/// Returns all paths that are not about objects.
 fn paths(kinds: &Kinds) -> Vec<String> {
-    let fixed = ["/api", "/api/v1", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version"];
+    let fixed = [
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        "/version",
+    ];
     let mut paths: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
     for group in groups(kinds).into_iter().filter(|group| !group.is_empty()) {
         paths.push(format!("/apis/{group}"));
@@ -73,28 +108,58 @@ fn paths(kinds: &Kinds) -> Vec<String> {
 fn version() -> Value {
     let (major, minor, git) = VERSION;
     json!({
-        "major": major, "minor": minor, "gitVersion": git, "gitCommit": "", "gitTreeState": "", "buildDate": "",
+        "major": major, "minor": minor, "gitVersion": git, "gitCommit": "", "gitTreeState": "",
+        "buildDate": "",
         "goVersion": "", "compiler": "rustc", "platform": "",
     })
 }
 
-/// The groups, in the order of the table.
+/// The built-in groups in the order of discovery, which is that of their priorities in the real
+/// server.
+const GROUPS: [&str; 22] = [
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "storagemigration.k8s.io",
+];
+
+/// Returns the groups: the built-in ones, then those of custom kinds.
 fn groups(kinds: &Kinds) -> Vec<&str> {
-    let mut groups: Vec<&str> = Vec::new();
-    for kind in kinds.rows() {
-        if !groups.contains(&&*kind.group) {
-            groups.push(&kind.group);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let groups = kinds.rows().map(|kind| &*kind.group);
+    let mut groups: Vec<&str> = groups.filter(|group| seen.insert(*group)).collect();
+    let rank = |group: &str| GROUPS.iter().position(|known| *known == group);
+    groups.sort_by_key(|group| rank(group).unwrap_or(GROUPS.len()));
     groups
 }
 
-fn versions<'a>(kinds: &'a Kinds, group: &str) -> Vec<&'a str> {
+fn versions<'a>(kinds: &'a Kinds, group: &'a str) -> Vec<&'a str> {
     let mut versions: Vec<&str> = Vec::new();
-    for kind in kinds.rows().iter().filter(|kind| kind.group == group) {
+    for kind in kinds.rows_of_group(group) {
         if !versions.contains(&&*kind.version) {
             versions.push(&kind.version);
         }
+    }
+    if kinds.rows_of_group(group).any(|kind| kind.custom) {
+        versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
     }
     versions
 }
@@ -107,9 +172,10 @@ fn group(kinds: &Kinds, group: &str) -> Value {
     json!({"name": group, "preferredVersion": versions.first(), "versions": versions})
 }
 
-/// The kinds of one version of a group, by the names of their resources: kubectl shows them in this order.
-fn of_version<'a>(kinds: &'a Kinds, group: &str, version: &str) -> Vec<&'a Arc<Kind>> {
-    let rows = kinds.rows().iter().filter(|kind| kind.group == group && kind.version == version);
+/// Returns the kinds of a group's version, sorted by resource name: kubectl shows them in this
+/// order.
+fn of_version<'a>(kinds: &'a Kinds, group: &'a str, version: &str) -> Vec<&'a Arc<Kind>> {
+    let rows = kinds.rows_of_group(group).filter(|kind| kind.version == version);
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by(|a, b| a.plural.cmp(&b.plural));
     rows
@@ -119,29 +185,31 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
     let mut resources = Vec::new();
     for kind in of_version(kinds, group, version) {
         let resource = json!({
-            "name": kind.plural, "singularName": kind.singular(), "namespaced": kind.namespaced, "kind": kind.kind,
-            "verbs": verbs(kind), "shortNames": kind.short_names, "categories": kind.categories,
+            "name": kind.plural, "singularName": kind.singular(), "namespaced": kind.namespaced,
+            "kind": kind.kind,
+            "verbs": verbs(kind), "shortNames": kind.short_names(), "categories": kind.categories(),
         });
         resources.push(without_empty(resource));
-        for (name, verbs) in subresources(kind) {
-            let mut subresource = json!({
-                "name": format!("{}/{name}", kind.plural), "singularName": "", "namespaced": kind.namespaced,
-                "kind": kind.kind, "verbs": verbs,
+        for subresource in subresources(kind) {
+            let (group, version, body) = subresource.gvk(kind);
+            let mut listed = json!({
+                "name": format!("{}/{}", kind.plural, subresource.name), "singularName": "",
+                "namespaced": kind.namespaced, "kind": body, "verbs": subresource.verbs,
             });
-            if name == "scale" {
-                subresource["kind"] = json!("Scale");
-                subresource["group"] = json!("autoscaling");
-                subresource["version"] = json!("v1");
+            if !version.is_empty() {
+                listed["group"] = json!(group);
+                listed["version"] = json!(version);
             }
-            resources.push(subresource);
+            resources.push(listed);
         }
     }
     let group_version =
         if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
+        "resources": resources})
 }
 
-/// Leaves out the lists that are empty.
+/// Removes empty lists.
 fn without_empty(mut resource: Value) -> Value {
     if let Value::Object(members) = &mut resource {
         members.retain(|_, member| member.as_array().is_none_or(|list| !list.is_empty()));
@@ -153,24 +221,69 @@ const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 pub(super) fn verbs(kind: &Kind) -> Vec<&'static str> {
+    match kind.operations {
+        Operations::All => {}
+        Operations::Create => return vec!["create"],
+        Operations::Read => return vec!["get", "list"],
+    }
     let mut verbs = VERBS.to_vec();
     verbs.retain(|verb| kind.deletes_collections || *verb != "deletecollection");
     verbs
 }
 
-pub(super) fn subresources(kind: &Kind) -> Vec<(&'static str, &'static [&'static str])> {
-    let mut found: Vec<(&str, &[&str])> = Vec::new();
+/// A subresource, as discovery lists it.
+pub(super) struct Subresource {
+    pub(super) name: &'static str,
+    pub(super) verbs: &'static [&'static str],
+    /// The apiVersion and the kind of its bodies, if they are not those of the kind.
+    body: Option<(&'static str, &'static str)>,
+}
+
+/// Returns the subresources of a kind, in the order in which the real server lists them.
+pub(super) fn subresources(kind: &Kind) -> Vec<Subresource> {
+    const READ_AND_WRITE: &[&str] = &["get", "patch", "update"];
+    let plain = |name, verbs| Subresource { name, verbs, body: None };
+    let mut found = Vec::new();
     if kind.has_status() {
-        found.push(("status", &["get", "patch", "update"]));
+        found.push(plain("status", READ_AND_WRITE));
     }
     if kind.scale.is_some() {
-        found.push(("scale", &["get", "patch", "update"]));
+        let body = Some(("autoscaling/v1", "Scale"));
+        found.push(Subresource { name: "scale", verbs: READ_AND_WRITE, body });
+    }
+    if kind.resize.is_some() {
+        found.push(plain("resize", READ_AND_WRITE));
     }
     if kind.finalize.is_some() {
-        found.push(("finalize", &["update"]));
+        found.push(plain("finalize", &["update"]));
     }
-    found.extend(kind.actions.iter().map(|action| (action.name, &["create"][..])));
+    found.extend(kind.parts.iter().map(|(name, _)| plain(name, READ_AND_WRITE)));
+    found.extend(kind.actions.iter().map(|action| Subresource {
+        name: action.name,
+        verbs: &["create"],
+        body: Some((action.api_version, action.body)),
+    }));
+    if !kind.custom {
+        found.sort_by_key(|subresource| subresource.name);
+    }
     found
+}
+
+// === impl Subresource ===
+
+impl Subresource {
+    /// Returns the group, version and kind of the bodies. The group and the version are empty if
+    /// they are those of the kind.
+    fn gvk<'a>(&self, kind: &'a Kind) -> (&'a str, &'a str, &'a str) {
+        match self.body {
+            None => ("", "", &kind.kind),
+            Some((api_version, body)) if api_version == kind.api_version() => ("", "", body),
+            Some((api_version, body)) => {
+                let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+                (group, version, body)
+            }
+        }
+    }
 }
 
 fn aggregated(kinds: &Kinds, wanted: impl Fn(&str) -> bool) -> Reply {
@@ -187,7 +300,8 @@ fn aggregated(kinds: &Kinds, wanted: impl Fn(&str) -> bool) -> Reply {
         })
         .collect();
     let list = json!({
-        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items,
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
+        "items": items,
     });
     Reply::Typed { media_type: AGGREGATED, body: list.to_string().into() }
 }
@@ -196,21 +310,28 @@ fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
     let resources: Vec<Value> = of_version(kinds, group, version)
         .into_iter()
         .map(|kind| {
-            // Of a built-in kind, the group and the version are those around it.
+            // A built-in kind inherits the group and version of the entry around it.
             let (group, version) = if kind.custom { (group, version) } else { ("", "") };
             let response_kind = json!({"group": group, "version": version, "kind": kind.kind});
             let subresources: Vec<Value> = subresources(kind)
                 .into_iter()
-                .map(|(name, verbs)| {
-                    let scale = json!({"group": "autoscaling", "version": "v1", "kind": "Scale"});
-                    let response_kind = if name == "scale" { &scale } else { &response_kind };
-                    json!({"subresource": name, "responseKind": response_kind, "verbs": verbs})
+                .map(|subresource| {
+                    let (group, version, kind) = match subresource.gvk(kind) {
+                        ("", "", body) => (group, version, body),
+                        other => other,
+                    };
+                    let response_kind = json!({"group": group, "version": version, "kind": kind});
+                    json!({"subresource": subresource.name, "responseKind": response_kind,
+                        "verbs": subresource.verbs})
                 })
                 .collect();
             without_empty(json!({
-                "resource": kind.plural, "responseKind": response_kind, "singularResource": kind.singular(),
-                "scope": if kind.namespaced { "Namespaced" } else { "Cluster" }, "verbs": verbs(kind),
-                "shortNames": kind.short_names, "categories": kind.categories, "subresources": subresources,
+                "resource": kind.plural, "responseKind": response_kind,
+                "singularResource": kind.singular(),
+                "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+                "verbs": verbs(kind),
+                "shortNames": kind.short_names(), "categories": kind.categories(),
+                "subresources": subresources,
             }))
         })
         .collect();

@@ -1,19 +1,19 @@
-//! How the server is: `/healthz`, `/livez` and `/readyz`, check by check.
+//! The health endpoints `/healthz`, `/livez` and `/readyz`.
 
 use std::fmt::Write;
 
-use super::params::Params;
+use crate::request::params::Params;
 
-/// What is checked. All of it is well as long as there is a server to ask.
+/// The names of the checks. Each passes as long as the server answers.
 pub(super) const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
 
 pub(super) fn is_check(name: &str) -> bool {
     CHECKS.contains(&name)
 }
 
-/// The report on one check, or on all of them: `ok`, or one line for each.
+/// Returns the report on one check, or on all: `ok`, or a line for each.
 pub(super) fn report(kind: &str, check: Option<&str>, params: &Params) -> String {
-    if check.is_some() || !params.is_said("verbose") {
+    if check.is_some() || !params.is_present("verbose") {
         return "ok".to_owned();
     }
     let mut excluded = params.all("exclude");
@@ -37,12 +37,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_short_unless_it_is_asked_to_be_long() {
+    fn report_is_verbose_only_on_request() {
         let report = |query: &str| report("livez", None, &Params::parse(query));
         assert_eq!(report(""), "ok");
         assert_eq!(report("exclude=etcd"), "ok");
         let expected = "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n\
-            warn: some health checks cannot be excluded: no matches for \"x\"\nlivez check passed\n";
+            warn: some health checks cannot be excluded: no matches for \"x\"\nlivez check \
+            passed\n";
         assert_eq!(report("verbose&exclude=etcd&exclude=x"), expected);
     }
 }

@@ -1,13 +1,16 @@
-//! `OpenAPI` v3: what kubectl reads before it applies, and what it explains.
+//! `OpenAPI` v3: the documents that kubectl reads before `apply` and for `explain`. `OpenAPI` v2:
+//! the document that it reads for what v3 does not describe, such as a `List`.
 //!
-//! The documents are made from the table of kinds and that of their types when somebody asks, and then kept. They have
-//! every type and member with their real names, and no descriptions.
+//! The documents are made from the table of kinds and the table of types at the first request, and
+//! then kept. They have every type and member with their real names, and no descriptions.
 
+mod gnostic;
 mod schema;
+mod swagger;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -20,48 +23,121 @@ use schema::Schemas;
 #[derive(Debug)]
 pub(crate) struct Documents {
     index: Bytes,
-    by_name: BTreeMap<String, Bytes>,
+    by_name: BTreeMap<String, Arc<Document>>,
+    generation: u64,
+    /// The document of v2, in JSON and in protobuf, made at the first request for it.
+    v2: OnceLock<(Bytes, Bytes)>,
 }
 
-/// What a patch may be. Strategic merge patches are understood too, but kubectl would take the merge keys from these
-/// schemas, which do not have them, instead of from its own.
+/// A document, and the kinds that it describes.
+#[derive(Debug)]
+struct Document {
+    kinds: Vec<Arc<Kind>>,
+    /// Documents of definitions are made at the first request: there may be thousands, and clients
+    /// read a few.
+    body: OnceLock<Bytes>,
+    hash: u64,
+}
+
+/// The documented formats of a patch. The server accepts strategic merge patches, too, but kubectl
+/// would then take merge keys from these schemas, which have none, instead of from its own.
 const PATCHES: [&str; 2] = ["application/json-patch+json", "application/merge-patch+json"];
 
 // === impl Documents ===
 
 impl Documents {
-    pub(crate) fn of(kinds: &Kinds) -> Self {
-        let mut rows: BTreeMap<String, Vec<&Kind>> = BTreeMap::new();
-        for kind in kinds.rows().iter().map(Arc::as_ref) {
+    /// Describes the kinds. Documents of an earlier table stay if their kinds are the same.
+    pub(crate) fn of(kinds: &Kinds, before: Option<&Self>) -> Self {
+        let mut rows: BTreeMap<String, Vec<Arc<Kind>>> = BTreeMap::new();
+        for kind in kinds.rows() {
             let root = root(kind);
-            rows.entry(root.trim_start_matches('/').to_owned()).or_default().push(kind);
+            rows.entry(root.trim_start_matches('/').to_owned()).or_default().push(Arc::clone(kind));
         }
-        let by_name: BTreeMap<String, Bytes> = rows
-            .into_iter()
-            .map(|(name, kinds)| (name, document(&kinds).to_string().into()))
-            .collect();
+        let describe = |(name, kinds): (String, Vec<Arc<Kind>>)| {
+            let known = before.and_then(|before| before.by_name.get(&name));
+            let document = match known {
+                Some(known) if known.describes(&kinds) => Arc::clone(known),
+                _ => Arc::new(Document::of(kinds)),
+            };
+            (name, document)
+        };
+        let by_name: BTreeMap<String, Arc<Document>> = rows.into_iter().map(describe).collect();
         let paths: Map<String, Value> = by_name
             .iter()
             .map(|(name, document)| {
-                let url = format!("/openapi/v3/{name}?hash={:016X}", hash(document));
+                let url = format!("/openapi/v3/{name}?hash={:016X}", document.hash);
                 (name.clone(), json!({"serverRelativeURL": url}))
             })
             .collect();
-        Self { index: json!({"paths": paths}).to_string().into(), by_name }
+        let index = json!({"paths": paths}).to_string().into();
+        Self { index, by_name, generation: kinds.generation(), v2: OnceLock::new() }
     }
 
-    /// Which documents there are.
+    /// Returns the document of v2, in JSON and in protobuf.
+    pub(super) fn v2(&self) -> &(Bytes, Bytes) {
+        self.v2.get_or_init(|| {
+            let kinds = self.by_name.values().flat_map(|document| &document.kinds);
+            let document = swagger::from_v3(&document(&kinds.cloned().collect::<Vec<_>>()));
+            (document.to_string().into(), gnostic::encode(&document).into())
+        })
+    }
+
+    /// Returns the generation of the kinds that the documents describe.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Returns the index of the documents.
     pub(super) fn index(&self) -> Bytes {
         self.index.clone()
     }
 
-    /// The document of a group's version: `apis/apps/v1`.
+    /// Returns the document of a group's version, such as `apis/apps/v1`.
     pub(super) fn get(&self, name: &str) -> Option<Bytes> {
-        self.by_name.get(name).cloned()
+        self.by_name.get(name).map(|document| document.body())
     }
 }
 
-/// The same for the same document: clients keep what they have read under it.
+// === impl Document ===
+
+impl Document {
+    fn of(kinds: Vec<Arc<Kind>>) -> Self {
+        let document = Self { kinds, body: OnceLock::new(), hash: 0 };
+        let hash = match document.source() {
+            Some(source) => hash(source.as_bytes()),
+            None => hash(&document.body()),
+        };
+        Self { hash, ..document }
+    }
+
+    fn body(&self) -> Bytes {
+        self.body.get_or_init(|| document(&self.kinds).to_string().into()).clone()
+    }
+
+    /// Returns all that the document is made from, or `None` if some kind has no definition.
+    fn source(&self) -> Option<String> {
+        let source = |kind: &Arc<Kind>| {
+            let definition = kind.definition.as_ref()?;
+            let subresources = discovery::subresources(kind).into_iter().map(|part| part.name);
+            let names = [&*kind.group, &kind.version, &kind.plural, &kind.kind];
+            Some(json!([
+                names,
+                kind.namespaced,
+                subresources.collect::<Vec<_>>(),
+                definition.document
+            ]))
+        };
+        let sources = self.kinds.iter().map(source).collect::<Option<Vec<Value>>>()?;
+        Some(Value::from(sources).to_string())
+    }
+
+    fn describes(&self, kinds: &[Arc<Kind>]) -> bool {
+        self.kinds.len() == kinds.len()
+            && self.kinds.iter().zip(kinds).all(|(own, other)| Arc::ptr_eq(own, other))
+    }
+}
+
+/// Returns a hash that is equal for equal documents: clients cache documents by it.
 fn hash(document: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(document);
@@ -74,7 +150,7 @@ fn root(kind: &Kind) -> String {
     format!("{prefix}/{}", kind.api_version())
 }
 
-fn document(kinds: &[&Kind]) -> Value {
+fn document(kinds: &[Arc<Kind>]) -> Value {
     let mut schemas = Schemas::default();
     let mut paths = Map::new();
     for kind in kinds {
@@ -89,16 +165,19 @@ fn document(kinds: &[&Kind]) -> Value {
     })
 }
 
-/// The paths of a kind: of all its objects, of those in one namespace, of one, and of the subresources of one.
+/// Adds the paths of a kind: for all objects, for those of one namespace, for one object, and for
+/// its subresources.
 fn add_paths(paths: &mut Map<String, Value>, kind: &Kind, schema: &Value) {
     let (root, plural) = (root(kind), &kind.plural);
+    let verbs = discovery::verbs(kind);
     let mut collection = format!("{root}/{plural}");
     if kind.namespaced {
-        paths.insert(collection, path(kind, schema, &[], &["list"]));
+        if verbs.contains(&"list") {
+            paths.insert(collection, path(kind, schema, &[], &["list"]));
+        }
         collection = format!("{root}/namespaces/{{namespace}}/{plural}");
     }
     let place: &[&str] = if kind.namespaced { &["namespace"] } else { &[] };
-    let verbs = discovery::verbs(kind);
     let (of_many, of_one): (Vec<&str>, Vec<&str>) = verbs
         .iter()
         .filter(|verb| **verb != "watch")
@@ -106,13 +185,15 @@ fn add_paths(paths: &mut Map<String, Value>, kind: &Kind, schema: &Value) {
     let object = format!("{collection}/{{name}}");
     paths.insert(collection, path(kind, schema, place, &of_many));
     let place = [place, &["name"]].concat();
-    for (name, verbs) in discovery::subresources(kind) {
+    for discovery::Subresource { name, verbs, .. } in discovery::subresources(kind) {
         paths.insert(format!("{object}/{name}"), path(kind, schema, &place, verbs));
     }
-    paths.insert(object, path(kind, schema, &place, &of_one));
+    if !of_one.is_empty() {
+        paths.insert(object, path(kind, schema, &place, &of_one));
+    }
 }
 
-/// One path: its operations, and the parameters in it.
+/// Returns one path: its operations, and its parameters.
 fn path(kind: &Kind, schema: &Value, place: &[&str], verbs: &[&str]) -> Value {
     let mut path: Map<String, Value> =
         verbs.iter().map(|verb| (method(verb).to_owned(), operation(kind, schema, verb))).collect();
@@ -136,7 +217,10 @@ fn operation(kind: &Kind, schema: &Value, verb: &str) -> Value {
     });
     let parameters: Vec<Value> = parameters(verb)
         .iter()
-        .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}}))
+        .map(|name| {
+            json!({"name": name, "in": "query", "schema": {"type": "string",
+            "uniqueItems": true}})
+        })
         .collect();
     if !parameters.is_empty() {
         operation["parameters"] = json!(parameters);
@@ -166,7 +250,7 @@ fn method(verb: &str) -> &'static str {
     }
 }
 
-/// What the documents call a verb.
+/// Returns the documents' name for a verb.
 fn action(verb: &str) -> &str {
     match verb {
         "create" => "post",
@@ -189,9 +273,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_a_document_for_every_version_of_a_group() {
+    fn each_version_of_a_group_has_a_document() {
         let kinds = Kinds::new(vec![Kind::custom("example.com", "v1", "Widget", "widgets")]);
-        let documents = Documents::of(&kinds);
+        let documents = Documents::of(&kinds, None);
         let index: Value = serde_json::from_slice(&documents.index()).unwrap();
         for name in ["api/v1", "apis/apps/v1", "apis/resource.k8s.io/v1", "apis/example.com/v1"] {
             let url = index["paths"][name]["serverRelativeURL"].as_str().unwrap();
@@ -202,10 +286,47 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_of_every_kind_says_that_it_validates_and_runs_dry() {
+    fn new_kind_makes_the_document_of_its_group_alone() {
+        let mut kinds = Kinds::new(Vec::new());
+        for at in 0..50 {
+            kinds = kinds.with_kind(&format!("g{at}.example.com"), "widgets");
+        }
+        let before = Documents::of(&kinds, None);
+        let after = Documents::of(&kinds.with_kind("g7.example.com", "gadgets"), Some(&before));
+        assert_eq!(before.by_name.len(), after.by_name.len());
+        let pairs = before.by_name.iter().zip(after.by_name.values());
+        let made: Vec<&String> = pairs
+            .filter(|((_, old), new)| !Arc::ptr_eq(old, new))
+            .map(|((name, _), _)| name)
+            .collect();
+        assert_eq!(made, ["apis/g7.example.com/v1"]);
+        assert_ne!(before.index(), after.index());
+    }
+
+    #[test]
+    fn document_of_a_definition_is_made_at_the_first_request() {
+        let build = || {
+            let kinds = Kinds::new(Vec::new()).with_kind("a.example.com", "foos");
+            Documents::of(&kinds.with_kind("b.example.com", "foos"), None)
+        };
+        let documents = build();
+        let unmade = || {
+            let all = documents.by_name.iter();
+            let unmade = all.filter(|(_, document)| document.body.get().is_none());
+            unmade.map(|(name, _)| name.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(unmade(), ["apis/a.example.com/v1", "apis/b.example.com/v1"]);
+        let body = documents.get("apis/a.example.com/v1").unwrap();
+        assert!(body.starts_with(b"{\"components\""), "{body:?}");
+        assert_eq!(unmade(), ["apis/b.example.com/v1"]);
+        assert_eq!(documents.index(), build().index(), "another server has equal hashes");
+    }
+
+    #[test]
+    fn patch_of_every_kind_documents_validation_and_dry_run() {
         let kinds = Kinds::new(Vec::new());
-        for kind in kinds.rows() {
-            let document = document(&[kind]);
+        for kind in kinds.rows().filter(|kind| discovery::verbs(kind).contains(&"patch")) {
+            let document = document(&[Arc::clone(kind)]);
             let place = if kind.namespaced { "namespaces/{namespace}/" } else { "" };
             let path = format!("{}/{place}{}/{{name}}", root(kind), kind.plural);
             let operation = &document["paths"][&path]["patch"];

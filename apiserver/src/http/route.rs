@@ -1,32 +1,37 @@
-//! From a path to what it names.
+//! Routing: the meaning of a path.
 
+use homeostat_faults::RequestInfo;
 use http::Method;
 
 use super::health;
-use super::params::decode_lossy;
-use crate::kinds::{Kinds, Served};
+use crate::kinds::Kinds;
+use crate::request::params::decode_lossy;
+use crate::request::target::Target;
+use crate::status::Failure;
 
-/// What a path names.
+/// The meaning of a path.
 #[derive(Debug)]
 pub(crate) enum Route {
     Resource(Target),
     Document(Document),
-    /// Whether the server is well, or one of its checks.
+    /// The health of the server, or one of its checks.
     Health {
         kind: String,
         check: Option<String>,
     },
-    /// No path at all: an escape that is none.
+    /// An invalid percent-encoding.
     Malformed,
-    /// Nothing, in a group of built-in kinds.
+    /// A path in a group of built-in kinds that names no resource.
     NoResource,
+    /// A subresource that the definition of a kind does not have, or that needs a kubelet.
+    NoSubresource(Failure),
     NotFound,
 }
 
-/// What describes the server.
+/// A document that describes the server.
 #[derive(Debug)]
 pub(crate) enum Document {
-    /// Which paths there are.
+    /// The list of paths.
     Root,
     Version,
     CoreVersions,
@@ -36,28 +41,21 @@ pub(crate) enum Document {
         group: String,
         version: String,
     },
+    /// The `OpenAPI` v2 document.
+    Swagger,
     /// The index of the `OpenAPI` documents.
     OpenApi,
-    /// One of them.
+    /// One `OpenAPI` document.
     Schemas(String),
 }
 
-/// A collection, an object, or a subresource.
-#[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) served: Served,
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: Option<String>,
-    pub(crate) subresource: Option<String>,
-}
-
-/// Paths below which a slash at the end counts.
+/// Paths below which a trailing slash is significant.
 const HEALTH: [&str; 3] = ["healthz", "livez", "readyz"];
 
 // === impl Route ===
 
 impl Route {
-    pub(crate) fn find(kinds: &Kinds, path: &str) -> Self {
+    pub(crate) fn find(kinds: &Kinds, method: &Method, path: &str, query: &str) -> Self {
         let Some(path) = decode_lossy(path) else { return Self::Malformed };
         let mut parts: Vec<&str> = path.split('/').skip(1).collect();
         if parts.len() > 1 && parts.last() == Some(&"") && !HEALTH.contains(&parts[0]) {
@@ -74,95 +72,74 @@ impl Route {
             ["version"] => Self::Document(Document::Version),
             ["api"] => Self::Document(Document::CoreVersions),
             ["apis"] => Self::Document(Document::Groups),
+            ["openapi", "v2"] => Self::Document(Document::Swagger),
             ["openapi", "v3"] => Self::Document(Document::OpenApi),
             ["openapi", "v3", rest @ ..] => Self::Document(Document::Schemas(rest.join("/"))),
-            ["api", version, rest @ ..] => Self::in_group(kinds, "", version, rest),
-            ["apis", group] if kinds.rows().iter().any(|kind| kind.group == *group) => {
+            ["api", version] => Self::group_version(kinds, "", version),
+            ["api", ..] => Self::resource(kinds, "", RequestInfo::parse(method, &path, query)),
+            ["apis", group] if kinds.has_group(group) => {
                 Self::Document(Document::Group((*group).to_owned()))
             }
-            ["apis", group, version, rest @ ..] => Self::in_group(kinds, group, version, rest),
+            ["apis", group, version] => Self::group_version(kinds, group, version),
+            ["apis", group, _, ..] => {
+                Self::resource(kinds, group, RequestInfo::parse(method, &path, query))
+            }
             _ => Self::NotFound,
         }
     }
 
-    fn in_group(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Self {
-        if rest.is_empty() {
-            let known =
-                kinds.rows().iter().any(|kind| kind.group == group && kind.version == version);
-            let (group, version) = (group.to_owned(), version.to_owned());
-            return if known {
-                Self::Document(Document::Resources { group, version })
-            } else {
-                Self::nothing(kinds, &group)
-            };
+    /// Returns the list of resources of a group's version, if the path names nothing in it.
+    fn group_version(kinds: &Kinds, group: &str, version: &str) -> Self {
+        let known = kinds.rows_of_group(group).any(|kind| kind.version == version);
+        if !known {
+            return Self::nothing(kinds, group);
         }
-        Target::find(kinds, group, version, rest)
-            .map_or_else(|| Self::nothing(kinds, group), Self::Resource)
+        let (group, version) = (group.to_owned(), version.to_owned());
+        Self::Document(Document::Resources { group, version })
+    }
+
+    fn resource(kinds: &Kinds, group: &str, info: RequestInfo) -> Self {
+        if let ("", Some(subresource), Some(name)) = (group, &info.subresource, &info.name)
+            && needs_kubelet(&info.resource, subresource)
+        {
+            let failure = Failure::without_kubelet(&info.resource, name, subresource);
+            return Self::NoSubresource(failure);
+        }
+        let defined = kinds.find(&info.group, &info.version, &info.resource);
+        let defined = defined.filter(|served| served.kind.definition.is_some());
+        match (defined, &info.subresource, &info.name) {
+            (Some(served), Some(subresource), Some(name))
+                if !served.kind.has_subresource(subresource) =>
+            {
+                Self::NoSubresource(Failure::not_found(&served.kind, name))
+            }
+            _ => Target::find(kinds, info)
+                .map_or_else(|| Self::nothing(kinds, group), Self::Resource),
+        }
     }
 
     fn nothing(kinds: &Kinds, group: &str) -> Self {
-        let built_in = kinds.rows().iter().any(|kind| kind.group == group && !kind.custom);
+        let built_in = kinds.built_in_rows().any(|kind| kind.group == group && !kind.custom);
         if built_in { Self::NoResource } else { Self::NotFound }
+    }
+}
+
+/// Returns whether the real server sends requests for a subresource on, to the kubelet or the pods.
+fn needs_kubelet(resource: &str, subresource: &str) -> bool {
+    match resource {
+        "pods" => matches!(subresource, "attach" | "exec" | "log" | "portforward" | "proxy"),
+        "nodes" | "services" => subresource == "proxy",
+        _ => false,
     }
 }
 
 // === impl Document ===
 
 impl Document {
-    /// Whether it is the answer to such a request: the oldest documents do not care.
+    /// Returns whether the document answers requests with this method: the oldest documents accept
+    /// any.
     pub(crate) fn takes(&self, method: &Method) -> bool {
         *method == Method::GET || matches!(self, Self::Root | Self::Groups | Self::Group(_))
-    }
-}
-
-// === impl Target ===
-
-impl Target {
-    fn find(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Option<Self> {
-        // `namespaces/x/status` is a subresource of a namespace, `namespaces/x/pods` a collection in it.
-        let (namespace, rest) = match rest {
-            ["namespaces", name, plural, rest @ ..]
-                if group.is_empty()
-                    && rest.is_empty()
-                    && kinds.namespaces().kind.has_subresource(plural) =>
-            {
-                return Self::new(kinds.namespaces(), None, &[name, plural]);
-            }
-            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some(*namespace), rest),
-            _ => (None, rest),
-        };
-        let (plural, rest) = rest.split_first()?;
-        Self::new(kinds.find(group, version, plural)?, namespace, rest)
-    }
-
-    fn new(served: Served, namespace: Option<&str>, rest: &[&str]) -> Option<Self> {
-        let (name, subresource) = match rest {
-            [] => (None, None),
-            [name] => (Some(*name), None),
-            [name, subresource] if served.kind.has_subresource(subresource) => {
-                (Some(*name), Some(*subresource))
-            }
-            _ => return None,
-        };
-        let kind = &served.kind;
-        // No namespace is every namespace.
-        let namespace = namespace.filter(|namespace| !namespace.is_empty());
-        // An object of a namespaced kind has a namespace; a kind without namespaces has none anywhere.
-        let misplaced = if kind.namespaced {
-            name.is_some() && namespace.is_none()
-        } else {
-            namespace.is_some()
-        };
-        if misplaced || name.is_some_and(str::is_empty) {
-            return None;
-        }
-        let owned = |part: Option<&str>| part.map(str::to_owned);
-        Some(Self {
-            namespace: owned(namespace),
-            name: owned(name),
-            subresource: owned(subresource),
-            served,
-        })
     }
 }
 
@@ -173,8 +150,9 @@ mod tests {
     type Named = (String, Option<String>, Option<String>, Option<String>);
 
     fn target(path: &str) -> Option<Named> {
-        match Route::find(&Kinds::new(Vec::new()), path) {
-            Route::Resource(Target { served, namespace, name, subresource }) => {
+        match Route::find(&Kinds::new(Vec::new()), &Method::GET, path, "") {
+            Route::Resource(Target { served, info }) => {
+                let RequestInfo { namespace, name, subresource, .. } = info;
                 Some((served.kind.plural.to_string(), namespace, name, subresource))
             }
             _ => None,

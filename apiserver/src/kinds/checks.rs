@@ -1,50 +1,58 @@
-//! What must hold of an object, as tables: which member, and what is asked of it.
+//! Validation of objects as tables of members and tests.
 //!
-//! A table is read from top to bottom, and so the causes come in the order of the real server's.
+//! A table is run from top to bottom, so that the causes have the real server's order.
 
+pub(crate) mod autoscaling;
+pub(crate) mod certificates;
 pub(crate) mod core;
 pub(crate) mod devices;
+pub(crate) mod networking;
+mod pod_level;
 pub(crate) mod pod_spec;
 pub(crate) mod quantities;
 pub(crate) mod quota;
+pub(crate) mod rbac;
+pub(crate) mod registration;
 pub(crate) mod selectors;
 pub(crate) mod small;
+pub(crate) mod storage;
 pub(crate) mod workloads;
 
 use serde_json::{Value, json};
 
-use crate::names::Judge;
+use crate::fields::{Fields, text};
+use crate::names::NameCheck;
 use crate::status::Cause;
 
-/// A member, by its path within the object that the table is for, and what is asked of it.
+/// A member, by its path within the object of the table, and its test.
 pub(crate) type Check = (&'static str, Test);
 
-/// What is asked of a member. All but `Required` are content when there is none.
+/// A test of a member. All but `Required` pass if the member is missing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Test {
-    /// It is there and not empty.
+    /// Present and not empty.
     Required(&'static str),
     /// A number that is not negative.
     NotNegative,
-    /// A number that is at least this, or else the reason why not.
+    /// A number that is at least this; else the message.
     AtLeast(i64, &'static str),
-    /// A number from the first to the second.
+    /// A number in this range, both ends included.
     Between(i64, i64),
     /// One of these texts.
     OneOf(&'static [&'static str]),
-    /// A text of some form, unless it is empty.
-    Text(Judge),
-    /// An object of which these things are asked.
+    /// A text of a certain form, or empty.
+    Text(NameCheck),
+    /// An object that passes these checks.
     Has(&'static [Check]),
     /// A list of such objects.
     Each(&'static [Check]),
-    /// A list of such objects, with a name (its member) that none shares.
+    /// A list of such objects with unique names (in this member).
     EachNamed(&'static str, &'static [Check]),
-    /// Whatever the function asks: of the object around the member, and of the member, at this path.
+    /// The test of a function: of the object around the member, the member, and its path.
     By(fn(&Value, &Value, &str, &mut Vec<Cause>)),
 }
 
-/// Runs a table against an object that is at the path `at`.
+/// Runs a table against an object at the path `at`.
 pub(super) fn run(checks: &[Check], object: &Value, at: &str, causes: &mut Vec<Cause>) {
     for (path, test) in checks {
         let found = find(object, path).unwrap_or(&Value::Null);
@@ -75,11 +83,7 @@ pub(super) fn is_empty(value: &Value) -> bool {
     }
 }
 
-pub(super) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
-    object.get(key).and_then(Value::as_str).unwrap_or("")
-}
-
-/// A member that is there, or null.
+/// Returns a member, or null.
 pub(super) fn member<'a>(object: &'a Value, key: &str) -> &'a Value {
     object.get(key).unwrap_or(&Value::Null)
 }
@@ -88,10 +92,10 @@ pub(super) fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Judges a text that is there.
-pub(super) fn judge(value: &Value, judge: Judge, at: &str, causes: &mut Vec<Cause>) {
+/// Checks a text if it is present.
+pub(super) fn check_text(value: &Value, check_text: NameCheck, at: &str, causes: &mut Vec<Cause>) {
     let Some(text) = value.as_str() else { return };
-    causes.extend(judge(text).iter().map(|why| Cause::invalid(at, value, why)));
+    causes.extend(check_text(text).iter().map(|detail| Cause::invalid(at, value, detail)));
 }
 
 // === impl Test ===
@@ -99,15 +103,15 @@ pub(super) fn judge(value: &Value, judge: Judge, at: &str, causes: &mut Vec<Caus
 impl Test {
     fn run(&self, around: &Value, value: &Value, at: &str, causes: &mut Vec<Cause>) {
         match self {
-            Self::Required(why) if is_empty(value) => causes.push(Cause::required(at, why)),
+            Self::Required(detail) if is_empty(value) => causes.push(Cause::required(at, detail)),
             Self::By(ask) => ask(around, value, at, causes),
             _ if value.is_null() => {}
             Self::NotNegative => at_least(value, 0, NOT_NEGATIVE, at, causes),
-            Self::AtLeast(least, why) => at_least(value, *least, why, at, causes),
+            Self::AtLeast(least, detail) => at_least(value, *least, detail, at, causes),
             Self::Between(least, most) => {
                 if value.as_i64().is_some_and(|number| !(*least..=*most).contains(&number)) {
-                    let why = format!("must be between {least} and {most}, inclusive");
-                    causes.push(Cause::invalid(at, value, &why));
+                    let detail = format!("must be between {least} and {most}, inclusive");
+                    causes.push(Cause::invalid(at, value, &detail));
                 }
             }
             Self::OneOf(known) => {
@@ -115,7 +119,7 @@ impl Test {
                     causes.push(Cause::unsupported(at, value, known));
                 }
             }
-            Self::Text(is) if !is_empty(value) => judge(value, *is, at, causes),
+            Self::Text(is) if !is_empty(value) => check_text(value, *is, at, causes),
             Self::Has(checks) => run(checks, value, at, causes),
             Self::Each(checks) => {
                 for (place, item) in items(value).iter().enumerate() {
@@ -128,11 +132,25 @@ impl Test {
     }
 }
 
+/// Checks that an update leaves members as they are. Unlike for the kind's immutable paths, the
+/// message does not show the value.
+pub(super) fn unchanged(
+    keys: &[&str],
+    new: &Fields,
+    old: Option<&Fields>,
+    causes: &mut Vec<Cause>,
+) {
+    let Some(old) = old else { return };
+    for key in keys.iter().filter(|key| new.get(**key) != old.get(**key)) {
+        causes.push(Cause::invalid(*key, &Value::Null, "field is immutable"));
+    }
+}
+
 pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-fn at_least(value: &Value, least: i64, why: &str, at: &str, causes: &mut Vec<Cause>) {
+fn at_least(value: &Value, least: i64, detail: &str, at: &str, causes: &mut Vec<Cause>) {
     if value.as_i64().is_some_and(|number| number < least) {
-        causes.push(Cause::invalid(at, value, why));
+        causes.push(Cause::invalid(at, value, detail));
     }
 }
 
@@ -159,7 +177,7 @@ mod tests {
     use crate::names;
 
     #[test]
-    fn a_table_is_read_from_top_to_bottom_item_by_item() {
+    fn table_is_run_from_top_to_bottom_item_by_item() {
         const ITEM: &[Check] =
             &[("name", Test::Required("")), ("name", Test::Text(names::dns_label))];
         const TABLE: &[Check] = &[

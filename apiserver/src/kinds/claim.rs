@@ -1,23 +1,32 @@
-//! What claims to devices do.
+//! `ResourceClaim` and its relatives.
+
+mod permissions;
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{checks, read_path};
-use crate::object::Fields;
+use super::{Kind, checks};
+use crate::fields::{Fields, read_path, text};
 use crate::status::Cause;
+
+pub(super) use permissions::check as check_permissions;
 
 const ALLOCATION: &str = "status.allocation";
 
-/// A request is for one device, unless it says otherwise.
-pub(super) fn one_device(request: &Fields) -> Value {
+/// The label of a namespace whose users may ask for admin access.
+const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
+
+/// A request is for one device by default.
+pub(super) fn default_device_count(request: &Fields) -> Value {
     match request.get("allocationMode").and_then(Value::as_str) {
         None | Some("ExactCount") => json!({"allocationMode": "ExactCount", "count": 1}),
         Some(_) => Value::Null,
     }
 }
 
-/// A taint counts from when it is first written.
-pub(super) fn date_taints(slice: &mut Fields) {
+/// A taint's time is that of its first write.
+pub(super) fn set_taint_times(slice: &mut Fields) {
     let now = read_path(slice, "metadata.creationTimestamp").cloned().unwrap_or_default();
     let devices = slice.get_mut("spec").and_then(|spec| spec.get_mut("devices"));
     let devices = devices.and_then(Value::as_array_mut).into_iter().flatten();
@@ -29,7 +38,16 @@ pub(super) fn date_taints(slice: &mut Fields) {
     }
 }
 
-/// A taint that is written again without its time is the same one.
+/// Dates the taint of a new rule.
+pub(super) fn set_taint_time(rule: &mut Fields) {
+    let now = read_path(rule, "metadata.creationTimestamp").cloned().unwrap_or_default();
+    let taint = rule.get_mut("spec").and_then(|spec| spec.get_mut("taint"));
+    if let Some(taint) = taint.and_then(Value::as_object_mut) {
+        taint.entry("timeAdded").or_insert(now);
+    }
+}
+
+/// A taint that is written again without its time keeps the time.
 pub(super) fn inherit_times(slice: &mut Fields, old: &Fields) {
     let devices = |slice: &Fields| read_path(slice, "spec.devices").cloned().unwrap_or_default();
     let (mut new, old) = (devices(slice), devices(old));
@@ -50,7 +68,64 @@ pub(super) fn inherit_times(slice: &mut Fields, old: &Fields) {
     if let Some(Value::Object(spec)) = slice.get_mut("spec").filter(|_| !new.is_null()) {
         spec.insert("devices".to_owned(), new);
     }
-    date_taints(slice);
+    set_taint_times(slice);
+}
+
+/// Removes the devices of `status.devices` that the old state had allocated and the new one has
+/// not. So clients that do not know the member leave no stale one behind.
+pub(super) fn drop_deallocated_devices(claim: &mut Fields, old: &Fields) {
+    let allocated = |claim: &Fields| {
+        let results = read_path(claim, "status.allocation.devices.results");
+        checks::items(results.unwrap_or(&Value::Null)).iter().map(device_id).collect::<Vec<_>>()
+    };
+    let kept = allocated(claim);
+    let dropped = allocated(old);
+    let Some(Value::Object(status)) = claim.get_mut("status") else { return };
+    let Some(devices) = status.get_mut("devices").and_then(Value::as_array_mut) else { return };
+    devices.retain(|device| {
+        let id = device_id(device);
+        kept.contains(&id) || !dropped.contains(&id)
+    });
+    if devices.is_empty() {
+        status.remove("devices");
+    }
+}
+
+/// Returns the members that identify a device.
+fn device_id(device: &Value) -> [Value; 4] {
+    ["driver", "pool", "device", "shareID"].map(|member| checks::member(device, member).clone())
+}
+
+/// Returns the cause for which a claim or a template that asks for admin access is refused in a
+/// namespace with these labels, or `None`.
+pub(crate) fn admin_access(
+    kind: &Kind,
+    object: &Fields,
+    labels: &BTreeMap<String, String>,
+) -> Option<Cause> {
+    let path = match (&*kind.group, &*kind.kind) {
+        ("resource.k8s.io", "ResourceClaim") => "spec.devices.requests",
+        ("resource.k8s.io", "ResourceClaimTemplate") => "spec.spec.devices.requests",
+        _ => return None,
+    };
+    if labels.get(ADMIN_ACCESS).is_some_and(|value| value == "true") {
+        return None;
+    }
+    let requests = checks::items(read_path(object, path).unwrap_or(&Value::Null));
+    let wants_access = |request: &Value| {
+        checks::member(checks::member(request, "exactly"), "adminAccess").as_bool() == Some(true)
+    };
+    let index = requests.iter().position(wants_access)?;
+    // The path is upstream's, also for a template.
+    let field = format!("spec.devices.requests[{index}].adminAccess");
+    Some(Cause::forbidden(field, &admin_access_detail()))
+}
+
+fn admin_access_detail() -> String {
+    format!(
+        "admin access to devices requires the `{ADMIN_ACCESS}: true` label on the containing \
+         namespace"
+    )
 }
 
 pub(super) fn validate(claim: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
@@ -65,11 +140,30 @@ pub(super) fn validate(claim: &Fields, old: Option<&Fields>, causes: &mut Vec<Ca
         }
         let (new, old) = (read_path(claim, ALLOCATION), read_path(old, ALLOCATION));
         if old.is_some() && new.is_some() && new != old {
-            let why = "field cannot be modified once set";
-            causes.push(Cause::invalid(ALLOCATION, &Value::Null, why));
+            let detail = "field cannot be modified once set";
+            causes.push(Cause::invalid(ALLOCATION, &Value::Null, detail));
         }
     }
     checks::devices::consumers(claim.get("status").unwrap_or(&Value::Null), causes);
+    check_devices(claim, causes);
+}
+
+/// Checks that drivers report allocated devices only.
+fn check_devices(claim: &Fields, causes: &mut Vec<Cause>) {
+    let list = |path| checks::items(read_path(claim, path).unwrap_or(&Value::Null));
+    let allocated: Vec<_> =
+        list("status.allocation.devices.results").iter().map(device_id).collect();
+    for (place, device) in list("status.devices").iter().enumerate() {
+        if allocated.contains(&device_id(device)) {
+            continue;
+        }
+        let shown = json!({
+            "Driver": text(device, "driver"), "Pool": text(device, "pool"),
+            "Device": text(device, "device"), "ShareID": text(device, "shareID"),
+        });
+        let detail = "must be an allocated device in the claim";
+        causes.push(Cause::invalid(format!("status.devices[{place}]"), &shown, detail));
+    }
 }
 
 pub(super) fn validate_template(template: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {

@@ -1,12 +1,12 @@
-//! Fills in what nobody said, by rules that are data.
+//! Defaults, by rules that are data.
 
 use serde_json::Value;
 
-use super::{DefaultValue, Defaults};
-use crate::object::Fields;
+use super::kind::{DefaultValue, Defaults};
+use crate::fields::Fields;
 
 impl Defaults {
-    /// Applies the rules, in their order, to the object under `self.under` (if it is there).
+    /// Applies the rules, in their order, to the object under `self.under`, if it exists.
     pub(crate) fn apply(&self, object: &mut Fields) {
         let mut target = object;
         for part in self.under.split('.').filter(|part| !part.is_empty()) {
@@ -19,8 +19,8 @@ impl Defaults {
     }
 }
 
-/// Sets the member at `path` unless it is there. In a path, `a|b` is each of these members, and `name[]` is each item of
-/// a list. Parents are not made.
+/// Sets the member at `path` if it is missing. In a path, `a|b` means each of these members, and
+/// `name[]` each item of a list. Parents are not created.
 fn fill(object: &mut Fields, path: &str, value: &DefaultValue) {
     let (first, rest) = match path.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
@@ -49,7 +49,7 @@ fn items<'a>(object: &'a mut Fields, list: &str) -> impl Iterator<Item = &'a mut
     list.into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-/// Takes over the members that are not there, also within members that are.
+/// Copies the missing members, also within members that exist.
 fn merge_absent(into: &mut Fields, from: Fields) {
     for (name, value) in from {
         match (into.get_mut(&name), value) {
@@ -64,7 +64,7 @@ fn merge_absent(into: &mut Fields, from: Fields) {
 
 impl DefaultValue {
     fn put(&self, object: &mut Fields, name: &str) {
-        // An empty text is none: no member with a default may be empty.
+        // An empty text counts as missing: no member with a default may be empty.
         let there = object.get_mut(name).filter(|value| !value.is_null() && **value != "");
         match (self, there) {
             (Self::Merge(_), Some(Value::Object(member))) => self.merge(member),
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_reaches_into_each_item_and_never_overwrites() {
+    fn rule_reaches_into_each_item_and_never_overwrites() {
         let Value::Object(mut object) = json!({"spec": {"list": [{"a": 1}, {}]}}) else {
             unreachable!()
         };
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_merged_fills_the_gaps_of_what_is_there() {
+    fn merged_default_fills_the_gaps_of_an_object() {
         const GAPS: DefaultValue = DefaultValue::Merge(|_| json!({"x": {"p": 2, "q": 2}}));
         let Value::Object(mut object) = json!({"a": [{"x": {"p": 1}}, {}], "b": {"x": 3}}) else {
             unreachable!()

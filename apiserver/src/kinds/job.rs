@@ -1,11 +1,11 @@
-//! What only jobs do.
+//! Jobs.
 
 use serde_json::{Map, Value, json};
 
-use super::{read_path, workload};
-use crate::object::Fields;
+use super::workload;
+use crate::fields::{Fields, read_path};
 
-/// The label that a job finds its pods by.
+/// The label by which a job finds its pods.
 const UID: &str = "batch.kubernetes.io/controller-uid";
 
 pub(super) fn completions(spec: &Fields) -> Value {
@@ -20,10 +20,10 @@ pub(super) fn replacement_policy(spec: &Fields) -> Value {
     json!(if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" })
 }
 
-/// Makes the selector, and the labels that it selects, unless the client does that itself.
+/// Makes the selector and the labels that it matches, unless the client made them.
 pub(super) fn prepare(job: &mut Fields) {
     let unlabelled = read_path(job, "metadata.labels").is_none();
-    workload::take_labels_of_template(job);
+    workload::default_labels_from_template(job);
     if read_path(job, "spec.manualSelector") == Some(&json!(true)) {
         return;
     }
@@ -46,7 +46,7 @@ pub(super) fn prepare(job: &mut Fields) {
     }
     set(job, &["spec", "template", "metadata"], "labels", json!(labels));
     set(job, &["spec", "selector", "matchLabels"], UID, json!(uid));
-    workload::take_labels_of_template(job);
+    workload::default_labels_from_template(job);
 }
 
 fn set(object: &mut Fields, parents: &[&str], key: &str, value: Value) {
@@ -59,7 +59,7 @@ fn set(object: &mut Fields, parents: &[&str], key: &str, value: Value) {
     target.insert(key.to_owned(), value);
 }
 
-/// Without labels of its own, a job has those of its pods.
+/// A job without labels gets those of its pods.
 pub(super) fn inherit(job: &mut Fields, _old: &Fields) {
-    workload::take_labels_of_template(job);
+    workload::default_labels_from_template(job);
 }

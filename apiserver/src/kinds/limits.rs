@@ -1,17 +1,17 @@
-//! Quotas, limits and claims to storage: objects that are about quantities.
+//! Resource quotas, limit ranges and volume claims.
 
 use serde_json::{Value, json};
 
-use super::{checks, read_path};
-use crate::object::Fields;
+use super::checks;
+use crate::fields::{Fields, read_path};
 use crate::status::Cause;
 
-/// A container's limit, when it has none, is the largest that it may have.
+/// A container's default limit is its maximum.
 pub(super) fn default_limit(item: &Fields) -> Value {
     of_container(item, &["max"], "default")
 }
 
-/// A container's request is its limit, or the least that it may have.
+/// A container's default request is its limit, else its minimum.
 pub(super) fn default_request(item: &Fields) -> Value {
     of_container(item, &["min", "default"], "defaultRequest")
 }
@@ -25,7 +25,7 @@ fn of_container(item: &Fields, from: &[&str], to: &str) -> Value {
     if all.is_empty() { Value::Null } else { json!({to: all}) }
 }
 
-/// A claim to storage is not gone before the last pod that uses it.
+/// A volume claim stays until the last pod that uses it is gone.
 pub(super) fn protect_claim(claim: &mut Fields) {
     const PROTECTION: &str = "kubernetes.io/pvc-protection";
     let Some(Value::Object(metadata)) = claim.get_mut("metadata") else { return };
@@ -39,12 +39,14 @@ pub(super) fn validate_claim(claim: &Fields, old: Option<&Fields>, causes: &mut 
     checks::quota::storage_claim(claim, causes);
     let Some(old) = old else { return };
     if frozen(claim, old) != frozen(old, old) {
-        let why = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
-        causes.push(Cause::forbidden("spec", why));
+        let detail = "spec is immutable after creation except resources.requests and \
+            volumeAttributesClassName for bound claims";
+        causes.push(Cause::forbidden("spec", detail));
     }
 }
 
-/// What of a claim stays, as far as `old` has come: a volume and a class are given once, and a bound claim may grow.
+/// Returns the part of a claim that cannot change, given `old`: the volume and the class are set
+/// once, and a bound claim may grow.
 fn frozen(claim: &Fields, old: &Fields) -> Value {
     let mut spec = claim.get("spec").cloned().unwrap_or_default();
     let Some(members) = spec.as_object_mut() else { return spec };
@@ -62,8 +64,11 @@ fn frozen(claim: &Fields, old: &Fields) -> Value {
     spec
 }
 
-pub(super) fn validate_quota(quota: &Fields, _: Option<&Fields>, causes: &mut Vec<Cause>) {
+pub(super) fn validate_quota(quota: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     checks::quota::quota(quota, causes);
+    if let Some(old) = old {
+        checks::quota::scopes_stay(quota, old, causes);
+    }
     let status = quota.get("status").unwrap_or(&Value::Null);
     for list in ["hard", "used"] {
         checks::quota::amounts(checks::member(status, list), &format!("status.{list}"), causes);

@@ -1,15 +1,14 @@
-//! What only namespaces do: their label, their finalizer, their phase.
+//! Namespaces: their label, their finalizer, their phase.
 
 use serde_json::{Value, json};
 
-use super::read_path;
-use crate::object::Fields;
+use crate::fields::{Fields, read_path};
 use crate::status::Cause;
 
-/// What a namespace waits for before it goes: the namespace controller removes it when nothing is left inside.
+/// The finalizer of a namespace: the namespace controller removes it when the namespace is empty.
 const FINALIZER: &str = "kubernetes";
 
-/// A namespace carries its name as a label.
+/// Sets the namespace's name as a label.
 pub(super) fn label_with_name(namespace: &mut Fields) {
     let Some(name) = read_path(namespace, "metadata.name").cloned() else { return };
     if let Some(Value::Object(metadata)) = namespace.get_mut("metadata") {
@@ -30,13 +29,13 @@ pub(super) fn prepare(namespace: &mut Fields) {
     }
 }
 
-/// A namespace says in its phase that it is going.
+/// Sets the phase of a deleted namespace.
 pub(super) fn mark(namespace: &mut Fields) {
     if let Some(Value::Object(status)) = namespace.get_mut("status") {
         status.insert("phase".to_owned(), json!("Terminating"));
     }
     if let Some(Value::Object(metadata)) = namespace.get_mut("metadata") {
-        // Its own way of deletion knows no grace.
+        // The deletion of a namespace has no grace period.
         metadata.remove("deletionGracePeriodSeconds");
     }
 }
@@ -44,10 +43,10 @@ pub(super) fn mark(namespace: &mut Fields) {
 pub(super) fn validate(namespace: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     let (Some(phase), Some(_)) = (read_path(namespace, "status.phase"), old) else { return };
     let marked = read_path(namespace, "metadata.deletionTimestamp").is_some();
-    let why = match (marked, phase == "Active") {
+    let detail = match (marked, phase == "Active") {
         (false, false) => "may only be 'Active' if `deletionTimestamp` is empty",
         (true, true) => "may only be 'Terminating' if `deletionTimestamp` is not empty",
         _ => return,
     };
-    causes.push(Cause::invalid("status.Phase", phase, why));
+    causes.push(Cause::invalid("status.Phase", phase, detail));
 }

@@ -1,17 +1,17 @@
-//! What only nodes do.
+//! Nodes.
 
 use serde_json::{Value, json};
 
-use super::{checks, read_path};
-use crate::object::Fields;
+use super::checks;
+use crate::fields::{Fields, read_path};
 use crate::status::Cause;
 
-/// What pods may use is all there is, unless the kubelet keeps some.
+/// The allocatable resources are the capacity by default.
 pub(super) fn allocatable(status: &Fields) -> Value {
     status.get("capacity").cloned().unwrap_or_default()
 }
 
-/// A new node takes no pods until somebody has seen it ready.
+/// A new node is tainted until the node controller sees that it is ready.
 pub(super) fn prepare(node: &mut Fields) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let Some(Value::Object(spec)) = node.get_mut("spec") else { return };
@@ -28,7 +28,7 @@ pub(super) fn validate(node: &Fields, old: Option<&Fields>, causes: &mut Vec<Cau
     if let Some(before) = old.and_then(provider)
         && provider(node) != Some(before)
     {
-        let why = "field cannot be modified once set";
-        causes.push(Cause::invalid("spec.providerID", &Value::Null, why));
+        let detail = "field cannot be modified once set";
+        causes.push(Cause::invalid("spec.providerID", &Value::Null, detail));
     }
 }

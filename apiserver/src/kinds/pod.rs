@@ -1,13 +1,14 @@
-//! What only pods do: grace, binding, quality of service.
+//! Pods: grace periods, binding, quality of service.
 
 use serde_json::{Map, Value, json};
 
-use super::{Trouble, checks, read_path};
-use crate::object::Fields;
+use super::kind::ActionError;
+use super::{checks, pod_level, resize};
+use crate::fields::{Fields, read_path};
 use crate::status::Cause;
 
-/// The seconds that a deleted pod gets: none when no kubelet would ever confirm its end.
-pub(super) fn grace(pod: &Fields, asked: Option<i64>) -> i64 {
+/// Returns the grace period of a deleted pod: none if no kubelet would ever confirm its end.
+pub(super) fn grace(pod: &Fields, requested: Option<i64>) -> i64 {
     let phase = read_path(pod, "status.phase").and_then(Value::as_str).unwrap_or("");
     let scheduled = read_path(pod, "spec.nodeName")
         .and_then(Value::as_str)
@@ -18,30 +19,39 @@ pub(super) fn grace(pod: &Fields, asked: Option<i64>) -> i64 {
     let usual = || {
         read_path(pod, "spec.terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30)
     };
-    match asked.unwrap_or_else(usual) {
+    match requested.unwrap_or_else(usual) {
         negative if negative < 0 => 1,
         seconds => seconds,
     }
 }
 
-/// `pods/binding`: puts a pod on a node, once.
-pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), Trouble> {
+/// `pods/binding`: assigns a pod to a node, once.
+pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), ActionError> {
     if read_path(binding, "target.name").and_then(Value::as_str).unwrap_or("").is_empty() {
-        return Err(Trouble::Invalid("target.name: Required value".to_owned()));
+        return Err(ActionError::Invalid("target.name: Required value".to_owned()));
     }
     let name = read_path(pod, "metadata.name").and_then(Value::as_str).unwrap_or("").to_owned();
     if read_path(pod, "metadata.deletionTimestamp").is_some() {
-        let why = format!("pod {name} is being deleted, cannot be assigned to a host");
-        return Err(Trouble::Conflict(why));
+        let detail = format!("pod {name} is being deleted, cannot be assigned to a host");
+        return Err(ActionError::Conflict(detail));
     }
     if let Some(node) = read_path(pod, "spec.nodeName").and_then(Value::as_str) {
-        let why = format!("pod {name} is already assigned to node \"{node}\"");
-        return Err(Trouble::Conflict(why));
+        let detail = format!("pod {name} is already assigned to node \"{node}\"");
+        return Err(ActionError::Conflict(detail));
+    }
+    if read_path(pod, "spec.schedulingGates").is_some_and(|gates| *gates != json!([])) {
+        let detail = format!("pod {name} has non-empty .spec.schedulingGates");
+        return Err(ActionError::Conflict(detail));
+    }
+    if let Some(Value::Object(annotations)) = read_path(binding, "metadata.annotations") {
+        let of_pod = object_in(object_in(pod, "metadata"), "annotations");
+        of_pod.extend(annotations.clone());
     }
     let node = read_path(binding, "target.name").cloned().unwrap_or(Value::Null);
     object_in(pod, "spec").insert("nodeName".to_owned(), node);
     let conditions = object_in(pod, "status").entry("conditions").or_insert_with(|| json!([]));
-    let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now});
+    let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": now});
     if let Value::Array(list) = conditions {
         list.retain(|condition| condition.get("type") != Some(&json!("PodScheduled")));
         list.push(scheduled);
@@ -49,8 +59,8 @@ pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), 
     Ok(())
 }
 
-/// Gives a new pod the priority of its class; without one, that of the default class, if there is any.
-pub(super) fn prioritize(
+/// Sets a new pod's priority from its class, or from the default class if there is one.
+pub(super) fn set_priority(
     pod: &mut Fields,
     find: &dyn Fn(&str) -> Option<Fields>,
     all: &dyn Fn() -> Vec<Fields>,
@@ -70,8 +80,8 @@ pub(super) fn prioritize(
     let computed = value(&class);
     if let Some(given) = spec.get("priority").and_then(Value::as_i64).filter(|it| *it != computed) {
         return Err(format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
-             computed {computed} from the given PriorityClass name"
+            "the integer value of priority ({given}) must not be provided in pod spec; priority \
+             admission controller computed {computed} from the given PriorityClass name"
         ));
     }
     spec.insert("priority".to_owned(), json!(computed));
@@ -82,8 +92,8 @@ pub(super) fn prioritize(
     let Some(policy) = class.get("preemptionPolicy") else { return Ok(()) };
     if let Some(given) = spec.get("preemptionPolicy").filter(|given| *given != policy) {
         return Err(format!(
-            "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller \
-             computed {} from the given PriorityClass name",
+            "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority \
+             admission controller computed {} from the given PriorityClass name",
             given.as_str().unwrap_or(""),
             policy.as_str().unwrap_or("")
         ));
@@ -97,13 +107,13 @@ fn object_in<'a>(object: &'a mut Fields, key: &str) -> &'a mut Map<String, Value
     if !member.is_object() {
         *member = json!({});
     }
-    member.as_object_mut().expect("made an object just now")
+    member.as_object_mut().expect("was just made an object")
 }
 
-/// No grace is less than none, and on the network of its node a pod has that node's ports.
+/// Makes negative grace periods 1, and sets the host ports of a pod on the host network.
 pub(super) fn derive(pod: &mut Fields) {
     if let Some(Value::Object(status)) = pod.get_mut("status") {
-        agree_on_addresses(status);
+        sync_pod_ips(status);
     }
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
     let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
@@ -123,8 +133,8 @@ pub(super) fn derive(pod: &mut Fields) {
     }
 }
 
-/// The one address is the first of all addresses.
-fn agree_on_addresses(status: &mut Fields) {
+/// Makes the single address and the list of addresses agree.
+fn sync_pod_ips(status: &mut Fields) {
     let first = status.get("podIPs").and_then(|all| all.pointer("/0/ip")).cloned();
     match status.get("podIP").cloned() {
         Some(one) if first.as_ref() != Some(&one) => {
@@ -137,33 +147,36 @@ fn agree_on_addresses(status: &mut Fields) {
     }
 }
 
-/// What a new pod's status starts with, and what admission adds to its spec.
+/// Sets the initial status of a new pod, and what admission adds to its spec.
 pub(super) fn prepare(pod: &mut Fields) {
-    let class = quality_of_service(pod);
+    pod_level::complete(pod);
+    let class = resize::quality_of_service(pod);
     let now = read_path(pod, "metadata.creationTimestamp").cloned();
     let mut status = json!({"phase": "Pending", "qosClass": class});
     if read_path(pod, "spec.schedulingGates").is_some() {
         status["conditions"] = json!([{
-            "type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": now,
-            "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "type": "PodScheduled", "status": "False", "lastProbeTime": null,
+            "lastTransitionTime": now,
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
         }]);
     }
     pod.insert("status".to_owned(), status);
     admit(pod);
 }
 
-/// What admission adds to a pod whenever its spec is written.
+/// Adds what admission adds at each write of the spec.
 fn admit(pod: &mut Fields) {
     if let Some(Value::Object(spec)) = pod.get_mut("spec") {
         spec.entry("priority").or_insert(json!(0));
         spec.entry("preemptionPolicy").or_insert(json!("PreemptLowerPriority"));
         let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
-        tolerate_for_a_while(tolerations);
+        add_default_tolerations(tolerations);
     }
 }
 
-/// A pod stays on a node that is not ready for five minutes, unless it says otherwise.
-fn tolerate_for_a_while(tolerations: &mut Value) {
+/// Tolerates a node that is not ready for five minutes, unless the pod has a toleration of its own.
+fn add_default_tolerations(tolerations: &mut Value) {
     let Value::Array(list) = tolerations else { return };
     for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let known = list.iter().any(|one| match one.get("key").and_then(Value::as_str) {
@@ -171,37 +184,9 @@ fn tolerate_for_a_while(tolerations: &mut Value) {
             None => true,
         });
         if !known {
-            list.push(json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+            list.push(json!({"key": taint, "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": 300}));
         }
-    }
-}
-
-fn quality_of_service(pod: &Fields) -> &'static str {
-    let list = |path| read_path(pod, path).and_then(Value::as_array).into_iter().flatten();
-    let containers: Vec<&Value> =
-        list("spec.containers").chain(list("spec.initContainers")).collect();
-    let member = |container: &Value, which: &str, what: &str| {
-        let amount = container.pointer(&format!("/resources/{which}/{what}"));
-        amount.filter(|amount| **amount != "0").cloned()
-    };
-    let asks = |container: &Value| {
-        ["requests", "limits"].iter().any(|which| {
-            ["cpu", "memory"].iter().any(|what| member(container, which, what).is_some())
-        })
-    };
-    let sure = |container: &Value| {
-        ["cpu", "memory"].iter().all(|what| {
-            let limit = member(container, "limits", what);
-            let request = member(container, "requests", what);
-            limit.is_some() && (request.is_none() || request == limit)
-        })
-    };
-    if !containers.iter().any(|one| asks(one)) {
-        "BestEffort"
-    } else if containers.iter().all(|one| sure(one)) {
-        "Guaranteed"
-    } else {
-        "Burstable"
     }
 }
 
@@ -217,12 +202,12 @@ pub(super) fn probe(_probe: &Fields) -> Value {
     json!({"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3})
 }
 
-/// A volume that nobody says anything about is an empty folder.
+/// A volume without a source is an empty directory.
 pub(super) fn volume(volume: &Fields) -> Value {
     if volume.keys().any(|key| key != "name") { Value::Null } else { json!({"emptyDir": {}}) }
 }
 
-/// Who asks for no more than a limit asks for the limit.
+/// A missing request is the limit.
 pub(super) fn requests(container: &Fields) -> Value {
     match container.get("resources").and_then(|resources| resources.get("limits")) {
         Some(limits) => json!({"resources": {"requests": limits}}),
@@ -230,7 +215,7 @@ pub(super) fn requests(container: &Fields) -> Value {
     }
 }
 
-/// What an update without them keeps, in the spec and in the status.
+/// Keeps members of the spec and the status that an update omits.
 pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
     const KEPT: [&str; 4] = [
         "qosClass",
@@ -247,7 +232,7 @@ pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
     }
 }
 
-/// `latest` may have changed since it was pulled.
+/// `latest` may have changed since it was pulled, so it is always pulled.
 pub(super) fn pull_policy(container: &Fields) -> Value {
     let image = container.get("image").and_then(Value::as_str).unwrap_or("");
     let last = image.rsplit('/').next().unwrap_or("");
@@ -265,34 +250,34 @@ pub(super) fn validate(pod: &Fields, old: Option<&Fields>, causes: &mut Vec<Caus
     let mut grew = false;
     for list in ["containers", "initContainers"] {
         if count(spec, list) != count(old, list) {
-            let why = "pod updates may not add or remove containers";
-            causes.push(Cause::forbidden(format!("spec.{list}"), why));
+            let detail = "pod updates may not add or remove containers";
+            causes.push(Cause::forbidden(format!("spec.{list}"), detail));
             grew = true;
         }
     }
     if grew {
         return;
     }
-    tolerates_no_less(spec, old, causes);
+    check_tolerations(spec, old, causes);
     if without_mutable(spec.clone()) != without_mutable(old.clone()) {
-        let why = "pod updates may not change fields other than `spec.containers[*].image`,\
-                   `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` \
-                   (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` \
-                   (allow it to be set to 1 if it was previously negative)";
-        causes.push(Cause::forbidden("spec", why));
+        let detail = "pod updates may not change fields other than `spec.containers[*].image`,\
+            `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only \
+            additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to \
+            be set to 1 if it was previously negative)";
+        causes.push(Cause::forbidden("spec", detail));
     }
 }
 
-/// What a pod tolerates it goes on tolerating, if perhaps for another time.
-fn tolerates_no_less(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
+/// Checks that an update removes no toleration; their durations may change.
+fn check_tolerations(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let list = |spec: &Value| -> Vec<Value> {
         let list = spec.get("tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
         list.into_iter().map(without_time).collect()
     };
     let kept = list(new);
     if list(old).iter().any(|one| !kept.contains(one)) {
-        let why = "existing toleration can not be modified except its tolerationSeconds";
-        causes.push(Cause::forbidden("spec.tolerations", why));
+        let detail = "existing toleration can not be modified except its tolerationSeconds";
+        causes.push(Cause::forbidden("spec.tolerations", detail));
     }
 }
 
@@ -316,4 +301,36 @@ fn without_mutable(mut spec: Value) -> Value {
         }
     }
     spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bound(pod: Value, binding: &Value) -> Result<Value, ActionError> {
+        let Value::Object(mut pod) = pod else { panic!("a pod is an object") };
+        bind(&mut pod, binding.as_object().unwrap(), "2026-01-01T00:00:00Z")?;
+        Ok(Value::Object(pod))
+    }
+
+    #[test]
+    fn binding_sets_the_node_and_merges_annotations() {
+        let pod = json!({"metadata": {"name": "p", "annotations": {"a": "1", "b": "1"}}});
+        let binding = json!({"metadata": {"annotations": {"b": "2"}}, "target": {"name": "n"}});
+        let pod = bound(pod, &binding).unwrap();
+        assert_eq!(pod["spec"]["nodeName"], "n");
+        assert_eq!(pod["metadata"]["annotations"], json!({"a": "1", "b": "2"}));
+        let refused = bound(json!({"metadata": {"name": "p"}}), &json!({"target": {}}));
+        assert!(matches!(refused, Err(ActionError::Invalid(_))));
+    }
+
+    #[test]
+    fn gated_pod_is_not_bound() {
+        let pod = json!({"metadata": {"name": "p"}, "spec": {"schedulingGates": [{"name": "g"}]}});
+        let Err(ActionError::Conflict(detail)) = bound(pod, &json!({"target": {"name": "n"}}))
+        else {
+            panic!("the pod was bound");
+        };
+        assert_eq!(detail, "pod p has non-empty .spec.schedulingGates");
+    }
 }

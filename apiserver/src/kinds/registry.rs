@@ -1,22 +1,32 @@
-//! All the kinds of one server, and where their objects are kept.
+//! The kinds of one server, and the storage of their objects.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::{Kind, built_in};
-use crate::http::openapi::Documents;
+use imbl::OrdMap;
+use tokio_util::sync::CancellationToken;
 
-/// All the kinds of one server.
-#[derive(Debug)]
+use super::definition::DefinedKinds;
+use super::kind::Kind;
+use super::table::built_in;
+use crate::fields::Fields;
+use crate::object::{Encoded, Stored};
+use crate::storage::ResourceId;
+
+/// All kinds of one server. A change makes another table, which shares most of its memory.
+#[derive(Debug, Clone)]
 pub(crate) struct Kinds {
-    rows: Vec<Arc<Kind>>,
-    /// For each row, the row whose objects it serves.
-    homes: Vec<usize>,
-    documents: OnceLock<Documents>,
+    /// The built-in kinds, and those of the builder.
+    rows: Vec<Served>,
+    /// The served kinds of definitions, by `group/plural/version`.
+    defined: OrdMap<String, Served>,
+    /// The installed definitions, by name.
+    definitions: OrdMap<String, Arc<Installed>>,
+    /// The storage of each definition's objects, by name. An entry stays when its definition goes.
+    resources: OrdMap<String, ResourceId>,
+    next_resource: usize,
+    /// Incremented by each change.
+    generation: u64,
 }
-
-/// Where a kind's objects are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct ResourceId(pub(crate) usize);
 
 /// A kind, as a request found it.
 #[derive(Debug, Clone)]
@@ -27,58 +37,295 @@ pub(crate) struct Served {
     pub(crate) resource: ResourceId,
 }
 
+/// A definition whose kinds are in the table.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    /// The source of the kinds, in JSON: `spec` and the accepted names.
+    source: String,
+    pub(crate) served: Served,
+    pub(crate) retired: CancellationToken,
+}
+
 // === impl Kinds ===
 
 impl Kinds {
-    /// All rows; a later row for the same resource takes the place of an earlier one.
+    /// Builds the table. A later row for the same resource replaces an earlier one.
     pub(crate) fn new(custom: Vec<Kind>) -> Self {
         let mut rows = built_in();
         for kind in custom {
             rows.retain(|row| !row.is(&kind.group, &kind.version, &kind.plural));
             rows.push(kind);
         }
-        let home = |(at, row): (usize, &Kind)| {
-            let home = row.stored_as?;
-            rows.iter()
-                .position(|other| other.group == home.group && other.plural == home.plural)
-                .or(Some(at))
+        let rows: Vec<Arc<Kind>> = rows.into_iter().map(Arc::new).collect();
+        let home = |at: usize| {
+            let home = rows[at].stored_as?;
+            rows.iter().position(|other| other.group == home.group && other.plural == home.plural)
         };
-        let homes =
-            rows.iter().enumerate().map(|(at, row)| home((at, row)).unwrap_or(at)).collect();
-        Self { rows: rows.into_iter().map(Arc::new).collect(), homes, documents: OnceLock::new() }
+        let served = |at: usize| {
+            let home = home(at).unwrap_or(at);
+            let (kind, resource) = (Arc::clone(&rows[at]), ResourceId(home));
+            Served { kind, home: Arc::clone(&rows[home]), resource }
+        };
+        Self {
+            rows: (0..rows.len()).map(served).collect(),
+            defined: OrdMap::new(),
+            definitions: OrdMap::new(),
+            resources: OrdMap::new(),
+            next_resource: rows.len(),
+            generation: 0,
+        }
     }
 
-    pub(crate) fn rows(&self) -> &[Arc<Kind>] {
-        &self.rows
+    /// Returns the number of resources that the table has storage for.
+    pub(crate) fn resources(&self) -> usize {
+        self.next_resource
     }
 
-    /// What `OpenAPI` says of them all.
-    pub(crate) fn documents(&self) -> &Documents {
-        self.documents.get_or_init(|| Documents::of(self))
+    /// Returns a number that each change of the table increments.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
-    /// The kind, the kind that its objects are stored as, and where.
+    /// Returns the kinds: first the built-in ones.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.rows.iter().chain(self.defined.values()).map(|served| &served.kind)
+    }
+
+    /// Returns the kinds that have no definition.
+    pub(crate) fn built_in_rows(&self) -> impl Iterator<Item = &Arc<Kind>> {
+        self.rows.iter().map(|served| &served.kind)
+    }
+
+    /// Returns the kinds of a group, in the order of [`rows`](Self::rows). Definitions of other
+    /// groups are not visited.
+    pub(crate) fn rows_of_group<'a>(
+        &'a self,
+        group: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Kind>> {
+        let prefix = format!("{group}/");
+        let defined = self.defined.range(prefix.clone()..);
+        let defined = defined.take_while(move |(key, _)| key.starts_with(&prefix));
+        let built_in = self.built_in_rows().filter(move |kind| kind.group == group);
+        built_in.chain(defined.map(|(_, served)| &served.kind))
+    }
+
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.rows_of_group(group).next().is_some()
+    }
+
+    /// Finds a kind, the kind that stores its objects, and their storage.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
-        let at = self.rows.iter().position(|row| row.is(group, version, plural))?;
-        let home = self.homes[at];
-        Some(Served {
-            kind: Arc::clone(&self.rows[at]),
-            home: Arc::clone(&self.rows[home]),
-            resource: ResourceId(home),
-        })
+        let row = self.rows.iter().find(|served| served.kind.is(group, version, plural));
+        let found = match row {
+            None if self.defined.is_empty() => None,
+            None => self.defined.get(&defined_key(group, plural, version)),
+            row => row,
+        };
+        found.cloned()
     }
 
-    /// The kind whose objects are the namespaces.
+    /// Finds the kind that stores the objects of a [named](Served::resource_name) resource.
+    pub(crate) fn find_resource(&self, name: &str) -> Option<Served> {
+        let is_same = |row: &&Served| row.resource_name() == name;
+        let built_in = self
+            .rows
+            .iter()
+            .find(is_same)
+            .map(|row| Served { kind: Arc::clone(&row.home), ..row.clone() });
+        built_in.or_else(|| self.installed(name).map(|installed| installed.served.clone()))
+    }
+
+    /// Returns the kinds that have storage of their own, without those of definitions.
+    pub(crate) fn homes(&self) -> impl Iterator<Item = &Served> {
+        self.rows.iter().filter(|served| Arc::ptr_eq(&served.kind, &served.home))
+    }
+
+    /// Returns the kind `Namespace`.
     pub(crate) fn namespaces(&self) -> Served {
         self.find("", "v1", "namespaces").expect("the table has namespaces")
     }
+
+    /// Returns the kind `CustomResourceDefinition`.
+    pub(crate) fn definitions(&self) -> Served {
+        let found = self.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+        found.expect("the table has definitions")
+    }
+
+    /// Returns the installed definition of this name.
+    pub(crate) fn installed(&self, name: &str) -> Option<&Arc<Installed>> {
+        self.definitions.get(name)
+    }
+
+    /// Adds the kinds of a definition, or replaces them. Returns `None` if the table has them
+    /// already.
+    pub(crate) fn with_definition(&self, name: &str, definition: &Fields) -> Option<Self> {
+        let source = source_of(definition);
+        if self.installed(name).is_some_and(|installed| installed.source == source) {
+            return None;
+        }
+        let kinds = DefinedKinds::of(definition)?;
+        let mut table = self.clone();
+        table.remove(name);
+        let resource = table.resource_of(name, &kinds);
+        let home = &kinds.home;
+        let served =
+            |kind: &Arc<Kind>| Served { kind: Arc::clone(kind), home: Arc::clone(home), resource };
+        for (kind, _) in kinds.rows.iter().filter(|(_, is_served)| *is_served) {
+            let key = defined_key(&kinds.group, &kinds.plural, &kind.version);
+            table.defined.insert(key, served(kind));
+        }
+        let (served, retired) = (served(home), kinds.retired.clone());
+        table.definitions.insert(name.to_owned(), Arc::new(Installed { source, served, retired }));
+        table.generation += 1;
+        Some(table)
+    }
+
+    /// Removes the kinds of a definition. Returns `None` if the table has none of them.
+    pub(crate) fn without_definition(&self, name: &str) -> Option<Self> {
+        self.installed(name)?;
+        let mut table = self.clone();
+        table.remove(name);
+        table.generation += 1;
+        Some(table)
+    }
+
+    /// Returns the names of all installed definitions.
+    pub(crate) fn installed_names(&self) -> impl Iterator<Item = &String> {
+        self.definitions.keys()
+    }
+
+    fn remove(&mut self, name: &str) {
+        let Some(installed) = self.definitions.remove(name) else { return };
+        let home = &installed.served.home;
+        let prefix = defined_key(&home.group, &home.plural, "");
+        let keys = self.defined.range(prefix.clone()..).map(|(key, _)| key);
+        let keys: Vec<String> = keys.take_while(|key| key.starts_with(&prefix)).cloned().collect();
+        for key in keys {
+            self.defined.remove(&key);
+        }
+    }
+
+    /// Returns the storage of a definition's objects. It takes over that of a kind of the builder.
+    fn resource_of(&mut self, name: &str, kinds: &DefinedKinds) -> ResourceId {
+        let is_same =
+            |row: &Served| row.kind.group == kinds.group && row.kind.plural == kinds.plural;
+        if let Some(row) = self.rows.iter().find(|row| is_same(row)) {
+            self.resources.insert(name.to_owned(), row.resource);
+            self.rows.retain(|row| !is_same(row));
+        }
+        if let Some(resource) = self.resources.get(name) {
+            return *resource;
+        }
+        let resource = ResourceId(self.next_resource);
+        self.next_resource += 1;
+        self.resources.insert(name.to_owned(), resource);
+        resource
+    }
+}
+
+fn defined_key(group: &str, plural: &str, version: &str) -> String {
+    format!("{group}/{plural}/{version}")
+}
+
+fn source_of(definition: &Fields) -> String {
+    let names = definition.get("status").and_then(|status| status.get("acceptedNames"));
+    serde_json::to_string(&(definition.get("spec"), names)).expect("values are JSON")
 }
 
 // === impl Served ===
 
 impl Served {
-    /// Whether stored bytes can be sent as they are.
-    pub(crate) fn is_home(&self) -> bool {
-        Arc::ptr_eq(&self.kind, &self.home)
+    /// Returns whether stored bytes have the form of this kind.
+    pub(crate) fn shows(&self, stored: &Stored) -> bool {
+        match &self.kind.definition {
+            Some(definition) => stored.selectable.form == definition.form,
+            None => Arc::ptr_eq(&self.kind, &self.home),
+        }
+    }
+
+    /// Returns whether the object would be stored with other bytes today.
+    pub(crate) fn is_outdated(&self, stored: &Stored) -> bool {
+        let Some(definition) = &self.home.definition else { return false };
+        stored.selectable.form != definition.form
+            && self.encode(self.read(stored)).at(stored.revision).bytes() != stored.bytes()
+    }
+
+    /// Returns the kind whose rules apply to a write: versions of a definition differ in them.
+    pub(crate) fn rules(&self) -> &Arc<Kind> {
+        if self.kind.definition.is_some() { &self.kind } else { &self.home }
+    }
+
+    /// Returns an object in the form that the rules apply to.
+    pub(crate) fn read(&self, stored: &Stored) -> Fields {
+        let mut object = stored.fields();
+        if let Some(definition) = &self.kind.definition
+            && !self.shows(stored)
+        {
+            definition.show(&mut object);
+        }
+        object
+    }
+
+    /// Encodes an object, in the form that the rules apply to, for storage.
+    pub(crate) fn encode(&self, mut object: Fields) -> Encoded {
+        if let Some(definition) = &self.home.definition {
+            definition.convert(&mut object);
+        }
+        self.home.encode(object)
+    }
+
+    /// Returns the name of the resource that stores the objects: `deployments.apps`, `pods.`. A
+    /// definition has the same name.
+    pub(crate) fn resource_name(&self) -> String {
+        format!("{}.{}", self.home.plural, self.home.group)
+    }
+
+    /// Returns the object with the field labels of this kind.
+    pub(crate) fn relabel(&self, stored: &Stored) -> Stored {
+        let form = stored.selectable.form;
+        let mut selectable = self.home.selectable(&self.read(stored));
+        selectable.form = form;
+        stored.with_selectable(selectable)
+    }
+}
+
+#[cfg(test)]
+impl Kinds {
+    /// Adds a definition with one version.
+    pub(crate) fn with_kind(&self, group: &str, plural: &str) -> Self {
+        let names = serde_json::json!({"plural": plural, "kind": plural.to_uppercase()});
+        let schema = serde_json::json!({"openAPIV3Schema": {"type": "object"}});
+        let definition = serde_json::json!({
+            "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": schema},
+            ]},
+            "status": {"acceptedNames": names},
+        });
+        let fields = definition.as_object().expect("an object");
+        self.with_definition(&format!("{plural}.{group}"), fields).expect("a new definition")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_a_group_are_found_among_those_of_similar_groups() {
+        let custom = Kind::custom("a.example.com", "v2", "Own", "owns");
+        let mut kinds = Kinds::new(vec![custom]);
+        for group in ["a.example.com", "a.example.com.x", "aa.example.com", "b.example.com"] {
+            kinds = kinds.with_kind(group, "foos");
+        }
+        kinds = kinds.with_kind("a.example.com", "bars");
+        let of = |group: &str| {
+            let rows = kinds.rows_of_group(group);
+            rows.map(|kind| kind.plural.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("a.example.com"), ["owns", "bars", "foos"]);
+        assert_eq!(of("aa.example.com"), ["foos"]);
+        assert!(!kinds.has_group("example.com") && !kinds.has_group("a.example"));
+        let apps = kinds.rows().filter(|kind| kind.group == "apps");
+        assert_eq!(of("apps"), apps.map(|kind| kind.plural.to_string()).collect::<Vec<_>>());
     }
 }

@@ -1,14 +1,15 @@
-//! What secrets and config maps do: data that can be frozen.
+//! Secrets and config maps: data that can be immutable.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::checks;
-use crate::object::Fields;
+use crate::fields::Fields;
 use crate::status::Cause;
 
-/// Texts are another way to write the data, and win over it.
-pub(super) fn take_texts(secret: &mut Fields) {
+/// Merges `stringData` into `data`; its entries win.
+pub(super) fn merge_string_data(secret: &mut Fields) {
     let Some(Value::Object(texts)) = secret.remove("stringData") else { return };
     let data = secret.entry("data").or_insert_with(|| json!({}));
     let Some(data) = data.as_object_mut() else { return };
@@ -29,7 +30,7 @@ pub(super) fn validate_config_map(map: &Fields, old: Option<&Fields>, causes: &m
     validate_frozen(map, old, &["data", "binaryData"], causes);
 }
 
-/// A certificate that is none is kept, and the client is told.
+/// Warns of invalid certificates, which are stored anyway.
 pub(super) fn warn(secret: &Fields) -> Vec<String> {
     let certificate = secret.get("data").and_then(|data| data.get("tls.crt")?.as_str());
     let is_pem = |text: &str| {

@@ -1,15 +1,18 @@
-//! What only services do: addresses and ports that the server gives out.
+//! Services: addresses and ports.
+
+mod allocation;
+mod families;
+
+pub(crate) use allocation::{Allocations, Allocator};
 
 use serde_json::{Value, json};
 
-use super::{checks, read_path};
-use crate::object::Fields;
-use crate::status::Cause;
+use super::checks;
+use crate::fields::{Fields, read_path};
+use crate::status::{Cause, Result};
 
-/// How long a client stays with one pod: three hours, in seconds.
+/// The default duration of client affinity: 3 hours, in seconds.
 const AFFINITY_SECONDS: i64 = 10_800;
-const FIRST_NODE_PORT: u64 = 30_000;
-const NODE_PORTS: u64 = 2_768;
 
 fn kind_of(spec: &Fields) -> &str {
     spec.get("type").and_then(Value::as_str).unwrap_or("")
@@ -17,6 +20,41 @@ fn kind_of(spec: &Fields) -> &str {
 
 fn text<'a>(spec: &'a Fields, key: &str) -> &'a str {
     spec.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+fn list<'a>(spec: &'a Fields, key: &str) -> &'a [Value] {
+    spec.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn is_headless(spec: &Fields) -> bool {
+    text(spec, "clusterIP") == "None"
+}
+
+fn node_ports(spec: &Fields) -> Vec<Value> {
+    list(spec, "ports").iter().filter_map(|port| port.get("nodePort")).cloned().collect()
+}
+
+/// Returns whether clients outside of the cluster can reach a service.
+fn is_reachable(spec: &Fields) -> bool {
+    match kind_of(spec) {
+        "NodePort" | "LoadBalancer" => true,
+        "ClusterIP" => !list(spec, "externalIPs").is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns whether a service has a node port for each port.
+fn needs_node_ports(spec: &Fields) -> bool {
+    match kind_of(spec) {
+        "NodePort" => true,
+        "LoadBalancer" => spec.get("allocateLoadBalancerNodePorts") != Some(&json!(false)),
+        _ => false,
+    }
+}
+
+/// Returns whether a service has a node port for health checks.
+fn needs_health_check(spec: &Fields) -> bool {
+    kind_of(spec) == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
 }
 
 pub(super) fn affinity(spec: &Fields) -> Value {
@@ -27,20 +65,18 @@ pub(super) fn affinity(spec: &Fields) -> Value {
     }
 }
 
-/// A port leads to the same one of the pod.
+/// The target port is the port by default.
 pub(super) fn target_port(port: &Fields) -> Value {
     port.get("port").cloned().unwrap_or_default()
 }
 
-/// The address of a load balancer is its own.
+/// A load balancer's address is its own by default.
 pub(super) fn ip_mode(ingress: &Fields) -> Value {
     if ingress.contains_key("ip") { json!("VIP") } else { Value::Null }
 }
 
 pub(super) fn external_policy(spec: &Fields) -> Value {
-    let reachable = matches!(kind_of(spec), "NodePort" | "LoadBalancer")
-        || spec.get("externalIPs").and_then(Value::as_array).is_some_and(|ips| !ips.is_empty());
-    if reachable { json!("Cluster") } else { Value::Null }
+    if is_reachable(spec) { json!("Cluster") } else { Value::Null }
 }
 
 pub(super) fn internal_policy(spec: &Fields) -> Value {
@@ -54,116 +90,122 @@ pub(super) fn allocates_node_ports(spec: &Fields) -> Value {
     if kind_of(spec) == "LoadBalancer" { json!(true) } else { Value::Null }
 }
 
-/// Gives out an address and ports, as the real server does that conformance is recorded with. They follow from the uid: so the same run has the same ones, and nothing is kept.
-pub(super) fn allocate(service: &mut Fields) {
-    let uid = read_path(service, "metadata.uid").and_then(Value::as_str).unwrap_or("").to_owned();
-    let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
-    if kind_of(spec) == "ExternalName" {
-        return;
+/// Gives a new service, or the new state of one (whose old state is given), its cluster IP and node
+/// ports; removes those that it no longer has.
+pub(super) fn allocate(
+    service: &mut Fields,
+    old: Option<&Fields>,
+    allocator: Allocator<'_>,
+) -> Result<()> {
+    allocation::allocate(service, old, allocator)?;
+    if let Some(old) = old {
+        drop_unused(service, old);
     }
-    allocate_address(spec, number_of(&uid));
-    allocate_ports(spec, number_of(&uid));
+    Ok(())
 }
 
-fn allocate_address(spec: &mut Fields, number: u64) {
-    let address = match text(spec, "clusterIP") {
-        "" => format!("10.0.0.{}", 1 + number % 254),
-        given => given.to_owned(),
-    };
-    spec.insert("clusterIP".to_owned(), json!(address));
-    spec.entry("clusterIPs").or_insert_with(|| json!([address]));
-    let family = if address.contains(':') { "IPv6" } else { "IPv4" };
-    let headless_without_pods = address == "None" && !spec.contains_key("selector");
-    if headless_without_pods {
-        // Nobody knows what its endpoints will be.
-        spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4", "IPv6"]));
-        spec.entry("ipFamilyPolicy").or_insert(json!("RequireDualStack"));
-    } else {
-        spec.entry("ipFamilies").or_insert_with(|| json!([family]));
-        spec.entry("ipFamilyPolicy").or_insert(json!("SingleStack"));
-    }
-}
-
-fn allocate_ports(spec: &mut Fields, number: u64) {
-    let wants = match kind_of(spec) {
-        "NodePort" => true,
-        "LoadBalancer" => spec.get("allocateLoadBalancerNodePorts") == Some(&json!(true)),
-        _ => false,
-    };
-    let ports = spec.get_mut("ports").and_then(Value::as_array_mut).filter(|_| wants);
-    let ports = ports.into_iter().flatten().filter_map(Value::as_object_mut);
-    for (at, port) in (0_u64..).zip(ports) {
-        let free = FIRST_NODE_PORT + (number.wrapping_add(at)) % NODE_PORTS;
-        port.entry("nodePort").or_insert(json!(free));
-    }
-    let checked = kind_of(spec) == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local";
-    if checked {
-        let free = FIRST_NODE_PORT + number.wrapping_add(NODE_PORTS / 2) % NODE_PORTS;
-        spec.entry("healthCheckNodePort").or_insert(json!(free));
-    }
-}
-
-/// A number that follows from the text (FNV-1a).
-fn number_of(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
-}
-
-/// Members that only a service with an address has.
-const OF_ADDRESSES: [&str; 5] =
-    ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"];
-
-/// What has been given out stays, unless the update says otherwise.
+/// Completes an update of a service: what the server has allocated stays if the client omits it.
 pub(super) fn inherit(service: &mut Fields, old: &Fields) {
     let old = old.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
     let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
-    let was_name = kind_of(&old) == "ExternalName";
-    if kind_of(spec) == "ExternalName" {
-        spec.retain(|key, value| {
-            was_name || !OF_ADDRESSES.contains(&key.as_str()) || Some(&*value) != old.get(key)
-        });
-    } else if was_name {
-        allocate(service);
-        return;
-    } else {
-        inherit_addresses(spec, &old);
-    }
-    inherit_ports(spec, &old);
-    let uid = read_path(service, "metadata.uid").and_then(Value::as_str).unwrap_or("");
-    let number = number_of(uid);
-    if let Some(Value::Object(spec)) = service.get_mut("spec") {
-        allocate_ports(spec, number);
-    }
-}
-
-fn inherit_addresses(spec: &mut Fields, old: &Fields) {
-    for key in OF_ADDRESSES {
-        if let Some(value) = old.get(key) {
-            spec.entry(key).or_insert_with(|| value.clone());
+    if kind_of(spec) != "ExternalName" && kind_of(&old) != "ExternalName" {
+        for key in ["clusterIP", "clusterIPs"] {
+            inherit_member(spec, &old, key);
         }
     }
-    // Who changes only the first address means both.
-    let first = spec.get("clusterIP").cloned();
-    if first.as_ref() != old.get("clusterIP") && spec.get("clusterIPs") == old.get("clusterIPs") {
-        spec.insert("clusterIPs".to_owned(), json!([first]));
+    if needs_node_ports(spec) && needs_node_ports(&old) {
+        inherit_node_ports(spec, &old);
+    }
+    if needs_health_check(spec) && needs_health_check(&old) {
+        if spec.get("healthCheckNodePort") == Some(&json!(0)) {
+            spec.remove("healthCheckNodePort");
+        }
+        inherit_member(spec, &old, "healthCheckNodePort");
+    }
+    synchronize_addresses(spec, &old);
+}
+
+fn inherit_member(spec: &mut Fields, old: &Fields, key: &str) {
+    if let Some(value) = old.get(key) {
+        spec.entry(key).or_insert_with(|| value.clone());
     }
 }
 
-fn inherit_ports(spec: &mut Fields, old: &Fields) {
-    if !matches!(kind_of(spec), "NodePort" | "LoadBalancer") {
-        return;
-    }
-    let known = old.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
+/// Gives each port the node port that the port of its name had, unless another port has it now.
+fn inherit_node_ports(spec: &mut Fields, old: &Fields) {
+    let known = node_ports(old);
+    let mut used = node_ports(spec);
+    used.retain(|number| known.contains(number));
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
     for port in ports.filter_map(Value::as_object_mut) {
-        let same = known.iter().find(|one| {
-            one.get("port") == port.get("port") && one.get("protocol") == port.get("protocol")
-        });
-        if let Some(number) = same.and_then(|one| one.get("nodePort")) {
+        let same = list(old, "ports").iter().rfind(|known| known.get("name") == port.get("name"));
+        let number = same.and_then(|known| known.get("nodePort"));
+        if let Some(number) = number.filter(|number| !used.contains(number)) {
             port.entry("nodePort").or_insert_with(|| number.clone());
         }
     }
+}
+
+/// Applies a change of the first address to the list of addresses, for clients that know only the
+/// first.
+fn synchronize_addresses(spec: &mut Fields, old: &Fields) {
+    let is_changed = text(spec, "clusterIP") != text(old, "clusterIP");
+    if !is_changed || list(spec, "clusterIPs") != list(old, "clusterIPs") {
+        return;
+    }
+    match text(spec, "clusterIP") {
+        "" => spec.remove("clusterIPs"),
+        first => {
+            let addresses = json!([first]);
+            spec.insert("clusterIPs".to_owned(), addresses)
+        }
+    };
+}
+
+/// Removes what the new type of a service does not have, as far as the client has not changed it.
+fn drop_unused(service: &mut Fields, old: &Fields) {
+    let old = old.get("spec").and_then(Value::as_object).cloned().unwrap_or_default();
+    let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
+    let drop_same = |spec: &mut Fields, keys: &[&str]| {
+        if keys.iter().all(|key| spec.get(*key) == old.get(*key)) {
+            spec.retain(|key, _| !keys.contains(&key.as_str()));
+        }
+    };
+    if kind_of(spec) == "ExternalName" && kind_of(&old) != "ExternalName" {
+        drop_same(spec, &["clusterIP", "clusterIPs"]);
+        drop_same(spec, &["ipFamilies"]);
+        drop_same(spec, &["ipFamilyPolicy"]);
+        drop_same(spec, &["internalTrafficPolicy"]);
+    }
+    let has_ports = |spec: &Fields| matches!(kind_of(spec), "NodePort" | "LoadBalancer");
+    if has_ports(&old) && !has_ports(spec) {
+        drop_node_ports(spec, &old);
+    }
+    if needs_health_check(&old) && !needs_health_check(spec) {
+        drop_same(spec, &["healthCheckNodePort"]);
+    }
+    let is_balancer = |spec: &Fields| kind_of(spec) == "LoadBalancer";
+    if is_balancer(&old) && !is_balancer(spec) {
+        drop_same(spec, &["allocateLoadBalancerNodePorts"]);
+        drop_same(spec, &["loadBalancerClass"]);
+    }
+    if is_reachable(&old) && !is_reachable(spec) {
+        drop_same(spec, &["externalTrafficPolicy"]);
+    }
+    if !is_balancer(spec)
+        && let Some(Value::Object(status)) = service.get_mut("status")
+    {
+        status.insert("loadBalancer".to_owned(), json!({}));
+    }
+}
+
+fn drop_node_ports(spec: &mut Fields, old: &Fields) {
+    let known = node_ports(old);
+    if !node_ports(spec).iter().all(|port| known.contains(port)) {
+        return;
+    }
+    let ports = spec.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+    ports.filter_map(Value::as_object_mut).for_each(|port| drop(port.remove("nodePort")));
 }
 
 pub(super) fn validate(service: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
@@ -177,9 +219,17 @@ pub(super) fn validate(service: &Fields, old: Option<&Fields>, causes: &mut Vec<
         let shown = new_ips.cloned().unwrap_or_default();
         causes.push(Cause::invalid("spec.clusterIPs[0]", &shown, "may not change once set"));
     }
+    let specs = [service, old].map(|one| one.get("spec").and_then(Value::as_object));
+    if let [Some(spec), Some(old)] = specs
+        && needs_health_check(spec)
+        && needs_health_check(old)
+        && spec.get("healthCheckNodePort") != old.get("healthCheckNodePort")
+    {
+        causes.push(Cause::forbidden("spec.healthCheckNodePort", "field is immutable"));
+    }
     let ingress = read_path(service, "status.loadBalancer.ingress");
     if ingress.is_some() && kind(service) != "LoadBalancer" {
-        let why = "may only be used when `spec.type` is 'LoadBalancer'";
-        causes.push(Cause::forbidden("status.loadBalancer.ingress", why));
+        let detail = "may only be used when `spec.type` is 'LoadBalancer'";
+        causes.push(Cause::forbidden("status.loadBalancer.ingress", detail));
     }
 }

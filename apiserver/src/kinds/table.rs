@@ -1,18 +1,26 @@
-//! The rows, by API group. A further kind is a few lines in one of these files.
+//! The rows of the table, by API group. Another kind is a few lines in one of these files.
 
 mod apps;
+mod autoscaling;
 mod batch;
+mod certificates;
 mod core;
 mod events;
+mod extensions;
+mod flowcontrol;
+mod networking;
 mod pod_spec;
+mod rbac;
+mod registration;
 mod resource;
+mod storage;
 
 use std::borrow::Cow;
 
-use super::{Dependents, FieldLabel, Generation, Kind, OnCreate, Scale, Status};
+use super::kind::{Dependents, Generation, Kind, OnCreate, Operations, Scale, Status};
 use crate::names;
 
-/// A namespaced kind that only has metadata and data: what a row changes is what is special about it.
+/// A namespaced kind with only metadata and data: a row changes what is special about it.
 pub(super) const PLAIN: Kind = Kind {
     group: Cow::Borrowed(""),
     version: Cow::Borrowed("v1"),
@@ -35,47 +43,117 @@ pub(super) const PLAIN: Kind = Kind {
     derive: |_| {},
     prepare: |_| {},
     inherits: |_, _| {},
+    allocate: None,
     validate: |_, _, _| {},
+    permits: |_, _| {},
     immutable: &[],
     grace: None,
     on_mark: |_| {},
     finalize: None,
     scale: None,
+    resize: None,
     parts: &[],
     admission: None,
     warn: |_| Vec::new(),
-    unsaid_policy: None,
+    no_policy_warning: None,
     actions: &[],
+    review: None,
+    operations: Operations::All,
+    relay: None,
+    deprecation: "",
+    record_author: |_, _| {},
+    record_time: |_, _, _| {},
     protected: &[],
     stored_as: None,
+    definition: None,
 };
+use crate::object::FieldLabel;
 
 const KEEPS_SPEC: Status = Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop };
 const OF_SPEC: Generation = Generation::Of(&["spec"]);
-/// Kinds that are listed by `kubectl get all`.
+/// The category of `kubectl get all`.
 const ALL: &[&str] = &["all"];
-/// What most kinds with replicas call them.
-const REPLICAS: Scale =
-    Scale { wanted: "spec.replicas", counted: "status.replicas", selector: "spec.selector" };
+/// The usual paths of `/scale`.
+const REPLICAS: Scale = Scale {
+    wanted: Cow::Borrowed("spec.replicas"),
+    counted: Cow::Borrowed("status.replicas"),
+    selector: Cow::Borrowed("spec.selector"),
+};
 
-/// Objects that are always there, beside the namespaces: (group, plural, object).
-pub(crate) const ALWAYS_THERE: &[(&str, &str, &str)] = &[
+/// Objects that every server has, besides the namespaces: (group, plural, object).
+pub(crate) const BUILT_IN_OBJECTS: &[(&str, &str, &str)] = &[
     (
         "scheduling.k8s.io",
         "priorityclasses",
-        r#"{"metadata": {"name": "system-node-critical"}, "value": 2000001000,
-            "description": "Used for system critical pods that must not be moved from their current node."}"#,
+        concat!(
+            r#"{"metadata": {"name": "system-node-critical"}, "value": 2000001000, "#,
+            r#""description": "Used for system critical pods that must not be moved "#,
+            r#"from their current node."}"#,
+        ),
     ),
     (
         "scheduling.k8s.io",
         "priorityclasses",
-        r#"{"metadata": {"name": "system-cluster-critical"}, "value": 2000000000,
-            "description": "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."}"#,
+        concat!(
+            r#"{"metadata": {"name": "system-cluster-critical"}, "value": 2000000000, "#,
+            r#""description": "Used for system critical pods that must run in the cluster, "#,
+            r#"but can be moved to another node if necessary."}"#,
+        ),
+    ),
+    (
+        "",
+        "services",
+        concat!(
+            r#"{"metadata": {"name": "kubernetes", "namespace": "default", "#,
+            r#""labels": {"component": "apiserver", "provider": "kubernetes"}}, "#,
+            r#""spec": {"type": "ClusterIP", "clusterIP": "10.0.0.1", "sessionAffinity": "None", "#,
+            r#""internalTrafficPolicy": "Cluster", "ipFamilyPolicy": "SingleStack", "#,
+            r#""ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]}}"#,
+        ),
+    ),
+    // The address is one for documentation: the server may have no socket.
+    (
+        "",
+        "endpoints",
+        concat!(
+            r#"{"metadata": {"name": "kubernetes", "namespace": "default", "#,
+            r#""labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}, "#,
+            r#""subsets": [{"addresses": [{"ip": "192.0.2.1"}], "#,
+            r#""ports": [{"name": "https", "port": 6443, "protocol": "TCP"}]}]}"#,
+        ),
+    ),
+    (
+        "discovery.k8s.io",
+        "endpointslices",
+        concat!(
+            r#"{"metadata": {"name": "kubernetes", "namespace": "default", "#,
+            r#""labels": {"kubernetes.io/service-name": "kubernetes"}}, "addressType": "IPv4", "#,
+            r#""endpoints": [{"addresses": ["192.0.2.1"], "conditions": {"ready": true}}], "#,
+            r#""ports": [{"name": "https", "port": 6443, "protocol": "TCP"}]}"#,
+        ),
     ),
 ];
 
+/// The roles and bindings of a server that checks permissions.
+pub(crate) const BUILT_IN_ROLES: &str = include_str!("table/roles.json");
+
 pub(crate) fn built_in() -> Vec<Kind> {
-    [core::rows(), apps::rows(), batch::rows(), events::rows(), resource::rows()].concat()
+    [
+        core::rows(),
+        apps::rows(),
+        autoscaling::rows(),
+        batch::rows(),
+        certificates::rows(),
+        events::rows(),
+        extensions::rows(),
+        flowcontrol::rows(),
+        networking::rows(),
+        rbac::rows(),
+        registration::rows(),
+        resource::rows(),
+        storage::rows(),
+    ]
+    .concat()
 }
 
 fn named(group: &'static str, kind: &'static str, plural: &'static str) -> Kind {
@@ -84,4 +162,18 @@ fn named(group: &'static str, kind: &'static str, plural: &'static str) -> Kind 
 
 const fn label(label: &'static str, paths: &'static [&'static str]) -> FieldLabel {
     FieldLabel { label, paths, missing: "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::built_in;
+
+    #[test]
+    fn every_kind_has_a_type_of_its_version() {
+        for kind in built_in() {
+            let known = kind.known_type();
+            let name = known.map(|known| (known.name, known.full_name.contains(&*kind.version)));
+            assert_eq!(name, Some((&*kind.kind, true)), "{}", kind.api_version());
+        }
+    }
 }

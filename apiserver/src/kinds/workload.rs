@@ -1,20 +1,19 @@
-//! What kinds with a template of pods have in common.
+//! Kinds with a pod template.
 
 use serde_json::{Value, json};
 
-use super::read_path;
-use crate::object::Fields;
+use crate::fields::{Fields, read_path};
 
 const GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// A replication controller selects what it makes.
+/// A `ReplicationController` selects the labels of its template by default.
 pub(super) fn labels_of_template(spec: &Fields) -> Value {
     let labels = spec.get("template").and_then(|template| template.pointer("/metadata/labels"));
     labels.cloned().unwrap_or_default()
 }
 
-/// Without labels of its own, an object has those of its pods.
-pub(super) fn take_labels_of_template(object: &mut Fields) {
+/// An object without labels gets those of its pods.
+pub(super) fn default_labels_from_template(object: &mut Fields) {
     let Some(labels) = read_path(object, "spec.template.metadata.labels").cloned() else { return };
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.entry("labels").or_insert(labels);
@@ -37,18 +36,18 @@ pub(super) fn rolling_daemons(strategy: &Fields) -> Value {
     }
 }
 
-/// Who does not name a strategy gets a rolling one, with its numbers; who names it may leave them out.
+/// The default strategy is a rolling update, with its default numbers.
 pub(super) fn rolling_by_default(strategy: &Fields) -> Value {
     if strategy.contains_key("type") { Value::Null } else { json!({}) }
 }
 
-/// The template of a new daemon set is its first.
-pub(super) fn first_template(daemons: &mut Fields) {
+/// The template of a new `DaemonSet` has generation 1.
+pub(super) fn set_first_template_generation(daemons: &mut Fields) {
     annotate(daemons, json!("1"));
 }
 
-/// Counts a change of the template, where clients of old look for it.
-pub(super) fn count_templates(daemons: &mut Fields, old: &Fields) {
+/// Increments the annotation for the template's generation, which old clients read.
+pub(super) fn increment_template_generation(daemons: &mut Fields, old: &Fields) {
     let annotations = read_path(old, "metadata.annotations");
     let count = annotations.and_then(|all| all.get(GENERATION)).and_then(Value::as_str);
     let count: i64 = count.and_then(|text| text.parse().ok()).unwrap_or(1);

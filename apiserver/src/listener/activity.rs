@@ -1,4 +1,4 @@
-//! What goes on at one connection, and whether that is too little.
+//! The requests of one connection, and the rules that close an inactive connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How patient a listener is, and how much it takes on.
+/// Timeouts and bounds of a listener.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// From the connection's start to the end of the first request's head.
+    /// Timeout from the connection's start to the end of the first request's head.
     pub(super) head: Duration,
-    /// Between an answer and the next request.
+    /// Timeout between a reply and the next request.
     pub(super) idle: Duration,
-    /// From a request's head to the end of its body.
+    /// Timeout from a request's head to the end of its body.
     pub(super) body: Duration,
-    /// How long a client may leave an answer that is at hand unread.
+    /// Timeout for a client to read a part of a reply that is ready.
     pub(super) unread: Duration,
-    /// How many connections there are at once.
+    /// The maximum number of connections.
     pub(super) connections: usize,
-    /// How many requests there are at once on one HTTP/2 connection.
+    /// The maximum number of concurrent requests on one HTTP/2 connection.
     pub(super) streams: u32,
 }
 
-/// The answers that are being given on one connection.
+/// The requests in progress on one connection.
 #[derive(Debug)]
 pub(super) struct Activity {
     state: Mutex<State>,
@@ -32,19 +32,19 @@ pub(super) struct Activity {
 
 #[derive(Debug)]
 struct State {
-    /// Each request that is not answered to the end; the time, if something has been at hand since then that the
-    /// client has not taken.
+    /// The requests that are not fully answered; the instant since which the client has left a
+    /// ready part unread.
     requests: BTreeMap<u64, Option<Instant>>,
     next: u64,
-    /// When the last request ended, or the connection began.
+    /// The end of the last request, or the connection's start.
     quiet_since: Instant,
-    /// Whether there has been a request.
+    /// True once a request has come.
     has_begun: bool,
 }
 
-/// One request, until it is answered to the end.
+/// A request in progress; it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Ongoing {
+pub(super) struct RequestGuard {
     activity: Arc<Activity>,
     id: u64,
 }
@@ -52,9 +52,10 @@ pub(super) struct Ongoing {
 // === impl Limits ===
 
 impl Limits {
-    /// A kube-apiserver's, where it has such a limit: 32 s for a head, 90 s between requests, 60 s for a request, 100
-    /// streams. It has none for connections; 4,096 take about a gigabyte when none of them reads.
-    pub(super) const USUAL: Self = Self {
+    /// The limits of kube-apiserver, where it has them: 32 s for a head, 90 s between requests, 60
+    /// s for a request, 100 streams. It does not limit connections; 4,096 take about 1 GB when none
+    /// of them reads.
+    pub(super) const DEFAULT: Self = Self {
         head: Duration::from_secs(32),
         idle: Duration::from_secs(90),
         body: Duration::from_secs(60),
@@ -63,8 +64,8 @@ impl Limits {
         streams: 100,
     };
 
-    /// How often a connection is looked at.
-    pub(super) fn look_every(&self) -> Duration {
+    /// Returns the interval between checks of a connection.
+    pub(super) fn check_interval(&self) -> Duration {
         self.head.min(self.idle).min(self.unread) / 4
     }
 }
@@ -78,48 +79,48 @@ impl Activity {
         Arc::new(Self { state: Mutex::new(state) })
     }
 
-    pub(super) fn begin(self: &Arc<Self>) -> Ongoing {
+    pub(super) fn begin(self: &Arc<Self>) -> RequestGuard {
         let mut state = self.state.lock();
         let id = state.next;
         state.next += 1;
         state.has_begun = true;
         state.requests.insert(id, None);
-        Ongoing { activity: Arc::clone(self), id }
+        RequestGuard { activity: Arc::clone(self), id }
     }
 
-    /// Since when nothing has been asked; none while something is.
+    /// Returns the instant since which no request has been in progress, or `None` if one is.
     pub(super) fn quiet_since(&self) -> Option<Instant> {
         let state = self.state.lock();
         state.requests.is_empty().then_some(state.quiet_since)
     }
 
-    /// Why the connection is to end, if it is.
+    /// Returns the reason to close the connection, or `None` to keep it.
     pub(super) fn overdue(&self, limits: &Limits, now: Instant) -> Option<&'static str> {
         let state = self.state.lock();
         if state.requests.is_empty() {
-            let (patience, why) = if state.has_begun {
-                (limits.idle, "nothing is asked")
+            let (timeout, reason) = if state.has_begun {
+                (limits.idle, "no further request came")
             } else {
-                (limits.head, "the first request does not come")
+                (limits.head, "the first request did not come")
             };
-            return (now.duration_since(state.quiet_since) >= patience).then_some(why);
+            return (now.duration_since(state.quiet_since) >= timeout).then_some(reason);
         }
         let mut unread = state.requests.values().flatten();
         let is_late = |since: &Instant| now.duration_since(*since) >= limits.unread;
-        unread.any(is_late).then_some("an answer is not read")
+        unread.any(is_late).then_some("the client does not read a reply")
     }
 }
 
-// === impl Ongoing ===
+// === impl RequestGuard ===
 
-impl Ongoing {
-    /// Something has been handed out, and is not known to have been taken.
-    pub(super) fn hand_out(&self, now: Instant) {
+impl RequestGuard {
+    /// Records that a part of the reply was handed out and may be unread.
+    pub(super) fn mark_unread(&self, now: Instant) {
         self.note(Some(now));
     }
 
-    /// The client wants more.
-    pub(super) fn want(&self) {
+    /// Records that the client has read everything that was handed out.
+    pub(super) fn mark_read(&self) {
         self.note(None);
     }
 
@@ -130,7 +131,7 @@ impl Ongoing {
     }
 }
 
-impl Drop for Ongoing {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut state = self.activity.state.lock();
         state.requests.remove(&self.id);

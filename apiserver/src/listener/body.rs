@@ -1,52 +1,48 @@
-//! Bodies that do not wait for ever: requests that have to come, and answers that are watched being read.
+//! Bodies with timeouts: request bodies that must arrive, and reply bodies that must be read.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use homeostat_faults::ResponseBody;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep};
 use tower::BoxError;
 
-use super::activity::Ongoing;
-use crate::faults::ResponseBody;
+use super::activity::RequestGuard;
+use crate::http::BodyTimeout;
 
-/// The body of a request. It fails when it takes too long.
+/// A request body that fails when it takes too long.
 #[derive(Debug)]
-pub(crate) struct Patient {
+pub(crate) struct TimedBody {
     body: Incoming,
-    patience: Duration,
-    /// Set when it first had to be waited for.
+    timeout: Duration,
+    /// Started at the first wait.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// The body of a request has not come in time.
-#[derive(Debug)]
-pub(crate) struct Late;
-
-/// The body of an answer, in pieces, so that it is known how far the client has read.
-pub(super) struct Answer {
+/// A reply body in pieces, which shows how far the client has read.
+pub(super) struct PacedBody {
     body: ResponseBody,
-    /// What does not fit into the piece that was handed out.
+    /// The part that did not fit into the last piece.
     rest: Bytes,
-    ongoing: Ongoing,
+    guard: RequestGuard,
 }
 
-/// What is handed out at once: as much as a watch hands out.
+/// The size of a piece in bytes, which is also that of a watch.
 const PIECE: usize = 64 * 1024;
 
-// === impl Patient ===
+// === impl TimedBody ===
 
-impl Patient {
-    pub(super) fn new(body: Incoming, patience: Duration) -> Self {
-        Self { body, patience, timer: None }
+impl TimedBody {
+    pub(super) fn new(body: Incoming, timeout: Duration) -> Self {
+        Self { body, timeout, timer: None }
     }
 }
 
-impl Body for Patient {
+impl Body for TimedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -57,10 +53,10 @@ impl Body for Patient {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let patience = self.patience;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let timeout = self.timeout;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
         ready!(timer.as_mut().poll(context));
-        Poll::Ready(Some(Err(Late.into())))
+        Poll::Ready(Some(Err(BodyTimeout.into())))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -72,25 +68,15 @@ impl Body for Patient {
     }
 }
 
-// === impl Late ===
+// === impl PacedBody ===
 
-impl fmt::Display for Late {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the body of the request did not come in time")
+impl PacedBody {
+    pub(super) fn new(body: ResponseBody, guard: RequestGuard) -> Self {
+        Self { body, rest: Bytes::new(), guard }
     }
 }
 
-impl std::error::Error for Late {}
-
-// === impl Answer ===
-
-impl Answer {
-    pub(super) fn new(body: ResponseBody, ongoing: Ongoing) -> Self {
-        Self { body, rest: Bytes::new(), ongoing }
-    }
-}
-
-impl Body for Answer {
+impl Body for PacedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -98,7 +84,7 @@ impl Body for Answer {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.ongoing.want();
+        self.guard.mark_read();
         if self.rest.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(context)) {
                 Some(Ok(frame)) => match frame.into_data() {
@@ -110,7 +96,7 @@ impl Body for Answer {
         }
         let size = self.rest.len().min(PIECE);
         let piece = self.rest.split_to(size);
-        self.ongoing.hand_out(Instant::now());
+        self.guard.mark_unread(Instant::now());
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

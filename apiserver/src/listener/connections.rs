@@ -1,30 +1,55 @@
-//! The connections of a listener: so many, and none for ever.
+//! The open connections of a listener: a bounded number, each with timeouts.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
+use homeostat_faults::FaultService;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, Id, JoinSet};
+#[cfg(feature = "tls")]
+use tokio::time::timeout;
 use tokio::time::{Instant, sleep};
 use tower::Service as _;
 
 use super::Executor;
 use super::activity::{Activity, Limits};
-use super::body::{Answer, Patient};
-use crate::faults::FaultService;
+use super::body::{PacedBody, TimedBody};
+#[cfg(feature = "tls")]
+use super::tls::Acceptor;
+use crate::access::ClientCertificate;
 use crate::server::ApiService;
 
-/// The server, behind its faults, on a socket.
-pub(super) type Handler = FaultService<ApiService<Patient>>;
+/// The server behind its faults, for a socket.
+pub(super) type Handler = FaultService<ApiService<TimedBody>>;
 
-/// The connections that are open. Dropping it closes them.
+/// The layer between a socket and HTTP.
+#[derive(Clone)]
+pub(super) enum Transport {
+    Plain,
+    #[cfg(feature = "tls")]
+    Tls(Acceptor),
+}
+
+/// The serving side of one connection.
+#[derive(Clone)]
+struct Session {
+    service: Handler,
+    certificate: Option<ClientCertificate>,
+    executor: Executor,
+    limits: Limits,
+    activity: Arc<Activity>,
+}
+
+/// The open connections. Dropping it closes them.
 pub(super) struct Connections {
+    transport: Transport,
     tasks: JoinSet<()>,
     open: HashMap<Id, (AbortHandle, Arc<Activity>)>,
     executor: Executor,
@@ -34,29 +59,46 @@ pub(super) struct Connections {
 // === impl Connections ===
 
 impl Connections {
-    pub(super) fn new(executor: Executor, limits: Limits) -> Self {
-        Self { tasks: JoinSet::new(), open: HashMap::new(), executor, limits }
+    pub(super) fn new(executor: Executor, limits: Limits, transport: Transport) -> Self {
+        Self { transport, tasks: JoinSet::new(), open: HashMap::new(), executor, limits }
     }
 
-    /// Whether one more can be taken.
+    /// Returns whether another connection can be accepted.
     pub(super) fn has_room(&self) -> bool {
         self.open.len() < self.limits.connections
     }
 
-    /// Takes one more. Who takes the last place has another one end, if there is one that is idle.
+    /// Serves a new connection. If it takes the last place, the most idle connection is closed.
     pub(super) fn open(&mut self, stream: TcpStream, service: Handler) {
         let activity = Activity::new(Instant::now());
-        let (executor, limits) = (self.executor.clone(), self.limits);
-        let task =
-            self.tasks.spawn(serve(stream, service, executor, limits, Arc::clone(&activity)));
+        let session = Session {
+            service,
+            certificate: None,
+            executor: self.executor.clone(),
+            limits: self.limits,
+            activity: Arc::clone(&activity),
+        };
+        let transport = self.transport.clone();
+        let task = self.tasks.spawn(async move {
+            // Replies are small and a client waits for each, so that none should wait for more
+            // data.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "failed to set TCP_NODELAY, replies may be delayed");
+            }
+            match transport {
+                Transport::Plain => serve(stream, session).await,
+                #[cfg(feature = "tls")]
+                Transport::Tls(acceptor) => serve_tls(stream, &acceptor, session).await,
+            }
+        });
         if self.open.len() + 1 >= self.limits.connections {
-            self.end_quietest();
+            self.close_most_idle();
         }
         self.open.insert(task.id(), (task, activity));
     }
 
-    /// Waits until one has ended; for ever, if there is none.
-    pub(super) async fn one_less(&mut self) {
+    /// Waits until a connection has ended. Never returns if there is none.
+    pub(super) async fn wait_for_end(&mut self) {
         match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => drop(self.open.remove(&id)),
             Some(Err(error)) => drop(self.open.remove(&error.id())),
@@ -64,8 +106,8 @@ impl Connections {
         }
     }
 
-    /// Ends the one that has been asked for nothing for the longest time. All may be busy: then none ends.
-    pub(super) fn end_quietest(&self) {
+    /// Closes the connection that has been idle for longest. Closes none if all are busy.
+    pub(super) fn close_most_idle(&self) {
         let quiet = self.open.values().filter(|(task, _)| !task.is_finished());
         let quiet = quiet.filter_map(|(task, activity)| Some((activity.quiet_since()?, task)));
         if let Some((_, task)) = quiet.min_by_key(|(since, _)| *since) {
@@ -74,25 +116,28 @@ impl Connections {
     }
 }
 
-/// Serves one connection, until it ends or too little happens on it.
-async fn serve(
-    stream: TcpStream,
-    service: Handler,
-    executor: Executor,
-    limits: Limits,
-    activity: Arc<Activity>,
-) {
-    // Replies are small and awaited: none should wait for more to send.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection is slower than it could be");
+/// Serves one connection after the TLS handshake, if that succeeds in time.
+#[cfg(feature = "tls")]
+async fn serve_tls(stream: TcpStream, acceptor: &Acceptor, session: Session) {
+    match timeout(session.limits.head, acceptor.accept(stream)).await {
+        Ok(Ok((stream, certificate))) => serve(stream, Session { certificate, ..session }).await,
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("closing a connection without a handshake"),
     }
-    let mut builder = auto::Builder::new(executor);
-    // How long a head may take is looked after here: hyper's own limit begins only once it knows the protocol.
+}
+
+/// Serves one connection until it ends or is overdue.
+async fn serve<Io>(stream: Io, session: Session)
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (limits, activity) = (session.limits, Arc::clone(&session.activity));
+    let mut builder = auto::Builder::new(session.executor.clone());
+    // The check of overdue connections covers the head: hyper's own limit begins only once it knows
+    // the protocol.
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(limits.streams);
-    let asked = Arc::clone(&activity);
-    let handler =
-        service_fn(move |request| answer(service.clone(), request, Arc::clone(&asked), limits));
+    let handler = service_fn(move |request| answer(session.clone(), request));
     let connection = builder.serve_connection(TokioIo::new(stream), handler);
     tokio::pin!(connection);
     loop {
@@ -100,13 +145,13 @@ async fn serve(
             biased;
             ended = &mut connection => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended early");
+                    tracing::debug!(%error, "connection ended early");
                 }
                 return;
             }
-            () = sleep(limits.look_every()) => {
-                if let Some(why) = activity.overdue(&limits, Instant::now()) {
-                    tracing::debug!(why, "a connection is closed");
+            () = sleep(limits.check_interval()) => {
+                if let Some(reason) = activity.overdue(&limits, Instant::now()) {
+                    tracing::debug!(reason, "closing overdue connection");
                     return;
                 }
             }
@@ -115,14 +160,15 @@ async fn serve(
 }
 
 async fn answer(
-    mut service: Handler,
+    mut session: Session,
     request: Request<Incoming>,
-    activity: Arc<Activity>,
-    limits: Limits,
-) -> io::Result<Response<Answer>> {
-    let ongoing = activity.begin();
-    let request = request.map(|body| Patient::new(body, limits.body));
-    // A boxed error keeps the compiler from seeing that the connection's future can be sent.
-    let reply = service.call(request).await.map_err(io::Error::other)?;
-    Ok(reply.map(|body| Answer::new(body, ongoing)))
+) -> io::Result<Response<PacedBody>> {
+    let guard = session.activity.begin();
+    let mut request = request.map(|body| TimedBody::new(body, session.limits.body));
+    if let Some(certificate) = session.certificate {
+        request.extensions_mut().insert(certificate);
+    }
+    // The boxed error would keep the compiler from proving that the connection's future is `Send`.
+    let reply = session.service.call(request).await.map_err(io::Error::other)?;
+    Ok(reply.map(|body| PacedBody::new(body, guard)))
 }

@@ -1,4 +1,4 @@
-//! Real sockets need real time: the limits are short here, and so are the tests.
+//! Tests with real sockets, which need real time: the limits are short, and so are the tests.
 
 use std::net::Ipv4Addr;
 
@@ -15,7 +15,7 @@ use super::*;
 
 mod hostile;
 
-/// Limits that a test can wait for.
+/// Limits short enough for a test.
 const SHORT: Limits = Limits {
     head: Duration::from_millis(200),
     idle: Duration::from_millis(400),
@@ -25,8 +25,8 @@ const SHORT: Limits = Limits {
     streams: 100,
 };
 
-/// A busy machine may need seconds, no more.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// A busy machine may need seconds.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 const GET: &str = "GET /api/v1/namespaces/default HTTP/1.1\r\nhost: a\r\n\r\n";
 const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true";
@@ -45,17 +45,17 @@ impl Scene {
         Self { server, listener }
     }
 
-    /// A client that says this, and then listens.
-    async fn says(&self, words: &str) -> TcpStream {
+    /// Returns a connection on which these bytes were sent.
+    async fn send(&self, words: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.listener.addr()).await.unwrap();
         stream.write_all(words.as_bytes()).await.unwrap();
         stream
     }
 
-    /// Everybody else is served meanwhile.
-    async fn serves_others(&self) {
+    /// Checks that another client is served meanwhile.
+    async fn check_others_are_served(&self) {
         let words = GET.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
-        let answer = rest(self.says(&words).await).await;
+        let answer = rest(self.send(&words).await).await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     }
 
@@ -69,7 +69,7 @@ impl Scene {
         assert_eq!(answer.await.unwrap().status(), 201);
     }
 
-    /// An HTTP/2 client, and the task that is its connection.
+    /// Returns an HTTP/2 client, and the task that runs its connection.
     async fn http2(&self) -> (SendRequest<Empty<Bytes>>, JoinSet<()>) {
         let stream = TcpStream::connect(self.listener.addr()).await.unwrap();
         let io = TokioIo::new(stream);
@@ -80,11 +80,11 @@ impl Scene {
     }
 }
 
-/// What comes until the connection ends, which it has to.
+/// Returns everything up to the end of the connection.
 async fn rest(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
-    let read = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
-    // A reset is an end, too.
+    let read = timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes)).await;
+    // A reset ends the connection, too.
     drop(read.expect("the connection ends"));
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -94,58 +94,59 @@ fn get(path: &str) -> Request<Empty<Bytes>> {
 }
 
 #[tokio::test]
-async fn who_does_not_finish_a_request_is_gone_after_a_while() {
+async fn unfinished_request_is_closed_after_timeout() {
     let scene = Scene::new(SHORT).await;
-    let silent = scene.says("").await;
-    let half_a_preface = scene.says("PRI * HTTP/2.0\r\n").await;
-    let half_a_head = scene.says("GET /api HTTP/1.1\r\nhost: a\r\n").await;
-    let mut slow = scene.says("GET /api HTTP/1.1\r\n").await;
+    let silent = scene.send("").await;
+    let half_a_preface = scene.send("PRI * HTTP/2.0\r\n").await;
+    let half_a_head = scene.send("GET /api HTTP/1.1\r\nhost: a\r\n").await;
+    let mut slow = scene.send("GET /api HTTP/1.1\r\n").await;
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        // A byte now and then is no request.
+        // A byte now and then does not complete a request.
         while slow.write_all(b"a").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    scene.serves_others().await;
+    scene.check_others_are_served().await;
     for stream in [silent, half_a_preface, half_a_head] {
         assert_eq!(rest(stream).await, "");
     }
-    timeout(PATIENCE, tasks.join_next()).await.unwrap().unwrap().unwrap();
+    timeout(TEST_TIMEOUT, tasks.join_next()).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]
-async fn who_asks_no_more_is_gone_later() {
+async fn idle_connection_is_closed_after_timeout() {
     let scene = Scene::new(SHORT).await;
     let since = Instant::now();
-    let answer = rest(scene.says(GET).await).await;
+    let answer = rest(scene.send(GET).await).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(since.elapsed() >= SHORT.idle, "{:?}", since.elapsed());
 }
 
 #[tokio::test]
-async fn who_waits_for_the_answer_stays() {
+async fn connection_that_waits_for_a_reply_stays_open() {
     let scene = Scene::new(SHORT).await;
-    let mut stream = scene.says(&GET.replace("/api/v1/namespaces/default", WATCH)).await;
+    let mut stream = scene.send(&GET.replace("/api/v1/namespaces/default", WATCH)).await;
     tokio::time::sleep(SHORT.idle * 2).await;
     scene.create_map("late", "").await;
     let mut bytes = Vec::new();
     while !String::from_utf8_lossy(&bytes).contains("\"late\"") {
-        let read = timeout(PATIENCE, stream.read_buf(&mut bytes)).await.unwrap().unwrap();
+        let read = timeout(TEST_TIMEOUT, stream.read_buf(&mut bytes)).await.unwrap().unwrap();
         assert_ne!(read, 0, "the watch has ended: {}", String::from_utf8_lossy(&bytes));
     }
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_a_request_that_fails() {
+async fn request_without_its_body_fails_after_timeout() {
     let scene = Scene::new(SHORT).await;
     let stream = scene
-        .says(
-            "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+        .send(
+            "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: a\r\ncontent-type: \
+             application/json\r\n\
              content-length: 100\r\n\r\n{\"metadata\":",
         )
         .await;
-    scene.serves_others().await;
+    scene.check_others_are_served().await;
     let answer = rest(stream).await;
     assert!(answer.starts_with("HTTP/1.1 504 Gateway Timeout\r\n"), "{answer}");
     let message = "Timeout: request did not complete within the allotted timeout";
@@ -153,23 +154,23 @@ async fn a_body_that_does_not_come_is_a_request_that_fails() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_never_reads_is_ended_before_it_has_had_everything() {
+async fn watch_of_a_client_that_never_reads_is_ended() {
     const WRITTEN: usize = 300;
-    let scene = Scene::new(Limits { idle: PATIENCE, ..SHORT }).await;
+    let scene = Scene::new(Limits { idle: TEST_TIMEOUT, ..SHORT }).await;
     let path = WATCH.to_owned();
-    let over_http1 = scene.says(&GET.replace("/api/v1/namespaces/default", &path)).await;
+    let over_http1 = scene.send(&GET.replace("/api/v1/namespaces/default", &path)).await;
     let (mut sender, _connection) = scene.http2().await;
     let over_http2 = sender.send_request(get(&path)).await.unwrap().into_body();
-    // More than the buffers of a connection take.
+    // More than the buffers of a connection hold.
     let data = "x".repeat(100_000);
     for index in 0..WRITTEN {
         scene.create_map(&format!("map-{index}"), &data).await;
     }
-    scene.serves_others().await;
+    scene.check_others_are_served().await;
     tokio::time::sleep(SHORT.unread * 3).await;
     let events = rest(over_http1).await.matches("\"ADDED\"").count();
     assert!(events < WRITTEN, "{events}");
-    let collected = timeout(PATIENCE, over_http2.collect()).await.expect("it ends");
+    let collected = timeout(TEST_TIMEOUT, over_http2.collect()).await.expect("it ends");
     assert!(collected.is_err(), "the stream is broken off");
 }
 
@@ -178,7 +179,7 @@ async fn pipelined_requests_are_answered_in_their_order() {
     let scene = Scene::new(SHORT).await;
     let names = ["kube-system", "default", "nope", "kube-public"];
     let words = names.map(|name| GET.replace("default", name)).concat();
-    let answers = rest(scene.says(&words).await).await;
+    let answers = rest(scene.send(&words).await).await;
     let places = ["kube-system", "default", "nope", "kube-public"].map(|name| {
         let said = if name == "nope" {
             "\\\"nope\\\" not found".to_owned()
@@ -191,9 +192,14 @@ async fn pipelined_requests_are_answered_in_their_order() {
 }
 
 #[tokio::test]
-async fn an_http2_connection_carries_a_hundred_requests_and_no_more() {
-    let scene =
-        Scene::new(Limits { head: PATIENCE, idle: PATIENCE, unread: PATIENCE, ..SHORT }).await;
+async fn http2_connection_carries_at_most_100_concurrent_requests() {
+    let scene = Scene::new(Limits {
+        head: TEST_TIMEOUT,
+        idle: TEST_TIMEOUT,
+        unread: TEST_TIMEOUT,
+        ..SHORT
+    })
+    .await;
     let (mut sender, _connection) = scene.http2().await;
     let mut watches = Vec::new();
     for _ in 0..100 {
@@ -202,42 +208,42 @@ async fn an_http2_connection_carries_a_hundred_requests_and_no_more() {
     let mut another = std::pin::pin!(sender.send_request(get("/version")));
     let waits = timeout(Duration::from_millis(100), &mut another).await;
     assert!(waits.is_err(), "{waits:?}");
-    scene.serves_others().await;
+    scene.check_others_are_served().await;
     watches.pop();
-    let answer = timeout(PATIENCE, another).await.unwrap().unwrap();
+    let answer = timeout(TEST_TIMEOUT, another).await.unwrap().unwrap();
     assert_eq!(answer.status(), 200);
 }
 
 #[tokio::test]
-async fn beyond_the_bound_the_idle_go_and_the_busy_stay() {
-    let scene = Scene::new(Limits { connections: 3, head: PATIENCE, ..SHORT }).await;
-    let mut busy = scene.says(&GET.replace("/api/v1/namespaces/default", WATCH)).await;
+async fn connections_beyond_the_bound_replace_idle_ones() {
+    let scene = Scene::new(Limits { connections: 3, head: TEST_TIMEOUT, ..SHORT }).await;
+    let mut busy = scene.send(&GET.replace("/api/v1/namespaces/default", WATCH)).await;
     let mut first = [0; 15];
     busy.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"HTTP/1.1 200 OK");
-    let idle = scene.says("").await;
-    scene.serves_others().await;
+    let idle = scene.send("").await;
+    scene.check_others_are_served().await;
     let since = Instant::now();
     assert_eq!(rest(idle).await, "");
-    assert!(since.elapsed() < PATIENCE / 2);
+    assert!(since.elapsed() < TEST_TIMEOUT / 2);
 
-    // When all are busy, one more waits for its turn.
+    // If all are busy, another connection waits for its turn.
     let mut more = Vec::new();
     for _ in 0..2 {
-        let mut stream = scene.says(&GET.replace("/api/v1/namespaces/default", WATCH)).await;
+        let mut stream = scene.send(&GET.replace("/api/v1/namespaces/default", WATCH)).await;
         stream.read_exact(&mut first).await.unwrap();
         more.push(stream);
     }
-    let mut waiting = scene.says(GET).await;
+    let mut waiting = scene.send(GET).await;
     let waits = timeout(Duration::from_millis(100), waiting.read_u8()).await;
     assert!(waits.is_err(), "{waits:?}");
     drop(more);
-    timeout(PATIENCE, waiting.read_exact(&mut first)).await.unwrap().unwrap();
+    timeout(TEST_TIMEOUT, waiting.read_exact(&mut first)).await.unwrap().unwrap();
     assert_eq!(&first, b"HTTP/1.1 200 OK");
 }
 
 #[tokio::test]
-async fn a_long_answer_to_a_slow_reader_arrives_whole() {
+async fn slow_reader_gets_a_long_reply_in_full() {
     let scene = Scene::new(SHORT).await;
     let data = "x".repeat(200_000);
     for index in 0..20 {
@@ -245,13 +251,13 @@ async fn a_long_answer_to_a_slow_reader_arrives_whole() {
     }
     let words = GET.replace("/api/v1/namespaces/default", "/api/v1/configmaps");
     let words = words.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
-    let mut stream = scene.says(&words).await;
+    let mut stream = scene.send(&words).await;
     let mut read = 0;
     let mut piece = vec![0; 100_000];
     loop {
-        // Longer altogether than a connection may be idle.
+        // Longer altogether than the idle timeout.
         tokio::time::sleep(Duration::from_millis(15)).await;
-        match timeout(PATIENCE, stream.read(&mut piece)).await.unwrap().unwrap() {
+        match timeout(TEST_TIMEOUT, stream.read(&mut piece)).await.unwrap().unwrap() {
             0 => break,
             size => read += size,
         }

@@ -1,4 +1,4 @@
-//! JSON patch: all operations, or none.
+//! JSON patch: all operations are applied, or none.
 
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
@@ -6,41 +6,48 @@ use serde_json::Value;
 use super::PatchError;
 use crate::go_json::kind_of;
 
-/// A real server's limit.
+/// The API server's limit.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// A real server's limit, too: each copy may double the object, so a short patch could otherwise grow it without bound.
+/// The API server's limit on copied bytes: each copy may double the object, so that a short patch
+/// could otherwise grow it without bound.
 const MAX_COPIED: usize = 3 << 20;
 
-/// What a body may nest is bounded by its parser; operations that put one value into another must not get around that.
+/// The limit on nesting. The parser bounds the depth of a body; operations that put one value into
+/// another must not evade that.
 const MAX_DEPTH: usize = 120;
 
 pub(super) fn apply(mut current: Value, body: &[u8]) -> Result<Value, PatchError> {
     let unprocessable = |detail: String| PatchError::Unprocessable { detail };
     let mut copied = 0;
     for operation in &parse(body)? {
-        if let Some(value) = placed(&current, operation)
+        if let Some(value) = inserted_value(&current, operation)
             && operation.path().count() + depth(value) > MAX_DEPTH
         {
             return Err(unprocessable(format!("the object nests deeper than {MAX_DEPTH}")));
         }
-        if let (PatchOperation::Copy(_), Some(value)) = (operation, placed(&current, operation)) {
+        if let (PatchOperation::Copy(_), Some(value)) =
+            (operation, inserted_value(&current, operation))
+        {
             copied += value.to_string().len();
         }
         if copied > MAX_COPIED {
             return Err(unprocessable(format!("copies add more than {MAX_COPIED} bytes")));
         }
-        let added = replaces_what_is_missing(&current, operation);
+        if tests_absence(&current, operation) {
+            continue;
+        }
+        let added = add_if_missing(&current, operation);
         let operation = added.as_ref().unwrap_or(operation);
-        // What an operation that fails leaves behind is dropped.
+        // The result of a failed operation is dropped.
         json_patch::patch_unsafe(&mut current, std::slice::from_ref(operation))
             .map_err(|error| unprocessable(error.to_string()))?;
     }
     Ok(current)
 }
 
-/// The value that an operation puts somewhere, if there is one.
-fn placed<'a>(current: &'a Value, operation: &'a PatchOperation) -> Option<&'a Value> {
+/// Returns the value that an operation inserts, if any.
+fn inserted_value<'a>(current: &'a Value, operation: &'a PatchOperation) -> Option<&'a Value> {
     match operation {
         PatchOperation::Add(add) => Some(&add.value),
         PatchOperation::Replace(replace) => Some(&replace.value),
@@ -65,7 +72,8 @@ fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, PatchError> {
         Ok(Value::Null) => return Ok(Vec::new()),
         Ok(other) => {
             return Err(refusal(&format!(
-                "error decoding patch: json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp",
+                "error decoding patch: json: cannot unmarshal {} into Go value of type \
+                 []handlers.jsonPatchOp",
                 kind_of(&other)
             )));
         }
@@ -80,7 +88,7 @@ fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, PatchError> {
     if let Some(why) = operations.iter().find_map(wrong_operation) {
         return Err(refusal(&format!("error decoding patch: json: cannot unmarshal {why}")));
     }
-    // An operation that is none is found when it is its turn: it fails, as one that does not apply.
+    // An invalid operation fails when it is its turn, like one that does not apply.
     let unprocessable =
         |error: serde_json::Error| PatchError::Unprocessable { detail: error.to_string() };
     operations
@@ -90,7 +98,7 @@ fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, PatchError> {
         .collect()
 }
 
-/// What in an operation is of a wrong type.
+/// Returns the error about a member of an operation that has the wrong type.
 fn wrong_operation(operation: &Value) -> Option<String> {
     match operation {
         Value::Null => None,
@@ -104,7 +112,7 @@ fn wrong_operation(operation: &Value) -> Option<String> {
     }
 }
 
-/// An operation without a value means null.
+/// Adds the value null to an operation without a value.
 fn with_value(mut operation: Value) -> Value {
     if let Value::Object(members) = &mut operation
         && matches!(members.get("op").and_then(Value::as_str), Some("add" | "replace" | "test"))
@@ -114,8 +122,18 @@ fn with_value(mut operation: Value) -> Value {
     operation
 }
 
-/// A member that is to be replaced and is not there is added, as the real server does.
-fn replaces_what_is_missing(current: &Value, operation: &PatchOperation) -> Option<PatchOperation> {
+/// Returns true for a `test` that a member is null, if the member is absent: it passes, as in the
+/// API server.
+fn tests_absence(current: &Value, operation: &PatchOperation) -> bool {
+    let PatchOperation::Test(test) = operation else { return false };
+    let parent = test.path.parent().and_then(|parent| current.pointer(parent.as_str()));
+    test.value.is_null()
+        && parent.is_some_and(Value::is_object)
+        && current.pointer(test.path.as_str()).is_none()
+}
+
+/// Turns a `replace` of a missing member into an `add`, as the API server does.
+fn add_if_missing(current: &Value, operation: &PatchOperation) -> Option<PatchOperation> {
     let PatchOperation::Replace(replace) = operation else { return None };
     let parent = replace.path.parent()?;
     let is_member = current.pointer(parent.as_str()).is_some_and(Value::is_object);
@@ -139,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_does_its_work() {
+    fn every_operation_is_applied() {
         let current = json!({"a": 1, "list": [1, 2], "gone": true, "from": "x"});
         let patch = json!([
             {"op": "test", "path": "/a", "value": 1},
@@ -158,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_test_is_unprocessable_in_the_servers_words() {
+    fn failed_test_is_unprocessable_with_the_servers_text() {
         let error = patched(
             json!({"spec": {"replicas": 5}}),
             &json!([{"op": "test", "path": "/spec/replicas", "value": 77}]),
@@ -172,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_is_unprocessable() {
+    fn missing_path_is_unprocessable() {
         for operation in [
             json!({"op": "remove", "path": "/b"}),
             json!({"op": "replace", "path": "/b/c", "value": 1}),
@@ -185,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_patch_is_refused() {
+    fn invalid_patch_is_rejected() {
         for (body, code) in [
             ("{", 400),
             ("{}", 400),
@@ -201,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_without_a_value_means_null() {
+    fn missing_value_means_null() {
         let add = json!([{"op": "add", "path": "/a"}]);
         assert_eq!(patched(json!({"a": 1}), &add).unwrap(), json!({"a": null}));
     }
 
     #[test]
-    fn a_member_that_is_missing_is_replaced_by_being_added() {
+    fn replace_adds_a_missing_member() {
         let replace = json!([{"op": "replace", "path": "/b", "value": 1}]);
         assert_eq!(patched(json!({"a": 1}), &replace).unwrap(), json!({"a": 1, "b": 1}));
     }
@@ -242,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_operations_pass_and_one_more_does_not() {
+    fn ten_thousand_operations_pass_but_not_one_more() {
         let operation = json!({"op": "test", "path": "/a", "value": 1});
         let mut operations = vec![operation.clone(); MAX_OPERATIONS];
         assert!(patched(json!({"a": 1}), &json!(operations)).is_ok());
@@ -251,7 +269,18 @@ mod tests {
         assert_eq!(error.code(), 413);
         assert_eq!(
             error.to_string(),
-            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
+            "Request entity too large: The allowed maximum operations in a JSON patch is 10000, \
+             got 10001"
         );
+    }
+
+    #[test]
+    fn absent_member_passes_a_test_for_null() {
+        let body = br#"[{"op":"test","path":"/metadata/finalizers","value":null},
+            {"op":"add","path":"/metadata/finalizers","value":["example.com/f"]}]"#;
+        let patched = apply(json!({"metadata": {}}), body).unwrap();
+        assert_eq!(patched, json!({"metadata": {"finalizers": ["example.com/f"]}}));
+        apply(patched, body).unwrap_err();
+        apply(json!({}), body).unwrap_err();
     }
 }

@@ -1,16 +1,15 @@
-//! Lists whose elements are merged one by one.
+//! Lists whose elements are merged by key.
 
 use serde_json::Value;
 
-use super::{
-    PatchError,
-    rules::{Rule, Rules},
-    strategic::{
-        Object, PATCH, SET_ELEMENT_ORDER, cleaned, go_text, merge_objects, unknown_directive,
-    },
+use super::PatchError;
+use super::rules::{Rule, Rules};
+use super::strategic::{
+    Object, PATCH, SET_ELEMENT_ORDER, cleaned, merge_objects, unknown_directive,
 };
+use crate::go_json::go_text;
 
-/// What tells the elements of a list apart.
+/// The identity of a list's elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ListKey {
     /// The value of this member.
@@ -21,7 +20,8 @@ pub(super) enum ListKey {
 
 /// Merges the objects in `patch` into those of `list` with the same value of `key`.
 ///
-/// What the list lacks is added, in front of what only the list has unless `order` says otherwise: real servers do so.
+/// New elements come before those that only the list has, unless `order` differs: as in the API
+/// server.
 pub(super) fn merge_by_key(
     key: &'static str,
     rules: Rules,
@@ -67,8 +67,8 @@ pub(super) fn merge_set(
     Ok(reorder(ListKey::Itself, merged, &order, &before))
 }
 
-/// Sorts a merged list: the elements that `order` names are in that order; the others, which were there `before`, stay in
-/// front of those they preceded. All three lists are identities but for `list`.
+/// Sorts a merged list: the elements in `order` get that order; the others, which were there
+/// `before`, stay in front of those they preceded. `order` and `before` are identities.
 pub(super) fn reorder(
     key: ListKey,
     list: Vec<Value>,
@@ -96,7 +96,7 @@ pub(super) fn reorder(
     sorted
 }
 
-/// The identities that the merged list is ordered by: those of `order`, or else those of the patch.
+/// Returns the identities that the merged list is ordered by: `order`, or else those of the patch.
 fn order_of(
     key: ListKey,
     patch: &[Value],
@@ -121,7 +121,7 @@ fn order_of(
     )))
 }
 
-/// Carries out the `$patch` directives among the elements, and hands back the other elements.
+/// Carries out the `$patch` directives among the elements, and returns the other elements.
 fn obey_directives(
     key: &str,
     list: &mut Vec<Value>,
@@ -182,7 +182,7 @@ impl ListKey {
 // === impl Rule ===
 
 impl Rule {
-    /// How elements of a list at this place are told apart; none if the list is replaced.
+    /// Returns the identity of a list's elements; `None` if the list is replaced.
     pub(super) fn list_key(self) -> Option<ListKey> {
         match self {
             Self::ListByKey(key, _) => Some(ListKey::Member(key)),

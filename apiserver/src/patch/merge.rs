@@ -1,4 +1,4 @@
-//! JSON merge patch: members are merged, null removes, everything else replaces.
+//! JSON merge patch: objects are merged, null removes, every other value replaces.
 
 use serde_json::{Map, Value};
 
@@ -6,14 +6,16 @@ use super::PatchError;
 use crate::go_json::kind_of;
 
 pub(super) fn apply(mut current: Value, body: &[u8]) -> Result<Value, PatchError> {
-    // A patch that is not an object would replace the whole document: no API object is a list or a number.
+    // A patch that is not an object would replace the whole document, but no API object is a list
+    // or a scalar.
     let refusal = |why: &str| PatchError::BadRequest(why.to_owned());
     let patch: Map<String, Value> = match serde_json::from_slice(body) {
         Ok(Value::Object(patch)) => patch,
         Ok(Value::Null) => return Err(refusal("Invalid JSON Patch")),
         Ok(other) => {
             return Err(refusal(&format!(
-                "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                "error decoding patch: json: cannot unmarshal {} into Go value of type \
+                 map[string]interface {{}}",
                 kind_of(&other)
             )));
         }
@@ -42,7 +44,7 @@ fn merge_into(target: &mut Value, patch: Value) {
     }
 }
 
-/// Drops null members at every depth, in objects within lists too: a typed API has no null there.
+/// Removes null members at every depth, also in lists: typed objects have no null there.
 pub(super) fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => Value::Object(
@@ -71,7 +73,7 @@ mod tests {
 
     // The cases of RFC 7386, appendix A, whose documents are objects.
     #[test]
-    fn the_examples_of_the_specification_hold() {
+    fn examples_of_rfc_7386_hold() {
         for (current, patch, expected) in [
             (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
             (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_of_strategic_merge_mean_nothing_here() {
+    fn strategic_directives_are_plain_members_here() {
         assert_eq!(
             patched(
                 json!({"l": [{"name": "a"}]}),
@@ -104,10 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_a_bad_request() {
+    fn patch_that_is_no_object_is_a_bad_request() {
         let decoding = |found: &str| {
             format!(
-                "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+                "error decoding patch: json: cannot unmarshal {found} into Go value of type \
+                 map[string]interface {{}}"
             )
         };
         for (body, why) in [
@@ -124,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_empty_patch_changes_nothing(object in any_object()) {
+        fn empty_patch_changes_nothing(object in any_object()) {
             prop_assert_eq!(patched(object.clone(), &json!({})), object);
         }
 

@@ -1,39 +1,41 @@
-//! Which members of which kinds are merged in another way than "objects merge, lists are replaced".
+//! Merge rules: the members that differ from "objects merge, lists are replaced".
 //!
-//! They are told by the [table of types](crate::types): a `ReplicaSet`'s template follows the same rules as a `Pod`.
+//! They come from the [table of types](crate::types): a `ReplicaSet`'s template follows the same
+//! rules as a `Pod`.
 //!
-//! The strategy `retainKeys` (volumes, a Deployment's strategy, claims) is not there, since it tells clients how to make
-//! patches: a server obeys the directive `$retainKeys` wherever it meets it.
+//! The strategy `retainKeys` (volumes, a Deployment's strategy, claims) is missing, since it only
+//! describes how clients build patches: a server obeys the directive `$retainKeys` wherever it
+//! occurs.
 
 use crate::types::{Member, Merge, Shape, Type, Types};
 
-/// The rules for the members of an object at one place.
+/// The rules for the members of an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rules {
-    /// An object of no type in the table.
+    /// An object without a type in the table.
     None,
-    /// A kind of which only the metadata has a type.
+    /// A kind that has a type only for its metadata.
     Metadata,
     Type(&'static Type),
 }
 
-/// How the values of one member are merged.
+/// The rule for the value of one member.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule {
-    /// A list is replaced, an object is merged and has no rules within.
+    /// A list is replaced; an object is merged and has no rules within.
     Plain,
     /// An object with rules of its own.
     Object(Rules),
-    /// A list of objects, of which those with the same value of this member are the same one.
+    /// A list of objects that are merged by the value of this member.
     ListByKey(&'static str, Rules),
-    /// A list of scalars, each of which is in it once.
+    /// A list of unique scalars.
     Set,
 }
 
-/// The rules of a kind, whatever its version.
+/// Returns the rules of a kind.
 pub(super) fn of_kind(api_version: &str, kind: &str) -> Rules {
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    Types::all().of_kind(group, kind).map_or(Rules::Metadata, Rules::Type)
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Types::all().of_kind(group, version, kind).map_or(Rules::Metadata, Rules::Type)
 }
 
 // === impl Rules ===
@@ -58,13 +60,13 @@ impl Rule {
         match (member.merge, &member.shape) {
             (Merge::ByKey(key), _) => Self::ListByKey(key, within()),
             (Merge::Set, _) => Self::Set,
-            // A list that is replaced has no rules within, nor has a map whose keys are anybody's.
+            // A list that is replaced has no rules within, nor has a map.
             (Merge::Replace, Shape::List(_) | Shape::Map(_)) => Self::Plain,
             (Merge::Replace, _) => Self::Object(within()),
         }
     }
 
-    /// The rules within an object at this place.
+    /// Returns the rules within an object at this place.
     pub(super) fn within(self) -> Rules {
         match self {
             Self::Object(rules) => rules,

@@ -1,28 +1,27 @@
 //! Strategic merge patch: one engine over the table in [`rules`](super::rules).
 //!
-//! Objects are merged and null removes a member. A list with a rule is merged by element, any other is replaced.
-//! Directives within the patch:
+//! Objects are merged and null removes a member. A list with a rule is merged by element, any other
+//! list is replaced. Directives within the patch:
 //!
-//! | directive | where | meaning |
+//! | directive | place | meaning |
 //! |---|---|---|
-//! | `$patch: replace` | object, or any element of a keyed list | nothing of the current value stays |
-//! | `$patch: delete` | object | it becomes empty |
-//! | `$patch: delete` | element of a keyed list, with its key | the element goes |
-//! | `$deleteFromPrimitiveList/NAME: […]` | beside list `NAME` | these scalars go |
+//! | `$patch: replace` | object, or element of a keyed list | the current value is dropped |
+//! | `$patch: delete` | object | the object becomes empty |
+//! | `$patch: delete` | element of a keyed list, with its key | the element is removed |
+//! | `$deleteFromPrimitiveList/NAME: […]` | beside list `NAME` | these scalars are removed |
 //! | `$setElementOrder/NAME: […]` | beside list `NAME` | the order of the merged list |
-//! | `$retainKeys: […]` | object | other members go |
+//! | `$retainKeys: […]` | object | other members are removed |
 //!
-//! `$patch: merge` is refused, as a real server refuses it.
+//! `$patch: merge` is rejected, as in the API server.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{
-    PatchError, list,
-    merge::without_nulls,
-    rules::{Rule, Rules},
-};
+use super::merge::without_nulls;
+use super::rules::{Rule, Rules};
+use super::{PatchError, list};
+use crate::go_json::go_text;
 
 pub(super) type Object = Map<String, Value>;
 
@@ -73,7 +72,7 @@ pub(super) fn merge_objects(
             current.insert(name, merged);
         }
     }
-    // What is left is the order of lists that otherwise stay as they are.
+    // The remaining directives order lists that the patch does not change otherwise.
     for (name, order) in orders {
         if let (Some(key), Some(Value::Array(list))) =
             (rules.of(&name).list_key(), current.get_mut(&name))
@@ -85,9 +84,10 @@ pub(super) fn merge_objects(
     Ok(current)
 }
 
-/// The merged value of one member; none if it goes.
+/// Returns the merged value of one member; `None` if it is removed.
 ///
-/// A list that lost its last element goes too: typed objects do not tell an empty list from none.
+/// A list that lost its last element is removed, too: typed objects do not distinguish an empty
+/// list from a missing one.
 fn merge_member(
     rule: Rule,
     current: Option<Value>,
@@ -113,7 +113,7 @@ fn merge_member(
     Ok(merged.filter(|merged| !may_vanish || !merged.is_array() || is_full(merged)))
 }
 
-/// Drops the members that `$retainKeys` does not name. A patch that sets such a member contradicts itself.
+/// Removes the members that `$retainKeys` does not name. Fails if the patch sets such a member.
 fn retain_keys(current: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else {
         return Ok(());
@@ -175,7 +175,7 @@ fn take_beside_lists(patch: &mut Object, directive: &str) -> Vec<(String, Value)
     names.into_iter().filter_map(|(name, list)| Some((list, patch.remove(&name)?))).collect()
 }
 
-/// What a patch creates where there was nothing: its directives have nothing to act on.
+/// Returns the value that a patch creates where there was none: its directives have no effect.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.get(PATCH).is_some_and(|it| it == "delete") => None,
@@ -193,7 +193,7 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-/// As [`without_directives`], of an object that is itself not to be deleted.
+/// As [`without_directives`], for an object that the patch does not delete.
 pub(super) fn cleaned(mut object: Object) -> Object {
     object.remove(PATCH);
     match without_directives(without_nulls(Value::Object(object))) {
@@ -206,41 +206,6 @@ pub(super) fn unknown_directive(patch: &Object) -> PatchError {
     let directive = patch.get(PATCH).map(go_text).unwrap_or_default();
     let patch = go_text(&Value::Object(patch.clone()));
     PatchError::Internal(format!("unknown patch type: {directive} in map: {patch}"))
-}
-
-/// The value as the Go servers print it in their messages, `map[a:1 b:[x y]]`.
-pub(crate) fn go_text(value: &Value) -> String {
-    let mut text = String::new();
-    write_go_text(&mut text, value);
-    text
-}
-
-fn write_go_text(text: &mut String, value: &Value) {
-    match value {
-        Value::Null => text.push_str("<nil>"),
-        Value::String(string) => text.push_str(string),
-        Value::Bool(_) | Value::Number(_) => {
-            write!(text, "{value}").expect("writing to a String does not fail");
-        }
-        Value::Array(elements) => {
-            text.push('[');
-            for (at, element) in elements.iter().enumerate() {
-                text.push_str(if at == 0 { "" } else { " " });
-                write_go_text(text, element);
-            }
-            text.push(']');
-        }
-        Value::Object(members) => {
-            text.push_str("map[");
-            for (at, (name, member)) in members.iter().enumerate() {
-                text.push_str(if at == 0 { "" } else { " " });
-                text.push_str(name);
-                text.push(':');
-                write_go_text(text, member);
-            }
-            text.push(']');
-        }
-    }
 }
 
 #[cfg(test)]

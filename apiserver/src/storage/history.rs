@@ -1,4 +1,5 @@
-//! The last changes of one resource: a window that grows while it fills quickly, as the real watch cache does.
+//! The recent changes of one resource: a window that grows while it fills quickly, as the real
+//! watch cache does.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::object::Stored;
 
-/// One write: what was there before, and after.
+/// A write: the object before and after it.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
@@ -22,16 +23,19 @@ pub(crate) struct Change {
 pub(super) struct History {
     changes: VecDeque<(Instant, Change)>,
     window: usize,
-    /// Every change after this revision is kept.
+    /// All changes after this revision are kept.
     kept_after: u64,
-    /// New requests may not ask for anything before this revision.
-    floor: u64,
+    /// No older state can be listed.
+    list_floor: u64,
+    /// No watch can start at an older revision.
+    watch_floor: u64,
 }
 
-const SMALLEST: usize = 100;
-const LARGEST: usize = 102_400;
-/// A window that fills faster than this is too small: a client would not be back in time.
-const FRESH: Duration = Duration::from_secs(75);
+const MIN_WINDOW: usize = 100;
+const MAX_WINDOW: usize = 102_400;
+/// A window that fills within this time grows, so that a client has time to reconnect; upstream's
+/// value.
+const GROWTH_PERIOD: Duration = Duration::from_secs(75);
 
 // === impl History ===
 
@@ -43,7 +47,13 @@ impl Default for History {
 
 impl History {
     pub(super) fn new(revision: u64) -> Self {
-        Self { changes: VecDeque::new(), window: SMALLEST, kept_after: revision, floor: revision }
+        Self {
+            changes: VecDeque::new(),
+            window: MIN_WINDOW,
+            kept_after: revision,
+            list_floor: revision,
+            watch_floor: revision,
+        }
     }
 
     pub(super) fn push(&mut self, change: Change, now: Instant) {
@@ -59,14 +69,14 @@ impl History {
     fn resize(&mut self, now: Instant) {
         let age =
             self.changes.front().map_or(Duration::MAX, |(written, _)| now.duration_since(*written));
-        if age < FRESH {
-            self.window = (self.window * 2).min(LARGEST);
+        if age < GROWTH_PERIOD {
+            self.window = (self.window * 2).min(MAX_WINDOW);
             return;
         }
         let recent = self.changes.get(self.changes.len() - self.window / 4);
-        let quiet = recent.is_some_and(|(written, _)| now.duration_since(*written) > FRESH);
+        let quiet = recent.is_some_and(|(written, _)| now.duration_since(*written) > GROWTH_PERIOD);
         if quiet {
-            self.window = (self.window / 2).max(SMALLEST);
+            self.window = (self.window / 2).max(MIN_WINDOW);
         }
     }
 
@@ -76,13 +86,13 @@ impl History {
         }
     }
 
-    /// The changes after `revision`, as far as they are kept.
+    /// Returns the kept changes after `revision`.
     pub(super) fn after(&self, revision: u64) -> impl DoubleEndedIterator<Item = &Change> {
         let start = self.changes.partition_point(|(_, change)| change.revision <= revision);
         self.changes.range(start..).map(|(_, change)| change)
     }
 
-    /// The first change that was written after this moment.
+    /// Returns the first change after this instant.
     pub(super) fn first_after(&self, then: Instant) -> Option<&Change> {
         let start = self.changes.partition_point(|(written, _)| *written <= then);
         self.changes.get(start).map(|(_, change)| change)
@@ -92,12 +102,23 @@ impl History {
         self.kept_after
     }
 
-    pub(super) fn floor(&self) -> u64 {
-        self.floor.max(self.kept_after)
+    /// Returns the oldest revision whose state can be listed.
+    pub(super) fn list_floor(&self) -> u64 {
+        self.list_floor.max(self.kept_after)
     }
 
-    /// New requests start here at the earliest. The changes stay, for watches that are already reading them.
-    pub(super) fn raise_floor(&mut self, revision: u64) {
-        self.floor = self.floor.max(revision);
+    /// Returns the oldest revision at which a watch can start.
+    pub(super) fn watch_floor(&self) -> u64 {
+        self.watch_floor.max(self.kept_after)
+    }
+
+    /// Sets the oldest revision that can be listed.
+    pub(super) fn raise_list_floor(&mut self, revision: u64) {
+        self.list_floor = self.list_floor.max(revision);
+    }
+
+    /// Sets the revision at which new watches can start. Open watches still read older changes.
+    pub(super) fn raise_watch_floor(&mut self, revision: u64) {
+        self.watch_floor = self.watch_floor.max(revision);
     }
 }

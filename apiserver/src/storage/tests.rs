@@ -13,7 +13,7 @@ fn config_map() -> Kind {
 
 fn object(name: &str) -> Encoded {
     let object = json!({"metadata": {"name": name, "namespace": "default"}, "data": {"a": "1"}});
-    Encoded::new(&config_map(), object.as_object().unwrap().clone())
+    config_map().encode(object.as_object().unwrap().clone())
 }
 
 fn free(key: &str) -> Slot<'_> {
@@ -25,7 +25,7 @@ fn names(objects: &Objects) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_expects_another_revision_is_stale() {
+async fn write_that_expects_another_revision_is_stale() {
     let mut storage = Storage::new(1);
     let now = Instant::now();
     let first = storage.put(MAPS, free("default/a"), object("a"), now).unwrap();
@@ -35,7 +35,7 @@ async fn a_write_that_expects_another_revision_is_stale() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_old_state_is_rebuilt_from_the_history() {
+async fn old_state_is_rebuilt_from_the_history() {
     let mut storage = Storage::new(1);
     let now = Instant::now();
     let a = storage.put(MAPS, free("default/a"), object("a"), now).unwrap();
@@ -47,7 +47,7 @@ async fn an_old_state_is_rebuilt_from_the_history() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn compaction_ends_the_past_but_not_a_running_watch() {
+async fn compaction_fails_lists_of_older_states_but_no_watch() {
     let mut storage = Storage::new(1);
     let a = storage.put(MAPS, free("default/a"), object("a"), Instant::now()).unwrap();
     storage.put(MAPS, free("default/b"), object("b"), Instant::now()).unwrap();
@@ -56,12 +56,15 @@ async fn compaction_ends_the_past_but_not_a_running_watch() {
         storage.objects_at(MAPS, a.revision).unwrap_err(),
         TooOld { oldest: storage.revision() }
     );
+    assert!(storage.check_watchable(MAPS, a.revision).is_ok());
+    storage.drop_watch_cache();
     assert!(storage.check_watchable(MAPS, a.revision).is_err());
+    // A watch that is open reads on.
     assert_eq!(storage.changes_after(MAPS, a.revision).unwrap().count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_window_grows_only_while_it_fills_quickly() {
+async fn window_grows_only_while_it_fills_quickly() {
     let mut quick = Storage::new(1);
     for n in 0..300 {
         quick.put(MAPS, free(&format!("default/{n}")), object("x"), Instant::now()).unwrap();
@@ -77,7 +80,7 @@ async fn the_window_grows_only_while_it_fills_quickly() {
 }
 
 #[test]
-fn an_objects_version_changes_without_parsing() {
+fn version_of_an_object_changes_without_parsing() {
     let stored = object("a").at(7);
     let later = stored.at(12_345);
     assert!(stored.bytes().starts_with(
@@ -89,7 +92,7 @@ fn an_objects_version_changes_without_parsing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_kept_is_what_is_stored_the_window_and_sixteen_lists() {
+async fn memory_holds_the_objects_the_window_and_sixteen_lists() {
     const OBJECTS: usize = 10;
     let mut storage = Storage::new(1);
     let mut versions = Vec::new();
@@ -101,7 +104,7 @@ async fn what_is_kept_is_what_is_stored_the_window_and_sixteen_lists() {
         let stored = storage.put(MAPS, slot, object("x"), Instant::now()).unwrap();
         versions.push(Arc::downgrade(&stored));
         if second == 1_000 {
-            // Somebody lists page by page, and does not come back for a long time.
+            // A client lists page by page, and does not return for a long time.
             let objects = storage.objects(MAPS).clone();
             storage.pin(MAPS, storage.revision(), &objects);
         }
@@ -109,7 +112,7 @@ async fn what_is_kept_is_what_is_stored_the_window_and_sixteen_lists() {
     let alive = |versions: &[std::sync::Weak<Stored>]| {
         versions.iter().filter(|version| version.strong_count() > 0).count()
     };
-    // The window holds what was before each change, too.
+    // The window also holds the object before each change.
     let window = 100 + OBJECTS;
     assert_eq!(alive(&versions), window + OBJECTS, "with one list");
     for _ in 0..40 {

@@ -1,17 +1,18 @@
-//! Cells that a path alone does not give.
+//! Cells that need more than a path.
 
 use serde_json::{Value, json};
 
 use super::Subject;
 use super::duration;
-use super::text::{age, labels, member, members, selector, unless_empty};
+use super::text::{age, labels, members, selector, unless_empty};
+use crate::fields::text;
 
 // === nodes ===
 
 pub(super) fn node_status(node: &Subject<'_>) -> Value {
     let conditions = node.list("status.conditions");
-    let ready = conditions.iter().find(|condition| member(condition, "type") == "Ready");
-    let mut status = match ready.map(|condition| member(condition, "status")) {
+    let ready = conditions.iter().find(|condition| text(condition, "type") == "Ready");
+    let mut status = match ready.map(|condition| text(condition, "status")) {
         None => "Unknown",
         Some("True") => "Ready",
         Some(_) => "NotReady",
@@ -51,8 +52,8 @@ pub(super) fn external_ip(node: &Subject<'_>) -> Value {
 
 fn node_address(node: &Subject<'_>, kind: &str) -> Value {
     let addresses = node.list("status.addresses");
-    let found = addresses.iter().find(|address| member(address, "type") == kind);
-    json!(found.map_or("<none>", |address| member(address, "address")))
+    let found = addresses.iter().find(|address| text(address, "type") == kind);
+    json!(found.map_or("<none>", |address| text(address, "address")))
 }
 
 // === services ===
@@ -80,8 +81,8 @@ fn balancer_addresses<'a>(service: &'a Subject<'_>) -> Vec<&'a str> {
     let mut addresses: Vec<&str> = service
         .list("status.loadBalancer.ingress")
         .iter()
-        .map(|ingress| match member(ingress, "ip") {
-            "" => member(ingress, "hostname"),
+        .map(|ingress| match text(ingress, "ip") {
+            "" => text(ingress, "hostname"),
             ip => ip,
         })
         .filter(|address| !address.is_empty())
@@ -91,13 +92,17 @@ fn balancer_addresses<'a>(service: &'a Subject<'_>) -> Vec<&'a str> {
     addresses
 }
 
+pub(super) fn balancer_address(ingress: &Subject<'_>) -> Value {
+    json!(balancer_addresses(ingress).join(","))
+}
+
 pub(super) fn service_ports(service: &Subject<'_>) -> Value {
     let ports: Vec<String> = service
         .list("spec.ports")
         .iter()
         .map(|port| {
             let number = |name: &str| port.get(name).and_then(Value::as_i64).unwrap_or(0);
-            let protocol = member(port, "protocol");
+            let protocol = text(port, "protocol");
             match number("nodePort") {
                 0 => format!("{}/{protocol}", number("port")),
                 node_port => format!("{}:{node_port}/{protocol}", number("port")),
@@ -105,6 +110,33 @@ pub(super) fn service_ports(service: &Subject<'_>) -> Value {
         })
         .collect();
     json!(unless_empty(ports.join(","), "<none>"))
+}
+
+// === roles ===
+
+pub(super) fn bound_role(binding: &Subject<'_>) -> Value {
+    json!(format!("{}/{}", binding.text("roleRef.kind"), binding.text("roleRef.name")))
+}
+
+pub(super) fn bound_users(binding: &Subject<'_>) -> Value {
+    bound(binding, "User", |user| text(user, "name").to_owned())
+}
+
+pub(super) fn bound_groups(binding: &Subject<'_>) -> Value {
+    bound(binding, "Group", |group| text(group, "name").to_owned())
+}
+
+pub(super) fn bound_accounts(binding: &Subject<'_>) -> Value {
+    bound(binding, "ServiceAccount", |account| {
+        format!("{}/{}", text(account, "namespace"), text(account, "name"))
+    })
+}
+
+fn bound(binding: &Subject<'_>, kind: &str, name: fn(&Value) -> String) -> Value {
+    let subjects = binding.list("subjects").iter();
+    let names: Vec<String> =
+        subjects.filter(|subject| text(subject, "kind") == kind).map(name).collect();
+    json!(names.join(", "))
 }
 
 // === data and storage ===
@@ -127,8 +159,12 @@ pub(super) fn claim_access_modes(claim: &Subject<'_>) -> Value {
     if !is_bound(claim) {
         return json!("");
     }
-    let held: Vec<&str> =
-        claim.list("status.accessModes").iter().filter_map(Value::as_str).collect();
+    json!(short_modes(claim.list("status.accessModes")))
+}
+
+/// Returns access modes in short: `RWO,ROX`.
+pub(super) fn short_modes(modes: &[Value]) -> String {
+    let held: Vec<&str> = modes.iter().filter_map(Value::as_str).collect();
     let known = [
         ("ReadWriteOnce", "RWO"),
         ("ReadOnlyMany", "ROX"),
@@ -137,7 +173,7 @@ pub(super) fn claim_access_modes(claim: &Subject<'_>) -> Value {
     ];
     let short: Vec<&str> =
         known.iter().filter(|(mode, _)| held.contains(mode)).map(|(_, short)| *short).collect();
-    json!(short.join(","))
+    short.join(",")
 }
 
 pub(super) fn claim_class(claim: &Subject<'_>) -> Value {
@@ -196,7 +232,7 @@ pub(super) fn event_count(event: &Subject<'_>) -> Value {
     if event.get("series").is_some_and(Value::is_object) {
         return json!(event.number("series.count"));
     }
-    // One that was never repeated need not say so.
+    // An event that was never repeated may omit its count.
     json!(event.number("count").max(1))
 }
 
@@ -233,7 +269,7 @@ pub(super) fn node_selector(workload: &Subject<'_>) -> Value {
 pub(super) fn job_status(job: &Subject<'_>) -> Value {
     let conditions = job.list("status.conditions");
     let holds = |kind: &str| {
-        conditions.iter().any(|one| member(one, "type") == kind && member(one, "status") == "True")
+        conditions.iter().any(|one| text(one, "type") == kind && text(one, "status") == "True")
     };
     json!(if holds("Complete") {
         "Complete"
@@ -319,7 +355,7 @@ fn quota_of(quota: &Subject<'_>, limits: bool) -> Value {
         .flatten()
         .filter(|(name, _)| name.contains("limits") == limits)
         .map(|(name, hard)| {
-            let used = used.map_or("", |used| member(used, name));
+            let used = used.map_or("", |used| text(used, name));
             let used = if used.is_empty() { "0" } else { used };
             format!("{name}: {used}/{}", hard.as_str().unwrap_or("0"))
         })

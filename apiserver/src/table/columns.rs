@@ -1,42 +1,51 @@
-//! The columns of every kind: name, type, format, priority, description, and the cell.
+//! The columns of every kind: name, type, format, priority, description, and cell.
 
 use super::Cell::{Age, Date, Number, Of, Text};
-use super::{Cell, Column, cells, pod};
+use super::{Cell, Column, cells, pod, stored};
+use crate::access::RBAC_GROUP;
 
-/// The columns of a kind; what every object has for a kind that is not listed.
+/// Returns the columns of a kind; the default columns for a kind that is not listed.
 pub(super) fn of(group: &str, kind: &str) -> &'static [Column] {
     TABLE
         .iter()
+        .chain(stored::TABLE)
         .find(|(known, name, _)| *known == group && *name == kind)
         .map_or(PLAIN, |(_, _, columns)| *columns)
 }
 
-const fn text(name: &'static str, cell: Cell, description: &'static str) -> Column {
+pub(super) const fn text(name: &'static str, cell: Cell, description: &'static str) -> Column {
     Column { name, kind: "string", format: "", priority: 0, description, cell }
 }
 
-const fn integer(name: &'static str, path: &'static str, description: &'static str) -> Column {
+pub(super) const fn integer(
+    name: &'static str,
+    path: &'static str,
+    description: &'static str,
+) -> Column {
     Column { kind: "integer", ..text(name, Number(path), description) }
 }
 
-const fn wide(column: Column) -> Column {
+pub(super) const fn wide(column: Column) -> Column {
     Column { priority: 1, ..column }
 }
 
-const NAME: Column =
+pub(super) const NAME: Column =
     Column { format: "name", ..text("Name", Text("metadata.name", ""), "The name of the object") };
-const AGE: Column =
+pub(super) const AGE: Column =
     text("Age", Age("metadata.creationTimestamp"), "How long ago the object was created");
-const CONTAINERS: Column =
+pub(super) const CONTAINERS: Column =
     wide(text("Containers", Of(cells::containers), "Names of each container in the template."));
-const IMAGES: Column =
+pub(super) const IMAGES: Column =
     wide(text("Images", Of(cells::images), "Images referenced by each container in the template."));
 const SELECTOR: Column =
     wide(text("Selector", Of(cells::spec_selector), "The labels of the pods that it counts"));
 
 const PLAIN: &[Column] = &[NAME, AGE];
 
-/// Those of a custom kind, which come from its definition on the real server.
+/// The first column of a kind with a definition, which states the others.
+pub(super) const DEFINED: &[Column] = &[NAME];
+
+/// The columns of a custom kind without a definition.
 pub(super) const CUSTOM: &[Column] = &[
     NAME,
     Column {
@@ -45,7 +54,7 @@ pub(super) const CUSTOM: &[Column] = &[
     },
 ];
 
-type Row = (&'static str, &'static str, &'static [Column]);
+pub(super) type Row = (&'static str, &'static str, &'static [Column]);
 
 const TABLE: &[Row] = &[
     (
@@ -154,17 +163,11 @@ const TABLE: &[Row] = &[
             AGE,
         ],
     ),
-    (
-        "",
-        "LimitRange",
-        &[
-            NAME,
-            Column {
-                kind: "date",
-                ..text("Created At", Text("metadata.creationTimestamp", ""), "When it was created")
-            },
-        ],
-    ),
+    ("", "LimitRange", &[NAME, CREATED_AT]),
+    (RBAC_GROUP, "Role", &[NAME, CREATED_AT]),
+    (RBAC_GROUP, "ClusterRole", &[NAME, CREATED_AT]),
+    (RBAC_GROUP, "RoleBinding", ROLE_BINDING),
+    (RBAC_GROUP, "ClusterRoleBinding", ROLE_BINDING),
     (
         "resource.k8s.io",
         "ResourceClaim",
@@ -213,6 +216,20 @@ const TABLE: &[Row] = &[
     ),
 ];
 
+const CREATED_AT: Column = Column {
+    kind: "date",
+    ..text("Created At", Text("metadata.creationTimestamp", ""), "When it was created")
+};
+
+const ROLE_BINDING: &[Column] = &[
+    NAME,
+    text("Role", Of(cells::bound_role), "The role that the subjects get"),
+    AGE,
+    wide(text("Users", Of(cells::bound_users), "The users that get the role")),
+    wide(text("Groups", Of(cells::bound_groups), "The groups that get the role")),
+    wide(text("ServiceAccounts", Of(cells::bound_accounts), "The accounts that get the role")),
+];
+
 const DESIRED: Column = integer("Desired", "spec.replicas", "The number of pods that is wanted");
 const CURRENT: Column = integer("Current", "status.replicas", "The number of pods that there are");
 const READY: Column = integer("Ready", "status.readyReplicas", "The number of pods that are ready");
@@ -249,8 +266,8 @@ const POD: &[Column] = &[
     text(
         "Restarts",
         Of(pod::restarts),
-        "The number of times the containers in this pod have been restarted and when the last container in this pod \
-         has restarted.",
+        "The number of times the containers in this pod have been restarted and when the last \
+         container in this pod has restarted.",
     ),
     AGE,
     wide(text("IP", Of(pod::address), "The address of the pod")),

@@ -1,4 +1,4 @@
-//! How long something is, in at most two units: as people say it, and as kubectl shows it.
+//! Durations in at most two units, as kubectl shows them.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -11,11 +11,11 @@ pub(super) fn between(start: Timestamp, end: Timestamp) -> String {
     human(end.duration_since(start))
 }
 
-/// The more there is of the larger unit, the less the smaller one matters.
+/// Formats a duration. The larger it is, the fewer small units it shows.
 fn human(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     match seconds {
-        // A clock may be off by a second, but not by two.
+        // Clocks may differ by a second, but not by two.
         i64::MIN..=-2 => "<invalid>".to_owned(),
         -1 => "0s".to_owned(),
         0..120 => format!("{seconds}s"),
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_has_at_most_two_units() {
+    fn duration_has_at_most_two_units() {
         for (seconds, text) in [
             (-2, "<invalid>"),
             (-1, "0s"),

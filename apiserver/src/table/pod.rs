@@ -1,12 +1,13 @@
-//! The cells of a pod, which sum up its containers.
+//! The cells of a pod, which summarize its containers.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Subject;
-use super::text::{age, member};
+use super::text::age;
+use crate::fields::text;
 
-/// What the containers of a pod are doing, summed up.
+/// The summary of a pod's containers.
 #[derive(Debug, Default)]
 struct Summary {
     total: usize,
@@ -16,11 +17,11 @@ struct Summary {
     reason: String,
 }
 
-/// How far the init containers have come.
+/// The progress of the init containers.
 #[derive(Debug, Default)]
 struct Initialization {
     pending: bool,
-    /// Of the init containers that keep running.
+    /// The restarts of sidecars: init containers that keep running.
     restarts: i64,
     last_restart: Option<Timestamp>,
 }
@@ -45,7 +46,7 @@ pub(super) fn restarts(pod: &Subject<'_>) -> Value {
 }
 
 pub(super) fn address(pod: &Subject<'_>) -> Value {
-    let first = pod.list("status.podIPs").first().map_or("", |first| member(first, "ip"));
+    let first = pod.list("status.podIPs").first().map_or("", |first| text(first, "ip"));
     json!(if first.is_empty() { "<none>" } else { first })
 }
 
@@ -54,14 +55,14 @@ pub(super) fn readiness_gates(pod: &Subject<'_>) -> Value {
     if gates.is_empty() {
         return json!("<none>");
     }
-    let open = gates.iter().filter(|gate| has_condition(pod, member(gate, "conditionType")));
+    let open = gates.iter().filter(|gate| has_condition(pod, text(gate, "conditionType")));
     json!(format!("{}/{}", open.count(), gates.len()))
 }
 
 fn has_condition(pod: &Subject<'_>, kind: &str) -> bool {
     pod.list("status.conditions")
         .iter()
-        .any(|condition| member(condition, "type") == kind && member(condition, "status") == "True")
+        .any(|condition| text(condition, "type") == kind && text(condition, "status") == "True")
 }
 
 // === impl Summary ===
@@ -89,15 +90,15 @@ impl Summary {
     fn add_init_containers(&mut self, pod: &Subject<'_>) -> Initialization {
         let specs = pod.list("spec.initContainers");
         let keeps_running = |name: &str| {
-            specs.iter().any(|spec| {
-                member(spec, "name") == name && member(spec, "restartPolicy") == "Always"
-            })
+            specs
+                .iter()
+                .any(|spec| text(spec, "name") == name && text(spec, "restartPolicy") == "Always")
         };
-        self.total += specs.iter().filter(|spec| member(spec, "restartPolicy") == "Always").count();
+        self.total += specs.iter().filter(|spec| text(spec, "restartPolicy") == "Always").count();
         let mut initialization = Initialization::default();
         for (at, container) in pod.list("status.initContainerStatuses").iter().enumerate() {
             let count = restart_count(container);
-            let keeps_running = keeps_running(member(container, "name"));
+            let keeps_running = keeps_running(text(container, "name"));
             self.restarts += count;
             self.last_restart = self.last_restart.max(last_end(container));
             if keeps_running {
@@ -114,10 +115,8 @@ impl Summary {
             }
             self.reason = match (terminated, state(container, "waiting")) {
                 (Some(state), _) => format!("Init:{}", ended_reason(state)),
-                (None, Some(state))
-                    if !matches!(member(state, "reason"), "" | "PodInitializing") =>
-                {
-                    format!("Init:{}", member(state, "reason"))
+                (None, Some(state)) if !matches!(text(state, "reason"), "" | "PodInitializing") => {
+                    format!("Init:{}", text(state, "reason"))
                 }
                 _ => format!("Init:{at}/{}", specs.len()),
             };
@@ -132,7 +131,7 @@ impl Summary {
         for container in pod.list("status.containerStatuses").iter().rev() {
             self.restarts += restart_count(container);
             self.last_restart = self.last_restart.max(last_end(container));
-            let waiting = state(container, "waiting").map_or("", |state| member(state, "reason"));
+            let waiting = state(container, "waiting").map_or("", |state| text(state, "reason"));
             if !waiting.is_empty() {
                 waiting.clone_into(&mut self.reason);
             } else if let Some(terminated) = state(container, "terminated") {
@@ -149,11 +148,10 @@ impl Summary {
     }
 }
 
-/// What is said of the whole pod, before its containers are asked.
+/// Returns the reason that the pod itself has, before those of its containers.
 fn starting_reason<'a>(pod: &'a Subject<'_>) -> &'a str {
     let gated = pod.list("status.conditions").iter().any(|condition| {
-        member(condition, "type") == "PodScheduled"
-            && member(condition, "reason") == "SchedulingGated"
+        text(condition, "type") == "PodScheduled" && text(condition, "reason") == "SchedulingGated"
     });
     match pod.text("status.reason") {
         _ if gated => "SchedulingGated",
@@ -179,7 +177,7 @@ fn exit_code(terminated: &Value) -> i64 {
 }
 
 fn ended_reason(terminated: &Value) -> String {
-    let reason = member(terminated, "reason");
+    let reason = text(terminated, "reason");
     if !reason.is_empty() {
         return reason.to_owned();
     }
@@ -189,7 +187,7 @@ fn ended_reason(terminated: &Value) -> String {
     }
 }
 
-/// When the container ended last.
+/// Returns the last end of a container.
 fn last_end(container: &Value) -> Option<Timestamp> {
-    member(container.pointer("/lastState/terminated")?, "finishedAt").parse().ok()
+    text(container.pointer("/lastState/terminated")?, "finishedAt").parse().ok()
 }

@@ -3,7 +3,9 @@ use super::*;
 fn row(group: &str, kind: &str, object: Value) -> Vec<Value> {
     let Value::Object(object) = object else { unreachable!("an object") };
     let now = "2026-01-01T01:00:00Z".parse().unwrap();
-    let Value::Array(cells) = cells(columns::of(group, kind), &object, now) else {
+    let Value::Array(cells) =
+        cells(Columns { listed: columns::of(group, kind), printed: &[] }, &object, now)
+    else {
         unreachable!("a list")
     };
     cells
@@ -11,15 +13,17 @@ fn row(group: &str, kind: &str, object: Value) -> Vec<Value> {
 
 fn pod(status: &Value) -> Vec<Value> {
     let metadata = json!({"name": "p", "creationTimestamp": "2026-01-01T00:00:00Z"});
-    let spec = json!({"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}], "nodeName": "n"});
+    let spec = json!({"containers": [{"name": "a"}, {"name": "b"}],
+        "initContainers": [{"name": "i"}], "nodeName": "n"});
     row("", "Pod", json!({"metadata": metadata, "spec": spec, "status": status}))
 }
 
 #[test]
-fn a_pod_sums_up_its_containers() {
+fn pod_summarizes_its_containers() {
     let running = json!({"name": "a", "ready": true, "restartCount": 2, "state": {"running": {}},
         "lastState": {"terminated": {"finishedAt": "2026-01-01T00:50:00Z"}}});
-    let waiting = json!({"name": "b", "restartCount": 1, "state": {"waiting": {"reason": "CrashLoopBackOff"}}});
+    let waiting = json!({"name": "b", "restartCount": 1,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}}});
     let cells = pod(&json!({"phase": "Running", "containerStatuses": [running, waiting]}));
     let expected = json!([
         "p",
@@ -36,7 +40,7 @@ fn a_pod_sums_up_its_containers() {
 }
 
 #[test]
-fn a_pod_says_how_far_its_init_containers_are() {
+fn pod_shows_the_progress_of_its_init_containers() {
     let waiting = json!({"name": "i", "state": {"waiting": {"reason": "PodInitializing"}}});
     assert_eq!(
         pod(&json!({"phase": "Pending", "initContainerStatuses": [waiting]}))[2],
@@ -48,8 +52,9 @@ fn a_pod_says_how_far_its_init_containers_are() {
 }
 
 #[test]
-fn a_service_lists_its_ports_and_addresses() {
-    let spec = json!({"type": "LoadBalancer", "clusterIPs": ["10.0.0.1"], "ports": [{"port": 80, "protocol": "TCP"},
+fn service_lists_its_ports_and_addresses() {
+    let spec = json!({"type": "LoadBalancer", "clusterIPs": ["10.0.0.1"], "ports": [{"port": 80,
+        "protocol": "TCP"},
         {"port": 81, "nodePort": 30001, "protocol": "UDP"}], "selector": {"a": "b", "c": "d"}});
     let cells = row("", "Service", json!({"metadata": {"name": "s"}, "spec": spec}));
     let expected = json!([
@@ -65,8 +70,9 @@ fn a_service_lists_its_ports_and_addresses() {
 }
 
 #[test]
-fn a_selector_is_in_the_order_of_its_keys() {
-    let expressions = json!([{"key": "b", "operator": "NotIn", "values": ["y", "x"]}, {"key": "a", "operator": "Exists"}]);
+fn selector_is_sorted_by_key() {
+    let expressions = json!([{"key": "b", "operator": "NotIn", "values": ["y", "x"]}, {"key": "a",
+        "operator": "Exists"}]);
     let selector = json!({"matchLabels": {"c": "d"}, "matchExpressions": expressions});
     let spec = json!({"replicas": 3, "selector": selector});
     let cells = row("apps", "ReplicaSet", json!({"metadata": {"name": "r"}, "spec": spec}));
@@ -75,7 +81,21 @@ fn a_selector_is_in_the_order_of_its_keys() {
 }
 
 #[test]
-fn a_kind_that_is_not_listed_has_a_name_and_an_age() {
+fn unlisted_kind_has_a_name_and_an_age() {
     let columns = columns::of("example.com", "Widget");
     assert_eq!(columns.iter().map(|column| column.name).collect::<Vec<_>>(), ["Name", "Age"]);
+}
+
+#[test]
+fn ingress_names_three_hosts_and_counts_the_rules_behind_them() {
+    let hosts = |hosts: &[&str]| {
+        let rules: Vec<Value> = hosts.iter().map(|host| json!({"host": host})).collect();
+        let ingress = json!({"metadata": {"name": "i"}, "spec": {"rules": rules}});
+        row("networking.k8s.io", "Ingress", ingress)[2].clone()
+    };
+    assert_eq!(hosts(&[]), "*");
+    assert_eq!(hosts(&["", ""]), "*");
+    assert_eq!(hosts(&["a", "", "b", "c"]), "a,b,c");
+    assert_eq!(hosts(&["a", "b", "c", ""]), "a,b,c + 1 more...");
+    assert_eq!(hosts(&["a", "", "b", "c", "d"]), "a,b,c + 2 more...");
 }

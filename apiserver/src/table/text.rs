@@ -1,31 +1,27 @@
-//! Pieces of text that several kinds' cells are made of.
+//! Texts that cells of several kinds share.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::duration;
+use crate::fields::text;
 
 pub(super) fn age(since: Option<Timestamp>, now: Timestamp) -> String {
     since.map_or_else(|| "<unknown>".to_owned(), |since| duration::between(since, now))
 }
 
-/// The text of a member; empty when it is not there.
-pub(super) fn member<'a>(value: &'a Value, name: &str) -> &'a str {
-    value.get(name).and_then(Value::as_str).unwrap_or("")
-}
-
-/// `or` for a text that is empty.
+/// Returns the text, or `or` if it is empty.
 pub(super) fn unless_empty(text: String, or: &str) -> String {
     if text.is_empty() { or.to_owned() } else { text }
 }
 
-/// One member of every item, between commas.
+/// Joins one member of every item with commas.
 pub(super) fn members(items: &[Value], name: &str) -> String {
-    let texts: Vec<&str> = items.iter().map(|item| member(item, name)).collect();
+    let texts: Vec<&str> = items.iter().map(|item| text(item, name)).collect();
     texts.join(",")
 }
 
-/// `a=b,c=d`, or that there are none.
+/// Formats `a=b,c=d`, or `<none>`.
 pub(super) fn labels(labels: Option<&Value>) -> String {
     let Some(labels) = labels.and_then(Value::as_object) else { return "<none>".to_owned() };
     unless_empty(equalities(labels).join(","), "<none>")
@@ -35,7 +31,7 @@ fn equalities(labels: &Map<String, Value>) -> Vec<String> {
     labels.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or(""))).collect()
 }
 
-/// A selector with `matchLabels` and `matchExpressions`, on one line and in the order of its keys.
+/// Formats a selector with `matchLabels` and `matchExpressions`, sorted by key.
 pub(super) fn selector(selector: Option<&Value>) -> String {
     let mut requirements: Vec<(String, String)> = Vec::new();
     let members = selector.and_then(|selector| selector.get("matchLabels"));
@@ -44,7 +40,7 @@ pub(super) fn selector(selector: Option<&Value>) -> String {
     }
     let expressions = selector.and_then(|selector| selector.get("matchExpressions"));
     for expression in expressions.and_then(Value::as_array).into_iter().flatten() {
-        let key = member(expression, "key");
+        let key = text(expression, "key");
         let mut values: Vec<&str> = expression
             .get("values")
             .and_then(Value::as_array)
@@ -52,7 +48,7 @@ pub(super) fn selector(selector: Option<&Value>) -> String {
             .unwrap_or_default();
         values.sort_unstable();
         let values = values.join(",");
-        let text = match member(expression, "operator") {
+        let text = match text(expression, "operator") {
             "In" => format!("{key} in ({values})"),
             "NotIn" => format!("{key} notin ({values})"),
             "Exists" => key.to_owned(),

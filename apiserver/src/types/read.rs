@@ -1,72 +1,105 @@
-//! Reads a body as the real server's decoder does: members that nobody knows and members that stand twice are reported, in
-//! the order of the text, and do no harm otherwise.
+//! Decodes bodies as the real server does: unknown and duplicate fields are reported, in the order
+//! of the text, and otherwise ignored.
 
 use std::fmt::{self, Write as _};
 
+use homeostat_schema::quote;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{Shape, Type, Types};
 
-/// What is expected somewhere in a body.
+/// The expected type of a value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expected {
-    /// An object of a kind: its members, its `kind` and its `apiVersion`.
+    /// An object of a kind, with `kind` and `apiVersion`.
     Kind(&'static Type),
-    /// An object whose members are known.
+    /// An object with known members.
     Members(&'static Type),
-    /// An object of which only the metadata is known.
+    /// An object with only its metadata known.
     Custom,
     Texts(&'static [&'static str]),
     List(&'static Shape),
     Operations,
     Map(&'static Shape),
-    /// Anything; what stands twice is reported.
+    /// Any value; duplicate fields are reported.
     Any,
-    /// Anything; nobody looks inside.
+    /// Any value; its content is not checked.
     Opaque,
 }
 
-/// What a body holds, and what is odd about it.
+/// A decoded body, with the unknown and duplicate fields in it.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub(crate) struct Decoded {
     pub(crate) value: Value,
     /// `unknown field "spec.bogus"`, `duplicate field "spec"`
-    pub(crate) oddities: Vec<String>,
+    pub(crate) problems: Vec<String>,
 }
 
-/// The members of one operation of a JSON patch.
+/// The members of a JSON patch operation.
 const OPERATION: &[&str] = &["op", "from", "path", "value"];
-/// So many oddities are reported at most.
-const MOST: usize = 100;
+/// The largest number of reported fields.
+const MAX_PROBLEMS: usize = 100;
 
-/// Reads JSON.
+/// Decodes JSON.
 ///
 /// # Errors
 ///
-/// It is none, or says something that cannot be kept: a number beyond all bounds, a nesting without end.
-pub(crate) fn read_json(bytes: &[u8], expected: Expected) -> serde_json::Result<Body> {
-    // What is no UTF-8 Go replaces, too.
+/// Fails if the text is not JSON, or if it cannot be stored: a number is too large, or the nesting
+/// too deep.
+pub(crate) fn read_json(bytes: &[u8], expected: Expected) -> serde_json::Result<Decoded> {
+    // Go replaces invalid UTF-8, too.
     let text = String::from_utf8_lossy(bytes);
     let mut deserializer = serde_json::Deserializer::from_str(&text);
     let mut report = Report::default();
     let value = Seed { expected, report: &mut report }.deserialize(&mut deserializer)?;
     deserializer.end()?;
-    Ok(Body { value, oddities: report.oddities })
+    Ok(Decoded { value, problems: report.problems })
 }
 
-/// The members of an object of a kind that nobody knows, in the order of their names.
+/// Decodes the first document of YAML, by the rules of YAML 1.1 as Go reads it: `yes` is true,
+/// `010` is 8. Of a key that occurs twice the last value counts.
+///
+/// # Errors
+///
+/// Fails if the text is not YAML, or beyond the limits of aliases, nesting and size.
+pub(crate) fn read_yaml(bytes: &[u8], expected: Expected) -> Result<Decoded, String> {
+    let mut options = serde_saphyr::Options::default();
+    options.duplicate_keys = DuplicateKeyPolicy::LastWins;
+    options.legacy_octal_numbers = true;
+    options.with_snippet = false;
+    let text = String::from_utf8_lossy(bytes);
+    let mut report = Report::default();
+    let seed = Seed { expected, report: &mut report };
+    let value = serde_saphyr::with_deserializer_from_str_with_options(
+        first_document(&text),
+        options,
+        |deserializer| seed.deserialize(deserializer),
+    );
+    let value = value.map_err(|error| error.to_string())?;
+    Ok(Decoded { value, problems: report.problems })
+}
+
+/// Returns the text up to the line that starts a second document.
+fn first_document(text: &str) -> &str {
+    let from = if text.starts_with("---") { 3 } else { 0 };
+    let end = text[from..].find("\n---").map_or(text.len(), |end| from + end + 1);
+    &text[..end]
+}
+
+/// Returns the members of an object that its kind does not know, sorted by name.
 pub(crate) fn unknown_members(kind: &'static Type, object: &Map<String, Value>) -> Vec<String> {
     let mut report = Report::default();
     report.look(Expected::Kind(kind), object);
-    report.oddities
+    report.problems
 }
 
-/// Collects what is odd, and knows where in the body the reader is.
+/// Collects the reported fields, and tracks the reader's path.
 #[derive(Debug, Default)]
 struct Report {
     path: String,
-    oddities: Vec<String>,
+    problems: Vec<String>,
 }
 
 struct Seed<'r> {
@@ -81,7 +114,7 @@ impl Expected {
         match shape {
             Shape::Object(id) => {
                 let known = Types::all().get(*id);
-                // The one kind that another has a list of.
+                // The only kind that another kind has a list of.
                 if known.name == "PersistentVolumeClaim" {
                     Self::Kind(known)
                 } else {
@@ -95,7 +128,7 @@ impl Expected {
         }
     }
 
-    /// What is expected of a member; none if there is no such member.
+    /// Returns the expected type of a member; `None` if there is no such member.
     fn member(self, name: &str) -> Option<Self> {
         match self {
             Self::Kind(_) if matches!(name, "kind" | "apiVersion") => Some(Self::Opaque),
@@ -122,18 +155,18 @@ impl Expected {
         }
     }
 
-    /// Whether a member that stands twice is reported.
+    /// Returns whether a duplicate member is reported.
     fn counts(self) -> bool {
         !matches!(self, Self::Opaque)
     }
 
-    /// What a member becomes that stands a second time: Go reads it on top of the first.
-    fn on_top(self, first: Value, second: Value) -> Value {
+    /// Returns the value of a duplicate member: Go decodes the second on top of the first.
+    fn overlay(self, first: Value, second: Value) -> Value {
         match (self, first, second) {
             (Self::Kind(_) | Self::Members(_), Value::Object(mut first), Value::Object(second)) => {
                 for (name, value) in second {
                     let value = match (first.remove(&name), self.member(&name)) {
-                        (Some(before), Some(expected)) => expected.on_top(before, value),
+                        (Some(before), Some(expected)) => expected.overlay(before, value),
                         _ => value,
                     };
                     first.insert(name, value);
@@ -146,11 +179,11 @@ impl Expected {
             }
             (Self::List(_), Value::Array(first), Value::Array(second)) => {
                 let mut first = first.into_iter();
-                let on_top = |value| match first.next() {
-                    Some(before) => self.item().on_top(before, value),
+                let overlay = |value| match first.next() {
+                    Some(before) => self.item().overlay(before, value),
                     None => value,
                 };
-                second.into_iter().map(on_top).collect()
+                second.into_iter().map(overlay).collect()
             }
             (_, _, second) => second,
         }
@@ -162,12 +195,12 @@ impl Expected {
 impl Report {
     fn add(&mut self, what: &str) {
         let text = format!("{what} field {}", quote(&self.path));
-        if self.oddities.len() < MOST && !self.oddities.contains(&text) {
-            self.oddities.push(text);
+        if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&text) {
+            self.problems.push(text);
         }
     }
 
-    /// Steps down to a member, and gives back where it was.
+    /// Enters a member, and returns the previous length of the path.
     fn enter(&mut self, name: &str) -> usize {
         let before = self.path.len();
         if before > 0 {
@@ -208,34 +241,6 @@ impl Report {
             _ => {}
         }
     }
-}
-
-/// The text as a Go literal.
-pub(crate) fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{b}' => quoted.push_str("\\v"),
-            '\u{c}' => quoted.push_str("\\f"),
-            c if u32::from(c) < 0x20 || c == '\u{7f}' => {
-                write!(quoted, "\\x{:02x}", u32::from(c))
-                    .expect("writing to a String does not fail");
-            }
-            c if c.is_control() || (c != ' ' && c.is_whitespace()) => {
-                write!(quoted, "\\u{:04x}", u32::from(c))
-                    .expect("writing to a String does not fail");
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 // === impl Seed ===
@@ -319,7 +324,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
             let value = members.next_value_seed(Seed { expected: inner, report: &mut *report })?;
             report.path.truncate(before);
             let value = match first {
-                Some(first) => inner.on_top(first, value),
+                Some(first) => inner.overlay(first, value),
                 None => value,
             };
             object.insert(name, value);
@@ -334,15 +339,16 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str, kind: &str) -> Body {
-        let kind = Types::all().of_kind("", kind).unwrap();
+    fn read(text: &str, kind: &str) -> Decoded {
+        let kind = Types::all().of_kind("", "v1", kind).unwrap();
         read_json(text.as_bytes(), Expected::Kind(kind)).unwrap()
     }
 
     #[test]
-    fn what_nobody_knows_is_reported_in_the_order_of_the_text() {
+    fn unknown_fields_are_reported_in_the_order_of_the_text() {
         let body = read(
-            r#"{"kind": "Pod", "spec": {"containers": [{"name": "c"}, {"nam": 1, "resources": {"limits": {"cpu": 1}}}], "zz": {}},
+            r#"{"kind": "Pod", "spec": {"containers": [{"name": "c"},
+            {"nam": 1, "resources": {"limits": {"cpu": 1}}}], "zz": {}},
                 "aa": {"b": 1}, "metadata": {"labels": {"any": "thing"}}, "aa": 2}"#,
             "Pod",
         );
@@ -351,7 +357,7 @@ mod tests {
             r#"unknown field "spec.zz""#,
             r#"unknown field "aa""#,
         ];
-        assert_eq!(body.oddities, expected);
+        assert_eq!(body.problems, expected);
         assert_eq!(
             body.value["spec"]["containers"][1],
             json!({"resources": {"limits": {"cpu": 1}}})
@@ -360,9 +366,10 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_twice_is_read_on_top_of_the_first() {
+    fn duplicate_field_is_decoded_on_top_of_the_first() {
         let body = read(
-            r#"{"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}], "containers": [{"name": "d"}]},
+            r#"{"metadata": {"name": "a"}, "spec": {
+            "containers": [{"name": "c", "image": "i"}], "containers": [{"name": "d"}]},
                 "metadata": {"labels": {"x": "1", "x": "2"}}}"#,
             "Pod",
         );
@@ -371,17 +378,12 @@ mod tests {
             r#"duplicate field "metadata.labels.x""#,
             r#"duplicate field "metadata""#,
         ];
-        let mut found = body.oddities.clone();
+        let mut found = body.problems.clone();
         found.sort();
         let mut sorted = expected.to_vec();
         sorted.sort_unstable();
         assert_eq!(found, sorted);
         assert_eq!(body.value["metadata"], json!({"name": "a", "labels": {"x": "2"}}));
         assert_eq!(body.value["spec"]["containers"], json!([{"name": "d", "image": "i"}]));
-    }
-
-    #[test]
-    fn names_are_quoted_as_go_quotes_them() {
-        assert_eq!(quote("a\"b\\c\td\u{1}é\u{a0}"), "\"a\\\"b\\\\c\\td\\x01é\\u00a0\"");
     }
 }

@@ -1,27 +1,27 @@
-//! Finds the first member that is not of its type, and says so as Go's decoder does.
+//! Finds the first member of a wrong type, and reports it as Go's decoder does.
 
+use homeostat_quantity::Quantity;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Member, Shape, Type, Types};
-use crate::object::Fields;
-use crate::quantity::Quantity;
+use crate::fields::Fields;
 
 /// A member of a wrong type.
 #[derive(Debug)]
-pub(crate) struct Wrong {
-    /// In the words of the decoder of JSON.
+pub(crate) struct TypeMismatch {
+    /// The text of the JSON decoder.
     pub(crate) decoded: String,
-    /// In the words of what makes an object of a strategic merge patch's outcome.
+    /// The text of the conversion after a strategic merge patch.
     pub(crate) restored: String,
 }
 
-/// Finds the first member of `object`, a `known` called `name`, that is of a wrong type.
-pub(crate) fn wrong_member(known: &Type, object: &Fields) -> Option<Wrong> {
+/// Returns the first member of `object`, a `known` called `name`, that has a wrong type.
+pub(crate) fn wrong_member(known: &Type, object: &Fields) -> Option<TypeMismatch> {
     wrong_in(known, object, "")
 }
 
-fn wrong_in(known: &Type, object: &Fields, path: &str) -> Option<Wrong> {
+fn wrong_in(known: &Type, object: &Fields, path: &str) -> Option<TypeMismatch> {
     object.iter().find_map(|(name, value)| {
         let member = known.member(name)?;
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -30,7 +30,7 @@ fn wrong_in(known: &Type, object: &Fields, path: &str) -> Option<Wrong> {
     })
 }
 
-/// A member, as messages name it.
+/// A member's name in messages.
 struct Place<'a> {
     known: &'a Type,
     member: &'a Member,
@@ -40,9 +40,9 @@ struct Place<'a> {
 // === impl Place ===
 
 impl Place<'_> {
-    fn check(&self, shape: &Shape, go_type: &str, value: &Value) -> Option<Wrong> {
+    fn check(&self, shape: &Shape, go_type: &str, value: &Value) -> Option<TypeMismatch> {
         match (shape, value) {
-            (shape, value) if shape.is_plainly(value) => None,
+            (shape, value) if shape.has_expected_json_type(value) => None,
             (Shape::Pointer(inner), value) => self.check(inner, go_type, value),
             (Shape::Object(id), Value::Object(object)) => {
                 wrong_in(Types::all().get(*id), object, self.path)
@@ -67,7 +67,7 @@ impl Place<'_> {
         }
     }
 
-    fn mismatch(&self, go_type: &str, value: &Value) -> Wrong {
+    fn mismatch(&self, go_type: &str, value: &Value) -> TypeMismatch {
         let (json, go) = match value {
             Value::Null => ("null".to_owned(), "interface"),
             Value::Bool(_) => ("bool".to_owned(), "bool"),
@@ -89,14 +89,14 @@ impl Place<'_> {
             Shape::Map(_) => format!("cannot restore map from {go}"),
             _ => format!("unrecognized type: {go_type}"),
         };
-        Wrong { decoded, restored }
+        TypeMismatch { decoded, restored }
     }
 }
 
-fn check_quantity(value: &Value) -> Option<Wrong> {
+fn check_quantity(value: &Value) -> Option<TypeMismatch> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let why = Quantity::parse(&text).err()?;
-    Some(Wrong { decoded: why.to_owned(), restored: why.to_owned() })
+    let detail = text.trim().parse::<Quantity>().err()?.to_string();
+    Some(TypeMismatch { decoded: detail.clone(), restored: detail })
 }
 
 fn fits(number: &serde_json::Number, shape: &Shape) -> bool {
@@ -106,32 +106,33 @@ fn fits(number: &serde_json::Number, shape: &Shape) -> bool {
     }
 }
 
-fn check_time(text: &str, layout: &str) -> Option<Wrong> {
+fn check_time(text: &str, layout: &str) -> Option<TypeMismatch> {
     if text.parse::<Timestamp>().is_ok() {
         return None;
     }
-    let why =
+    let detail =
         format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{text}\" as \"2006\"");
-    Some(Wrong { decoded: why.clone(), restored: why })
+    Some(TypeMismatch { decoded: detail.clone(), restored: detail })
 }
 
-fn check_base64(text: &str) -> Option<Wrong> {
-    use base64::{DecodeError, Engine, engine::general_purpose::STANDARD};
+fn check_base64(text: &str) -> Option<TypeMismatch> {
+    use base64::engine::general_purpose::STANDARD;
+    use base64::{DecodeError, Engine};
     let plain: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let at = match STANDARD.decode(plain.as_bytes()) {
         Ok(_) => return None,
         Err(DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _)) => at,
         Err(_) => plain.len() / 4 * 4,
     };
-    let why = format!("illegal base64 data at input byte {at}");
-    Some(Wrong { decoded: why.clone(), restored: why })
+    let detail = format!("illegal base64 data at input byte {at}");
+    Some(TypeMismatch { decoded: detail.clone(), restored: detail })
 }
 
 // === impl Shape ===
 
 impl Shape {
-    /// Whether the JSON type alone says that the value fits.
-    fn is_plainly(&self, value: &Value) -> bool {
+    /// Returns whether the JSON type alone shows that the value fits.
+    fn has_expected_json_type(&self, value: &Value) -> bool {
         match (self, value) {
             (_, Value::Null)
             | (Self::Raw | Self::FieldsV1, _)
@@ -145,7 +146,7 @@ impl Shape {
         }
     }
 
-    /// What Go calls an item of a list or a map that it calls so.
+    /// Returns Go's name for an item of a list or a map with the name `of_list`.
     fn go_type_of_item(&self, of_list: &str) -> String {
         match of_list.strip_prefix("[]").or_else(|| of_list.strip_prefix("map[string]")) {
             Some(item) => item.trim_start_matches('*').to_owned(),
@@ -167,12 +168,12 @@ mod tests {
 
     fn wrong(kind: &str, object: Value) -> Option<String> {
         let Value::Object(object) = object else { unreachable!() };
-        let known = Types::all().of_kind("", kind).unwrap();
+        let known = Types::all().of_kind("", "v1", kind).unwrap();
         wrong_member(known, &object).map(|wrong| wrong.decoded)
     }
 
     #[test]
-    fn a_wrong_type_is_told_as_go_tells_it() {
+    fn wrong_type_is_reported_with_gos_text() {
         let into = |what: &str| Some(format!("json: cannot unmarshal {what}"));
         for (spec, expected) in [
             (
@@ -186,7 +187,8 @@ mod tests {
             (
                 json!({"restartPolicy": 3}),
                 into(
-                    "number into Go struct field PodSpec.spec.restartPolicy of type v1.RestartPolicy",
+                    "number into Go struct field PodSpec.spec.restartPolicy of type \
+                     v1.RestartPolicy",
                 ),
             ),
             (
@@ -196,18 +198,21 @@ mod tests {
             (
                 json!({"terminationGracePeriodSeconds": 1.5}),
                 into(
-                    "number 1.5 into Go struct field PodSpec.spec.terminationGracePeriodSeconds of type int64",
+                    "number 1.5 into Go struct field PodSpec.spec.terminationGracePeriodSeconds of \
+                     type int64",
                 ),
             ),
             (json!([]), into("array into Go struct field Pod.spec of type v1.PodSpec")),
             (
                 json!({"containers": [{"resources": {"limits": ["a"]}}]}),
                 into(
-                    "array into Go struct field ResourceRequirements.spec.containers.resources.limits of type v1.ResourceList",
+                    "array into Go struct field \
+                     ResourceRequirements.spec.containers.resources.limits of type v1.ResourceList",
                 ),
             ),
             (
-                json!({"containers": [{"resources": {"limits": {"cpu": "1.5", "memory": 7}}}], "hostNetwork": null}),
+                json!({"containers": [{"resources": {"limits": {"cpu": "1.5", "memory": 7}}}],
+                    "hostNetwork": null}),
                 None,
             ),
         ] {

@@ -1,6 +1,9 @@
-//! What the embedded server answers otherwise, and why.
+//! The known differences of the embedded server, with their reasons.
+
+use std::fs;
 
 use crate::script::Script;
+use crate::suite::directory;
 
 /// The exchanges of `differences.txt`.
 #[derive(Debug)]
@@ -10,18 +13,28 @@ pub(crate) struct Differences(Vec<Difference>);
 struct Difference {
     /// `script / title`
     exchange: String,
-    /// Why, after `on purpose: ` or `not yet: `.
+    /// The reason, with the prefix `on purpose: ` or `not yet: `.
     reason: String,
 }
 
 // === impl Differences ===
 
 impl Differences {
+    /// Reads `differences.txt`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be read or parsed.
+    pub(crate) fn load(scripts: &[Script]) -> Result<Self, String> {
+        let file = directory().join("differences.txt");
+        Self::parse(&fs::read_to_string(file).map_err(|error| error.to_string())?, scripts)
+    }
+
     /// Reads lines `## on purpose: reason` and `## not yet: reason`, each followed by exchanges.
     ///
     /// # Errors
     ///
-    /// A line that is neither, or an exchange that no script has.
+    /// Returns an error for a line without a reason, and for an exchange that no script has.
     pub(crate) fn parse(text: &str, scripts: &[Script]) -> Result<Self, String> {
         let (mut reason, mut differences) = ("", Vec::new());
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -38,7 +51,7 @@ impl Differences {
         Ok(Self(differences))
     }
 
-    /// Why an exchange is answered otherwise.
+    /// Returns the reason for which an exchange differs.
     pub(crate) fn reason(&self, exchange: &str) -> Option<&str> {
         self.0.iter().find(|known| known.exchange == exchange).map(|known| known.reason.as_str())
     }

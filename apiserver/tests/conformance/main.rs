@@ -1,13 +1,19 @@
-//! The exchanges in `apiserver/conformance`, recorded from a real kube-apiserver, put to the embedded server and to a
-//! live one: one test for each exchange and server.
+//! The conformance suite: plays the exchanges in `apiserver/conformance`, recorded from a real
+//! kube-apiserver, on the embedded server and on a live kube-apiserver. Each exchange and server is
+//! a test.
 //!
-//! `HOMEOSTAT_RECORD=all` (or the name of a script) records them anew. `apiserver/conformance/README.md` tells the rest.
+//! `HOMEOSTAT_RECORD=all` (or the names of scripts) records them. See
+//! `apiserver/conformance/README.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is meant to panic")]
 
+mod altered;
 mod differences;
+mod discovery;
+mod media;
 mod names;
 mod normal;
+mod pinned;
 mod play;
 mod print;
 mod record;
@@ -16,7 +22,9 @@ mod script;
 mod server;
 mod suite;
 
-use std::{env, process::ExitCode, sync::Arc};
+use std::env;
+use std::process::ExitCode;
+use std::sync::Arc;
 
 use libtest_mimic::Arguments;
 

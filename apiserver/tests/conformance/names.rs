@@ -1,15 +1,16 @@
-//! What the values that a server chooses are called in the files.
+//! The names of server-chosen values in the files.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Names for uids, versions and generated names: the same value has the same name throughout a script.
+/// Names for uids, versions and generated names: the same value has the same name throughout a
+/// script.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// A uid or a generated name → what it is called.
+    /// A uid or a generated name → its name in the file.
     values: HashMap<String, String>,
-    /// The version of an object → what it is called.
+    /// The version of an object → its name in the file.
     versions: HashMap<String, String>,
 }
 
@@ -20,7 +21,7 @@ impl Names {
         self.versions.get(raw).map(String::as_str)
     }
 
-    /// The text with each known uid and generated name called by its name.
+    /// Replaces each known uid and generated name by its name.
     pub(crate) fn translate(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (raw, name) in &self.values {
@@ -31,7 +32,7 @@ impl Names {
         text
     }
 
-    /// Gives names to what is new in an answer.
+    /// Names the new values in a response.
     pub(crate) fn collect(&mut self, value: &Value) {
         match value {
             Value::Object(members) => {
@@ -52,17 +53,18 @@ impl Names {
     fn collect_metadata(&mut self, metadata: &Value) {
         let Some(name) = text(&metadata["name"]) else { return };
         let mut called = name.to_owned();
-        // The server cuts a base that is too long.
+        // The server truncates a long base name.
         let base = text(&metadata["generateName"]).map(|base| base.get(..58).unwrap_or(base));
         let generated = base.and_then(|base| name.strip_prefix(base));
-        if let Some(suffix) = generated.filter(|suffix| suffix.len() == 5) {
+        if let Some(suffix) = generated.filter(|suffix| is_suffix(suffix)) {
             let base = name.strip_suffix(suffix).unwrap_or_default();
             called = self.name_once(name, |n| format!("{base}<suffix-{n}>"));
         }
-        if let Some(uid) = text(&metadata["uid"]) {
+        if let Some(uid) = text(&metadata["uid"]).filter(|uid| is_uid(uid)) {
             called = self.name_uid(uid, &called);
         }
-        let Some(version) = text(&metadata["resourceVersion"]) else { return };
+        let version = text(&metadata["resourceVersion"]).filter(|version| is_version(version));
+        let Some(version) = version else { return };
         if !self.versions.contains_key(version) {
             let free = |n: &usize| {
                 let name = format!("<version {n} of {called}>");
@@ -73,7 +75,7 @@ impl Names {
         }
     }
 
-    /// The object's name; a second object of that name is told apart.
+    /// Returns the name of an object; a second object of the same name gets a number.
     fn name_uid(&mut self, uid: &str, name: &str) -> String {
         let called = self.name_once(uid, |n| match n {
             1 => format!("<uid of {name}>"),
@@ -92,8 +94,8 @@ impl Names {
         called
     }
 
-    /// Learns from a recorded answer what the values of this one are called. A value or a name that is taken stays as it
-    /// is, unless by `force`: then one wrong answer does not make the next ones wrong.
+    /// Takes the names of the values from a recorded response. A value or name that is taken keeps
+    /// its meaning unless `force` is set, so that one wrong response does not affect the next ones.
     pub(crate) fn learn(&mut self, recorded: &Value, raw: &Value, force: bool) {
         match (recorded, raw) {
             (Value::Object(recorded), Value::Object(raw)) => {
@@ -114,9 +116,9 @@ impl Names {
         let whole = |start: &str| {
             name.starts_with(start) && name.ends_with('>') && name.matches('<').count() == 1
         };
-        let known = if whole("<version ") && name.contains(" of ") {
+        let known = if whole("<version ") && name.contains(" of ") && is_version(raw) {
             &mut self.versions
-        } else if whole("<uid of ") || (name.contains("<suffix-") && !name.contains(' ')) {
+        } else if (whole("<uid of ") && is_uid(raw)) || is_generated(name, raw) {
             &mut self.values
         } else {
             return;
@@ -128,6 +130,35 @@ impl Names {
         }
         known.insert(raw.to_owned(), name.to_owned());
     }
+}
+
+/// Returns whether a text is a version: a number without leading zeros.
+pub(crate) fn is_version(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+        && !text.starts_with('0')
+        && text.parse::<u64>().is_ok()
+}
+
+/// Returns whether a text is a UUID of version 4.
+fn is_uid(text: &str) -> bool {
+    let groups: Vec<&str> = text.split('-').collect();
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+        && groups.iter().all(|group| group.bytes().all(is_hex))
+        && groups[2].starts_with('4')
+}
+
+/// Returns whether a text is what a server appends to a generated name.
+fn is_suffix(text: &str) -> bool {
+    text.len() == 5 && text.chars().all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c))
+}
+
+/// Returns whether `raw` has the base of the generated name `name`, such as `a-<suffix-1>`.
+fn is_generated(name: &str, raw: &str) -> bool {
+    let Some((base, _)) = name.split_once("<suffix-").filter(|_| !name.contains(' ')) else {
+        return false;
+    };
+    raw.strip_prefix(base).is_some_and(is_suffix)
 }
 
 fn text(value: &Value) -> Option<&str> {

@@ -1,63 +1,82 @@
-//! Takes out of an answer what differs from run to run, and nothing else.
+//! Masks the values of a response that differ between runs.
 //!
-//! The closed list: uids, times, ages in tables, resourceVersions, continue tokens, generated suffixes, addresses that the server allots,
-//! `managedFields`, which the embedded server does not write, and the descriptions of a table's columns. A `message`, a `reason` and the `causes` keep every
-//! letter; where they quote one of the values above, its name stands there instead.
+//! The closed list: uids, times, ages in tables, resourceVersions, continue tokens, generated
+//! suffixes, bearer tokens, addresses that the server allocates, `managedFields` outside of
+//! [`WITH_OWNERS`], and the descriptions of table columns. `message`, `reason` and `causes` are not
+//! masked; a value of the list that they quote is replaced by its name.
 
+use std::net::Ipv4Addr;
 use std::ops::Range;
 
-use base64::{
-    Engine, engine::general_purpose::STANDARD_NO_PAD, engine::general_purpose::URL_SAFE_NO_PAD,
-};
-use serde_json::{Deserializer, Map, Value};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+use serde_json::{Deserializer, Map, Number, Value};
 
-use crate::{
-    names::Names,
-    script::{Answer, Content},
-};
+use crate::names::{Names, is_version};
+use crate::script::{Answer, Content, Script};
+
+/// The scripts whose `managedFields` are recorded and compared, apart from their times. The others
+/// were recorded without them.
+const WITH_OWNERS: &[&str] = &["apply", "apply-scale"];
 
 /// Members whose value is a time that the server read from its clock.
 const TIMES: &[&str] = &[
     "creationTimestamp",
     "deletionTimestamp",
+    "expirationTimestamp",
     "firstTimestamp",
     "lastHeartbeatTime",
+    "lastPhaseTransitionTime",
     "lastProbeTime",
     "lastTimestamp",
     "lastTransitionTime",
     "lastUpdateTime",
     "startTime",
+    "time",
     "timeAdded",
 ];
 
-/// Columns of a table that are computed from the clock.
+/// Columns of a table that are computed from the clock. A column of type `date` is one, too.
 const AGES: &[&str] =
     &["Age", "Created At", "Duration", "First Seen", "Last Schedule", "Last Seen"];
 
-/// What stands in a message before a version that the server knows.
+/// The text in a message before a version that the server knows.
 const BEFORE_VERSIONS: &[&str] =
     &["current: ", "resource version: ", "ResourceVersion in object meta: ", "in record ("];
 
-/// The normaliser of one script: what it has seen decides what a value is called.
+/// The normaliser of one script. The name of a value depends on the earlier responses.
 #[derive(Debug, Default)]
 pub(crate) struct Normaliser {
     names: Names,
-    /// Everything that the client has sent: a value in there was not chosen by the server.
+    /// Everything that the client has sent: the server did not choose these values.
     sent: String,
+    /// True if `managedFields` are compared.
+    with_owners: bool,
 }
 
 // === impl Normaliser ===
 
 impl Normaliser {
-    /// Takes note of what the client sends.
+    /// Returns the normaliser of a script.
+    pub(crate) fn of(script: &Script) -> Self {
+        let with_owners = WITH_OWNERS.contains(&script.name.as_str());
+        Self { with_owners, ..Self::default() }
+    }
+
+    /// Records the text that the client sends.
     pub(crate) fn sends(&mut self, text: &str) {
         self.sent.push_str(text);
         self.sent.push('\n');
     }
 
-    /// The answer as it is compared and recorded. What was recorded before tells the names.
+    /// Returns the response in the form in which it is compared and recorded. The recorded response
+    /// supplies the names.
     pub(crate) fn normal(&mut self, raw: &Answer, recorded: Option<&Answer>) -> Answer {
         let Content::Json(values) = &raw.body else { return raw.clone() };
+        let mut values = values.clone();
+        mark_old_versions(&mut values);
+        let values = &values;
         let none = Vec::new();
         let recorded = match recorded.map(|answer| &answer.body) {
             Some(Content::Json(values)) => values,
@@ -90,16 +109,32 @@ impl Normaliser {
     fn members(&self, members: &Map<String, Value>) -> Map<String, Value> {
         let named = members.contains_key("name");
         let mut normal = Map::new();
-        // A member that is left out: each has its reason at the top of `differences.txt`.
+        // Members that are skipped; the top of `differences.txt` has the reasons.
         let column = members.contains_key("priority") && members.contains_key("format");
-        let left_out = |key: &str| key == "managedFields" || (column && key == "description");
-        for (key, member) in members.iter().filter(|(key, _)| !left_out(key)) {
+        let is_skipped = |key: &str| match key {
+            "managedFields" => !self.with_owners,
+            "description" => column,
+            _ => false,
+        };
+        for (key, member) in members.iter().filter(|(key, _)| !is_skipped(key)) {
             let value = match (key.as_str(), member) {
                 ("resourceVersion", Value::String(raw)) => self.version(named, raw).into(),
                 ("nodePort" | "healthCheckNodePort", Value::Number(port))
-                    if !self.sent.contains(&port.to_string()) =>
+                    if is_node_port(port) && !self.sent.contains(&port.to_string()) =>
                 {
                     "<port>".into()
+                }
+                // From the name of a pod to the time of its eviction.
+                ("disruptedPods", Value::Object(pods)) => {
+                    let times =
+                        pods.iter().map(|(pod, time)| (pod.clone(), self.value("time", time)));
+                    Value::Object(times.collect())
+                }
+                ("causes", Value::Array(causes)) => {
+                    let mut causes: Vec<_> =
+                        causes.iter().map(|cause| self.value("", cause)).collect();
+                    sort_conflicts(&mut causes);
+                    causes.into()
                 }
                 _ => self.value(key, member),
             };
@@ -108,11 +143,12 @@ impl Normaliser {
         normal
     }
 
-    /// The version of an object has a name. That of a list or a bookmark has none: it moves with every write to the server.
+    /// Returns the name of a version. The version of a list or a bookmark has none: every write to
+    /// the server changes it.
     fn version(&self, of_an_object: bool, raw: &str) -> String {
         match self.names.version(raw) {
             Some(name) if of_an_object => name.to_owned(),
-            _ if of_an_object || matches!(raw, "" | "0") => raw.to_owned(),
+            _ if of_an_object || !is_version(raw) => raw.to_owned(),
             _ => "<version>".to_owned(),
         }
     }
@@ -122,17 +158,16 @@ impl Normaliser {
         match key {
             "message" => versions_in(&self.quoted(&self.names.translate(text)), &self.sent),
             "continue" if !text.is_empty() => self.token(text),
+            "token" if chosen() => "<token>".to_owned(),
             "serverAddress" => "<address>".to_owned(),
-            "clusterIP" | "clusterIPs" if text.starts_with("10.0.0.") && chosen() => {
-                "<address>".to_owned()
-            }
-            _ if TIMES.contains(&key) && chosen() => "<time>".to_owned(),
+            "clusterIP" | "clusterIPs" if is_address(text) && chosen() => "<address>".to_owned(),
+            _ if TIMES.contains(&key) && is_time(text) && chosen() => "<time>".to_owned(),
             _ => self.names.translate(text),
         }
     }
 
-    /// The message with each JSON value that it quotes as that value stands in a body, and with its members in the order of
-    /// their names: Go writes them as its struct has them.
+    /// Masks the JSON values that a message quotes and sorts their members: Go writes them in the
+    /// order of its struct.
     fn quoted(&self, message: &str) -> String {
         let mut text = String::new();
         let mut rest = message;
@@ -157,7 +192,7 @@ impl Normaliser {
         text + rest
     }
 
-    /// What a continue token says, but for its version.
+    /// Returns the content of a continue token without its version.
     fn token(&self, token: &str) -> String {
         let bytes = URL_SAFE_NO_PAD.decode(token).or_else(|_| STANDARD_NO_PAD.decode(token));
         let decoded = bytes.ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
@@ -165,7 +200,7 @@ impl Normaliser {
         if members.get("rv").and_then(Value::as_i64).is_some_and(|version| version > 0) {
             members.insert("rv".to_owned(), "<version>".into());
         }
-        // Storage writes the key with a slash in front of it, the watch cache without.
+        // The storage writes a leading slash in the key; the watch cache does not.
         if let Some(Value::String(start)) = members.get_mut("start") {
             *start = start.trim_start_matches('/').to_owned();
         }
@@ -173,33 +208,91 @@ impl Normaliser {
     }
 }
 
-/// Masks the ages in tables. Of the tables of a watch only the first names its columns.
+/// Sorts the causes of a conflict of appliers: the real server lists the managers in a random
+/// order.
+fn sort_conflicts(causes: &mut [Value]) {
+    if causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
+        causes.sort_by_key(|cause| (cause["message"].to_string(), cause["field"].to_string()));
+    }
+}
+
+/// Masks the ages in tables. Only the first table of a watch names its columns.
 fn mask_ages(values: &mut [Value]) {
     let mut ages = Vec::new();
     for value in values {
         let table = if value["object"].is_object() { &mut value["object"] } else { value };
         if let Some(columns) = table["columnDefinitions"].as_array() {
-            let is_age =
-                |column: &Value| column["name"].as_str().is_some_and(|name| AGES.contains(&name));
+            let is_age = |column: &Value| {
+                let is_named = column["name"].as_str().is_some_and(|name| AGES.contains(&name));
+                is_named || column["type"] == "date"
+            };
             ages = columns.iter().map(is_age).collect();
         }
         for row in table.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
             let cells = row.get_mut("cells").and_then(Value::as_array_mut).into_iter().flatten();
-            let ages =
-                ages.iter().zip(cells).filter(|(is_age, cell)| **is_age && is_a_duration(cell));
+            let ages = ages.iter().zip(cells).filter(|(is_age, cell)| **is_age && is_an_age(cell));
             ages.for_each(|(_, cell)| *cell = "<age>".into());
         }
     }
 }
 
-fn is_a_duration(cell: &Value) -> bool {
-    cell.as_str().is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()))
+/// Returns whether a cell is an age, or the time from which it would be counted.
+fn is_an_age(cell: &Value) -> bool {
+    is_a_duration(cell) || cell.as_str().is_some_and(is_time)
 }
 
-/// The message with the versions in it that the client has not named called `<version>`.
+/// Returns whether a cell is a duration, such as `5s` or `2d3h`, and nothing else.
+fn is_a_duration(cell: &Value) -> bool {
+    let Some(text) = cell.as_str() else { return false };
+    // An event that was repeated says so: `5s (x2 over 10s)`.
+    let (text, repeated) = text.split_once(" (x").unwrap_or((text, ""));
+    let is_known = |c: char| c.is_ascii_digit() || "smhdy".contains(c);
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.ends_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(is_known)
+        && (repeated.is_empty() || repeated.ends_with(')'))
+}
+
+/// Returns whether a text is a time as the API writes it, in UTC.
+fn is_time(text: &str) -> bool {
+    text.ends_with('Z') && text.contains('T') && text.parse::<Timestamp>().is_ok()
+}
+
+/// Returns whether a text is an address that a server may choose for a service.
+fn is_address(text: &str) -> bool {
+    text.parse::<Ipv4Addr>().is_ok_and(|address| address.octets()[..2] == [10, 0])
+}
+
+fn is_node_port(port: &Number) -> bool {
+    port.as_u64().is_some_and(|port| (30_000..=32_767).contains(&port))
+}
+
+/// Replaces the version of a list that is older than one of its items, and that of a bookmark that
+/// is older than an event before it.
+fn mark_old_versions(values: &mut [Value]) {
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<u64>().ok());
+    let newest = |items: &[Value]| {
+        items.iter().filter_map(|item| number(&item["metadata"]["resourceVersion"])).max()
+    };
+    let mut newest_event = None;
+    for value in values {
+        let items = value["items"].as_array().and_then(|items| newest(items));
+        let own = number(&value["metadata"]["resourceVersion"]);
+        if own.is_some() && own < items {
+            value["metadata"]["resourceVersion"] = "older than an item".into();
+        }
+        let event = number(&value["object"]["metadata"]["resourceVersion"]);
+        if value["type"] == "BOOKMARK" && event.is_some() && event < newest_event {
+            value["object"]["metadata"]["resourceVersion"] = "older than an event".into();
+        }
+        newest_event = newest_event.max(event);
+    }
+}
+
+/// Replaces the versions in a message that the client did not send by `<version>`.
 fn versions_in(message: &str, sent: &str) -> String {
     let mut text = message.to_owned();
-    // The version that is still known stands behind the one that is not.
+    // The oldest known version follows the unknown one.
     let oldest = message.starts_with("too old resource version: ").then_some(&" (");
     for before in BEFORE_VERSIONS.iter().chain(oldest) {
         let mut from = 0;
@@ -215,7 +308,7 @@ fn versions_in(message: &str, sent: &str) -> String {
     text
 }
 
-/// Whether the number stands somewhere, and not as a part of a longer word.
+/// Returns true if the text contains the number as a complete word.
 fn has_number(text: &str, digits: &str) -> bool {
     text.match_indices(digits).any(|(at, _)| {
         let goes_on = |c: Option<char>| c.is_some_and(char::is_alphanumeric);

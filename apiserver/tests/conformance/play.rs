@@ -1,6 +1,7 @@
 //! Plays a script on a server.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use http::{Request, Response};
@@ -8,37 +9,44 @@ use http_body_util::BodyExt;
 use kube_client::client::Body;
 use tokio::time::{sleep, timeout};
 
-use crate::{
-    normal::Normaliser,
-    script::{Answer, Content, Exchange, Meanwhile, Script},
-    server::Server,
-};
+use crate::media::{self, PROTOBUF, YAML};
+use crate::normal::Normaliser;
+use crate::script::{Answer, Content, Exchange, Meanwhile, Script};
+use crate::server::Server;
 
 /// The headers that are compared.
 const HEADERS: &[&str] = &["Content-Type", "Retry-After", "Warning"];
 
-/// No answer takes longer, not even on a machine that compiles at the same time.
+/// Timeout of a response, with a margin for machines that compile at the same time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One played exchange: the answer, or why there is none.
+/// The result of an exchange: the response, or the reason for which there is none.
 pub(crate) type Outcome = Result<Answer, String>;
 
-/// What the script has saved so far.
+/// The values that the script has saved.
 type Variables = BTreeMap<String, String>;
 
-/// Plays all exchanges of a script. Those that are not for this server have no outcome.
-pub(crate) async fn play(script: &Script, server: &mut Server) -> Vec<Option<Outcome>> {
-    let (mut variables, mut normaliser) = (Variables::new(), Normaliser::default());
+/// Sees each unmasked response, with the position of its exchange, and may alter it.
+pub(crate) type Alter<'a> = &'a mut dyn FnMut(usize, &mut Answer);
+
+/// Plays all exchanges of a script. Exchanges for the other server have no outcome.
+pub(crate) async fn play(
+    script: &Script,
+    server: &mut Server,
+    alter: Alter<'_>,
+) -> Vec<Option<Outcome>> {
+    let (mut variables, mut normaliser) = (Variables::new(), Normaliser::of(script));
     let mut outcomes = Vec::new();
-    for exchange in &script.exchanges {
+    for (nth, exchange) in script.exchanges.iter().enumerate() {
         if !exchange.is_for(server.is_real()) {
             outcomes.push(None);
             continue;
         }
-        let played = play_one(exchange, server, &mut variables, &mut normaliser);
+        let mut alter = |answer: &mut Answer| alter(nth, answer);
+        let played = play_one(exchange, server, &mut variables, &mut normaliser, &mut alter);
         let outcome = timeout(PATIENCE, played)
             .await
-            .unwrap_or_else(|_| Err("no answer within a minute".to_owned()));
+            .unwrap_or_else(|_| Err("no response within a minute".to_owned()));
         outcomes.push(Some(outcome));
     }
     outcomes
@@ -49,12 +57,13 @@ async fn play_one(
     server: &mut Server,
     variables: &mut Variables,
     normaliser: &mut Normaliser,
+    alter: &mut dyn FnMut(&mut Answer),
 ) -> Outcome {
-    for upheaval in &exchange.upheavals {
-        server.suffer(*upheaval).await?;
+    for disruption in &exchange.disruptions {
+        server.disrupt(*disruption).await?;
     }
     let asked = Asked::fill(exchange, variables)?;
-    // What is filled in was the server's choice, not the client's.
+    // The template is recorded without the saved values, which the server chose.
     normaliser.sends(&format!("{} {:?}", exchange.path, exchange.body));
     let mut raw = exchange_once(exchange, &asked, server, variables).await?;
     while exchange.until.is_some_and(|status| raw.status != status) {
@@ -69,6 +78,7 @@ async fn play_one(
             variables.insert(name.clone(), saved.to_owned());
         }
     }
+    alter(&mut raw);
     Ok(normaliser.normal(&raw, exchange.answer.as_ref()))
 }
 
@@ -105,15 +115,21 @@ async fn read(response: Response<Body>, events: Option<usize>) -> Outcome {
     let mut headers = Vec::new();
     for name in HEADERS {
         for value in response.headers().get_all(*name) {
-            // Go writes what is no ASCII as UTF-8.
+            // Go writes non-ASCII header values as UTF-8.
             let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
             headers.push(((*name).to_owned(), value));
         }
     }
+    let is_protobuf =
+        headers.iter().any(|(name, value)| name == "Content-Type" && value.starts_with(PROTOBUF));
+    let is_watch = headers.iter().any(|(_, value)| value.ends_with("stream=watch"));
     let mut frames = response.into_body().into_data_stream().boxed();
     let mut bytes = Vec::new();
     let enough = |bytes: &[u8]| {
-        events.is_some_and(|events| bytes.split(|byte| *byte == b'\n').count() > events)
+        events.is_some_and(|events| {
+            let lines = || bytes.split(|byte| *byte == b'\n').count() - 1;
+            events <= if is_protobuf { media::count_events(bytes) } else { lines() }
+        })
     };
     while !enough(&bytes) {
         let Some(frame) = frames.try_next().await.map_err(|error| error.to_string())? else {
@@ -121,7 +137,13 @@ async fn read(response: Response<Body>, events: Option<usize>) -> Outcome {
         };
         bytes.extend_from_slice(&frame);
     }
+    if is_protobuf {
+        return Ok(Answer { status, headers, body: media::decode(&bytes, is_watch)? });
+    }
     let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
+    if headers.iter().any(|(name, value)| name == "Content-Type" && value == YAML) {
+        return Ok(Answer { status, headers, body: media::decode_yaml(&text)? });
+    }
     Ok(Answer { status, headers, body: Content::parse(&text) })
 }
 
@@ -147,7 +169,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// The media type of a body is said only where it is not the usual one.
+    /// Builds the request. A script names the media type only if it is not the default.
     fn request(&self) -> Result<Request<Body>, String> {
         let mut request = Request::builder().method(self.method).uri(&self.path);
         for (name, value) in self.headers {
@@ -158,11 +180,18 @@ impl<'a> Asked<'a> {
             let usual = if self.method == "PATCH" { "merge-patch+json" } else { "json" };
             request = request.header("Content-Type", format!("application/{usual}"));
         }
-        request.body(Body::from(self.body.clone().into_bytes())).map_err(|error| error.to_string())
+        let is_protobuf =
+            |(name, value): &(String, String)| name == "Content-Type" && value == PROTOBUF;
+        let body = if self.headers.iter().any(is_protobuf) && !self.body.is_empty() {
+            media::encode(&self.body)?
+        } else {
+            self.body.clone().into_bytes()
+        };
+        request.body(Body::from(body)).map_err(|error| error.to_string())
     }
 }
 
-/// Puts what was saved where `{{its name}}` stands, and so many texts where `{{3 times the text}}` stands.
+/// Replaces `{{name}}` by the saved value and `{{3 times the text}}` by the repeated text.
 fn fill(text: &str, variables: &Variables) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Writes a script with its answers, so that people can read them and `git diff` shows what changed.
+//! Writes a script with its responses in a form for readers and `git diff`.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::script::{Answer, Content, Exchange, Script};
 
-/// A line that is longer is broken at the members of its object.
+/// A longer line is split at the members of its object.
 const WIDTH: usize = 110;
 
-/// The file of a script whose exchanges have been answered anew.
+/// Returns the file of a script with new responses.
 pub(crate) fn print(script: &Script, answers: &[Option<Answer>]) -> String {
     let mut text = script.preface.clone();
     for (exchange, answer) in script.exchanges.iter().zip(answers) {
@@ -28,7 +28,7 @@ fn print_one(exchange: &Exchange, answer: Option<&Answer>) -> String {
     text
 }
 
-/// The answer as it stands in a file, without the marks before each line.
+/// Returns the response in the form of a file, without the `<` of each line.
 pub(crate) fn print_answer(answer: &Answer) -> String {
     let mut text = format!("{}\n", answer.status);
     for (name, value) in &answer.headers {
@@ -49,7 +49,7 @@ pub(crate) fn print_answer(answer: &Answer) -> String {
     text
 }
 
-/// Writes a value on one line where it fits, else one line for each member.
+/// Writes a value on one line if it fits, otherwise one member per line.
 fn lay_out(value: &Value, depth: usize, used: usize, text: &mut String) {
     let line = one_line(value);
     let (open, close, members): (_, _, Vec<(String, &Value)>) = match value {

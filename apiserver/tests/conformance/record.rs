@@ -1,28 +1,31 @@
-//! Records the scripts anew from a real kube-apiserver, and shortens the list of differences.
+//! Records the scripts from a real kube-apiserver and shortens the list of differences.
 
 use std::fs;
 
-use crate::{
-    print::print,
-    script::{Answer, Script, Stage},
-    suite::{folder, is_as_recorded, play_embedded, play_real, scripts},
-};
+use crate::pinned;
+use crate::print::print;
+use crate::script::{Answer, Script, Stage};
+use crate::suite::{directory, is_as_recorded, play_embedded, play_real, scripts};
 
-/// Plays `all` scripts, or those named, separated by commas, and writes what was answered into their files.
+/// Plays `all` scripts, or the named ones (separated by commas), and writes the responses into
+/// their files.
 ///
 /// # Errors
 ///
-/// There is no control plane, or an exchange has no answer.
+/// Returns an error without a control plane, and if an exchange has no response.
 pub(crate) fn record(wanted: &str) -> Result<(), String> {
+    if wanted == "pinned" {
+        return pinned::record();
+    }
     let mut scripts = scripts()?;
     if wanted == "differences" {
-        return take_out_what_has_come_right(&scripts);
+        return remove_resolved_differences(&scripts);
     }
     let wanted: Vec<bool> = scripts
         .iter()
         .map(|script| wanted == "all" || wanted.split(',').any(|name| name == script.name))
         .collect();
-    // What is recorded from now on has names of its own.
+    // New recordings start with new names.
     for script in scripts.iter_mut().zip(&wanted).filter(|(_, wanted)| **wanted) {
         script.0.exchanges.iter_mut().for_each(|exchange| exchange.answer = None);
     }
@@ -36,18 +39,18 @@ pub(crate) fn record(wanted: &str) -> Result<(), String> {
             let answer = outcome.transpose().map_err(at)?;
             let status = answer.as_ref().map_or(200, |answer| answer.status);
             if exchange.stage != Stage::Compared && status >= 300 {
-                return Err(at(format!("the stage is not set: {answer:?}")));
+                return Err(at(format!("setup failed: {answer:?}")));
             }
             answers.push(answer.filter(|_| exchange.stage == Stage::Compared));
         }
-        let file = folder().join(format!("{}.txt", script.name));
+        let file = directory().join(format!("{}.txt", script.name));
         fs::write(file, print(script, &answers)).map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
-/// Takes the exchanges out of `differences.txt` that the embedded server answers as recorded.
-fn take_out_what_has_come_right(scripts: &[Script]) -> Result<(), String> {
+/// Removes the exchanges from `differences.txt` to which the embedded server responds as recorded.
+fn remove_resolved_differences(scripts: &[Script]) -> Result<(), String> {
     let mut right = Vec::new();
     for script in scripts {
         for (exchange, outcome) in script.exchanges.iter().zip(play_embedded(script)) {
@@ -56,7 +59,7 @@ fn take_out_what_has_come_right(scripts: &[Script]) -> Result<(), String> {
             }
         }
     }
-    let file = folder().join("differences.txt");
+    let file = directory().join("differences.txt");
     let text = fs::read_to_string(&file).map_err(|error| error.to_string())?;
     let lines = text.lines().filter(|line| !right.iter().any(|right| right == line));
     let text: Vec<_> = lines.collect();

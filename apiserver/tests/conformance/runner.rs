@@ -1,14 +1,14 @@
-//! Tests of the suite's own parts.
+//! Tests of the parts of the suite.
 
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::{
-    differences::Differences,
-    normal::Normaliser,
-    print::print,
-    script::{Answer, Content, Exchange, Script},
-};
+use crate::altered;
+use crate::differences::Differences;
+use crate::discovery;
+use crate::normal::Normaliser;
+use crate::print::print;
+use crate::script::{Answer, Content, Exchange, Script};
 
 const TEXT: &str = "\
 # About writes.
@@ -38,21 +38,25 @@ GET /nope
 < 404 page not found
 ";
 
-/// The tests, under names of their own.
+/// Returns the tests of the suite itself.
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials: [(&str, fn()); 9] = [
-        ("a script is read and written to the letter", a_script_is_read_and_written_to_the_letter),
-        ("what is not understood is refused", what_is_not_understood_is_refused),
-        ("a message is never masked", a_message_is_never_masked),
-        ("a message quotes masked values by name", a_message_quotes_masked_values_by_name),
-        ("a version that moves is seen", a_version_that_moves_is_seen),
-        ("a wrong version is wrong once", a_wrong_version_is_wrong_once),
-        ("what the client chose is not masked", what_the_client_chose_is_not_masked),
-        ("a token is told but for its version", a_token_is_told_but_for_its_version),
+    let trials: [(&str, fn()); 13] = [
+        ("script is parsed and written unchanged", script_is_parsed_and_written_unchanged),
+        ("invalid line is refused", invalid_line_is_refused),
+        ("message is not masked", message_is_not_masked),
+        ("age in a column of dates is masked", age_in_a_column_of_dates_is_masked),
+        ("message quotes masked values by name", message_quotes_masked_values_by_name),
+        ("changed version is detected", changed_version_is_detected),
+        ("wrong version fails one exchange", wrong_version_fails_one_exchange),
+        ("mask needs a value of its shape", mask_needs_a_value_of_its_shape),
+        ("value chosen by the client is not masked", value_chosen_by_the_client_is_not_masked),
         (
-            "a difference needs a reason and an exchange",
-            a_difference_needs_a_reason_and_an_exchange,
+            "continue token is shown without its version",
+            continue_token_is_shown_without_its_version,
         ),
+        ("difference needs a reason and an exchange", difference_needs_a_reason_and_an_exchange),
+        ("altered replies fail", altered::altered_replies_fail),
+        ("discovery lists what the real server lists", discovery::lists_what_the_real_server_lists),
     ];
     let trial = |(name, test): (&str, fn())| {
         Trial::test(format!("runner / {name}"), move || {
@@ -63,7 +67,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.into_iter().map(trial).collect()
 }
 
-fn a_script_is_read_and_written_to_the_letter() {
+fn script_is_parsed_and_written_unchanged() {
     let script = Script::parse("writes", TEXT).unwrap();
     let [create, watch, unknown] = &script.exchanges[..] else { panic!("{script:?}") };
     assert_eq!((create.method.as_str(), create.title.as_str()), ("POST", "a create"));
@@ -78,7 +82,7 @@ fn a_script_is_read_and_written_to_the_letter() {
     assert_eq!(print(&script, &answers), TEXT);
 }
 
-fn what_is_not_understood_is_refused() {
+fn invalid_line_is_refused() {
     for wrong in [
         "",
         "GET",
@@ -93,10 +97,13 @@ fn what_is_not_understood_is_refused() {
     }
 }
 
+const UIDS: [&str; 2] =
+    ["0a9e33bb-57a4-4c31-9d04-8e3ea6ae1ec6", "94adb6f1-8a2c-4a4c-b64f-0f9b6ed5c2b8"];
+
 fn object(version: &str, uid: &str) -> Value {
     let metadata = json!({
-        "name": "a", "uid": uid, "resourceVersion": version, "creationTimestamp": "2026-01-01T00:00:00Z",
-        "managedFields": [{"manager": "m"}],
+        "name": "a", "uid": uid, "resourceVersion": version,
+        "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "m"}],
     });
     json!({ "metadata": metadata })
 }
@@ -112,85 +119,138 @@ fn normal(normaliser: &mut Normaliser, value: Value, recorded: Option<&Answer>) 
     }
 }
 
-fn a_message_is_never_masked() {
+fn message_is_not_masked() {
     let mut normaliser = Normaliser::default();
-    let object = normal(&mut normaliser, object("12", "6e3f"), None);
+    let object = normal(&mut normaliser, object("12", UIDS[0]), None);
     assert_eq!(
         object,
         json!({"metadata": {
-            "name": "a", "uid": "<uid of a>", "resourceVersion": "<version 1 of a>", "creationTimestamp": "<time>",
+            "name": "a", "uid": "<uid of a>", "resourceVersion": "<version 1 of a>",
+            "creationTimestamp": "<time>",
         }})
     );
-    let told = "12 replicas (12) at 2026-01-01T00:00:00Z, creationTimestamp: Invalid value: \"x\": field is immutable";
+    let text = "12 replicas (12) at 2026-01-01T00:00:00Z, creationTimestamp: Invalid value: \"x\": \
+                field is immutable";
     let status = json!({
-        "message": told, "reason": "Invalid",
-        "details": {"name": "a", "causes": [{"message": told, "reason": "FieldValueInvalid", "field": "spec"}]},
+        "message": text, "reason": "Invalid",
+        "details": {"name": "a", "causes": [
+            {"message": text, "reason": "FieldValueInvalid", "field": "spec"},
+        ]},
     });
     assert_eq!(normal(&mut normaliser, status.clone(), None), status);
 }
 
-fn a_message_quotes_masked_values_by_name() {
+fn age_in_a_column_of_dates_is_masked() {
+    let table = json!({
+        "columnDefinitions": [
+            {"name": "Name", "type": "string"}, {"name": "Since", "type": "date"},
+            {"name": "Age", "type": "string"},
+        ],
+        "rows": [{"cells": ["2s", "1s", "3m4s"]}],
+    });
+    let masked = normal(&mut Normaliser::default(), table, None);
+    assert_eq!(masked["rows"][0]["cells"], json!(["2s", "<age>", "<age>"]));
+}
+
+fn message_quotes_masked_values_by_name() {
     let mut normaliser = Normaliser::default();
-    normal(&mut normaliser, object("12", "6e3f"), None);
+    normal(&mut normaliser, object("12", UIDS[0]), None);
     normaliser.sends("/api/v1/configmaps?resourceVersion=999");
-    let tell = |normaliser: &mut Normaliser, text: &str| {
+    let normal_message = |normaliser: &mut Normaliser, text: &str| {
         normal(normaliser, json!({ "message": text }), None)["message"].as_str().unwrap().to_owned()
     };
-    let uid = tell(&mut normaliser, "Precondition failed: UID in object meta: 6e3f");
+    let uid = normal_message(
+        &mut normaliser,
+        &format!("Precondition failed: UID in object meta: {}", UIDS[0]),
+    );
     assert_eq!(uid, "Precondition failed: UID in object meta: <uid of a>");
-    let large = tell(&mut normaliser, "Too large resource version: 999, current: 25");
+    let large = normal_message(&mut normaliser, "Too large resource version: 999, current: 25");
     assert_eq!(large, "Too large resource version: 999, current: <version>");
-    let sorted = tell(&mut normaliser, r#"Invalid value: {"b":1,"a":[{"d":1,"c":2}]}: no {b}"#);
+    let sorted =
+        normal_message(&mut normaliser, r#"Invalid value: {"b":1,"a":[{"d":1,"c":2}]}: no {b}"#);
     assert_eq!(sorted, r#"Invalid value: {"a":[{"c":2,"d":1}],"b":1}: no {b}"#);
 }
 
-fn a_version_that_moves_is_seen() {
+fn changed_version_is_detected() {
     let mut theirs = Normaliser::default();
-    let recorded = ["5", "6", "6"].map(|v| answer(normal(&mut theirs, object(v, "u1"), None)));
+    let recorded = ["5", "6", "6"].map(|v| answer(normal(&mut theirs, object(v, UIDS[0]), None)));
     let mut ours = Normaliser::default();
     let versions = ["7", "9", "9"];
     for (version, recorded) in versions.iter().zip(&recorded) {
-        assert_eq!(answer(normal(&mut ours, object(version, "u2"), Some(recorded))), *recorded);
+        assert_eq!(answer(normal(&mut ours, object(version, UIDS[1]), Some(recorded))), *recorded);
     }
     let mut ours = Normaliser::default();
     let same = ["7", "9", "10"].iter().zip(&recorded).map(|(version, recorded)| {
-        answer(normal(&mut ours, object(version, "u2"), Some(recorded))) == *recorded
+        answer(normal(&mut ours, object(version, UIDS[1]), Some(recorded))) == *recorded
     });
     assert_eq!(same.collect::<Vec<_>>(), [true, true, false]);
 }
 
-fn a_wrong_version_is_wrong_once() {
+fn wrong_version_fails_one_exchange() {
     let mut theirs = Normaliser::default();
-    let recorded = ["5", "5", "6", "6"].map(|v| answer(normal(&mut theirs, object(v, "u1"), None)));
+    let recorded =
+        ["5", "5", "6", "6"].map(|v| answer(normal(&mut theirs, object(v, UIDS[0]), None)));
     let mut ours = Normaliser::default();
     let same = ["1", "2", "3", "3"].iter().zip(&recorded).map(|(version, recorded)| {
-        answer(normal(&mut ours, object(version, "u2"), Some(recorded))) == *recorded
+        answer(normal(&mut ours, object(version, UIDS[1]), Some(recorded))) == *recorded
     });
     assert_eq!(same.collect::<Vec<_>>(), [true, false, true, true]);
 }
 
-fn what_the_client_chose_is_not_masked() {
+fn mask_needs_a_value_of_its_shape() {
+    let (time, version) = ("2026-01-01T00:00:00Z", "7");
+    let right = json!({"metadata": {"generateName": "a-", "name": "a-x2x4z", "uid": UIDS[0],
+        "resourceVersion": version, "creationTimestamp": time}});
+    let recorded = answer(normal(&mut Normaliser::default(), right.clone(), None));
+    let wrong = [
+        ("/metadata/name", json!("a-x2a4z")),
+        ("/metadata/name", json!("b-x2x4z")),
+        ("/metadata/uid", json!("0a9e33bb-57a4-1c31-9d04-8e3ea6ae1ec6")),
+        ("/metadata/resourceVersion", json!("07")),
+        ("/metadata/resourceVersion", json!(7)),
+        ("/metadata/creationTimestamp", json!("2026-01-01 00:00:00")),
+    ];
+    let is_equal = |value: Value| {
+        answer(normal(&mut Normaliser::default(), value, Some(&recorded))) == recorded
+    };
+    assert!(is_equal(right.clone()));
+    for (at, value) in wrong {
+        let mut altered = right.clone();
+        *altered.pointer_mut(at).unwrap() = value.clone();
+        assert!(!is_equal(altered), "{at}: {value}");
+    }
+    let list = |version: &str| {
+        let item = json!({"metadata": {"name": "a", "resourceVersion": "7"}});
+        let list = json!({"metadata": {"resourceVersion": version}, "items": [item]});
+        normal(&mut Normaliser::default(), list, None)["metadata"]["resourceVersion"].clone()
+    };
+    assert_eq!((list("7"), list("6")), (json!("<version>"), json!("older than an item")));
+}
+
+fn value_chosen_by_the_client_is_not_masked() {
     let mut normaliser = Normaliser::default();
-    let sent = json!({"spec": {"clusterIP": "10.0.0.7"}, "lastTimestamp": "2001-01-01T00:00:00Z", "uid": "mine"});
+    let sent = json!({
+        "spec": {"clusterIP": "10.0.0.7"}, "lastTimestamp": "2001-01-01T00:00:00Z", "uid": "mine",
+    });
     normaliser.sends(&sent.to_string());
     assert_eq!(normal(&mut normaliser, sent.clone(), None), sent);
     let allotted = json!({"spec": {"clusterIP": "10.0.0.8"}});
     let masked = json!({"spec": {"clusterIP": "<address>"}});
     assert_eq!(normal(&mut normaliser, allotted, None), masked);
-    let generated = json!({"metadata": {"generateName": "web-", "name": "web-x7k2p"}});
+    let generated = json!({"metadata": {"generateName": "web-", "name": "web-x7k2z"}});
     let masked = json!({"metadata": {"generateName": "web-", "name": "web-<suffix-1>"}});
     assert_eq!(normal(&mut normaliser, generated, None), masked);
 }
 
-fn a_token_is_told_but_for_its_version() {
+fn continue_token_is_shown_without_its_version() {
     let token = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTYsInN0YXJ0IjoiL2MwXHUwMDAwIn0";
     let list = json!({"metadata": {"continue": token, "resourceVersion": "16"}});
-    let told = r#"<token {"rv":"<version>","start":"c0\u0000","v":"meta.k8s.io/v1"}>"#;
-    let masked = json!({"metadata": {"continue": told, "resourceVersion": "<version>"}});
+    let text = r#"<token {"rv":"<version>","start":"c0\u0000","v":"meta.k8s.io/v1"}>"#;
+    let masked = json!({"metadata": {"continue": text, "resourceVersion": "<version>"}});
     assert_eq!(normal(&mut Normaliser::default(), list, None), masked);
 }
 
-fn a_difference_needs_a_reason_and_an_exchange() {
+fn difference_needs_a_reason_and_an_exchange() {
     let exchange = Exchange { title: "a / b".to_owned(), ..Exchange::default() };
     let script = Script {
         name: "s".to_owned(),

@@ -1,4 +1,4 @@
-//! A script: exchanges as they stand in a file, each with a title, what is asked, and what was answered.
+//! The format of a script: exchanges, each with a title, a request and a recorded response.
 //!
 //! ```text
 //! # What the file is about.
@@ -13,7 +13,7 @@
 //! < {"kind": "ConfigMap"}
 //! ```
 //!
-//! `apiserver/conformance/README.md` says what each line means.
+//! `apiserver/conformance/README.md` explains each line.
 
 use serde_json::{Deserializer, Value};
 
@@ -21,9 +21,9 @@ use serde_json::{Deserializer, Value};
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) name: String,
-    /// What stands before the first exchange, to the letter.
+    /// The text before the first exchange, unchanged.
     pub(crate) preface: String,
-    /// Whether the exchanges need a server that nobody else uses.
+    /// True if the exchanges need a server of their own.
     pub(crate) own_server: bool,
     pub(crate) exchanges: Vec<Exchange>,
 }
@@ -31,27 +31,27 @@ pub(crate) struct Script {
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     pub(crate) title: String,
-    /// Everything but the answer, to the letter.
+    /// The text except the response, unchanged.
     pub(crate) asked: String,
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Option<String>,
     pub(crate) stage: Stage,
-    /// What is done to the server before.
-    pub(crate) upheavals: Vec<Upheaval>,
-    /// (variable, JSON pointer into the answer)
+    /// The disruption of the server before the request.
+    pub(crate) disruptions: Vec<Disruption>,
+    /// Variables and the JSON pointers into the response.
     pub(crate) saves: Vec<(String, String)>,
-    /// The status to wait for: until it comes, the request is repeated.
+    /// The status to wait for; the request is repeated until it is received.
     pub(crate) until: Option<u16>,
-    /// After so many events a watch is closed by the client.
+    /// Number of events after which the client closes a watch.
     pub(crate) events: Option<usize>,
-    /// What others write while the watch is open.
+    /// The writes of other clients while the watch is open.
     pub(crate) meanwhile: Vec<Meanwhile>,
     pub(crate) answer: Option<Answer>,
 }
 
-/// Whether an exchange is compared, or only sets the stage.
+/// The role of an exchange: compared, or setup.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     #[default]
@@ -62,7 +62,7 @@ pub(crate) enum Stage {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Upheaval {
+pub(crate) enum Disruption {
     Compact,
     Restart,
 }
@@ -74,7 +74,7 @@ pub(crate) struct Meanwhile {
     pub(crate) body: String,
 }
 
-/// What was answered, as far as it is compared.
+/// The compared parts of a response.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -84,7 +84,7 @@ pub(crate) struct Answer {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
-    /// One value, or one for each event of a watch.
+    /// One value, or one per event of a watch.
     Json(Vec<Value>),
     Text(String),
 }
@@ -92,11 +92,11 @@ pub(crate) enum Content {
 // === impl Script ===
 
 impl Script {
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
     ///
-    /// The line that is not understood.
+    /// Returns an error that names the invalid line.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
         let mut parts = text.split("\n### ");
         let preface = parts.next().unwrap_or_default().to_owned();
@@ -106,7 +106,7 @@ impl Script {
             let exchange =
                 Exchange::parse(part).map_err(|what| format!("{name}: {}: {what}", first(part)))?;
             if exchanges.iter().any(|other| other.title == exchange.title) {
-                return Err(format!("{name}: the title {:?} stands twice", exchange.title));
+                return Err(format!("{name}: duplicate title {:?}", exchange.title));
             }
             exchanges.push(exchange);
         }
@@ -162,8 +162,8 @@ impl Exchange {
             ("setup", "") => self.stage = Stage::Everywhere,
             ("setup", "embedded") => self.stage = Stage::Embedded,
             ("setup", "real") => self.stage = Stage::Real,
-            ("compact", "") => self.upheavals.push(Upheaval::Compact),
-            ("restart", "") => self.upheavals.push(Upheaval::Restart),
+            ("compact", "") => self.disruptions.push(Disruption::Compact),
+            ("restart", "") => self.disruptions.push(Disruption::Restart),
             ("events", count) => self.events = Some(count.parse().map_err(|_| unknown())?),
             ("until", status) => self.until = Some(status.parse().map_err(|_| unknown())?),
             ("save", rule) => {
@@ -175,7 +175,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Whether the exchange is played on this kind of server.
+    /// Returns true if the exchange is played on this kind of server.
     pub(crate) fn is_for(&self, real: bool) -> bool {
         match self.stage {
             Stage::Compared | Stage::Everywhere => true,
@@ -187,7 +187,7 @@ impl Exchange {
 
 fn header(line: &str) -> Option<(String, String)> {
     let (name, value) = line.split_once(": ")?;
-    let named = name.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
+    let named = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '%'));
     (named && name.starts_with(|c: char| c.is_ascii_uppercase()))
         .then(|| (name.to_owned(), value.to_owned()))
 }
@@ -218,7 +218,7 @@ impl Answer {
         Ok(Some(answer))
     }
 
-    /// The media type that is not written down.
+    /// Sets the default media type.
     fn default_type(&mut self) {
         let typed = self.headers.iter().any(|(name, _)| name == "Content-Type");
         if let (false, Content::Json(_)) = (typed, &self.body) {

@@ -1,13 +1,12 @@
 //! The two servers, behind the same client.
 
-use homeostat_apiserver::{
-    ApiServer, Kind,
-    control_plane::{ControlPlane, ControlPlaneError},
-};
+use homeostat_apiserver::ApiServer;
+use homeostat_testing::control_plane::{ControlPlane, ControlPlaneError};
 use http::{Request, Response};
-use kube_client::{Client, client::Body};
+use kube_client::Client;
+use kube_client::client::Body;
 
-use crate::script::Upheaval;
+use crate::script::Disruption;
 
 /// A server that exchanges are played on.
 pub(crate) struct Server {
@@ -17,30 +16,25 @@ pub(crate) struct Server {
 
 enum ServerKind {
     Embedded(ApiServer),
-    /// Shared with other scripts, or of one's own.
+    /// `Some` if the server belongs to one script; `None` if scripts share it.
     Real(Option<Box<ControlPlane>>),
 }
 
 // === impl Server ===
 
 impl Server {
-    /// A fresh one in this process.
+    /// Starts a new server in this process. As the real one, it checks permissions.
     pub(crate) fn embedded() -> Self {
-        let kind = Kind::custom("samplecontroller.k8s.io", "v1alpha1", "Foo", "foos").with_scale(
-            "spec.replicas",
-            "status.availableReplicas",
-            "",
-        );
-        let server = ApiServer::builder().kind(kind).build();
+        let server = ApiServer::builder().authorization().quota_admission().build();
         Self { client: server.client(), kind: ServerKind::Embedded(server) }
     }
 
-    /// A real one that others use too.
+    /// Returns a real server that scripts share.
     pub(crate) fn shared(control_plane: &ControlPlane) -> Result<Self, ControlPlaneError> {
         Ok(Self { client: control_plane.client()?, kind: ServerKind::Real(None) })
     }
 
-    /// A real one that nobody else uses.
+    /// Starts a real server for one script.
     pub(crate) async fn own() -> Result<Self, ControlPlaneError> {
         let control_plane = ControlPlane::start().await?;
         Ok(Self {
@@ -58,18 +52,18 @@ impl Server {
     }
 
     /// Compacts or restarts the server.
-    pub(crate) async fn suffer(&mut self, upheaval: Upheaval) -> Result<(), String> {
-        match (&mut self.kind, upheaval) {
-            (ServerKind::Embedded(server), Upheaval::Compact) => server.compact(),
-            (ServerKind::Embedded(server), Upheaval::Restart) => server.restart(),
-            (ServerKind::Real(Some(server)), Upheaval::Compact) => {
+    pub(crate) async fn disrupt(&mut self, disruption: Disruption) -> Result<(), String> {
+        match (&mut self.kind, disruption) {
+            (ServerKind::Embedded(server), Disruption::Compact) => server.compact(),
+            (ServerKind::Embedded(server), Disruption::Restart) => server.restart(),
+            (ServerKind::Real(Some(server)), Disruption::Compact) => {
                 server.compact().await.map_err(|error| error.to_string())?;
             }
-            (ServerKind::Real(Some(server)), Upheaval::Restart) => {
+            (ServerKind::Real(Some(server)), Disruption::Restart) => {
                 server.restart_api_server().await.map_err(|error| error.to_string())?;
                 self.client = server.client().map_err(|error| error.to_string())?;
             }
-            (ServerKind::Real(None), _) => return Err("others use this server".to_owned()),
+            (ServerKind::Real(None), _) => return Err("the server is shared".to_owned()),
         }
         Ok(())
     }

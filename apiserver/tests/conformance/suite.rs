@@ -1,59 +1,58 @@
-//! One test for each exchange and server. A script is played once per server, by the first test that asks.
+//! One test per exchange and server. The first test of a script plays it on its server.
 
-use std::{
-    env,
-    fmt::Write,
-    fs,
-    path::PathBuf,
-    sync::{Arc, OnceLock},
-};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::{env, fs};
 
 use futures::{StreamExt, stream};
-use homeostat_apiserver::control_plane::{Binaries, ControlPlane};
+use homeostat_testing::control_plane::{Binaries, ControlPlane};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime;
 
-use crate::{
-    differences::Differences,
-    play::{Outcome, play},
-    print::print_answer,
-    script::{Exchange, Script, Stage},
-    server::Server,
-};
+use crate::differences::Differences;
+use crate::pinned::Pinned;
+use crate::play::{Alter, Outcome, play};
+use crate::print::print_answer;
+use crate::script::{Exchange, Script, Stage};
+use crate::server::Server;
 
-/// How many scripts are played on one real server at a time: each waits for watches more than it works.
+/// Number of scripts that are played on one real server concurrently: most of their time is waiting
+/// for watches.
 const AT_A_TIME: usize = 8;
 
-/// The outcomes of one script, one for each of its exchanges.
+/// The outcomes of one script, one per exchange.
 type Outcomes = Vec<Option<Outcome>>;
 
-/// All scripts, and how they went.
+/// All scripts and their outcomes.
 #[derive(Debug)]
 pub(crate) struct Suite {
     pub(crate) scripts: Vec<Script>,
     differences: Differences,
+    pinned: Pinned,
     embedded: Vec<OnceLock<Outcomes>>,
-    /// Which scripts the real server is asked to play.
+    /// The scripts that are played on the real server.
     wanted: Vec<bool>,
     real: OnceLock<Result<Vec<Outcomes>, String>>,
 }
 
-/// The folder of the scripts.
-pub(crate) fn folder() -> PathBuf {
+/// Returns the directory of the scripts.
+pub(crate) fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("conformance")
 }
 
-/// All scripts, in the order of their names.
+/// Reads all scripts, in the order of their names.
 ///
 /// # Errors
 ///
-/// A file cannot be read or is not understood.
+/// Returns an error if a file cannot be read or parsed.
 pub(crate) fn scripts() -> Result<Vec<Script>, String> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder()).map_err(|error| error.to_string())? {
+    for entry in fs::read_dir(directory()).map_err(|error| error.to_string())? {
         let path = entry.map_err(|error| error.to_string())?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        if path.extension().is_some_and(|kind| kind == "txt") && name != "differences" {
+        let is_script = !matches!(name.as_str(), "differences" | "pinned");
+        if path.extension().is_some_and(|kind| kind == "txt") && is_script {
             let text = fs::read_to_string(&path).map_err(|error| error.to_string())?;
             files.push(Script::parse(&name, &text)?);
         }
@@ -67,15 +66,14 @@ pub(crate) fn scripts() -> Result<Vec<Script>, String> {
 impl Suite {
     pub(crate) fn load(arguments: &Arguments) -> Result<Self, String> {
         let scripts = scripts()?;
-        let text = fs::read_to_string(folder().join("differences.txt"))
-            .map_err(|error| error.to_string())?;
-        let differences = Differences::parse(&text, &scripts)?;
+        let differences = Differences::load(&scripts)?;
         let filter = arguments.filter.as_deref().unwrap_or_default();
         let wanted = |script: &Script| {
             script.exchanges.iter().any(|exchange| real_name(script, exchange).contains(filter))
         };
         Ok(Self {
             differences,
+            pinned: Pinned::load()?,
             embedded: scripts.iter().map(|_| OnceLock::new()).collect(),
             wanted: scripts.iter().map(wanted).collect(),
             real: OnceLock::new(),
@@ -83,13 +81,9 @@ impl Suite {
         })
     }
 
-    /// The tests.
+    /// Returns the tests.
     pub(crate) fn trials(suite: &Arc<Self>) -> Vec<Trial> {
-        let missing = Binaries::find().err();
-        if let Some(missing) = &missing {
-            let required = env::var_os("HOMEOSTAT_REQUIRE_CONTROL_PLANE").is_some();
-            assert!(!required, "{missing}");
-        }
+        let missing = Binaries::missing_for_tests();
         let mut trials = Vec::new();
         for (at, script) in suite.scripts.iter().enumerate() {
             let compared = |(_, exchange): &(_, &Exchange)| exchange.stage == Stage::Compared;
@@ -113,9 +107,9 @@ impl Suite {
         let name = format!("{} / {}", script.name, exchange.title);
         match (self.differences.reason(&name), verdict) {
             (None, verdict) => verdict.map_err(|why| outcomes_before(script, outcomes, nth) + &why),
-            (Some(_), Err(_)) => Ok(()),
+            (Some(_), Err(_)) => self.pinned.check(&name, outcomes[nth].as_ref()),
             (Some(reason), Ok(())) => Err(format!(
-                "it is answered as recorded: take it out of differences.txt, where it says {reason:?}"
+                "the response is as recorded: remove the exchange from differences.txt ({reason:?})"
             )),
         }
         .map_err(Failed::from)
@@ -134,13 +128,18 @@ fn real_name(script: &Script, exchange: &Exchange) -> String {
     format!("{} / {} (real kube-apiserver)", script.name, exchange.title)
 }
 
-/// On a fresh server in this process, under a clock that waits for nobody.
+/// Plays a script on a new server in this process, under a paused clock.
 pub(crate) fn play_embedded(script: &Script) -> Outcomes {
-    let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.unwrap().block_on(async { play(script, &mut Server::embedded()).await })
+    play_embedded_with(script, &mut |_, _| {})
 }
 
-/// On one real server for all, but for the scripts that need their own.
+/// Plays a script on a new server in this process; `alter` may change each unmasked response.
+pub(crate) fn play_embedded_with(script: &Script, alter: Alter<'_>) -> Outcomes {
+    let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    runtime.unwrap().block_on(async { play(script, &mut Server::embedded(), alter).await })
+}
+
+/// Plays the scripts on one real server; scripts with `@own server` get their own.
 pub(crate) fn play_real(scripts: &[Script], wanted: &[bool]) -> Result<Vec<Outcomes>, String> {
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.map_err(|error| error.to_string())?.block_on(async {
@@ -153,22 +152,22 @@ pub(crate) fn play_real(scripts: &[Script], wanted: &[bool]) -> Result<Vec<Outco
             let mut server =
                 if script.own_server { Server::own().await } else { Server::shared(shared) }
                     .map_err(|error| error.to_string())?;
-            Ok(play(script, &mut server).await)
+            Ok(play(script, &mut server, &mut |_, _| {}).await)
         });
         let plays: Vec<_> = plays.collect();
         stream::iter(plays).buffered(AT_A_TIME).collect::<Vec<_>>().await.into_iter().collect()
     })
 }
 
-/// Whether the outcome is what has been recorded.
+/// Returns true if the outcome is as recorded.
 pub(crate) fn is_as_recorded(exchange: &Exchange, outcome: Option<&Outcome>) -> bool {
     exchange.stage == Stage::Compared && judge(exchange, outcome).is_ok()
 }
 
-/// Whether the outcome is what has been recorded; if not, how it differs.
+/// Compares the outcome with the recorded response. The error shows the difference.
 fn judge(exchange: &Exchange, outcome: Option<&Outcome>) -> Result<(), String> {
-    let recorded = exchange.answer.as_ref().ok_or("nothing is recorded yet")?;
-    let answer = outcome.ok_or("it was not played")?.as_ref()?;
+    let recorded = exchange.answer.as_ref().ok_or("no response is recorded")?;
+    let answer = outcome.ok_or("the exchange was not played")?.as_ref()?;
     if answer == recorded {
         return Ok(());
     }
@@ -176,13 +175,13 @@ fn judge(exchange: &Exchange, outcome: Option<&Outcome>) -> Result<(), String> {
     Err(format!("{} {}\n{}", exchange.method, exchange.path, difference(&recorded, &answer)))
 }
 
-/// The lines that only one of two texts has, the recorded one first.
+/// Returns the lines that only one of the two texts has, the recorded one first.
 fn difference(recorded: &str, answer: &str) -> String {
     let (recorded, answer): (Vec<_>, Vec<_>) =
         (recorded.lines().collect(), answer.lines().collect());
     let mut text = String::new();
     for (mark, lines, others) in
-        [("recorded", &recorded, &answer), ("answered", &answer, &recorded)]
+        [("recorded", &recorded, &answer), ("received", &answer, &recorded)]
     {
         for line in lines.iter().filter(|line| !others.contains(line)) {
             let _ = writeln!(text, "  {mark}: {line}");
@@ -191,7 +190,7 @@ fn difference(recorded: &str, answer: &str) -> String {
     text
 }
 
-/// A stage that was not set explains what fails after it.
+/// Describes failed setup exchanges, which explain later failures.
 fn outcomes_before(script: &Script, outcomes: &Outcomes, nth: usize) -> String {
     let mut text = String::new();
     for (exchange, outcome) in script.exchanges.iter().zip(outcomes).take(nth) {

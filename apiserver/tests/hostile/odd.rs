@@ -1,8 +1,8 @@
-//! Odd things to say.
+//! Odd values, names, paths and bodies for hostile requests.
 
 use std::sync::LazyLock;
 
-/// JSON, more or less, to stand where something else is expected.
+/// JSON and almost JSON, used in place of an expected value.
 pub(crate) static VALUES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut values: Vec<String> = SHORT.iter().map(|text| (*text).to_owned()).collect();
     for depth in [10, 60, 100, 118, 120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 200, 10_001] {
@@ -242,6 +242,7 @@ pub(crate) const PARTS: &[&str] = &[
     "eviction",
     "finalize",
     "ephemeralcontainers",
+    "resize",
     "log",
     "exec",
     "watch",
@@ -303,7 +304,7 @@ pub(crate) const PARAMETERS: &[&str] = &[
     "x",
 ];
 
-/// Their values, as they stand in a query.
+/// Values of query parameters.
 pub(crate) const ARGUMENTS: &[&str] = &[
     "",
     "0",
@@ -417,7 +418,7 @@ pub(crate) const TYPES: &[&str] = &[
     "application/json, application/json",
 ];
 
-/// Bodies as they are, for any request.
+/// Complete bodies for any request.
 pub(crate) const BODIES: &[&str] = &[
     "",
     " ",

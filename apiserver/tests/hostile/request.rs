@@ -1,4 +1,4 @@
-//! Requests: a recorded one, or one about an object that is there, with something wrong about it.
+//! Generates hostile requests: a recorded request, or a request for a stored object, with changes.
 
 use bytes::Bytes;
 use http::Request;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::corpus::{self, Exchange, StoredObject};
 use crate::odd;
 
-/// A request to be, before it is known what there is to ask about.
+/// A generated request, independent of the corpus and the stored objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Hostile {
     base: Base,
@@ -21,9 +21,9 @@ pub(crate) struct Hostile {
 enum Base {
     /// One of the recorded requests.
     Recorded(Index),
-    /// An object that is there.
+    /// A request for a stored object.
     Object(Index, Verb),
-    /// A JSON patch that nests one value in another, each of so many levels, in an object without a schema.
+    /// A JSON patch that nests values with these numbers of levels, in an object without a schema.
     Dig(Vec<usize>),
 }
 
@@ -35,16 +35,16 @@ enum Verb {
     Delete,
     Create,
     Update(&'static str),
-    /// The whole object as a patch of a type, of a subresource.
+    /// The complete object as a patch of a type, on a subresource.
     Patch(&'static str, &'static str),
     JsonPatch(Vec<Operation>),
 }
 
-/// An operation of a JSON patch: where it is, and from where.
+/// An operation of a JSON patch with its `path` and `from`.
 #[derive(Debug, Clone)]
 struct Operation {
     op: &'static str,
-    /// From the root, if it is nowhere that is known.
+    /// Relative to the root if no known pointer is selected.
     at: Option<Index>,
     below: String,
     from: Index,
@@ -59,7 +59,7 @@ enum Change {
     Longer(&'static str),
     Parameter(&'static str, &'static str),
     Header(&'static str, &'static str),
-    /// Puts one of the odd values where something else stands in the body.
+    /// Replaces a value in the body by an odd one.
     Value(Index, usize),
     /// Adds a member to some object in the body.
     Member(Index, &'static str, usize),
@@ -76,6 +76,7 @@ const SUBRESOURCES: &[&str] = &[
     "/scale",
     "/finalize",
     "/ephemeralcontainers",
+    "/resize",
     "/binding",
     "/eviction",
 ];
@@ -102,7 +103,8 @@ fn verb() -> impl Strategy<Value = Verb> {
         1 => Just(Verb::Delete),
         2 => Just(Verb::Create),
         2 => select(SUBRESOURCES).prop_map(Verb::Update),
-        3 => (select(MERGES), select(SUBRESOURCES)).prop_map(|(merge, below)| Verb::Patch(merge, below)),
+        3 => (select(MERGES), select(SUBRESOURCES))
+            .prop_map(|(merge, below)| Verb::Patch(merge, below)),
         3 => operations.prop_map(Verb::JsonPatch),
     ]
 }
@@ -111,7 +113,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     let ops = select(&["add", "replace", "replace", "remove", "test", "move", "copy", "x"][..]);
     let below = &["", "", "", "", "", "/-", "/0", "/a", "/01", "/~2", "/99999999999999999999", "a"];
     let wild = (ops, any::<Index>().prop_map(Some), select(&below[..]), any::<Index>(), value());
-    // Where there is room for anything, or nearly; and far down in what was put there before.
+    // Members that accept any value, and deep paths into values of earlier operations.
     let places =
         &["/metadata/annotations/a", "/metadata/labels/a", "/data/a", "/spec/a", "/spec/b"];
     let deep = (select(&["/0", "/a"][..]), 0..130_usize)
@@ -154,7 +156,7 @@ fn change() -> impl Strategy<Value = Change> {
 // === impl Hostile ===
 
 impl Hostile {
-    /// The request, and what it says; none if it cannot be said in HTTP.
+    /// Returns the request and its description, or `None` if it is not valid HTTP.
     pub(crate) fn request(
         &self,
         corpus: &[Exchange],
@@ -163,14 +165,14 @@ impl Hostile {
         let mut exchange = match &self.base {
             Base::Recorded(at) => at.get(corpus).clone(),
             Base::Object(at, verb) => verb.about(at.get(objects)),
-            Base::Dig(levels) => dig(levels),
+            Base::Dig(levels) => nested_patch(levels),
         };
         self.changes.iter().for_each(|change| change.make(&mut exchange));
         Some((exchange.try_request()?, exchange))
     }
 }
 
-fn dig(levels: &[usize]) -> Exchange {
+fn nested_patch(levels: &[usize]) -> Exchange {
     let mut path = "/spec/deep".to_owned();
     let mut operations = Vec::new();
     for depth in levels {
@@ -234,7 +236,7 @@ impl Operation {
     }
 }
 
-/// A JSON pointer to each value.
+/// Returns a JSON pointer to each value.
 fn pointers(value: &Value) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut add = |name: &str, value: &Value| {
@@ -309,13 +311,14 @@ impl Exchange {
         self.path = format!("/{}{sign}{query}", parts.join("/"));
     }
 
-    /// Somewhere in the body, between two characters.
+    /// Returns a position in the body between two characters.
     fn place(&self, at: Index) -> usize {
         let ends = self.body.char_indices().map(|(at, _)| at).chain([self.body.len()]);
         *at.get(&ends.collect::<Vec<_>>())
     }
 
-    /// Changes one value in the body, if that is JSON. What is put there is none, maybe, so a mark stands in for it.
+    /// Changes one value of a JSON body. A placeholder stands for the new value, which need not be
+    /// JSON.
     fn change_body(&mut self, at: Index, value: usize, change: impl FnOnce(&mut Value, &str)) {
         const MARK: &str = "@the odd value@";
         let Ok(mut body) = serde_json::from_str::<Value>(&self.body) else { return };
@@ -326,7 +329,7 @@ impl Exchange {
         self.body = body.to_string().replace(&format!("\"{MARK}\""), &odd::VALUES[value]);
     }
 
-    /// The list that would show what the request changes, if it changes anything.
+    /// Returns the path of the list that shows the effect of the request.
     pub(crate) fn collection(&self) -> String {
         let path = self.path.split('?').next().unwrap_or_default();
         let parts: Vec<&str> = path.split('/').collect();
@@ -347,10 +350,10 @@ impl Exchange {
         if is_plain && !own.is_empty() { own } else { "/api/v1/namespaces".to_owned() }
     }
 
-    /// Whether the answer says that nothing has changed.
+    /// Returns true if a response with `code` means that nothing has changed.
     pub(crate) fn changes_nothing(&self, code: u16) -> bool {
         let deletes = self.method == "DELETE";
-        // The deletion of a collection can come across a conflict halfway.
+        // The deletion of a collection may fail after some of its objects.
         let refused = code >= 400 && !(deletes && code == 409);
         let only_reads = !deletes && !matches!(&*self.method, "POST" | "PUT" | "PATCH");
         let only_tries = !deletes && self.path.contains("dryRun=All");

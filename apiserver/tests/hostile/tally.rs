@@ -1,17 +1,17 @@
-//! What has been tried.
+//! Statistics of the requests and their outcomes.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::corpus::Exchange;
 
-/// How often what has come to pass.
+/// Counts of requests by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     codes: BTreeMap<u16, usize>,
-    /// By method, and by type of patch: how many were served, and how many refused.
+    /// Number of successes and errors, by method and by type of patch.
     verbs: BTreeMap<String, (usize, usize)>,
-    /// By collection.
+    /// Number of successful writes, by collection.
     writes: BTreeMap<String, usize>,
 }
 
@@ -38,7 +38,7 @@ impl Tally {
         }
     }
 
-    /// Checks that nothing that matters has been left out.
+    /// Checks that every important method, code and kind occurred often enough.
     pub(crate) fn check(&self, cases: usize) {
         for (verb, served, refused) in [
             ("GET", 4, 10),

@@ -1,21 +1,18 @@
-//! client-go, as a Go controller uses it: `client-go/` is the program.
+//! Runs the program in `client-go/`, which uses client-go as a Go controller does.
 
-use std::{
-    env,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::OnceLock,
-};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use libtest_mimic::{Failed, Trial};
 use tokio::runtime::Runtime;
 
 use crate::cluster::{Cluster, Server};
-use crate::with_programs;
+use crate::{go, with_programs};
 
-/// What the program can show. The second half asks for things that are done to the embedded server only.
-const ON_BOTH: [&str; 4] = ["objects", "election", "events", "metadata"];
+/// The parts of the program. Those in `EMBEDDED_ONLY` request disruptions of the embedded server.
+const ON_BOTH: [&str; 5] = ["objects", "election", "events", "metadata", "foos"];
 const EMBEDDED_ONLY: [&str; 2] = ["lists", "caches"];
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -33,7 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     embedded.chain([real]).collect()
 }
 
-/// Runs the program, and does what it asks for.
+/// Runs a part of the program and executes the disruptions that it requests.
 fn run(part: &str, cluster: &Cluster) -> Result<(), Failed> {
     let mut command = Command::new(program()?);
     command.arg(&cluster.kubeconfig).arg(part);
@@ -46,20 +43,20 @@ fn run(part: &str, cluster: &Cluster) -> Result<(), Failed> {
         if last == "done" {
             break;
         }
-        obey(&last, cluster)?;
+        disrupt(&last, cluster)?;
         answers.write_all(b"\n")?;
     }
     end(child, part, &last)
 }
 
-fn obey(what: &str, cluster: &Cluster) -> Result<(), Failed> {
+fn disrupt(what: &str, cluster: &Cluster) -> Result<(), Failed> {
     let Server::Embedded { server, .. } = &cluster.server else {
-        return Err(format!("the real server is not to {what}").into());
+        return Err(format!("the real server cannot {what}").into());
     };
     match what {
         "restart" => server.restart(),
-        "compact" => server.compact(),
-        other => return Err(format!("the program asks for {other:?}").into()),
+        "compact" => server.expire_history(),
+        other => return Err(format!("unknown request of the program: {other:?}").into()),
     }
     Ok(())
 }
@@ -73,22 +70,9 @@ fn end(mut child: Child, part: &str, last: &str) -> Result<(), Failed> {
     Err(format!("client-go {part}:\n{log}").into())
 }
 
-/// The program, built once for all tests of a run. Go keeps what it has compiled.
+/// Returns the program, which is built once per test run.
 fn program() -> Result<&'static Path, Failed> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let built = PROGRAM.get_or_init(build).as_ref();
+    let built = PROGRAM.get_or_init(|| go::build("client-go")).as_ref();
     built.map(PathBuf::as_path).map_err(|why| why.as_str().into())
-}
-
-fn build() -> Result<PathBuf, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real_clients/client-go");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("client-go");
-    let mut go = Command::new("go");
-    go.args(["build", "-buildvcs=false", "-o"]).arg(&program).arg(".").current_dir(source);
-    go.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=readonly");
-    match go.output() {
-        Ok(output) if output.status.success() => Ok(program),
-        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-        Err(error) => Err(format!("Go 1.26 or newer is needed to build client-go: {error}")),
-    }
 }

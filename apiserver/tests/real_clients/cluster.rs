@@ -1,17 +1,17 @@
-//! A server with what runs beside it, for programs that read a kubeconfig.
+//! A server with its cluster actors, for programs that read a kubeconfig.
 
-use std::{fs, net::Ipv4Addr, path::PathBuf};
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
 
-use homeostat_apiserver::{
-    ApiServer, Listener,
-    cluster::{GarbageCollector, Kubelet, NamespaceController},
-    control_plane::ControlPlane,
-};
+use homeostat_apiserver::cluster::{GarbageCollector, Kubelet, NamespaceController};
+use homeostat_apiserver::{ApiServer, Listener};
+use homeostat_testing::control_plane::ControlPlane;
 use kube_client::Client;
 use libtest_mimic::Failed;
 use tempfile::TempDir;
 
-/// A cluster, as long as this is there.
+/// A running cluster. Dropping it stops the server and the actors.
 pub(crate) struct Cluster {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) server: Server,
@@ -21,7 +21,7 @@ pub(crate) struct Cluster {
 }
 
 pub(crate) enum Server {
-    Embedded { server: ApiServer, _listener: Listener, _folder: TempDir },
+    Embedded { server: ApiServer, _listener: Listener, _directory: TempDir },
     Real { _plane: Box<ControlPlane> },
 }
 
@@ -29,13 +29,13 @@ pub(crate) enum Server {
 
 impl Cluster {
     pub(crate) async fn embedded() -> Result<Self, Failed> {
-        let server = ApiServer::new();
-        let listener = server.listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
-        let folder = tempfile::tempdir()?;
-        let kubeconfig = folder.path().join("kubeconfig");
+        let server = ApiServer::builder().authorization().build();
+        let listener = server.listen_tls((Ipv4Addr::LOCALHOST, 0).into()).await?;
+        let directory = tempfile::tempdir()?;
+        let kubeconfig = directory.path().join("kubeconfig");
         fs::write(&kubeconfig, listener.kubeconfig())?;
         let client = server.client();
-        let server = Server::Embedded { server, _listener: listener, _folder: folder };
+        let server = Server::Embedded { server, _listener: listener, _directory: directory };
         Self::with(kubeconfig, server, client).await
     }
 

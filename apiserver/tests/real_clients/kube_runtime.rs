@@ -1,30 +1,29 @@
-//! kube-runtime: what a controller in Rust uses that does not use homeostat.
+//! kube-runtime, the library of Rust controllers without homeostat.
 
-use std::{collections::BTreeMap, future::ready, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use homeostat_apiserver::ApiServer;
-use k8s_openapi::{
-    api::core::v1::{ConfigMap, Secret},
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
-};
-use kube_client::{
-    Api, Client, Config,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_client::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube_client::{Api, Client, Config};
 use kube_core::Resource as _;
-use kube_runtime::{
-    Controller, WatchStreamExt as _,
-    controller::Action,
-    reflector::{self, Store},
-    watcher,
-};
+use kube_runtime::controller::Action;
+use kube_runtime::reflector::{self, Store};
+use kube_runtime::{Controller, WatchStreamExt as _, watcher};
 use libtest_mimic::{Failed, Trial};
 use serde_json::json;
-use tokio::{runtime, task::JoinSet, time::sleep};
+use tokio::runtime;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
 
-/// How long is waited for what must come.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -68,7 +67,7 @@ fn over_socket(play: impl AsyncFnOnce(ApiServer, Client)) -> Result<(), Failed> 
     })
 }
 
-/// A reflector keeps its store right, while the server restarts and forgets.
+/// Checks that the store of a reflector follows the server across restarts and a compaction.
 async fn reflector(server: &ApiServer, client: Client, config: watcher::Config) {
     const COUNT: usize = 30;
     let maps = Api::<ConfigMap>::default_namespaced(client);
@@ -92,22 +91,22 @@ async fn reflector(server: &ApiServer, client: Client, config: watcher::Config) 
         }
         let last = format!("m-{:02}", COUNT - round - 1);
         maps.delete(&last, &DeleteParams::default()).await.unwrap();
-        same(&store, &maps).await;
+        wait_for_equal_store(&store, &maps).await;
     }
 }
 
-/// Waits until the store holds what the server has.
-async fn same(store: &Store<ConfigMap>, maps: &Api<ConfigMap>) {
+/// Waits until the store has the objects of the server.
+async fn wait_for_equal_store(store: &Store<ConfigMap>, maps: &Api<ConfigMap>) {
     let versions = |maps: &mut dyn Iterator<Item = &ObjectMeta>| {
         maps.map(|meta| (meta.name.clone(), meta.resource_version.clone()))
             .collect::<BTreeMap<_, _>>()
     };
     let listed = maps.list(&ListParams::default()).await.unwrap().items;
     let expected = versions(&mut listed.iter().map(|map| &map.metadata));
-    until(|| versions(&mut store.state().iter().map(|map| &map.metadata)) == expected).await;
+    wait_until(|| versions(&mut store.state().iter().map(|map| &map.metadata)) == expected).await;
 }
 
-/// A controller gives every map a secret, and makes it again when it is deleted.
+/// Checks a controller that creates a secret per `ConfigMap`, and again after its deletion.
 async fn controller(client: Client) {
     let maps = Api::<ConfigMap>::default_namespaced(client.clone());
     let secrets = Api::<Secret>::default_namespaced(client.clone());
@@ -123,19 +122,20 @@ async fn controller(client: Client) {
         );
     let mut tasks = JoinSet::new();
     tasks.spawn(controller.for_each(|_| ready(())));
-    let there = async |count: usize| {
+    let wait_for_secrets = async |count: usize| {
         let listed = async || secrets.list(&ListParams::default()).await.unwrap().items;
-        let mut left = PATIENCE;
+        let mut left = TIMEOUT;
         while listed().await.len() != count {
-            left =
-                left.checked_sub(Duration::from_millis(20)).expect("the secrets are there by now");
+            left = left
+                .checked_sub(Duration::from_millis(20))
+                .expect("the secrets exist within the timeout");
             sleep(Duration::from_millis(20)).await;
         }
     };
-    there(3).await;
+    wait_for_secrets(3).await;
     let before = secrets.get("b").await.unwrap().metadata.uid;
     secrets.delete("b", &DeleteParams::default()).await.unwrap();
-    there(3).await;
+    wait_for_secrets(3).await;
     assert_ne!(secrets.get("b").await.unwrap().metadata.uid, before);
 }
 
@@ -163,10 +163,12 @@ fn map(name: &str) -> ConfigMap {
     }
 }
 
-async fn until(mut holds: impl FnMut() -> bool) {
-    let mut left = PATIENCE;
+async fn wait_until(mut holds: impl FnMut() -> bool) {
+    let mut left = TIMEOUT;
     while !holds() {
-        left = left.checked_sub(Duration::from_millis(20)).expect("it holds by now");
+        left = left
+            .checked_sub(Duration::from_millis(20))
+            .expect("the condition holds within the timeout");
         sleep(Duration::from_millis(20)).await;
     }
 }

@@ -1,42 +1,47 @@
-//! kubectl prints the same for the embedded server as for a real kube-apiserver.
+//! Compares the output of kubectl for the embedded server with its output for a real
+//! kube-apiserver.
 //!
-//! `kubectl/*.txt` are what somebody types, in order: a line with a command, and what it reads from its standard input
-//! behind `> `. `kubectl/differences.txt` lists the commands that print something else, and why. Both servers have the same neighbours: a kubelet, a garbage collector, a namespace controller.
+//! `kubectl/*.txt` are scripts: a line with a command, its standard input after `> `, and after
+//! `< ` the output that both servers must have. `kubectl/differences.txt` lists the commands with
+//! different output, and the reasons. Both servers have a kubelet, a garbage collector and a
+//! namespace controller.
 
 mod normal;
 mod script;
 
-use std::{
-    collections::BTreeSet,
-    fmt::Write as _,
-    io::Write as _,
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
-use tokio::{runtime::Runtime, time::Instant};
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
 
-use self::{
-    normal::{normal, sorted},
-    script::{Step, parse},
-};
-use crate::{Programs, cluster::Cluster, with_programs};
+use self::normal::{normal, sorted};
+use self::script::{Step, parse};
+use crate::cluster::Cluster;
+use crate::{Programs, with_programs};
 
-const SCRIPTS: [(&str, &str); 5] = [
+const SCRIPTS: [(&str, &str); 9] = [
+    ("access", include_str!("kubectl/access.txt")),
     ("kinds", include_str!("kubectl/kinds.txt")),
     ("writes", include_str!("kubectl/writes.txt")),
     ("deletes", include_str!("kubectl/deletes.txt")),
     ("looks", include_str!("kubectl/looks.txt")),
     ("mistakes", include_str!("kubectl/mistakes.txt")),
+    ("imperative", include_str!("kubectl/imperative.txt")),
+    ("custom", include_str!("kubectl/custom.txt")),
+    ("foos", include_str!("kubectl/foos.txt")),
 ];
 
-/// Commands that print something else, by script, with the reason behind `#`.
+/// The commands with different output, by script, with the reason after `#`.
 const DIFFERENCES: &str = include_str!("kubectl/differences.txt");
 
-/// How long a command marked `eventually` may print something else.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time within which the output of a command marked `eventually` must be equal.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -47,7 +52,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                     .iter()
                     .flat_map(|(name, script)| compare(&programs, &clusters, name, script))
                     .collect();
-                judge(&found)
+                check_differences(&found)
             })
         }),
         with_programs("kubectl knows every kind of the embedded server", |programs| {
@@ -58,28 +63,28 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What was printed otherwise: which command of which script, and both answers.
+/// A command with different output, and both outputs.
 struct Difference {
     title: String,
     answers: String,
 }
 
-/// Nothing may be different but what is listed, and what is listed must be.
-fn judge(found: &[Difference]) -> Result<(), Failed> {
+/// Checks that exactly the listed commands have different output.
+fn check_differences(found: &[Difference]) -> Result<(), Failed> {
     let listed: BTreeSet<&str> =
         DIFFERENCES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     let new = found.iter().filter(|difference| !listed.contains(&*difference.title));
     let mut wrong: String = new.map(|difference| &*difference.answers).collect();
     for title in listed {
         if found.iter().all(|difference| difference.title != title) {
-            writeln!(wrong, "\n=== the same on both; take it out of differences.txt: {title}")
+            writeln!(wrong, "\n=== equal on both servers; remove it from differences.txt: {title}")
                 .unwrap();
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
 }
 
-/// Runs a script on both; what was different.
+/// Runs a script on both servers and returns the differences.
 fn compare(
     programs: &Programs,
     (embedded, real): &(Cluster, Cluster),
@@ -90,23 +95,27 @@ fn compare(
     let mut titles = BTreeSet::new();
     for step in parse(script) {
         let title = title(name, &step, &mut titles);
-        let theirs = settled(&step, || answer(programs, real, &step));
+        let theirs = stable_answer(&step, || answer(programs, real, &step));
         let started = Instant::now();
         let mut ours = answer(programs, embedded, &step);
-        // A neighbour may be slower here than there: what it does last is what counts.
-        while step.eventually && ours != theirs && started.elapsed() < PATIENCE {
+        // The actors may be slower on one server; the final output counts.
+        while step.eventually && ours != theirs && started.elapsed() < TIMEOUT {
             ours = answer(programs, embedded, &step);
         }
-        if ours != theirs {
-            let answers =
+        let expected = if step.expected.is_empty() { &theirs } else { &step.expected };
+        if ours != theirs || ours != *expected {
+            let mut answers =
                 format!("\n=== {title}\n--- kube-apiserver\n{theirs}\n--- embedded\n{ours}\n");
+            if theirs != *expected {
+                write!(answers, "--- expected\n{expected}\n").unwrap();
+            }
             differences.push(Difference { title, answers });
         }
     }
     differences
 }
 
-/// What a step is called; one that is typed again is told by its number.
+/// Returns the title of a step; a repeated command gets a number.
 fn title(name: &str, step: &Step<'_>, titles: &mut BTreeSet<String>) -> String {
     let title = format!("{name}: {}", step.command);
     let again = (2..).map(|n| format!("{title} #{n}"));
@@ -116,8 +125,8 @@ fn title(name: &str, step: &Step<'_>, titles: &mut BTreeSet<String>) -> String {
     free
 }
 
-/// An answer that stays the same for a moment, if the step says that it takes its time.
-fn settled(step: &Step<'_>, mut answer: impl FnMut() -> String) -> String {
+/// Returns the output once it is stable, if the step is marked `eventually`.
+fn stable_answer(step: &Step<'_>, mut answer: impl FnMut() -> String) -> String {
     let mut last = answer();
     let mut same = 0;
     while step.eventually && same < 5 {
@@ -128,7 +137,7 @@ fn settled(step: &Step<'_>, mut answer: impl FnMut() -> String) -> String {
     last
 }
 
-/// What the command prints, without what differs from run to run.
+/// Returns the output of the command with masked values.
 fn answer(programs: &Programs, cluster: &Cluster, step: &Step<'_>) -> String {
     let printed = kubectl(&programs.kubectl, &cluster.kubeconfig, step);
     let printed = normal(&printed);
@@ -139,7 +148,7 @@ fn kubectl(program: &Path, kubeconfig: &Path, step: &Step<'_>) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", step.command]).env("KUBECONFIG", kubeconfig);
     command.env("PATH", path_with(program));
-    // kubectl keeps what it has discovered of a server, by its address.
+    // kubectl caches the discovery of a server by its address.
     command.env("KUBECACHEDIR", kubeconfig.with_extension("cache"));
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
@@ -151,15 +160,21 @@ fn kubectl(program: &Path, kubeconfig: &Path, step: &Step<'_>) -> String {
 }
 
 fn path_with(program: &Path) -> std::ffi::OsString {
-    let folder = program.parent().unwrap().to_owned();
+    let directory = program.parent().unwrap().to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::join_paths([folder].into_iter().chain(std::env::split_paths(&path))).unwrap()
+    std::env::join_paths([directory].into_iter().chain(std::env::split_paths(&path))).unwrap()
 }
 
-/// The embedded server has fewer kinds, but those it has are as they are on the real one.
+/// Checks that every kind of the embedded server is the same on the real one.
 fn kinds(programs: &Programs, (embedded, real): &(Cluster, Cluster)) -> Result<(), Failed> {
     for command in ["kubectl api-resources -o wide --no-headers", "kubectl api-versions"] {
-        let step = Step { command, input: String::new(), eventually: false, sorted: false };
+        let step = Step {
+            command,
+            input: String::new(),
+            eventually: false,
+            sorted: false,
+            expected: String::new(),
+        };
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines = |cluster| -> BTreeSet<String> {
             kubectl(&programs.kubectl, cluster_config(cluster), &step).lines().map(words).collect()
@@ -167,7 +182,7 @@ fn kinds(programs: &Programs, (embedded, real): &(Cluster, Cluster)) -> Result<(
         let (ours, theirs) = (lines(embedded), lines(real));
         let wrong: Vec<_> = ours.difference(&theirs).collect();
         if !wrong.is_empty() || ours.len() < 8 {
-            return Err(format!("{command}: not so on a real kube-apiserver: {wrong:#?}").into());
+            return Err(format!("{command}: different on a real kube-apiserver: {wrong:#?}").into());
         }
     }
     Ok(())

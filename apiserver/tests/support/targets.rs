@@ -1,38 +1,39 @@
-//! The servers a scenario runs on.
+//! The target servers of a scenario: embedded, over a socket, and a real kube-apiserver.
 
-use std::{env, fmt::Display, net::Ipv4Addr, pin::Pin, sync::Arc, time::Duration};
+use std::fmt::Display;
+use std::net::Ipv4Addr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use homeostat_apiserver::{
-    ApiServer,
-    control_plane::{Binaries, ControlPlane},
-};
+use homeostat_apiserver::ApiServer;
+use homeostat_testing::control_plane::{Binaries, ControlPlane};
 use k8s_openapi::api::core::v1::Namespace;
-use kube_client::{Api, Client, Config, api::PostParams};
+use kube_client::api::PostParams;
+use kube_client::{Api, Client, Config};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::{
-    runtime::{self, Runtime},
-    time::{Instant, sleep},
-};
+use tokio::runtime::{self, Runtime};
+use tokio::time::{Instant, sleep};
 
-/// How long a scenario waits for what must come. A busy machine may need seconds, no more.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a wait. A busy machine may need seconds.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server, and a namespace on it that nobody else uses.
+/// A server, and a namespace that only this scenario uses.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) namespace: String,
 }
 
-/// What happens in a scenario.
-pub(crate) type Play = fn(World) -> Pin<Box<dyn Future<Output = ()>>>;
+/// The body of a scenario.
+pub(crate) type Body = fn(World) -> Pin<Box<dyn Future<Output = ()>>>;
 
-/// A scenario: a name, and what happens.
-pub(crate) type Scenario = (&'static str, Play);
+/// A scenario: its name and its body.
+pub(crate) type Scenario = (&'static str, Body);
 
-/// Runs each scenario on every server that there is on this machine, and exits.
+/// Runs each scenario on every server that this machine has, and exits.
 pub(crate) fn run(scenarios: &[Scenario]) -> ! {
     let mut arguments = Arguments::from_args();
     // The actors of a scenario act on the whole server.
@@ -59,30 +60,30 @@ pub(crate) fn run(scenarios: &[Scenario]) -> ! {
     conclusion.exit()
 }
 
-/// On the server in this process, called without a socket, under a clock that waits for nobody.
-fn in_virtual_time(namespace: String, scenario: Play) -> Result<(), Failed> {
+/// Runs a scenario on the server in this process, without a socket, under a paused clock.
+fn in_virtual_time(namespace: String, scenario: Body) -> Result<(), Failed> {
     let mut runtime = runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().start_paused(true).build()?;
     runtime.block_on(async {
         let server = ApiServer::new();
-        play(server.client(), namespace, scenario).await;
+        run_scenario(server.client(), namespace, scenario).await;
     });
     Ok(())
 }
 
-/// On the server in this process, behind a socket and a kubeconfig, in real time.
-fn over_socket(namespace: String, scenario: Play) -> Result<(), Failed> {
+/// Runs a scenario on the server in this process over a socket, in real time.
+fn over_socket(namespace: String, scenario: Body) -> Result<(), Failed> {
     Runtime::new()?.block_on(async {
         let server = ApiServer::new();
         let listener = server.listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
         let mut config = Config::new(listener.url().parse()?);
         config.default_retry = false;
-        play(Client::try_from(config)?, namespace, scenario).await;
+        run_scenario(Client::try_from(config)?, namespace, scenario).await;
         Ok(())
     })
 }
 
-async fn play(client: Client, namespace: String, scenario: Play) {
+async fn run_scenario(client: Client, namespace: String, scenario: Body) {
     let object = json!({ "metadata": { "name": namespace } });
     let object: Namespace = serde_json::from_value(object).unwrap();
     let namespaces = Api::<Namespace>::all(client.clone());
@@ -90,16 +91,13 @@ async fn play(client: Client, namespace: String, scenario: Play) {
     scenario(World { client, namespace }).await;
 }
 
-/// On a real kube-apiserver, started by the first scenario that needs it.
+/// Runs a scenario on a real kube-apiserver, which the first scenario starts.
 fn on_control_plane(
     shared: &Mutex<Option<ControlPlane>>,
     namespace: String,
-    scenario: Play,
+    scenario: Body,
 ) -> Result<Completion, Failed> {
-    if let Err(missing) = Binaries::find() {
-        if env::var("HOMEOSTAT_REQUIRE_CONTROL_PLANE").is_ok_and(|value| value == "1") {
-            return Err(missing.into());
-        }
+    if let Some(missing) = Binaries::missing_for_tests() {
         return Ok(Completion::ignored_with(missing));
     }
     let runtime = Runtime::new()?;
@@ -110,21 +108,21 @@ fn on_control_plane(
     let config = shared.lock().as_ref().map(ControlPlane::config).unwrap();
     runtime.block_on(async {
         let client = Client::try_from(config).unwrap();
-        play(client, namespace, scenario).await;
+        run_scenario(client, namespace, scenario).await;
     });
     Ok(Completion::Completed)
 }
 
-/// Asks again and again until the answer is `Ok`; panics with the last `Err` when patience is over.
-pub(crate) async fn eventually<T, E: Display, F>(mut ask: impl FnMut() -> F) -> T
+/// Calls `check` every 50 ms until it returns `Ok`. Panics with the last error after the timeout.
+pub(crate) async fn wait_until_ok<T, E: Display, F>(mut check: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, E>>,
 {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
-        match ask().await {
+        match check().await {
             Ok(answer) => return answer,
-            Err(error) => assert!(Instant::now() < deadline, "still not, after a minute: {error}"),
+            Err(error) => assert!(Instant::now() < deadline, "not within {TIMEOUT:?}: {error}"),
         }
         sleep(Duration::from_millis(50)).await;
     }

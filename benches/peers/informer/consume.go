@@ -36,12 +36,13 @@ type phase struct {
 	P99 float64 `json:"p99_us,omitempty"`
 }
 
-// consumer is a handler that counts, and keeps latencies while it is told to.
+// consumer is a handler that counts, and keeps latencies while `latencies` is set.
 type consumer struct {
 	server    string
 	events    atomic.Int64
 	target    atomic.Int64
 	reached   chan struct{}
+	handlers  int
 	keep      atomic.Bool
 	latencies []int64
 }
@@ -51,7 +52,8 @@ func consume(arguments []string) error {
 	server := flags.String("server", "", "the load server")
 	pods := flags.Int("pods", 100_000, "how many pods it has")
 	asJSON := flags.Bool("json", false, "JSON instead of client-go's default")
-	phases := flags.String("phases", "", "what it is put through: updates as count@rate, rate 0 is as fast as possible, or relist")
+	handlers := flags.Int("handlers", 1, "how many handlers count")
+	phases := flags.String("phases", "", "what it is put through: updates as count@rate, rate 0 is as fast as possible, or relist@percent")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -63,18 +65,22 @@ func consume(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	c := &consumer{server: *server, reached: make(chan struct{}, 1)}
+	c := &consumer{server: *server, reached: make(chan struct{}, 1), handlers: *handlers}
 	report := map[string]phase{}
 	before, start := used(), time.Now()
 	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer()
-	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: c.updated})
-	if err != nil {
-		return err
+	var synced []cache.InformerSynced
+	for range *handlers {
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: c.updated})
+		if err != nil {
+			return err
+		}
+		synced = append(synced, registration.HasSynced)
 	}
 	stop := make(chan struct{})
 	defer close(stop)
 	go informer.Run(stop)
-	if !cache.WaitForCacheSync(stop, registration.HasSynced) {
+	if !cache.WaitForCacheSync(stop, synced...) {
 		return fmt.Errorf("the informer stopped")
 	}
 	report["sync"] = since(before, start, *pods)
@@ -84,8 +90,8 @@ func consume(arguments []string) error {
 	for _, text := range strings.Fields(*phases) {
 		// What is left to do of the phase before is not part of this one.
 		time.Sleep(time.Second)
-		if text == "relist" {
-			report[text], err = c.relist(*pods)
+		if rest, found := strings.CutPrefix(text, "relist"); found {
+			report[text], err = c.relist(*pods, strings.TrimPrefix(rest, "@"))
 		} else {
 			report[text], err = c.phase(text)
 		}
@@ -105,7 +111,7 @@ func (c *consumer) phase(text string) (phase, error) {
 	}
 	c.latencies = make([]int64, 0, number)
 	c.keep.Store(rate != "0")
-	c.target.Store(c.events.Load() + int64(number))
+	c.target.Store(c.events.Load() + int64(number*c.handlers))
 	before, start := used(), time.Now()
 	response, err := http.Post(c.server+"/bench/updates?count="+count+"&rate="+rate, "", nil)
 	if err != nil {
@@ -124,14 +130,14 @@ func (c *consumer) phase(text string) (phase, error) {
 	return out, nil
 }
 
-// relist lets the watch expire, and waits until everything was sent again and there is nothing left to do.
-func (c *consumer) relist(pods int) (phase, error) {
+// relist changes some pods, in percent, lets the watch expire, and waits until everything was sent again and there is nothing left to do.
+func (c *consumer) relist(pods int, changed string) (phase, error) {
 	sent, err := c.listsSent()
 	if err != nil {
 		return phase{}, err
 	}
 	before, start := used(), time.Now()
-	response, err := http.Post(c.server+"/bench/expire", "", nil)
+	response, err := http.Post(c.server+"/bench/expire?changed="+changed, "", nil)
 	if err != nil {
 		return phase{}, err
 	}

@@ -93,7 +93,7 @@ func owned(name string, value any) map[string]any {
 	return out
 }
 
-// added says whether admission or the scheduler added this item of a list: it is nobody's, or theirs.
+// added says whether admission or the scheduler added this item of a list: no other manager owns such items.
 func added(item map[string]any) bool {
 	name, _ := item["name"].(string)
 	return strings.HasPrefix(name, tokenVolume) || item["type"] == "PodScheduled"

@@ -105,7 +105,7 @@ func (k *kind) listProto(out io.Writer, meta metav1.ListMeta, items []encoded) e
 	return err
 }
 
-// watch sends the initial state if it was asked for, and lets the connection follow.
+// watch sends the initial state if the request wants it, and then the events.
 func (k *kind) watch(conn net.Conn, format format, initial bool) error {
 	watcher := &watcher{conn: conn, format: format}
 	content := "application/json"
@@ -165,10 +165,17 @@ func (k *kind) update(at int, nanos int64, now bool) {
 	}
 }
 
-// expire ends every watch as the server does when it has forgotten what came after its version.
-func (k *kind) expire() {
+// expire ends every watch as the server does when it has forgotten what came after its version. Before that
+// it changes some objects, in percent, and sends no event.
+func (k *kind) expire(changed int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for i := range k.items {
+		if i%100 < changed {
+			k.revision++
+			k.items[i].setVersion(k.revision)
+		}
+	}
 	for watcher := range k.watchers {
 		frame, err := expired(watcher.format)
 		if err == nil {

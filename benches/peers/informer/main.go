@@ -1,5 +1,5 @@
 // The same cache, fed by the same server: a load server that has 100,000 pods, and client-go's informer
-// as a consumer of it. benches/src/bin/informer_peers is our consumer, and runs everybody in turn;
+// as a consumer of it. benches/src/bin/informer_peers is our consumer, and runs all consumers in turn;
 // benches/peers/informer.sh builds and starts all.
 package main
 

@@ -111,7 +111,7 @@ func newIndexer(pods []any) cache.Indexer {
 	return indexer
 }
 
-// writerP99 is how long 99 of 100 updates take while somebody lists in a loop.
+// writerP99 is the 99th percentile of the time of an update while another goroutine lists in a loop.
 func writerP99(indexer cache.Indexer, states [][]any) float64 {
 	var stop atomic.Bool
 	ended := make(chan int)

@@ -20,7 +20,7 @@ type server struct {
 	pods  *kind
 
 	mu sync.Mutex
-	// How many updates were asked for and sent, and what else was asked that is not known here.
+	// Number of updates requested and sent, and unknown requests.
 	asked, sent int
 	unknown     map[string]int
 	writes      int
@@ -55,7 +55,7 @@ func serve(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	// What is there stays there: a collection would only take time from whoever is measured.
+	// The heap does not shrink: a collection would only take time from the consumer.
 	debug.FreeOSMemory()
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(6 << 30)
@@ -75,7 +75,8 @@ func (s *server) ServeHTTP(out http.ResponseWriter, request *http.Request) {
 	case request.URL.Path == "/bench/updates":
 		s.startUpdates(out, request)
 	case request.URL.Path == "/bench/expire":
-		s.pods.expire()
+		changed, _ := strconv.Atoi(request.URL.Query().Get("changed"))
+		s.pods.expire(changed)
 		reply(out, s.status())
 	case request.URL.Path == "/bench/status":
 		reply(out, s.status())
@@ -118,8 +119,8 @@ func (s *server) read(kind *kind, out http.ResponseWriter, request *http.Request
 	_ = kind.list(out, format, start, limit)
 }
 
-// startUpdates sends count updates of pods, as fast as they are taken or rate per second, once somebody
-// watches. It answers at once; the status tells when all have been sent.
+// startUpdates sends count updates of pods, as fast as they are taken or rate per second, once a client
+// watches. It answers immediately; the status reports when all are sent.
 func (s *server) startUpdates(out http.ResponseWriter, request *http.Request) {
 	count, err := strconv.Atoi(request.URL.Query().Get("count"))
 	rate, _ := strconv.Atoi(request.URL.Query().Get("rate"))

@@ -1,5 +1,5 @@
-//! What the work queue allocates: for each key that goes through it, and for each that it holds. Run it
-//! through `benches/peers/workqueue.sh`, which says the same of Go's queues.
+//! Measures allocations of the work queue per key that passes, and memory per key that it holds.
+//! `benches/peers/workqueue.sh` runs it, and measures Go's queues too.
 
 use std::alloc::System;
 use std::time::Duration;
@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
     show::<String>("String", false).await
 }
 
-/// Measures one kind of key. Its own bytes are there before and do not count.
+/// Measures one kind of key. The bytes of the keys exist before and do not count.
 async fn show<K: Key>(kind: &str, clone_inside: bool) -> anyhow::Result<()> {
     let keys = Keys::<K>::new(KEYS, clone_inside);
     let cycle = allocations(Workload::Cycle, &keys).await?;
@@ -40,7 +40,7 @@ async fn show<K: Key>(kind: &str, clone_inside: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How often a pass allocates for each key, when passes like it went before.
+/// Returns the allocations per key of a pass that follows equal passes.
 async fn allocations<K: Key>(workload: Workload, keys: &Keys<K>) -> anyhow::Result<f64> {
     let mut work = Work::new(workload, keys.clone());
     for _ in 0..3 {
@@ -58,7 +58,7 @@ async fn allocations<K: Key>(workload: Workload, keys: &Keys<K>) -> anyhow::Resu
     Ok(per_key(change.allocations + change.reallocations - makes))
 }
 
-/// How much memory a queue takes for each of many keys that it holds.
+/// Returns the memory per key of a queue that holds many keys.
 fn held_bytes<K: Key>(keys: &Keys<K>, queue: &Queue<K>, add: impl Fn(&Queue<K>, K)) -> f64 {
     let mut made: Vec<K> = keys.as_slice().to_vec();
     let region = Region::new(ALLOCATOR);

@@ -1,4 +1,4 @@
-//! Our informer as a consumer of the load server: what `peers/informer/consume.go` does with client-go's.
+//! Our informer as a consumer of the load server, as `peers/informer/consume.go` is for client-go.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,24 +14,26 @@ use tokio::time::Instant;
 use super::{Phase, Report, Trial};
 use crate::process::Usage;
 
-/// Holds when the server sent this state of a pod, in nanoseconds since 1970.
+/// The annotation with the time at which the server sent the pod, in nanoseconds since 1970.
 const SENT: &str = "bench.homeostat.dev/sent";
 
-/// Follows the server's pods and measures what that takes.
+/// Keeps a cache of the server's pods, and measures the cost.
 #[expect(missing_debug_implementations, reason = "a client has none")]
 pub struct Consumer {
     client: homeostat::kube_client::Client,
     counted: Arc<Counted>,
+    /// Number of handlers. Each counts.
+    handlers: u32,
 }
 
-/// What the handler has counted.
+/// Counts of the handler.
 #[derive(Debug, Default)]
 struct Counted {
     events: AtomicU64,
-    /// Tell when there were that many.
+    /// Notifies the waiter when the count reaches this number.
     target: AtomicU64,
     reached: Notify,
-    /// Whether to keep latencies.
+    /// True while latencies are kept.
     keep: AtomicBool,
     nanos: Mutex<Vec<u64>>,
 }
@@ -39,17 +41,18 @@ struct Counted {
 // === impl Consumer ===
 
 impl Consumer {
-    /// A consumer that asks for updates with `client`.
-    pub fn new(client: homeostat::kube_client::Client) -> Self {
-        Self { client, counted: Arc::default() }
+    /// Returns a consumer with this number of handlers, at least one, that requests updates with
+    /// `client`.
+    pub fn new(client: homeostat::kube_client::Client, handlers: u32) -> Self {
+        Self { client, counted: Arc::default(), handlers: handlers.max(1) }
     }
 
-    /// Waits until the informer and its handler have all `pods` pods, then asks for each trial, and reports
-    /// what all of this took.
+    /// Waits until the informer and its handlers have all `pods` pods, then runs each trial, and
+    /// reports the costs.
     ///
     /// # Errors
     ///
-    /// If there are more or fewer pods, and if the server cannot be asked.
+    /// Returns an error if there are more or fewer pods, or if the server does not answer.
     pub async fn run<K: Object>(
         &self,
         informer: &SharedIndexInformer<K>,
@@ -59,24 +62,26 @@ impl Consumer {
         let lister = informer.lister();
         // client-go's factory keeps an index by namespace, too.
         drop(lister.list_in(""));
-        let counted = Arc::clone(&self.counted);
         let (before, start) = (Usage::of(std::process::id())?, Instant::now());
-        let handler = informer.add_handler("count", move |event: Event<K>| {
-            if let Event::Updated { new, .. } = event {
-                counted.see(&*new);
-            }
-        });
+        let add_handler = |number| {
+            let counted = Arc::clone(&self.counted);
+            let count = move |event: Event<K>| counted.count(&event);
+            informer.add_handler(format!("count-{number}"), count)
+        };
+        let handlers: Vec<_> = (0..self.handlers).map(add_handler).collect();
         informer.start();
-        ensure!(handler.synced().await, "the informer stopped");
+        for handler in &handlers {
+            ensure!(handler.wait_for_sync().await, "the informer stopped");
+        }
         let mut report = Report::new();
         report.insert("sync".into(), Phase::since(&before, start, pods)?);
         ensure!(lister.len() == pods as usize, "{} pods, not {pods}", lister.len());
         for trial in trials {
-            // What is left to do of the phase before is not part of this one.
+            // Unfinished work of the previous phase does not count for this phase.
             tokio::time::sleep(Duration::from_secs(1)).await;
             let phase = match *trial {
                 Trial::Updates { count, rate } => self.updates(count, rate).await?,
-                Trial::Relist => self.relist(pods).await?,
+                Trial::Relist { changed } => self.relist(pods, changed).await?,
             };
             report.insert(trial.to_string(), phase);
         }
@@ -87,7 +92,8 @@ impl Consumer {
         let counted = &self.counted;
         *counted.nanos.lock() = Vec::with_capacity(count as usize);
         counted.keep.store(rate > 0, Ordering::Relaxed);
-        let target = counted.events.load(Ordering::Relaxed) + u64::from(count);
+        let calls = u64::from(count) * u64::from(self.handlers);
+        let target = counted.events.load(Ordering::Relaxed) + calls;
         counted.target.store(target, Ordering::Relaxed);
         let (before, start) = (Usage::of(std::process::id())?, Instant::now());
         self.ask(Request::post(format!("/bench/updates?count={count}&rate={rate}"))).await?;
@@ -102,11 +108,12 @@ impl Consumer {
         Ok(phase)
     }
 
-    /// Lets the watch expire, and waits until everything was sent again and there is nothing left to do.
-    async fn relist(&self, pods: u32) -> anyhow::Result<Phase> {
+    /// Changes a part of the pods, in percent, expires the watch, and waits until the consumer has
+    /// relisted and is idle.
+    async fn relist(&self, pods: u32, changed: u32) -> anyhow::Result<Phase> {
         let before = self.lists_sent().await?;
         let (usage, start) = (Usage::of(std::process::id())?, Instant::now());
-        self.ask(Request::post("/bench/expire")).await?;
+        self.ask(Request::post(format!("/bench/expire?changed={changed}"))).await?;
         while self.lists_sent().await? == before {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -122,7 +129,7 @@ impl Consumer {
         }
     }
 
-    /// How many watches have been sent all pods.
+    /// Returns the number of watches that have sent all pods.
     async fn lists_sent(&self) -> anyhow::Result<u64> {
         let status = self.ask(Request::get("/bench/status")).await?;
         let status: serde_json::Value = serde_json::from_str(&status)?;
@@ -134,7 +141,7 @@ impl Consumer {
     }
 }
 
-/// The latency that so many in a hundred do not exceed.
+/// Returns a percentile of the latencies.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of less than a day")]
 fn micros(sorted: &[u64], percent: usize) -> anyhow::Result<f64> {
     let last = sorted.len().checked_sub(1).context("nothing was stamped")?;
@@ -144,6 +151,12 @@ fn micros(sorted: &[u64], percent: usize) -> anyhow::Result<f64> {
 // === impl Counted ===
 
 impl Counted {
+    fn count<K: Object>(&self, event: &Event<K>) {
+        if let Event::Updated { new, .. } = event {
+            self.see(&**new);
+        }
+    }
+
     fn see<K: Object>(&self, object: &K) {
         if self.keep.load(Ordering::Relaxed) {
             let annotations = object.metadata().annotations.as_ref();
@@ -171,6 +184,7 @@ impl Phase {
             user: now.user - before.user,
             system: now.system - before.system,
             peak_rss: now.peak_rss * 1e6,
+            rss: now.rss * 1e6,
             ..Self::default()
         })
     }

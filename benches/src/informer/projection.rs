@@ -1,10 +1,10 @@
-//! A pod, as far as a controller that owns pods reads it.
+//! A projection of a pod: the fields that a controller of pods reads.
 
 use homeostat_informer::{Object, ObjectMeta};
 use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
 
-/// What a controller reads of a pod that it owns: whether it runs, is ready, and where.
+/// The fields that a controller reads of its pods: phase, readiness and node.
 #[derive(Debug, Deserialize)]
 pub struct PodState {
     metadata: ObjectMeta,
@@ -20,7 +20,7 @@ pub struct PodState {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
-    /// The node that it was bound to.
+    /// The node that the pod is bound to.
     #[serde(default)]
     pub node_name: Option<Box<str>>,
 }
@@ -28,10 +28,10 @@ pub struct Spec {
 /// A part of a pod's status.
 #[derive(Debug, Default, Deserialize)]
 pub struct Status {
-    /// How far it has come in its life.
+    /// The phase.
     #[serde(default)]
     pub phase: Option<Box<str>>,
-    /// What is true of it.
+    /// The conditions.
     #[serde(default)]
     pub conditions: Box<[Condition]>,
 }
@@ -40,12 +40,12 @@ pub struct Status {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// Which one.
+    /// The type of the condition.
     #[serde(rename = "type")]
     pub kind: Box<str>,
-    /// Whether it is true.
+    /// `True`, `False` or `Unknown`.
     pub status: Box<str>,
-    /// Since when.
+    /// The time of the last transition.
     #[serde(default)]
     pub last_transition_time: Option<Box<str>>,
 }

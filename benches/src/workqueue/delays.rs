@@ -1,4 +1,4 @@
-//! The workloads that delay keys. Each pass has a queue of its own: what is delayed stays in it.
+//! The workloads that delay keys. Each pass has its own queue, because delayed keys stay in it.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use super::stopwatch::Stopwatch;
 use super::{Key, Keys, Pass, drain};
 
-/// When keys are due that are all due at once; mostly long enough to add them all.
+/// The delay of keys that are due at the same time; usually long enough to add all of them.
 const DUE_AFTER: Duration = Duration::from_millis(200);
 
-/// Adds keys after an hour and a bit, in no order; nothing is handed out.
+/// Adds keys with delays of 3,600 to 4,600 s, in random order. None is handed out.
 pub(super) fn delay<K: Key>(keys: &Keys<K>) -> Pass<K> {
     let queue = Queue::new();
     let delays: Vec<Duration> = delays().take(keys.len()).collect();
@@ -25,9 +25,9 @@ pub(super) fn delay<K: Key>(keys: &Keys<K>) -> Pass<K> {
     Pass { took, ..Pass::default() }
 }
 
-/// Durations between 3,600 and 4,600 seconds, the same ones each time.
+/// Returns durations between 3,600 and 4,600 s, the same ones in each run.
 fn delays() -> impl Iterator<Item = Duration> {
-    // A linear congruential generator's upper bits: scattered enough for a heap.
+    // The upper bits of a linear congruential generator: random enough for a heap.
     let mut state = 1_u64;
     std::iter::repeat_with(move || {
         state =
@@ -36,7 +36,7 @@ fn delays() -> impl Iterator<Item = Duration> {
     })
 }
 
-/// Adds keys that are due at one time, and measures from then until all are handed out.
+/// Adds keys that are due at the same time, and measures from then until all are handed out.
 pub(super) async fn due<K: Key>(keys: &Keys<K>, keep: bool) -> Pass<K> {
     let mut after = DUE_AFTER;
     loop {

@@ -13,19 +13,19 @@ use super::{Key, Pass};
 
 const WORKERS: usize = 16;
 
-/// Workers who wait for keys from one pass to the next.
+/// Workers that wait for keys between passes.
 #[derive(Debug)]
 pub struct Many<K> {
     queue: Queue<K>,
     world: Arc<World<K>>,
-    /// Dropped with this, which ends them.
+    /// The worker tasks; dropping the value ends them.
     workers: JoinSet<()>,
 }
 
-/// What the workers share.
+/// State that the workers share.
 #[derive(Debug)]
 struct World<K> {
-    /// How many keys are yet to be finished.
+    /// Number of keys that are not finished yet.
     left: AtomicUsize,
     finished: Notify,
     keep: AtomicBool,
@@ -36,7 +36,9 @@ struct World<K> {
 
 impl<K: Key> Many<K> {
     /// Starts the workers on the runtime of the caller.
-    pub fn start(queue: &Queue<K>) -> Self {
+    ///
+    /// Each worker takes up to `most` keys at a time.
+    pub fn start(queue: &Queue<K>, most: usize) -> Self {
         let world = Arc::new(World {
             left: AtomicUsize::new(0),
             finished: Notify::new(),
@@ -45,12 +47,12 @@ impl<K: Key> Many<K> {
         });
         let mut workers = JoinSet::new();
         for _ in 0..WORKERS {
-            workers.spawn(work(queue.clone(), Arc::clone(&world)));
+            workers.spawn(work(queue.clone(), Arc::clone(&world), most));
         }
         Self { queue: queue.clone(), world, workers }
     }
 
-    /// Adds the keys from a task of its own, and waits until the workers have finished them all.
+    /// Adds the keys in a separate task, and waits until the workers have finished all of them.
     pub(super) async fn pass(
         &self,
         supply: impl Iterator<Item = (K, i32)> + Send + 'static,
@@ -77,14 +79,14 @@ impl<K: Key> Many<K> {
     }
 }
 
-async fn work<K: Key>(queue: Queue<K>, world: Arc<World<K>>) {
-    while let Some(key) = queue.get().await {
+async fn work<K: Key>(queue: Queue<K>, world: Arc<World<K>>, most: usize) {
+    let mut worker = queue.worker();
+    while let Some(keys) = worker.next_batch(most).await {
         if world.keep.load(Ordering::Relaxed) {
-            let mut seen = world.seen.lock();
-            seen.push(K::clone(&key));
+            world.seen.lock().extend(keys.items().cloned());
         }
-        key.done();
-        if world.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+        let number = keys.items().count();
+        if world.left.fetch_sub(number, Ordering::Relaxed) == number {
             world.finished.notify_one();
         }
     }

@@ -1,23 +1,23 @@
-//! Wall time and CPU time at once.
+//! A stopwatch for wall time and CPU time.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
-/// Runs from when it is made.
+/// A stopwatch that starts when it is created.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopwatch {
     start: Instant,
     cpu: Duration,
 }
 
-/// What a stopwatch has seen.
+/// Measurements of a stopwatch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Took {
-    /// Time on the wall.
+    /// Wall time.
     pub wall: Duration,
-    /// Time that this process has spent on any core.
+    /// CPU time of this process on all cores.
     pub cpu: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Stopwatch {
         self.read_since(self.start)
     }
 
-    /// As `read`, but the wall time counts from `start`, until which nothing ran.
+    /// As `read`, but the wall time counts from `start`: before that no work was done.
     pub(super) fn read_since(&self, start: Instant) -> Took {
         Took { wall: start.elapsed(), cpu: cpu().saturating_sub(self.cpu) }
     }

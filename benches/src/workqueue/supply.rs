@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Key, texts};
 
-/// The keys of all passes, and how a pass comes by them.
+/// The keys of all passes, and the time at which a pass clones them.
 #[derive(Clone, Debug)]
 pub struct Keys<K> {
     keys: Arc<[K]>,
@@ -14,7 +14,7 @@ pub struct Keys<K> {
 /// The keys of one pass, for the queue to own.
 #[derive(Debug)]
 pub enum Supply<K> {
-    /// Cloned before the clock started, as Go's strings are made before.
+    /// Cloned before the clock starts, as Go's strings are.
     Made(std::vec::IntoIter<K>),
     /// Cloned while the clock runs.
     Cloned(Arc<[K]>, usize),
@@ -23,13 +23,13 @@ pub enum Supply<K> {
 // === impl Keys ===
 
 impl<K: Key> Keys<K> {
-    /// Makes so many keys. `clone_inside` says whether a pass clones each while its clock runs, or all
-    /// of them before.
+    /// Makes `count` keys. With `clone_inside` a pass clones each key in its measured time, else
+    /// before it.
     pub fn new(count: usize, clone_inside: bool) -> Self {
         Self { keys: texts(count).map(|text| K::from_text(&text)).collect(), clone_inside }
     }
 
-    /// The keys for one pass.
+    /// Returns the keys for one pass.
     pub fn supply(&self) -> Supply<K> {
         if self.clone_inside {
             Supply::Cloned(Arc::clone(&self.keys), 0)
@@ -39,17 +39,17 @@ impl<K: Key> Keys<K> {
         }
     }
 
-    /// All keys, in the order in which a pass adds them.
+    /// Returns all keys in the order in which a pass adds them.
     pub fn as_slice(&self) -> &[K] {
         &self.keys
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if there is no key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }

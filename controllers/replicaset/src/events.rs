@@ -1,15 +1,14 @@
-//! The four events that users see beside a `ReplicaSet`, with upstream's reasons and texts.
+//! The events of a workload, with upstream's reasons and texts.
 
 use homeostat::EventRecorder;
 use homeostat::events::EventType;
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use crate::replica_set::ReplicaSet;
+use crate::kind::WorkloadKind;
+use crate::status::{UNDECODABLE_PODS, undecodable};
+use crate::workload::Workload;
 
-/// The source of the events: upstream's name, so that what filters on it goes on working.
-pub(crate) const COMPONENT: &str = "replicaset-controller";
-
-/// Records what was done to the pods of a `ReplicaSet`.
+/// Records the creation and the deletion of pods.
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
     recorder: EventRecorder,
@@ -22,31 +21,41 @@ impl Events {
         Self { recorder }
     }
 
-    pub(crate) fn created(&self, set: &ReplicaSet, pod: &str) {
+    pub(crate) fn created<K: WorkloadKind>(&self, set: &Workload<K>, pod: &str) {
         self.record(set, EventType::Normal, "SuccessfulCreate", format!("Created pod: {pod}"));
     }
 
-    pub(crate) fn deleted(&self, set: &ReplicaSet, pod: &str) {
+    pub(crate) fn deleted<K: WorkloadKind>(&self, set: &Workload<K>, pod: &str) {
         self.record(set, EventType::Normal, "SuccessfulDelete", format!("Deleted pod: {pod}"));
     }
 
-    pub(crate) fn failed_create(&self, set: &ReplicaSet, why: &str) {
-        self.record(set, EventType::Warning, "FailedCreate", format!("Error creating: {why}"));
+    pub(crate) fn failed_create<K: WorkloadKind>(&self, set: &Workload<K>, reason: &str) {
+        self.record(set, EventType::Warning, "FailedCreate", format!("Error creating: {reason}"));
     }
 
-    pub(crate) fn failed_delete(&self, set: &ReplicaSet, why: &str) {
-        self.record(set, EventType::Warning, "FailedDelete", format!("Error deleting: {why}"));
+    pub(crate) fn failed_delete<K: WorkloadKind>(&self, set: &Workload<K>, reason: &str) {
+        self.record(set, EventType::Warning, "FailedDelete", format!("Error deleting: {reason}"));
     }
 
-    fn record(&self, set: &ReplicaSet, of_type: EventType, reason: &str, message: String) {
-        self.recorder.record(reference(set), of_type, reason, message);
+    pub(crate) fn undecodable_pods<K: WorkloadKind>(&self, set: &Workload<K>, pods: &[&str]) {
+        self.record(set, EventType::Warning, UNDECODABLE_PODS, undecodable(pods));
+    }
+
+    fn record<K: WorkloadKind>(
+        &self,
+        set: &Workload<K>,
+        event_type: EventType,
+        reason: &str,
+        message: String,
+    ) {
+        self.recorder.record(reference(set), event_type, reason, message);
     }
 }
 
-fn reference(set: &ReplicaSet) -> ObjectReference {
+fn reference<K: WorkloadKind>(set: &Workload<K>) -> ObjectReference {
     ObjectReference {
-        api_version: Some("apps/v1".to_owned()),
-        kind: Some("ReplicaSet".to_owned()),
+        api_version: Some(K::API_VERSION.to_owned()),
+        kind: Some(K::KIND.to_owned()),
         namespace: set.metadata.namespace.clone(),
         name: set.metadata.name.clone(),
         uid: set.metadata.uid.clone(),

@@ -1,10 +1,22 @@
-//! Feature gates by Kubernetes' names, so that a deployment's flags carry over.
+//! Feature gates with Kubernetes' names, so that the flags of a deployment keep working.
 
 use std::str::FromStr;
 
-/// Which gated behaviours act.
+use homeostat::cli::GateList;
+
+pub use homeostat::cli::GateError;
+
+/// The names that the controller knows. `AllBeta` and `AllAlpha` are groups.
+const KNOWN: [&str; 5] = [DELETION_COST, TERMINATING_REPLICAS, CONSISTENCY, "AllBeta", "AllAlpha"];
+
+const DELETION_COST: &str = "PodDeletionCost";
+const TERMINATING_REPLICAS: &str = "DeploymentReplicaSetTerminatingReplicas";
+const CONSISTENCY: &str = "StaleControllerConsistencyReplicaSet";
+
+/// The feature gates of the controller.
 ///
 /// # Examples
+///
 /// ```
 /// use homeostat_replicaset::FeatureGates;
 ///
@@ -16,70 +28,50 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeatureGates {
-    /// `PodDeletionCost`: the annotation `controller.kubernetes.io/pod-deletion-cost` ranks pods for deletion. On by default.
+    /// `PodDeletionCost` (default true): the annotation
+    /// `controller.kubernetes.io/pod-deletion-cost` ranks pods for deletion.
     pub pod_deletion_cost: bool,
-    /// `DeploymentReplicaSetTerminatingReplicas`: `status.terminatingReplicas` is reported. On by default.
+    /// `DeploymentReplicaSetTerminatingReplicas` (default true): `status.terminatingReplicas` is
+    /// reported.
     pub terminating_replicas: bool,
-    /// Names that mean nothing here, in the order given: logged when the controller starts, otherwise ignored.
+    /// `StaleControllerConsistencyReplicaSet` (default true): a pass waits until the caches show
+    /// the controller's own writes.
+    pub stale_controller_consistency: bool,
+    /// Unknown names in the order of the list. They are logged when the controller starts, and
+    /// ignored.
     pub unknown: Vec<String>,
-}
-
-/// Why a list of feature gates cannot be read.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum GateError {
-    /// An entry without `=`.
-    #[error("feature gate {entry:?} lacks a value: write {entry}=true or {entry}=false")]
-    NoValue {
-        /// What was given.
-        entry: String,
-    },
-    /// A value that is neither true nor false.
-    #[error("feature gate {name} is set to {value:?}, which is neither true nor false")]
-    NotABool {
-        /// The gate.
-        name: String,
-        /// What it was set to.
-        value: String,
-    },
 }
 
 // === impl FeatureGates ===
 
 impl Default for FeatureGates {
     fn default() -> Self {
-        Self { pod_deletion_cost: true, terminating_replicas: true, unknown: Vec::new() }
+        Self {
+            pod_deletion_cost: true,
+            terminating_replicas: true,
+            stale_controller_consistency: true,
+            unknown: Vec::new(),
+        }
     }
 }
 
 impl FromStr for FeatureGates {
     type Err = GateError;
 
-    /// Reads `Name=bool,…`; an empty list leaves every default, and of two entries for one gate the last counts.
+    /// Parses `Name=bool,…`. An empty list keeps the defaults. The last entry of a gate counts.
+    ///
+    /// `AllBeta` sets every beta gate that the list does not name: all three gates are beta.
+    /// `AllAlpha` is accepted, and there is no alpha gate.
     fn from_str(list: &str) -> Result<Self, GateError> {
-        let mut gates = Self::default();
-        for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-            let Some((name, value)) = entry.split_once('=') else {
-                return Err(GateError::NoValue { entry: entry.to_owned() });
-            };
-            let (name, value) = (name.trim(), parse_bool(name.trim(), value.trim())?);
-            match name {
-                "PodDeletionCost" => gates.pod_deletion_cost = value,
-                "DeploymentReplicaSetTerminatingReplicas" => gates.terminating_replicas = value,
-                _ if gates.unknown.iter().any(|it| it == name) => {}
-                _ => gates.unknown.push(name.to_owned()),
-            }
-        }
-        Ok(gates)
-    }
-}
-
-/// The spellings that Go's flags take.
-fn parse_bool(name: &str, value: &str) -> Result<bool, GateError> {
-    match value {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err(GateError::NotABool { name: name.to_owned(), value: value.to_owned() }),
+        let list: GateList = list.parse()?;
+        let all_beta = list.get("AllBeta");
+        let beta = |gate| list.get(gate).or(all_beta).unwrap_or(true);
+        Ok(Self {
+            pod_deletion_cost: beta(DELETION_COST),
+            terminating_replicas: beta(TERMINATING_REPLICAS),
+            stale_controller_consistency: beta(CONSISTENCY),
+            unknown: list.unknown(&KNOWN),
+        })
     }
 }
 
@@ -88,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_list_leaves_the_defaults() {
+    fn empty_list_keeps_the_defaults() {
         for empty in ["", " ", ",", " , "] {
             assert_eq!(empty.parse(), Ok(FeatureGates::default()), "{empty:?}");
         }
@@ -99,7 +91,7 @@ mod tests {
     #[test]
     fn both_gates_act_and_the_last_entry_counts() {
         let gates: FeatureGates =
-            "PodDeletionCost=false, DeploymentReplicaSetTerminatingReplicas = False,PodDeletionCost=1"
+            "PodDeletionCost=0, DeploymentReplicaSetTerminatingReplicas = False,PodDeletionCost=1"
                 .parse()
                 .unwrap();
         assert!(gates.pod_deletion_cost);
@@ -107,14 +99,23 @@ mod tests {
     }
 
     #[test]
+    fn all_beta_sets_the_gates_that_the_list_does_not_name() {
+        let gates: FeatureGates = "PodDeletionCost=true,AllBeta=false".parse().unwrap();
+        assert!(gates.pod_deletion_cost);
+        assert!(!gates.terminating_replicas);
+        assert!(!gates.stale_controller_consistency);
+        assert!(gates.unknown.is_empty());
+    }
+
+    #[test]
     fn unknown_names_are_kept_once_and_ignored() {
         let gates: FeatureGates = "New=true,AllAlpha=false,New=false".parse().unwrap();
-        assert_eq!(gates.unknown, ["New", "AllAlpha"]);
+        assert_eq!(gates.unknown, ["New"]);
         assert_eq!(FeatureGates { unknown: vec![], ..gates }, FeatureGates::default());
     }
 
     #[test]
-    fn what_is_no_bool_is_answered_in_words() {
+    fn invalid_value_is_named_in_the_error() {
         let error = "PodDeletionCost=yes".parse::<FeatureGates>().unwrap_err();
         assert_eq!(
             error.to_string(),

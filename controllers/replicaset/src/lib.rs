@@ -1,47 +1,59 @@
-//! Kubernetes' `ReplicaSet` controller: as many pods as asked for, and never more for want of looking.
+//! Kubernetes' `ReplicaSet` controller: the desired number of pods, and never more because of a
+//! stale cache. It is the controller of `ReplicationController`s too.
 //!
-//! It takes the place of the controller of that name in kube-controller-manager (behaviour of v1.37.1): the same requests,
-//! the same events, the same order of deletion. Beside a cluster it runs as the program `homeostat-replicaset`; in a
-//! program of your own, [`run`] is all of it, and [`controller`] is the part that a
-//! [`Manager`](homeostat::Manager) runs beside others.
+//! It replaces the controllers of these names in kube-controller-manager (behaviour of v1.37.1):
+//! the same requests, the same events, the same order of deletion. The program
+//! `homeostat-replicaset` runs them for a cluster. In another program, [`run`] runs them alone, and
+//! [`controller`](fn@controller) and [`replication_controller`] return them for a
+//! [`Manager`](homeostat::Manager) that runs others too.
 //!
-//! Each pass over one `ReplicaSet` is the same, whatever led to it:
+//! The code is generic over the kind: [`WorkloadKind`] has all that differs. Each pass over one
+//! [`Workload`](workload::Workload) has the same steps, whatever triggered it:
 //!
-//! 1. Has the cache shown our last writes? If not, nothing is made or deleted in this pass; and if it takes long, the
-//!    server is asked what became of them.
-//! 2. Which pods count? Orphans that match are adopted, what matches no longer is released.
-//! 3. [`plan`]: too few, too many, or settled. Made in batches of 1, 2, 4, …; deleted all at once, those first that
-//!    would be missed least ([`ranking`]).
-//! 4. [`status`]: reported if it changed.
+//! 1. Do the caches show the controller's last writes? If not, the pass creates and deletes
+//!    nothing. If they are late by five seconds, the controller lists the server's pods.
+//! 2. Claim: orphans that match are adopted, owned pods that no longer match are released.
+//! 3. [`plan`]: pods are created in batches of 1, 2, 4, …, or deleted concurrently in the order of
+//!    [`ranking`].
+//! 4. [`status`]: written if it changed.
 //!
-//! Where it differs from upstream, on purpose:
+//! Intended differences from upstream:
 //!
-//! - A create whose reply was lost is neither repeated blindly nor awaited for five minutes: after five seconds the server is
-//!   asked which pods there are.
-//! - Pods are deleted by name *and* uid, so that another pod of that name stays.
-//! - A pod that does not decode is not taken for missing: its owner's pods are left as they are until it does.
-//! - Fields of the pod template that this program does not know reach the pods all the same.
+//! - A create whose reply was lost is neither repeated nor awaited for five minutes: after five
+//!   seconds the controller lists the server's pods.
+//! - Pods are deleted by name *and* UID, so that another pod of that name is not deleted.
+//! - A pod that does not decode is not counted as missing: its owner's pods are not changed until
+//!   it does, and the condition `ReplicaFailure` and an event say so.
+//! - Fields of the pod template that this program does not know are kept in the pods.
 
-mod claim;
-mod clock;
+mod caches;
+mod controller;
 mod events;
 pub mod gates;
-mod handlers;
-mod outcome;
+mod kind;
+mod own_writes;
 pub mod plan;
 pub mod pod;
+mod pod_events;
 pub mod ranking;
-mod reconcile;
-pub mod replica_set;
+mod reconciler;
 mod requests;
 mod scale;
 #[cfg(test)]
-mod script;
-pub mod selector;
-mod settled;
+mod scripted_server;
+mod selection;
 pub mod status;
 mod template;
-mod wiring;
+pub mod workload;
 
+pub use homeostat::RunError;
+
+pub use self::controller::{HISTOGRAMS, Options, controller, manager, replication_controller, run};
 pub use self::gates::{FeatureGates, GateError};
-pub use self::wiring::{Options, RunError, controller, run};
+pub use self::kind::WorkloadKind;
+pub use self::selection::{Controllers, ControllersError};
+
+/// Compiles the README's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

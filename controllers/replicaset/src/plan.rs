@@ -1,4 +1,4 @@
-//! What to do about the difference between the pods that are asked for and those that count. Pure.
+//! The decision about the difference between desired and actual pods. Pure.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,43 +7,43 @@ use jiff::Timestamp;
 
 use crate::pod::Pod;
 use crate::ranking::sort_for_deletion;
-use crate::replica_set::ReplicaSet;
+use crate::workload::Workload;
 
-/// What one pass does.
+/// The action of one pass.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// As many as asked for.
+    /// The number of pods is the desired one.
     Settled,
-    /// Too few: make this many.
+    /// Too few pods: create this many.
     Create(usize),
-    /// Too many: delete these.
+    /// Too many pods: delete these.
     Delete(Surplus),
 }
 
 /// The pods to delete.
 #[derive(Clone, Debug)]
 pub struct Surplus {
-    /// Those that would be missed least.
+    /// The pods with the highest deletion rank.
     pub pods: Vec<Arc<Pod>>,
-    /// Whether they were chosen, or all pods go.
+    /// True if the pods were ranked; false if all pods are deleted.
     pub ranked: bool,
 }
 
-/// What bounds and colours a plan.
+/// The options of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// At most so many creates, or deletes, in one pass.
+    /// The maximum of creates or deletes in one pass.
     pub burst: usize,
-    /// Whether the deletion cost annotation counts.
-    pub heed_costs: bool,
+    /// True if the deletion cost annotation counts.
+    pub use_deletion_costs: bool,
 }
 
-/// Compares what is asked for with `active`, the pods that count.
+/// Compares the desired number of pods with `active`, the pods that count.
 ///
-/// `related` is asked only when pods must be chosen: the pods of all `ReplicaSet`s under the same controller, so that a
-/// Deployment spread over several of them is thinned where it is densest.
-pub fn plan<R>(
-    set: &ReplicaSet,
+/// `related` returns the pods of all workloads of the same controller. It is called only if
+/// pods must be ranked: a pod on a node with many related pods is deleted first.
+pub fn plan<K, R>(
+    set: &Workload<K>,
     active: &[Arc<Pod>],
     related: impl FnOnce() -> R,
     rules: Rules,
@@ -52,11 +52,11 @@ pub fn plan<R>(
 where
     R: IntoIterator<Item = Arc<Pod>>,
 {
-    let (asked, have) = (set.spec.replicas, active.len());
-    if have < asked {
-        return Plan::Create((asked - have).min(rules.burst));
+    let (desired, have) = (set.spec.replicas, active.len());
+    if have < desired {
+        return Plan::Create((desired - have).min(rules.burst));
     }
-    let count = (have - asked).min(rules.burst);
+    let count = (have - desired).min(rules.burst);
     if count == 0 {
         return Plan::Settled;
     }
@@ -65,12 +65,12 @@ where
     }
     let on_node = active_by_node(related());
     let rank = |pod: &Pod| on_node.get(node(pod)).copied().unwrap_or(0);
-    let mut pods = sort_for_deletion(active.to_vec(), rank, rules.heed_costs, Some(now));
+    let mut pods = sort_for_deletion(active.to_vec(), rank, rules.use_deletion_costs, Some(now));
     pods.truncate(count);
     Plan::Delete(Surplus { pods, ranked: true })
 }
 
-/// How many active pods each node holds; the unscheduled ones are together on a node without a name, as upstream counts.
+/// Counts active pods by node. Unscheduled pods share a node without a name, as upstream.
 fn active_by_node(related: impl IntoIterator<Item = Arc<Pod>>) -> HashMap<Box<str>, usize> {
     let mut on_node: HashMap<Box<str>, usize> = HashMap::new();
     for pod in related.into_iter().filter(|pod| pod.is_active()) {
@@ -94,8 +94,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::workload::ReplicaSet;
 
-    const RULES: Rules = Rules { burst: 500, heed_costs: true };
+    const RULES: Rules = Rules { burst: 500, use_deletion_costs: true };
 
     fn now() -> Timestamp {
         "2026-06-01T12:00:00Z".parse().unwrap()
@@ -115,15 +116,15 @@ mod tests {
         (0..count).map(|i| pod(&format!("{i:04}"), "n", "Running")).collect()
     }
 
-    fn not_asked() -> Vec<Arc<Pod>> {
-        panic!("related pods are asked for only when pods must be chosen")
+    fn not_called() -> Vec<Arc<Pod>> {
+        panic!("related pods are read only if pods must be ranked")
     }
 
     #[test]
-    fn too_few_are_made_up_to_the_burst() {
+    fn missing_pods_are_created_up_to_the_burst() {
         let planned = |replicas, have, burst| {
             let rules = Rules { burst, ..RULES };
-            match plan(&set(replicas), &pods(have), not_asked, rules, now()) {
+            match plan(&set(replicas), &pods(have), not_called, rules, now()) {
                 Plan::Create(n) => n,
                 other => panic!("{other:?}"),
             }
@@ -135,16 +136,16 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_asked_for_is_settled() {
+    fn desired_number_of_pods_is_settled() {
         for n in [0, 1, 7] {
-            let plan = plan(&set(n), &pods(usize::try_from(n).unwrap()), not_asked, RULES, now());
+            let plan = plan(&set(n), &pods(usize::try_from(n).unwrap()), not_called, RULES, now());
             assert!(matches!(plan, Plan::Settled), "{n}");
         }
     }
 
     #[test]
-    fn when_all_go_nobody_is_asked_who_goes_first() {
-        let Plan::Delete(surplus) = plan(&set(0), &pods(3), not_asked, RULES, now()) else {
+    fn pods_are_not_ranked_if_all_are_deleted() {
+        let Plan::Delete(surplus) = plan(&set(0), &pods(3), not_called, RULES, now()) else {
             panic!("too many")
         };
         assert_eq!((surplus.pods.len(), surplus.ranked), (3, false));
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_node_that_holds_most_related_active_pods_loses_one() {
+    fn pod_of_the_node_with_most_related_active_pods_is_deleted() {
         let active = [pod("a", "quiet", "Running"), pod("z", "crowded", "Running")];
         let related = || {
             vec![
@@ -177,26 +178,77 @@ mod tests {
         assert_eq!(surplus.pods[0].metadata.uid.as_deref(), Some("z"));
     }
 
+    /// The pods of upstream's `TestGetPodsToDelete`, by the names that the test gives them.
+    fn named(name: &str) -> Arc<Pod> {
+        let (node, phase, ready) = match name {
+            "unscheduled" => ("", "Pending", None),
+            "pending" => ("node", "Pending", None),
+            "not ready" => ("node", "Running", Some("False")),
+            "ready on 1" => ("node-1", "Running", Some("True")),
+            _ => ("node-2", "Running", Some("True")),
+        };
+        let conditions: Vec<_> =
+            ready.iter().map(|status| json!({"type": "Ready", "status": status})).collect();
+        let value = json!({"metadata": {"uid": name}, "spec": {"nodeName": node},
+                           "status": {"phase": phase, "conditions": conditions}});
+        Arc::new(serde_json::from_str(&value.to_string()).unwrap())
+    }
+
+    #[test]
+    fn pods_to_delete_are_those_of_upstream() {
+        let all = ["ready on 1", "ready on 1", "ready on 2", "not ready", "pending", "unscheduled"];
+        let on_two_nodes = ["ready on 1", "ready on 2", "ready on 2"];
+        let cases: [(&[&str], &[&str], &[&str]); 8] = [
+            (&["not ready", "ready on 1"], &[], &["not ready", "ready on 1"]),
+            (&["ready on 1", "not ready"], &[], &["not ready"]),
+            (&all, &[], &all),
+            (&["pending", "unscheduled"], &[], &["unscheduled"]),
+            (&["ready on 1", "not ready", "not ready"], &[], &["not ready", "not ready"]),
+            (&on_two_nodes[..2], &on_two_nodes, &["ready on 2"]),
+            (&["pending", "not ready"], &[], &["pending"]),
+            (
+                &["ready on 1", "ready on 2", "not ready", "pending", "unscheduled"],
+                &[],
+                &["unscheduled", "pending", "not ready"],
+            ),
+        ];
+        let pods = |names: &[&str]| names.iter().map(|name| named(name)).collect::<Vec<_>>();
+        for (active, related, deleted) in cases {
+            let (active, set) = (pods(active), set(to_i32(active.len() - deleted.len())));
+            let related = if related.is_empty() { active.clone() } else { pods(related) };
+            let Plan::Delete(surplus) = plan(&set, &active, || related, RULES, now()) else {
+                panic!("too many")
+            };
+            let uids: Vec<_> =
+                surplus.pods.iter().map(|pod| pod.metadata.uid.clone().unwrap()).collect();
+            assert_eq!(uids, deleted);
+        }
+    }
+
+    fn to_i32(count: usize) -> i32 {
+        i32::try_from(count).unwrap()
+    }
+
     proptest! {
         #[test]
-        fn a_plan_closes_the_gap_or_spends_the_burst(
+        fn plan_closes_the_gap_or_uses_the_burst(
             replicas in 0_i32..60, have in 0_usize..60, burst in 1_usize..40,
         ) {
             let active = pods(have);
-            let asked = usize::try_from(replicas).unwrap();
+            let desired = usize::try_from(replicas).unwrap();
             let rules = Rules { burst, ..RULES };
             match plan(&set(replicas), &active, || active.clone(), rules, now()) {
-                Plan::Settled => prop_assert_eq!(have, asked),
+                Plan::Settled => prop_assert_eq!(have, desired),
                 Plan::Create(n) => {
                     prop_assert!(n > 0 && n <= burst);
-                    prop_assert!(have + n == asked || (have + n < asked && n == burst));
+                    prop_assert!(have + n == desired || (have + n < desired && n == burst));
                 }
                 Plan::Delete(Surplus { pods, .. }) => {
                     let n = pods.len();
                     prop_assert!(n > 0 && n <= burst);
-                    prop_assert!(have - n == asked || (have - n > asked && n == burst));
+                    prop_assert!(have - n == desired || (have - n > desired && n == burst));
                     let uids: HashSet<_> = pods.iter().map(|pod| &pod.metadata.uid).collect();
-                    prop_assert_eq!(uids.len(), n, "no pod is named twice");
+                    prop_assert_eq!(uids.len(), n, "no pod is listed twice");
                 }
             }
         }

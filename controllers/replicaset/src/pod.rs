@@ -1,8 +1,9 @@
-//! A pod, as far as a `ReplicaSet` looks at it: whether it counts, whether it is ready, and how much it would be missed.
+//! A projection of a pod: the fields that the controller reads.
 //!
-//! A full `Pod` of `k8s-openapi` costs kilobytes for fields that this controller never reads, once per pod of the
-//! cluster. This projection keeps the metadata, the node, the phase, the Ready condition and the restart counts;
-//! everything else is skipped while parsing, so that a pod decodes whatever other fields its server knows.
+//! A full `Pod` of `k8s-openapi` takes kilobytes for fields that this controller never reads, once
+//! per pod of the cluster. This projection keeps the metadata, the node, the phase, the Ready
+//! condition and the restart counts. All other fields are skipped while parsing, so that a pod with
+//! unknown fields decodes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,16 +14,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference,
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// What this controller knows of a pod.
+/// The fields of a pod that the controller reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {
     /// Name, labels, owners and times, as the server sent them.
     pub metadata: ObjectMeta,
-    /// Where it runs, and its sidecars.
+    /// The node and the sidecars.
     #[serde(deserialize_with = "null_is_default")]
     pub spec: PodSpec,
-    /// What its kubelet says of it.
+    /// The status that the kubelet reports.
     #[serde(deserialize_with = "null_is_default")]
     pub status: PodStatus,
 }
@@ -31,10 +32,10 @@ pub struct Pod {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodSpec {
-    /// The node it is bound to; absent while it is unscheduled.
+    /// The node that the pod is bound to; `None` while it is unscheduled.
     #[serde(deserialize_with = "absent_when_empty")]
     pub node_name: Option<Box<str>>,
-    /// Names of the init containers that restart (`restartPolicy: Always`), which is what a sidecar is.
+    /// The names of the sidecars: init containers with `restartPolicy: Always`.
     #[serde(rename = "initContainers", deserialize_with = "sidecar_names")]
     pub sidecars: Box<[Box<str>]>,
 }
@@ -43,16 +44,16 @@ pub struct PodSpec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PodStatus {
-    /// Where it is in its life.
+    /// The pod's phase.
     #[serde(deserialize_with = "null_is_default")]
     pub phase: Phase,
-    /// Its Ready condition, if that is True.
+    /// The Ready condition if it is True.
     #[serde(rename = "conditions", deserialize_with = "ready_condition")]
     pub ready: Option<Ready>,
     /// The highest restart count among its regular containers.
     #[serde(rename = "containerStatuses", deserialize_with = "highest_restarts")]
     pub restarts: i32,
-    /// Init containers that did restart, sidecars or not.
+    /// The init containers that have restarted, including those that are no sidecars.
     #[serde(rename = "initContainerStatuses", deserialize_with = "init_restarts")]
     pub init_restarts: InitRestarts,
 }
@@ -60,55 +61,56 @@ pub struct PodStatus {
 /// Names and restart counts of init containers.
 pub type InitRestarts = Box<[(Box<str>, i32)]>;
 
-/// A pod's phase. What is none of these counts as not finished.
+/// A pod's phase. An unknown phase counts as not finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// Accepted; not all containers have started.
+    /// The pod is accepted, and not all containers have started.
     #[default]
     Pending,
     /// At least one container runs.
     Running,
-    /// All containers ended well: the pod is finished, and no longer counted.
+    /// All containers have succeeded: the pod is finished and does not count.
     Succeeded,
-    /// All containers ended, one of them badly: the pod is finished, and no longer counted.
+    /// All containers have ended and one has failed: the pod is finished and does not count.
     Failed,
-    /// The node does not answer.
+    /// The node does not report the pod's state.
     Unknown,
-    /// A phase that this controller has not heard of, or none.
+    /// An unknown phase.
     Other,
 }
 
 /// The Ready condition of a pod that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Since when; absent when the server did not say.
+    /// The time of the last transition; `None` if the server sent none.
     pub since: Option<Timestamp>,
 }
 
 // === impl Pod ===
 
 impl Pod {
-    /// Whether the pod counts towards the number asked for: not finished, and not on its way out.
+    /// Returns true if the pod counts: it is not finished and not being deleted (upstream's
+    /// `IsPodActive`).
     pub fn is_active(&self) -> bool {
         !self.is_terminal() && self.metadata.deletion_timestamp.is_none()
     }
 
-    /// Whether the pod has finished, well or badly.
+    /// Returns true if the pod has succeeded or failed.
     pub fn is_terminal(&self) -> bool {
         matches!(self.status.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// Whether the pod is on its way out and has not finished yet.
+    /// Returns true if the pod is being deleted and has not finished.
     pub fn is_terminating(&self) -> bool {
         !self.is_terminal() && self.metadata.deletion_timestamp.is_some()
     }
 
-    /// Whether the pod serves.
+    /// Returns true if the pod is ready.
     pub fn is_ready(&self) -> bool {
         self.status.ready.is_some()
     }
 
-    /// Whether the pod has been ready for `min_ready_seconds`; the last moment of them counts.
+    /// Returns true if the pod has been ready for at least `min_ready_seconds`.
     pub fn is_available(&self, min_ready_seconds: i32, now: Timestamp) -> bool {
         let Some(ready) = self.status.ready else { return false };
         if min_ready_seconds <= 0 {
@@ -117,24 +119,25 @@ impl Pod {
         ready.since.is_some_and(|since| remaining(since, min_ready_seconds, now) <= 0)
     }
 
-    /// How many nanoseconds from `now` the pod becomes available, if all it needs for that is time.
+    /// Returns the nanoseconds until the ready pod becomes available, or `None` if it is available
+    /// or not ready.
     pub fn available_in(&self, min_ready_seconds: i32, now: Timestamp) -> Option<i128> {
         let since = self.status.ready?.since?;
         let left = remaining(since, min_ready_seconds, now);
         (min_ready_seconds > 0 && left > 0).then_some(left)
     }
 
-    /// The owner that manages this pod, if it has one.
+    /// Returns the reference to the pod's controller.
     pub fn controller(&self) -> Option<&OwnerReference> {
         controller_of(&self.metadata)
     }
 
-    /// Whether the owner with this uid manages the pod.
+    /// Returns true if the owner with this UID is the pod's controller.
     pub fn is_controlled_by(&self, uid: &str) -> bool {
         self.controller().is_some_and(|owner| owner.uid == uid)
     }
 
-    /// The highest restart count among the sidecars.
+    /// Returns the highest restart count of the sidecars.
     pub fn sidecar_restarts(&self) -> i32 {
         let is_sidecar = |name: &str| self.spec.sidecars.iter().any(|it| &**it == name);
         let restarts = self.status.init_restarts.iter();
@@ -142,7 +145,8 @@ impl Pod {
     }
 }
 
-/// Nanoseconds until `since + seconds`; an `i128` holds the difference of any two timestamps.
+/// Returns the nanoseconds until `since + seconds`. An `i128` holds the difference of any two
+/// times.
 fn remaining(since: Timestamp, seconds: i32, now: Timestamp) -> i128 {
     since.as_nanosecond() + i128::from(seconds) * 1_000_000_000 - now.as_nanosecond()
 }
@@ -184,7 +188,7 @@ impl<'de> Deserialize<'de> for Phase {
 
 // === decoding ===
 
-/// Go writes `null` where it means nothing.
+/// Decodes `null`, which Go writes for an empty value, as the default.
 fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -262,7 +266,7 @@ where
     .map(Vec::into_boxed_slice)
 }
 
-/// The first Ready condition decides, as upstream's lookup does.
+/// Decodes the first Ready condition, as upstream's lookup.
 fn ready_condition<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Ready>, D::Error> {
     let first: Option<Option<Ready>> =
         fold(deserializer, None, |first, condition: Condition<'de>| {
@@ -274,7 +278,7 @@ fn ready_condition<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     Ok(first.flatten())
 }
 
-/// Folds a list that may be `null` without keeping its elements.
+/// Folds a list, which may be `null`, without keeping its elements.
 fn fold<'de, D, T, A>(deserializer: D, into: A, step: impl FnMut(&mut A, T)) -> Result<A, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,33 +1,35 @@
-//! Which pod goes first when there are too many: upstream's nine rules, in upstream's order.
+//! The order in which surplus pods are deleted: upstream's nine rules (`ActivePodsWithRanks`).
 //!
-//! The rules do not form a total order: pods of one age bucket whose times differ are told apart by uid and nothing
-//! else, pods whose times are equal by their restarts, and so three pods can beat each other in a circle. The standard
-//! library's sorts may panic on such an order; the merge sort below asks each question at most once, believes the
-//! answer, and always ends with every pod it was given.
+//! The rules are no total order. Pods of one age bucket whose times differ are ordered by UID only,
+//! and pods whose times are equal by their restarts, so that three pods can precede each other in a
+//! circle. The standard library's sorts may panic on such an order. The merge sort below compares
+//! each pair at most once and returns all pods for every comparison function.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::pod::{Phase, Pod};
 
-/// The annotation by which users say what a pod's deletion would cost them.
+/// The annotation with a pod's deletion cost.
 pub(crate) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// Sorts pods so that the one to delete first comes first.
 ///
-/// `rank` is how many related pods share the pod's node; without `now`, ages are compared exactly rather than by magnitude.
+/// `rank` returns the number of related pods on the pod's node. Without `now`, ages are compared
+/// exactly; with it, by magnitude.
 pub fn sort_for_deletion<P: AsRef<Pod>>(
     pods: Vec<P>,
     rank: impl Fn(&Pod) -> usize,
-    heed_costs: bool,
+    use_deletion_costs: bool,
     now: Option<Timestamp>,
 ) -> Vec<P> {
     let mut order: Vec<usize> = (0..pods.len()).collect();
     {
         let facts: Vec<Facts<'_>> = pods
             .iter()
-            .map(|pod| Facts::of(pod.as_ref(), rank(pod.as_ref()), heed_costs))
+            .map(|pod| Facts::of(pod.as_ref(), rank(pod.as_ref()), use_deletion_costs))
             .collect();
         merge_sort(&mut order, &|&p, &q| facts[p].compare(&facts[q], now));
     }
@@ -35,7 +37,7 @@ pub fn sort_for_deletion<P: AsRef<Pod>>(
     order.into_iter().filter_map(|index| pods[index].take()).collect()
 }
 
-/// What the rules ask of a pod, read once rather than at each comparison.
+/// The properties of a pod that the rules compare, read once.
 struct Facts<'a> {
     assigned: bool,
     phase: u8,
@@ -52,7 +54,7 @@ struct Facts<'a> {
 // === impl Facts ===
 
 impl<'a> Facts<'a> {
-    fn of(pod: &'a Pod, rank: usize, heed_costs: bool) -> Self {
+    fn of(pod: &'a Pod, rank: usize, use_deletion_costs: bool) -> Self {
         Self {
             assigned: pod.spec.node_name.is_some(),
             phase: match pod.status.phase {
@@ -61,7 +63,7 @@ impl<'a> Facts<'a> {
                 _ => 0,
             },
             ready: pod.is_ready(),
-            cost: if heed_costs { deletion_cost(pod) } else { 0 },
+            cost: if use_deletion_costs { deletion_cost(pod) } else { 0 },
             rank,
             ready_since: pod.status.ready.and_then(|ready| ready.since),
             restarts: pod.status.restarts,
@@ -71,7 +73,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// `Less` when this pod goes before the other.
+    /// Returns `Less` if this pod is deleted before the other.
     fn compare(&self, other: &Self, now: Option<Timestamp>) -> Ordering {
         let decided = self
             .assigned
@@ -92,12 +94,13 @@ impl<'a> Facts<'a> {
             .cmp(&self.restarts) // 7: more restarts first
             .then(other.sidecar_restarts.cmp(&self.sidecar_restarts));
         if decided.is_ne() || self.created == other.created {
-            return decided; // 9: nothing tells them apart
+            return decided; // 9: equal
         }
         self.younger_first(other, self.created, other.created, now) // 8: the younger first
     }
 
-    /// Of two different times: a missing one first, then the younger by magnitude of age, then the smaller uid.
+    /// Compares two different times: a missing one first, then the younger by magnitude of age,
+    /// then the smaller UID.
     fn younger_first(
         &self,
         other: &Self,
@@ -116,9 +119,8 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The magnitude of an age: the whole part of the binary logarithm of its nanoseconds, −1 for no age.
-///
-/// Go's durations end at 2⁶³ ns; older is as old as that.
+/// Returns the magnitude of an age: the integer part of the binary logarithm of its nanoseconds, or
+/// −1 for an age of zero or less. Ages above 2⁶³ ns, the end of Go's durations, have one magnitude.
 fn age_bucket(time: Timestamp, now: Timestamp) -> i32 {
     let age = now.as_nanosecond() - time.as_nanosecond();
     match u64::try_from(age) {
@@ -129,30 +131,37 @@ fn age_bucket(time: Timestamp, now: Timestamp) -> i32 {
     }
 }
 
-/// The pod's deletion cost; what upstream does not take for a number counts as 0.
+/// Returns the pod's deletion cost, or 0 if upstream does not accept the annotation as a number.
 fn deletion_cost(pod: &Pod) -> i32 {
     let annotations = pod.metadata.annotations.as_ref();
     let Some(text) = annotations.and_then(|it| it.get(DELETION_COST)) else { return 0 };
-    // Neither a sign before a positive number nor leading zeros are taken.
+    // A plus sign and leading zeros are not accepted.
     match text.as_bytes().first() {
         Some(b'-' | b'1'..=b'9') => text.parse().unwrap_or(0),
         _ => 0,
     }
 }
 
-/// For each chosen pod that is ready: how often its age holds the age of the youngest ready pod.
-pub fn age_ratios<'a>(chosen: impl Iterator<Item = &'a Pod> + Clone, now: Timestamp) -> Vec<u64> {
-    let age = |pod: &Pod| {
-        let since = pod.status.ready?.since?;
-        u64::try_from((now.as_nanosecond() - since.as_nanosecond()) / 1_000_000).ok()
+/// Returns the ratio of the age of each chosen pod that is ready to the age of the youngest ready
+/// pod of all `active` ones. An age counts from the creation. Upstream's metric has whole numbers,
+/// rounded down, and so does this one.
+#[expect(clippy::cast_precision_loss, reason = "a ratio above 2^52 needs no precision")]
+pub fn age_ratios(chosen: &[Arc<Pod>], active: &[Arc<Pod>], now: Timestamp) -> Vec<f64> {
+    let age = |pod: &Arc<Pod>| {
+        if !pod.is_ready() {
+            return None;
+        }
+        let created = pod.metadata.creation_timestamp.as_ref()?.0;
+        u64::try_from((now.as_nanosecond() - created.as_nanosecond()) / 1_000_000).ok()
     };
-    let ages: Vec<u64> = chosen.filter_map(age).collect();
     // An age below a millisecond would divide by zero.
-    let Some(youngest) = ages.iter().copied().min().map(|age| age.max(1)) else { return ages };
-    ages.into_iter().map(|age| age / youngest).collect()
+    let Some(youngest) = active.iter().filter_map(age).min().map(|age| age.max(1)) else {
+        return Vec::new();
+    };
+    chosen.iter().filter_map(age).map(|age| (age / youngest) as f64).collect()
 }
 
-/// A stable merge sort that ends, with the elements it was given, whatever `compare` answers.
+/// A stable merge sort that keeps all elements for every `compare`, consistent or not.
 fn merge_sort<T: Copy>(items: &mut Vec<T>, compare: &impl Fn(&T, &T) -> Ordering) {
     let mut merged = Vec::with_capacity(items.len());
     let mut width = 1;

@@ -1,39 +1,30 @@
-//! Every request that this controller sends, and no more of each answer than it reads.
+//! The requests that the controller sends, with the parts of the answers that it reads.
 
 use homeostat::kube_client::core::Request;
 use homeostat::kube_client::core::params::{
-    DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions,
+    DeleteParams, GetParams, ListParams, PostParams, Preconditions,
 };
-use homeostat::kube_client::{self, Client, Error};
-use homeostat::owner::OwnerPatch;
+use homeostat::kube_client::{self, Client, Error, Resource};
 use k8s_openapi::api::apps::v1::ReplicaSetStatus;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::api::core::v1::Pod as PodKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::kind::WorkloadKind;
 use crate::pod::Pod;
-use crate::replica_set::ReplicaSet;
+use crate::workload::Workload;
 
-/// How many pods one page of a list holds: client-go's number.
+/// The number of pods in one page of a list: client-go's.
 const PAGE: u32 = 500;
 
-/// The API server, as this controller uses it.
+/// Sends the controller's requests.
 #[derive(Clone)]
 pub(crate) struct Requests {
     client: Client,
 }
 
-/// What is read of a live `ReplicaSet` before it adopts.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Liveness {
-    #[serde(default)]
-    pub(crate) uid: String,
-    #[serde(default)]
-    pub(crate) deletion_timestamp: Option<Time>,
-}
-
-/// What is read of an object that was just written.
+/// The part of a written object that is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Stored {
@@ -60,7 +51,7 @@ struct ListMetadata {
     token: Option<String>,
 }
 
-/// The whole object: the server takes labels and annotations over from what is sent.
+/// The complete object: the server takes labels and annotations from a status update.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WithStatus<'a> {
@@ -78,32 +69,25 @@ impl Requests {
         Self { client }
     }
 
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     pub(crate) async fn create_pod(&self, ns: &str, body: Vec<u8>) -> Result<Stored, Error> {
         let request = pods(ns).create(&PostParams::default(), body);
         let answer = self.send(request).await?;
-        // The server has made the pod, whatever it says about it.
+        // The server has created the pod, even if the answer does not decode.
         Ok(metadata(&answer).unwrap_or_default())
     }
 
-    /// Deletes this very pod: not another one that has come to bear its name.
+    /// Deletes the pod with this UID, and no other pod of its name.
     pub(crate) async fn delete_pod(&self, ns: &str, name: &str, uid: &str) -> Result<(), Error> {
         let preconditions = Preconditions { resource_version: None, uid: Some(uid.to_owned()) };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         self.send(pods(ns).delete(name, &params)).await.map(drop)
     }
 
-    pub(crate) async fn patch_pod(
-        &self,
-        ns: &str,
-        name: &str,
-        patch: &OwnerPatch,
-    ) -> Result<Stored, Error> {
-        let request = pods(ns).patch(name, &PatchParams::default(), &Patch::Strategic(patch));
-        let answer = self.send(request).await?;
-        Ok(metadata(&answer).unwrap_or_default())
-    }
-
-    /// The pods that the server has now, not as some cache remembers them. `selector` narrows what is sent.
+    /// Lists the server's current pods that match `selector`, page by page.
     pub(crate) async fn list_pods(&self, ns: &str, selector: &str) -> Result<Vec<Pod>, Error> {
         let mut params = ListParams::default().labels(selector).limit(PAGE);
         let mut found = Vec::new();
@@ -118,31 +102,31 @@ impl Requests {
         }
     }
 
-    pub(crate) async fn liveness(&self, ns: &str, name: &str) -> Result<Liveness, Error> {
-        let answer = self.send(sets(ns).get(name, &GetParams::default())).await?;
-        metadata(&answer)
-    }
-
-    pub(crate) async fn replica_set(&self, ns: &str, name: &str) -> Result<ReplicaSet, Error> {
-        let answer = self.send(sets(ns).get(name, &GetParams::default())).await?;
+    pub(crate) async fn workload<K: WorkloadKind>(
+        &self,
+        ns: &str,
+        name: &str,
+    ) -> Result<Workload<K>, Error> {
+        let answer = self.send(collection::<K>(ns).get(name, &GetParams::default())).await?;
         serde_json::from_str(&answer).map_err(Error::SerdeError)
     }
 
-    /// Puts `status` on `set`, if it is still at the resource version that `set` has.
-    pub(crate) async fn put_status(
+    /// Writes `status`. The server refuses it (409) if its object has another resourceVersion than
+    /// `set`.
+    pub(crate) async fn put_status<K: WorkloadKind>(
         &self,
-        set: &ReplicaSet,
+        set: &Workload<K>,
         status: &ReplicaSetStatus,
     ) -> Result<Stored, Error> {
         let body = WithStatus {
-            api_version: "apps/v1",
-            kind: "ReplicaSet",
+            api_version: K::API_VERSION,
+            kind: K::KIND,
             metadata: &set.metadata,
             spec: serde_json::from_str(&set.spec.json).map_err(Error::SerdeError)?,
             status,
         };
         let body = serde_json::to_vec(&body).map_err(Error::SerdeError)?;
-        let request = sets(set.namespace());
+        let request = collection::<K>(set.namespace());
         let request =
             request.replace_subresource("status", set.name(), &PostParams::default(), body);
         let answer = self.send(request).await?;
@@ -163,9 +147,10 @@ fn metadata<'a, M: Deserialize<'a>>(answer: &'a str) -> Result<M, Error> {
 }
 
 fn pods(namespace: &str) -> Request {
-    Request::new(format!("/api/v1/namespaces/{namespace}/pods"))
+    collection::<PodKind>(namespace)
 }
 
-fn sets(namespace: &str) -> Request {
-    Request::new(format!("/apis/apps/v1/namespaces/{namespace}/replicasets"))
+/// Returns the requests for objects of `K` in a namespace.
+fn collection<K: Resource<DynamicType = ()>>(namespace: &str) -> Request {
+    Request::new(K::url_path(&(), Some(namespace)))
 }

@@ -1,68 +1,70 @@
-//! Carries out a plan: makes pods in growing batches, deletes them all at once, and keeps the expectations true to what is
-//! known of each request.
+//! Carries out a plan: creates pods in batches that grow, deletes pods concurrently, and keeps the
+//! expectations in step with the outcome of each request.
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use homeostat::expectations::{CreationToken, DeletionToken, UidTrackingExpectations};
 use homeostat::kube_client::Error;
+use homeostat::outcome::{self, Outcome};
 use homeostat::owner::ControllerRefs;
 use homeostat::{Object, ObjectKey, Uid, slow_start_batch};
-use k8s_openapi::api::apps::v1::ReplicaSet as Kind;
 
 use crate::events::Events;
-use crate::outcome::{self, Outcome};
+use crate::kind::WorkloadKind;
 use crate::plan::Surplus;
 use crate::pod::Pod;
-use crate::replica_set::ReplicaSet;
 use crate::requests::{Requests, Stored};
 use crate::template::{TemplateError, new_pod};
+use crate::workload::Workload;
 
-/// Why a plan was not carried out as a whole. Its text is what `ReplicaFailure` shows.
+/// The error of a plan that was not carried out completely. Its text is the message of the
+/// condition `ReplicaFailure`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScaleError {
-    /// The template makes no pods.
+    /// The template is invalid.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// A pod could not be made.
+    /// A pod could not be created.
     #[error("{why}")]
     Create {
-        /// What the server said.
+        /// The server's message.
         why: String,
     },
     /// A pod could not be deleted.
     #[error("unable to delete pods: {why}")]
     Delete {
-        /// What the server said.
+        /// The server's message.
         why: String,
     },
 }
 
-/// Changes the number of one `ReplicaSet`'s pods.
-pub(crate) struct Scale<'a> {
+/// Creates and deletes the pods of one owner.
+pub(crate) struct Scale<'a, K: WorkloadKind> {
     pub(crate) requests: &'a Requests,
     pub(crate) events: &'a Events,
-    pub(crate) expectations: &'a UidTrackingExpectations<ObjectKey<Kind>, Uid>,
-    pub(crate) key: &'a ObjectKey<Kind>,
+    pub(crate) expectations: &'a UidTrackingExpectations<ObjectKey<K>, Uid>,
+    pub(crate) key: &'a ObjectKey<K>,
     pub(crate) uid: &'a Uid,
-    pub(crate) set: &'a ReplicaSet,
-    /// Told of every pod that was made.
-    pub(crate) made: &'a (dyn Fn(&Stored) + Sync),
+    pub(crate) set: &'a Workload<K>,
+    /// Called for each pod that was created.
+    pub(crate) created: &'a (dyn Fn(&Stored) + Sync),
 }
 
-type Creation = CreationToken<ObjectKey<Kind>, Uid>;
-type Deletion = DeletionToken<ObjectKey<Kind>, Uid>;
+type Creation<K> = CreationToken<ObjectKey<K>, Uid>;
+type Deletion<K> = DeletionToken<ObjectKey<K>, Uid>;
 
-/// Why no further pods are asked for in this pass.
+/// The reason for which this pass creates no further pods.
 enum Stop {
     Failed(Error),
-    /// The namespace goes away, and its pods with it: no error, and nothing to try again.
+    /// The namespace is being deleted with its pods: no error, and nothing to retry.
     NamespaceTerminating,
 }
 
 // === impl Scale ===
 
-impl Scale<'_> {
-    /// Makes `count` pods, 1, 2, 4, … at a time, and stops after the first batch in which one is refused.
+impl<K: WorkloadKind> Scale<'_, K> {
+    /// Creates `count` pods in batches of 1, 2, 4, …, and stops after the first batch with a
+    /// failure.
     pub(crate) async fn create(
         &self,
         refs: &ControllerRefs,
@@ -70,47 +72,47 @@ impl Scale<'_> {
     ) -> Result<(), ScaleError> {
         let body = new_pod(self.set, refs.reference())?;
         tracing::info!(need = self.set.spec.replicas, creating = count, "Too few replicas");
-        // Before the first request: the watch may be faster than the answer.
+        // Before the first request: the watch event may arrive before the answer.
         let expected = self.expectations.expect_creations(self.key, self.uid, count);
-        let (made, result) =
+        let (created, result) =
             slow_start_batch(count, 1, async |_| self.create_one(expected.start(), &body).await)
                 .await;
-        drop(expected); // What was never started is not expected any longer.
+        drop(expected); // Creations that were never started are no longer expected.
         match result {
             Ok(()) | Err(Stop::NamespaceTerminating) => Ok(()),
             Err(Stop::Failed(error)) => {
-                let skipped = count - made;
+                let skipped = count - created;
                 tracing::info!(
                     skipped,
                     "Slow-start failure. Skipping creation of pods, decrementing expectations"
                 );
-                Err(ScaleError::Create { why: outcome::words(&error) })
+                Err(ScaleError::Create { why: outcome::message(&error) })
             }
         }
     }
 
-    async fn create_one(&self, token: Creation, body: &[u8]) -> Result<(), Stop> {
+    async fn create_one(&self, token: Creation<K>, body: &[u8]) -> Result<(), Stop> {
         let error = match self.requests.create_pod(self.set.namespace(), body.to_vec()).await {
             Ok(pod) => {
                 token.sent();
-                (self.made)(&pod);
+                (self.created)(&pod);
                 self.events.created(self.set, &pod.name);
                 return Ok(());
             }
             Err(error) => error,
         };
-        // Unknown: the token goes unanswered, and the pod stays expected.
+        // If the outcome is unknown, the token is dropped and the pod stays expected.
         if outcome::of(&error) == Outcome::Refused {
             token.refused();
         }
         if outcome::is_namespace_terminating(&error) {
             return Err(Stop::NamespaceTerminating);
         }
-        self.events.failed_create(self.set, &outcome::words(&error));
+        self.events.failed_create(self.set, &outcome::message(&error));
         Err(Stop::Failed(error))
     }
 
-    /// Deletes the pods, all at the same time.
+    /// Deletes the pods concurrently.
     pub(crate) async fn delete(&self, surplus: &Surplus) -> Result<(), ScaleError> {
         let pods = &surplus.pods;
         tracing::info!(need = self.set.spec.replicas, deleting = pods.len(), "Too many replicas");
@@ -125,7 +127,7 @@ impl Scale<'_> {
         first
     }
 
-    async fn delete_one(&self, token: Deletion, pod: &Pod) -> Result<(), ScaleError> {
+    async fn delete_one(&self, token: Deletion<K>, pod: &Pod) -> Result<(), ScaleError> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let error = match self.requests.delete_pod(self.set.namespace(), name, uid).await {
@@ -139,11 +141,11 @@ impl Scale<'_> {
         if outcome::of(&error) == Outcome::Refused {
             token.refused();
         }
-        // Gone, or another pod bears the name by now.
-        if outcome::is_not_found(&error) || outcome::is_conflict(&error) {
+        // The pod is gone, or another pod has its name.
+        if outcome::is_not_found(&error) || outcome::is_uid_conflict(&error) {
             return Ok(());
         }
-        let why = outcome::words(&error);
+        let why = outcome::message(&error);
         self.events.failed_delete(self.set, &why);
         Err(ScaleError::Delete { why })
     }

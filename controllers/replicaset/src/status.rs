@@ -1,4 +1,4 @@
-//! What a `ReplicaSet` reports of its pods, and when to look again. Pure.
+//! The status of a workload, and the time of the next availability check. Pure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,26 +8,32 @@ use k8s_openapi::api::apps::v1::{ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::pod::Pod;
-use crate::replica_set::ReplicaSet;
+use crate::workload::Workload;
 
-/// The one condition that this controller sets.
+/// The condition that this controller sets.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// What one pass saw: what the status is made of.
+/// The reason of the condition, and of the event, while a pod does not decode.
+pub(crate) const UNDECODABLE_PODS: &str = "UndecodablePods";
+
+/// The number of pods that a message names.
+const NAMED_PODS: usize = 3;
+
+/// The observations of one pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
-    /// The pods that count, as they were before this pass changed anything.
+    /// The pods that count, as they were before this pass created or deleted any.
     pub active: &'a [Arc<Pod>],
-    /// How many are on their way out, if that is reported.
+    /// The number of pods that are being deleted, if that is reported.
     pub terminating: Option<usize>,
-    /// Why pods could not be made or deleted in this pass.
+    /// The error of this pass if pods could not be created or deleted.
     pub failure: Option<&'a str>,
-    /// When.
+    /// The time of the observation.
     pub now: Timestamp,
 }
 
-/// The status that `set` should have. What this controller does not know of stays as it is.
-pub fn next_status(set: &ReplicaSet, observed: Observed<'_>) -> ReplicaSetStatus {
+/// Returns the status that `set` should have. Unknown conditions and fields stay.
+pub fn next_status<K>(set: &Workload<K>, observed: Observed<'_>) -> ReplicaSetStatus {
     let Observed { active, terminating, failure, now } = observed;
     let count = |counts: &dyn Fn(&Pod) -> bool| active.iter().filter(|pod| counts(pod)).count();
     let min_ready_seconds = set.spec.min_ready_seconds;
@@ -42,8 +48,40 @@ pub fn next_status(set: &ReplicaSet, observed: Observed<'_>) -> ReplicaSetStatus
     status
 }
 
-/// Whether a write would change nothing; `null`, zero and empty mean the same, except for `terminatingReplicas`.
-pub fn is_current(set: &ReplicaSet, next: &ReplicaSetStatus) -> bool {
+/// Returns the status of an object whose `pods` do not decode. The counts are unknown, so they
+/// stay.
+pub(crate) fn blocked_status<K>(
+    set: &Workload<K>,
+    pods: &[&str],
+    now: Timestamp,
+) -> ReplicaSetStatus {
+    let mut status = set.status.clone();
+    let conditions = status.conditions.get_or_insert_default();
+    let reported = conditions.iter().position(is_failure).map(|index| conditions.remove(index));
+    let since = reported.and_then(|it| it.last_transition_time);
+    conditions.push(ReplicaSetCondition {
+        type_: Some(REPLICA_FAILURE.to_owned()),
+        status: Some("True".to_owned()),
+        reason: Some(UNDECODABLE_PODS.to_owned()),
+        message: Some(undecodable(pods)),
+        last_transition_time: since.or_else(|| Some(Time(whole_seconds(now)))),
+    });
+    status
+}
+
+/// Returns the message about pods that do not decode.
+pub(crate) fn undecodable(pods: &[&str]) -> String {
+    let named = pods.iter().take(NAMED_PODS).copied().collect::<Vec<_>>().join(", ");
+    let more = if pods.len() > NAMED_PODS { ", …" } else { "" };
+    format!(
+        "not creating or deleting pods: {} of them cannot be decoded ({named}{more})",
+        pods.len()
+    )
+}
+
+/// Returns true if a write of `next` would change nothing. A missing value equals zero or empty,
+/// except for `terminatingReplicas`.
+pub fn is_current<K>(set: &Workload<K>, next: &ReplicaSetStatus) -> bool {
     let old = &set.status;
     let same = |a: Option<i32>, b: Option<i32>| a.unwrap_or(0) == b.unwrap_or(0);
     old.replicas == next.replicas
@@ -56,9 +94,9 @@ pub fn is_current(set: &ReplicaSet, next: &ReplicaSetStatus) -> bool {
             == next.conditions.as_deref().unwrap_or_default()
 }
 
-/// When to look again because pods become available by the passing of time alone.
-pub fn next_availability(
-    set: &ReplicaSet,
+/// Returns the time until the first pod becomes available without a further event, or `None`.
+pub fn next_availability<K>(
+    set: &Workload<K>,
     status: &ReplicaSetStatus,
     active: &[Arc<Pod>],
     measured: Timestamp,
@@ -74,7 +112,7 @@ pub fn next_availability(
         .filter_map(|pod| Some((wait_of(pod, measured)?, pod)))
         .min_by_key(|(wait, _)| *wait);
     Some(match soonest {
-        // Measured again: time has passed since, and waiting for it twice would be late.
+        // Measured again: the next check must not wait for the time since the first one twice.
         Some((_, pod)) => wait_of(pod, clock()).map_or(Duration::ZERO, from_nanos),
         None => Duration::from_secs(min_ready_seconds.unsigned_abs().into()),
     })
@@ -88,27 +126,29 @@ fn to_i32(count: usize) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// The API leaves zeros out.
+/// Returns `None` for zero: the API omits zeros.
 fn unless_zero(count: usize) -> Option<i32> {
     (count > 0).then(|| to_i32(count))
 }
 
-fn is_fully_labelled(set: &ReplicaSet, pod: &Pod) -> bool {
+fn is_fully_labelled<K>(set: &Workload<K>, pod: &Pod) -> bool {
     let labels = pod.metadata.labels.as_ref();
     let has =
         |(key, value): (&String, &String)| labels.is_some_and(|it| it.get(key) == Some(value));
     set.spec.template_labels.iter().all(has)
 }
 
-/// A failure that is reported already keeps its first message and its time, as upstream.
-fn set_failure(
+/// Sets or removes the failure condition. A reported failure keeps its first message and time, as
+/// upstream.
+fn set_failure<K>(
     status: &mut ReplicaSetStatus,
-    set: &ReplicaSet,
+    set: &Workload<K>,
     observed: Observed<'_>,
     failure: Option<&str>,
 ) {
     let conditions = status.conditions.get_or_insert_default();
-    let is_failure = |it: &ReplicaSetCondition| it.type_.as_deref() == Some(REPLICA_FAILURE);
+    // The pods decode now: only the outcome of this pass counts.
+    conditions.retain(|it| !is_failure(it) || it.reason.as_deref() != Some(UNDECODABLE_PODS));
     let reported = conditions.iter().any(is_failure);
     match failure {
         None => conditions.retain(|it| !is_failure(it)),
@@ -133,7 +173,11 @@ fn set_failure(
     }
 }
 
-/// The API keeps times to the second.
+fn is_failure(condition: &ReplicaSetCondition) -> bool {
+    condition.type_.as_deref() == Some(REPLICA_FAILURE)
+}
+
+/// Truncates to seconds, the API's resolution.
 fn whole_seconds(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

@@ -1,4 +1,4 @@
-//! From a `ReplicaSet`'s template to the request that makes a pod: serialised once, sent as often as needed. Pure.
+//! The body of the request that creates a pod from a workload's template. Pure.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::replica_set::ReplicaSet;
-use crate::selector::is_dns_subdomain;
+use crate::workload::Workload;
 
-/// Why no pod can be made from a template.
+/// The error of a template from which no pod can be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TemplateError {
-    /// Such a pod would be selected by nobody, and made again and again.
+    /// The selector would not match a pod without labels, and the controller would never stop
+    /// creating pods.
     #[error("unable to create pods, no labels")]
     NoLabels,
-    /// The template is not what it was when it was decoded: a mistake of this program.
-    #[error("failed to serialise the pod: {0}")]
+    /// The template does not serialize: a bug of this program.
+    #[error("failed to serialize the pod: {0}")]
     Json(#[from] serde_json::Error),
 }
 
@@ -30,7 +30,7 @@ struct Spec<'a> {
 struct Template<'a> {
     #[serde(default)]
     metadata: Option<ObjectMeta>,
-    /// As the server sent it, with all fields that it knows.
+    /// The JSON of the server, with all its fields.
     #[serde(borrow, default)]
     spec: Option<&'a RawValue>,
 }
@@ -57,11 +57,15 @@ struct NewMetadata<'a> {
     owner_references: [&'a OwnerReference; 1],
 }
 
-/// The body of the request that makes one pod of `set`.
+/// Returns the body of the request that creates one pod of `set`.
 ///
 /// # Errors
-/// When the template has no labels.
-pub(crate) fn new_pod(set: &ReplicaSet, owner: &OwnerReference) -> Result<Vec<u8>, TemplateError> {
+///
+/// Returns an error if the template has no labels.
+pub(crate) fn new_pod<K>(
+    set: &Workload<K>,
+    owner: &OwnerReference,
+) -> Result<Vec<u8>, TemplateError> {
     let spec: Option<Spec<'_>> = serde_json::from_str(&set.spec.json)?;
     let template = spec.and_then(|spec| spec.template).unwrap_or_default();
     let metadata = template.metadata.unwrap_or_default();
@@ -81,10 +85,23 @@ pub(crate) fn new_pod(set: &ReplicaSet, owner: &OwnerReference) -> Result<Vec<u8
     Ok(serde_json::to_vec(&pod)?)
 }
 
-/// `<owner>-`, or the owner's name alone where a pod's name could not begin with that.
+/// Returns `<owner>-`, or the owner's name alone if a pod's name cannot start with the former.
 fn generate_name(owner: &str) -> String {
     let dash = if is_dns_subdomain(owner) { "-" } else { "" };
     format!("{owner}{dash}")
+}
+
+/// Returns whether `text` is an RFC 1123 subdomain: at most 253 bytes of dot-separated lower-case
+/// labels.
+fn is_dns_subdomain(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let bytes = label.as_bytes();
+        let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        bytes.iter().all(|byte| edge(byte) || *byte == b'-')
+            && bytes.first().is_some_and(edge)
+            && bytes.last().is_some_and(edge)
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
 }
 
 #[cfg(test)]
@@ -92,6 +109,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::workload::ReplicaSet;
 
     fn body(template: &Value) -> Result<Value, TemplateError> {
         let set = json!({"metadata": {"name": "web", "uid": "u"}, "spec": {"template": template}});
@@ -108,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_is_its_template_with_an_owner() {
+    fn pod_is_its_template_with_an_owner() {
         let spec =
             json!({"containers": [{"name": "c", "image": "i"}], "fromTheFuture": [1.5, null]});
         let template = json!({
@@ -123,8 +141,10 @@ mod tests {
                 "metadata": {
                     "generateName": "web-", "labels": {"app": "web"}, "annotations": {"a": "b"},
                     "finalizers": ["f/g"],
-                    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web",
-                        "uid": "u", "controller": true, "blockOwnerDeletion": true}],
+                    "ownerReferences": [{
+                        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u",
+                        "controller": true, "blockOwnerDeletion": true,
+                    }],
                 },
                 "spec": spec,
             })
@@ -132,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_without_labels_makes_no_pods() {
+    fn template_without_labels_creates_no_pods() {
         for template in [json!(null), json!({}), json!({"metadata": {"labels": {}}})] {
             let error = body(&template).unwrap_err();
             assert_eq!(error.to_string(), "unable to create pods, no labels");
@@ -140,8 +160,18 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_begin_a_pods_name_get_no_dash() {
+    fn names_that_cannot_start_a_pod_name_get_no_dash() {
         assert_eq!(generate_name("web.v1"), "web.v1-");
         assert_eq!(generate_name("Web"), "Web");
+    }
+
+    #[test]
+    fn dns_names_are_lower_case_labels() {
+        for good in ["a", "a-b.c9", "9"] {
+            assert!(is_dns_subdomain(good), "{good}");
+        }
+        for bad in ["", "a..b", "-a", "a-", "A", "a_b", ".", &"a".repeat(254)] {
+            assert!(!is_dns_subdomain(bad), "{bad}");
+        }
     }
 }

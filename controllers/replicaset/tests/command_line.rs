@@ -1,34 +1,29 @@
-//! What the program says to wrong input: in words, on stderr, with a failure or while it keeps trying.
+//! Error messages of the program for wrong input. They go to stderr; the program fails or keeps
+//! retrying.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+use homeostat_testing::{ProgramTest, assert_failed};
+use tokio::time::Instant;
 
 fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_homeostat-replicaset"));
-    for name in ["KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "RUST_LOG"] {
-        command.env_remove(name);
-    }
-    command.env("HOME", "/nonexistent").env("NO_COLOR", "1").stdin(Stdio::null());
-    command
+    tested().command()
 }
 
-fn run(arguments: &[&str]) -> Output {
-    program().args(arguments).output().unwrap()
+fn tested() -> ProgramTest {
+    ProgramTest::new(env!("CARGO_BIN_EXE_homeostat-replicaset"))
 }
 
 #[track_caller]
-fn fails_with(output: &Output, words: &[&str]) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success(), "{said}");
-    for word in words {
-        assert!(said.contains(word), "{word:?} is not in: {said}");
-    }
-    assert!(!said.contains("panicked"), "{said}");
+fn fails_with(arguments: &[&str], texts: &[&str]) {
+    tested().fails_with(arguments, texts);
 }
 
 /// A file that goes with its test.
@@ -58,7 +53,8 @@ impl Drop for Kubeconfig {
     }
 }
 
-/// Reads what the program says until a line has all of `words`; then asks it to end, as Kubernetes does.
+/// Reads what the program says until a line has all of `words`; then asks it to end, as Kubernetes
+/// does.
 #[track_caller]
 fn says_and_ends(mut child: Child, words: &[&str]) {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -76,46 +72,101 @@ fn says_and_ends(mut child: Child, words: &[&str]) {
 }
 
 #[test]
-fn flags_that_cannot_be_read_are_answered_in_words() {
-    fails_with(&run(&["--workers", "many"]), &["'many'", "--workers"]);
-    fails_with(&run(&["--workers", "0"]), &["at least 1 is needed"]);
-    fails_with(&run(&["--burst-replicas=-1"]), &["'-1'", "--burst-replicas"]);
-    fails_with(&run(&["--kube-api-qps", "fast"]), &["'fast'", "--kube-api-qps"]);
-    fails_with(&run(&["--no-such-flag"]), &["--no-such-flag"]);
+fn invalid_flags_are_named_in_the_error() {
+    fails_with(&["--workers", "many"], &["'many'", "--workers"]);
+    fails_with(&["--workers", "0"], &["must be at least 1"]);
+    fails_with(&["--burst-replicas=-1"], &["'-1'", "--burst-replicas"]);
+    fails_with(&["--kube-api-qps", "fast"], &["'fast'", "--kube-api-qps"]);
+    fails_with(&["--no-such-flag"], &["--no-such-flag"]);
     fails_with(
-        &run(&["--feature-gates", "PodDeletionCost=perhaps"]),
+        &["--leader-elect", "--leader-elect-lease-duration", "15"],
+        &["--leader-elect-lease-duration", "write numbers with units, as 300ms"],
+    );
+    fails_with(
+        &["--feature-gates", "PodDeletionCost=perhaps"],
         &["PodDeletionCost", "\"perhaps\"", "neither true nor false"],
     );
 }
 
 #[test]
-fn a_missing_kubeconfig_is_answered_in_words() {
-    fails_with(&run(&[]), &["no kubeconfig", "--kubeconfig"]);
-    fails_with(&run(&["--kubeconfig", "/nonexistent/k"]), &["/nonexistent/k"]);
-    fails_with(
-        &run(&["--feature-gates", "", "--kubeconfig", "/nonexistent/k"]),
-        &["/nonexistent/k"],
-    );
+fn missing_kubeconfig_is_named_in_the_error() {
+    fails_with(&[], &["no kubeconfig", "$KUBECONFIG"]);
+    fails_with(&["--kubeconfig", "/nonexistent/k"], &["/nonexistent/k"]);
+    fails_with(&["--feature-gates", "", "--kubeconfig", "/nonexistent/k"], &["/nonexistent/k"]);
 }
 
 #[test]
-fn what_upstreams_flags_take_is_taken_and_what_is_wrong_is_said_once_without_colours() {
+fn upstream_flags_are_accepted_and_errors_are_printed_once_without_colours() {
     let lists = ["--feature-gates=PodDeletionCost=false", "--feature-gates", "Unknown=true"];
     let others = ["--kube-api-qps", "-1", "--kubeconfig", "/"];
     let output = program().args(lists).args(others).env_remove("NO_COLOR").output().unwrap();
-    fails_with(&output, &["failed to use kubeconfig /", "directory"]);
+    assert_failed(&output, &["failed to use kubeconfig /", "directory"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(said.matches("directory").count(), 1, "{said}");
     assert!(!said.contains('\x1b'), "{said:?}");
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named_and_tried_again() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{nobody}");
+fn unreachable_server_is_named_and_retried() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{unused}");
     let kubeconfig = Kubeconfig::of_server("unreachable", &url);
     let child = program().arg("--kubeconfig").arg(kubeconfig.path()).stderr(Stdio::piped()).spawn();
-    says_and_ends(child.unwrap(), &["cannot begin", &url, "trying for"]);
+    says_and_ends(child.unwrap(), &["still waiting for the cache to sync", &url]);
+}
+
+/// An empty image has no certificate authorities.
+#[test]
+fn http_server_needs_no_authorities_of_the_system() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = program();
+    command.env("SSL_CERT_FILE", "/nonexistent").env("SSL_CERT_DIR", "/nonexistent");
+    let master = format!("http://{unused}");
+    let child = command.arg("--master").arg(&master).stderr(Stdio::piped()).spawn();
+    says_and_ends(child.unwrap(), &["still waiting for the cache to sync", &master]);
+}
+
+/// Returns the answer of `address` to a GET request.
+fn get(address: &str, path: &str) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    write!(connection, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn bind_address_shows_caches_and_metrics() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let kubeconfig = Kubeconfig::of_server("observed", &format!("http://{unused}"));
+    let mut command = program();
+    command.arg("--kubeconfig").arg(kubeconfig.path()).stderr(Stdio::piped());
+    let mut child =
+        command.args(["--bind-address", "127.0.0.1:0", "--log-format=json"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let line = lines.find(|line| line.contains("serving health")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let address = line["fields"]["address"].as_str().unwrap().to_owned();
+    let line = lines.find(|line| line.contains("using the API server")).unwrap();
+    assert!(line.contains(&format!("\"server\":\"http://{unused}\"")), "{line}");
+    assert!(get(&address, "/healthz").ends_with("\r\n\r\nok"));
+    let reasons = ["[-]informer replicasets", "[-]manager: waiting for the caches"];
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let ready = get(&address, "/readyz");
+        assert!(ready.starts_with("HTTP/1.1 500"), "no cache is complete: {ready}");
+        if reasons.iter().all(|reason| ready.contains(reason)) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{ready}");
+    }
+    let metrics = get(&address, "/metrics");
+    assert!(metrics.contains("workqueue_depth{name=\"replicaset\",priority="), "{metrics}");
+    let page = get(&address, "/debug");
+    assert!(page.contains("<h2>Informers</h2>") && page.contains("replicaset"), "{page}");
+    drop(lines); // A program without a reader of its log goes on, and ends as usual.
+    let asked = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(asked.success() && child.wait().unwrap().success());
 }
 
 /// A server that forbids everything, until the test ends.
@@ -144,12 +195,15 @@ fn forbidding_server() -> (String, JoinHandle<()>) {
 }
 
 #[test]
-fn a_server_that_forbids_is_quoted_with_verb_and_resource() {
+fn forbidden_list_is_logged_with_verb_and_resource() {
     let (url, server) = forbidding_server();
     let kubeconfig = Kubeconfig::of_server("forbidden", &url);
     let child = program().arg("--kubeconfig").arg(kubeconfig.path()).stderr(Stdio::piped()).spawn();
-    says_and_ends(child.unwrap(), &["cannot begin", "cannot list resource", "\"replicasets\""]);
+    says_and_ends(
+        child.unwrap(),
+        &["still waiting for the cache to sync", "cannot list resource", "\"replicasets\""],
+    );
     let address = url.trim_start_matches("http://");
-    std::net::TcpStream::connect(address).unwrap().write_all(b"QUIT").unwrap();
+    TcpStream::connect(address).unwrap().write_all(b"QUIT").unwrap();
     server.join().unwrap();
 }

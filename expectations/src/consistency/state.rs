@@ -1,4 +1,4 @@
-//! What was written, what the caches show, and who waits. Pure: it is told what time it is.
+//! The versions of writes and caches, and the owners that wait. Pure: the caller passes the time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -9,73 +9,83 @@ use tokio::time::Instant;
 
 use super::version::Version;
 
-/// How long the caches may be late before the server is asked. A watch shows a write within milliseconds, so
-/// this is no shorter than what a person would wait, and no longer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// The time that a cache has to show a write before the caller lists from the API server. A watch
+/// normally shows a write within milliseconds.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A cache that stays late is asked about once a minute: each question may be a list of many objects.
-const MOST_PATIENCE: Duration = Duration::from_secs(60);
+/// The longest time between two comparisons of a late cache with the API server. Each comparison
+/// may list many objects.
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The number of a resource, in the order in which they were named.
+/// The index of a resource, in the order in which the caller named them.
 pub(super) type Resource = usize;
 
 /// All owners of one controller.
+///
+/// The lock of `ConsistencyStore` protects it. A record exists only while its owner awaits a
+/// version or an unseen write; the last `settle` or a `clear` removes it.
 pub(super) struct State<Key, Uid> {
-    /// Who has something that the caches have yet to show. Never a record without that.
+    /// The owners that have a write that the caches have yet to show.
     records: HashMap<Key, Record<Uid>>,
+    /// One per resource, indexed by [`Resource`]; the length never changes.
     readings: Vec<Reading<Key>>,
-    /// Tells apart what waits for one version; never used twice.
+    /// The last ticket. Tickets distinguish owners that await the same version; each is unique.
     tickets: u64,
 }
 
-/// How far the cache of one resource is.
+/// The version of the cache of one resource.
 struct Reading<Key> {
-    /// `None`: it has not said so, or nobody can tell. Then nothing is awaited.
+    /// `None` if the cache has not reported a version, or one without an order. Then `awaited` is
+    /// empty.
     read: Option<Version>,
-    /// Who awaits which later version. Each place belongs to one [`Awaited`], and the other way round.
+    /// The owners that await a later version. Each place belongs to exactly one [`Awaited`].
     awaited: BTreeMap<Place, Key>,
 }
 
-/// Where in [`Reading::awaited`].
+/// A key of [`Reading::awaited`]: a version and a ticket.
 type Place = (Version, u64);
 
-/// One owner that has written.
+/// The writes of one owner.
 struct Record<Uid> {
-    /// To an owner with another uid this means nothing.
+    /// The record does not apply to an owner with another uid.
     uid: Uid,
-    /// The highest version that was written of each resource, unless the cache has reached it. Few.
+    /// The highest version written of each resource that its cache has not reached. Few entries.
     awaited: Vec<Awaited>,
-    /// How long the versions are waited for. Each write begins it anew.
+    /// The wait for the versions. Each write restarts it.
     wait: Wait,
-    /// Whether something is awaited that has no version, and how long. No write puts that off: an owner that keeps
-    /// writing would never look for it.
+    /// The wait for a write without a version, if there is such a write. Later writes do not
+    /// restart it: otherwise an owner that keeps writing would wait without limit.
     unseen: Option<Wait>,
-    /// Whether it was told to wait for a version, and is to be woken.
+    /// True if the owner waits for a version and has to be woken.
     waits: bool,
 }
 
+/// A deadline that moves only by a new write or by [`lengthen`](Self::lengthen).
 struct Wait {
-    /// From then on the server is to be asked.
-    due: Instant,
-    /// How long was waited for that.
-    patience: Duration,
+    /// The deadline; after it the caller lists from the API server.
+    deadline: Instant,
+    /// The length of this wait.
+    timeout: Duration,
 }
 
+/// The highest write of one owner to one resource, which the cache has yet to show. Its `place` is
+/// a key of that resource's [`Reading::awaited`]; both are removed together.
 struct Awaited {
     resource: Resource,
     place: Place,
+    /// The time of the response, for the metric.
     written_at: Instant,
 }
 
-/// Whether an owner may act; what the first thing is that it misses.
+/// The result of a check; `missing` is the first resource whose cache is late.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     Ready,
-    Waiting { missing: Option<Gap>, due: Instant },
+    Waiting { missing: Option<Gap>, deadline: Instant },
     Overdue { missing: Option<Gap> },
 }
 
-/// A version that was written, and a cache that has not reached it.
+/// A written version that the cache has not reached.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Gap {
     pub(super) resource: Resource,
@@ -83,14 +93,16 @@ pub(super) struct Gap {
     pub(super) read: Option<Version>,
 }
 
-/// What a step leaves behind. Declare it before the lock is taken: keys and uids are the user's, and are not
-/// dropped under it.
+/// The results of one operation. Declare it before taking the lock: keys and uids are the user's
+/// types, and must not be dropped under the lock.
 pub(super) struct Outcome<Key, Uid> {
-    /// Who waited and may act now, in the order of what they waited for.
+    /// The keys that waited and may act now, in the order of the versions that they awaited.
     pub(super) woken: Vec<Key>,
-    /// How long the cache took to show what was written.
+    /// The times that the cache took to show each write.
     pub(super) shown_after: Vec<Duration>,
+    /// Keys to drop after the release of the lock.
     keys: Vec<Key>,
+    /// Uids to drop after the release of the lock.
     uids: Vec<Uid>,
 }
 
@@ -103,12 +115,12 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
         Self { records: HashMap::new(), readings, tickets: 0 }
     }
 
-    /// How many owners have something that the caches have yet to show.
+    /// Returns the number of owners that have a write that the caches have yet to show.
     pub(super) fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// The server has given `version` to what this owner wrote.
+    /// Records that the API server has returned `version` for a write of this owner.
     pub(super) fn wrote(
         &mut self,
         ([key, place_key], uid): ([Key; 2], Uid),
@@ -141,7 +153,8 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
         record.awaited.push(Awaited { resource, place, written_at: now });
     }
 
-    /// Whether the caches show all versions that this owner wrote. If not, it is woken when they do.
+    /// Reports if the caches show all versions that this owner wrote. If not, the owner is woken
+    /// when they do.
     pub(super) fn ready(
         &mut self,
         key: &Key,
@@ -160,7 +173,7 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
         record.wait.answer(Some(Gap { resource, written, read }), now)
     }
 
-    /// This owner awaits something without a version: how long is that to be waited for?
+    /// Records that this owner awaits a write without a version, and reports if its wait is over.
     pub(super) fn unseen(
         &mut self,
         (key, uid): (Key, Uid),
@@ -172,7 +185,8 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
         record.unseen.get_or_insert_with(|| Wait::new(now)).answer(None, now)
     }
 
-    /// The server was asked, and the caches are late: when to ask again, and what is missing.
+    /// Lengthens the wait after a comparison with the API server that failed. Returns the new wait
+    /// and the resource that is missing.
     pub(super) fn still_late(
         &mut self,
         key: &Key,
@@ -180,25 +194,26 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
         now: Instant,
     ) -> (Duration, Option<Resource>) {
         let record = self.records.get_mut(key).filter(|record| record.uid == *uid);
-        let Some(record) = record else { return (PATIENCE, None) };
+        let Some(record) = record else { return (TIMEOUT, None) };
         let missing = record.awaited.iter().map(|it| it.resource).min();
         let wait = match &mut record.unseen {
             Some(unseen) if missing.is_none() => unseen,
             _ => &mut record.wait,
         };
         wait.lengthen(now);
-        (wait.patience, missing)
+        (wait.timeout, missing)
     }
 
-    /// Nothing is awaited any longer for this owner; `None` for whatever uid it has.
+    /// Removes the record of this owner; with `None`, whatever its uid is.
     pub(super) fn clear(&mut self, key: &Key, uid: Option<&Uid>, outcome: &mut Outcome<Key, Uid>) {
         self.forget(key, |record| uid.is_none_or(|uid| record.uid == *uid), outcome);
     }
 
-    /// The cache of this resource shows all up to `version`; `None` if that has no place in an order.
+    /// Records that the cache of this resource shows everything up to `version`; `None` if the
+    /// version has no order.
     ///
-    /// A version that is older than the last one, or none, ends what was known: the server has another history.
-    /// What was written in the old one will never be shown.
+    /// `None`, or a version that is lower than the last one, means that the API server has another
+    /// history: the cache will never show the writes of the old history.
     pub(super) fn reached(
         &mut self,
         resource: Resource,
@@ -207,12 +222,12 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
         outcome: &mut Outcome<Key, Uid>,
     ) {
         let reading = &mut self.readings[resource];
-        let goes_on = version >= reading.read; // `None` is less than all.
+        let is_same_history = version >= reading.read; // `None` sorts before every version
         let is_known = version.is_some();
         reading.read = version;
         while let Some(first) = reading.awaited.first_entry() {
             let shown = reading.read.as_ref().is_some_and(|read| first.key().0 <= *read);
-            if goes_on && is_known && !shown {
+            if is_same_history && is_known && !shown {
                 return;
             }
             let key = first.remove();
@@ -224,7 +239,7 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
         }
     }
 
-    /// Drops a record that `is_stale`, and its places.
+    /// Removes the record of `key` and its places if `is_stale` returns true for it.
     fn forget(
         &mut self,
         key: &Key,
@@ -242,14 +257,14 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
     }
 }
 
-/// The owner's record, made if need be.
+/// Returns the owner's record, and creates it if there is none.
 fn record_of<'a, Key: Eq + Hash, Uid>(
     records: &'a mut HashMap<Key, Record<Uid>>,
     (key, uid): (Key, Uid),
     now: Instant,
     outcome: &mut Outcome<Key, Uid>,
 ) -> &'a mut Record<Uid> {
-    // Not `entry(key)` alone: that drops a key that is known.
+    // Not `entry(key)` alone: it would drop `key`, under the lock, when the map has an equal key.
     let (key, record) = match records.remove_entry(&key) {
         Some(known) => {
             outcome.discard([(key, uid)]);
@@ -260,7 +275,8 @@ fn record_of<'a, Key: Eq + Hash, Uid>(
     records.entry(key).or_insert(record)
 }
 
-/// The cache has shown what this owner awaited of `resource`, or never will. Says when that was written.
+/// Ends the wait of this owner for `resource`: the cache has shown the write, or never will.
+/// Returns the time of the write.
 fn settle<Key: Eq + Hash, Uid>(
     records: &mut HashMap<Key, Record<Uid>>,
     resource: Resource,
@@ -294,17 +310,18 @@ impl<Uid> Record<Uid> {
 
 impl Wait {
     fn new(now: Instant) -> Self {
-        Self { due: now + PATIENCE, patience: PATIENCE }
+        Self { deadline: now + TIMEOUT, timeout: TIMEOUT }
     }
 
+    /// Doubles the wait, up to [`MAX_TIMEOUT`], and starts it now.
     fn lengthen(&mut self, now: Instant) {
-        self.patience = self.patience.saturating_mul(2).min(MOST_PATIENCE);
-        self.due = now + self.patience;
+        self.timeout = self.timeout.saturating_mul(2).min(MAX_TIMEOUT);
+        self.deadline = now + self.timeout;
     }
 
     fn answer(&self, missing: Option<Gap>, now: Instant) -> Answer {
-        if now < self.due {
-            Answer::Waiting { missing, due: self.due }
+        if now < self.deadline {
+            Answer::Waiting { missing, deadline: self.deadline }
         } else {
             Answer::Overdue { missing }
         }

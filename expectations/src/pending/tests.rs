@@ -32,7 +32,7 @@ fn counts_go_below_zero_and_are_raised_from_there() {
 }
 
 #[test]
-fn no_count_is_too_large() {
+fn large_counts_saturate() {
     let mut pending = Pending::counts(usize::MAX, 0, Instant::now());
     pending.raise(usize::MAX, 0);
     assert!(!fulfilled(&mut pending));
@@ -41,7 +41,7 @@ fn no_count_is_too_large() {
 }
 
 #[test]
-fn each_deletion_counts_once_and_unknown_ones_never() {
+fn each_deletion_counts_once_and_unknown_deletion_never() {
     let mut pending = Pending::deletions_of(HashSet::from(['a', 'b']), Instant::now());
     assert_eq!(pending.lower_deletion_of(&'c'), None);
     assert_eq!(pending.lower_deletion_of(&'a'), Some('a'));
@@ -54,13 +54,13 @@ fn each_deletion_counts_once_and_unknown_ones_never() {
 }
 
 #[test]
-fn nothing_to_expect_is_fulfilled() {
+fn entry_without_writes_is_fulfilled() {
     assert!(fulfilled(&mut Pending::counts(0, 0, Instant::now())));
     assert!(fulfilled(&mut Pending::deletions_of(HashSet::new(), Instant::now())));
 }
 
 #[test]
-fn expectations_expire_after_five_minutes_not_at_five_and_say_so_once() {
+fn entry_expires_after_exactly_five_minutes_and_reports_it_once() {
     let now = Instant::now();
     let mut pending = Pending::<char>::counts(1, 0, now);
     assert_eq!(TIMEOUT, Duration::from_secs(300));
@@ -74,7 +74,7 @@ fn expectations_expire_after_five_minutes_not_at_five_and_say_so_once() {
 }
 
 #[test]
-fn what_is_outstanding_reads_as_a_sentence() {
+fn outstanding_displays_counts_and_age() {
     let now = Instant::now();
     let mut pending = Pending::deletions_of(HashSet::from(['a', 'b']), now);
     pending.creations = 3;

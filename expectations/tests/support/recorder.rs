@@ -1,4 +1,4 @@
-//! What metrics were recorded, by name and labels.
+//! A recorder that keeps metrics by name and labels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use metrics::{
 };
 use parking_lot::Mutex;
 
-/// Adds up counters and keeps the values of histograms.
+/// Keeps every increment of a counter and every value of a histogram.
 #[derive(Clone, Default)]
 pub(crate) struct Recorder {
     values: Arc<Mutex<BTreeMap<String, Vec<f64>>>>,
@@ -22,7 +22,7 @@ struct Series {
 // === impl Recorder ===
 
 impl Recorder {
-    /// All that was recorded under `name{label="value",…}`.
+    /// Returns all values recorded under `name{label="value",…}`.
     pub(crate) fn recorded(&self, name: &str) -> Vec<f64> {
         self.values.lock().get(name).cloned().unwrap_or_default()
     }
@@ -43,7 +43,7 @@ impl Series {
 
 impl CounterFn for Series {
     fn increment(&self, value: u64) {
-        self.push(f64::from(u32::try_from(value).expect("little is counted")));
+        self.push(f64::from(u32::try_from(value).expect("increments are small")));
     }
 
     fn absolute(&self, _: u64) {}

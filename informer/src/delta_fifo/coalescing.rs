@@ -1,4 +1,12 @@
-//! Deltas of one object together, objects in the order in which they were first heard of.
+//! [`Coalescing`]: a queue that groups deltas by object, in the order of each object's first delta.
+//!
+//! Costs: a push is one hash lookup per event; a list is one lookup per object and one pass over
+//! all known objects, and it sorts the objects that it lacks, so that the order is the same in
+//! every run; a pop is one lookup per object that it takes.
+//!
+//! As in client-go's `DeltaFIFO`, all deltas of an object stay, except for a second consecutive
+//! deletion. Unlike there, the queue itself knows the state that the consumer has of each object,
+//! and hands out the version that the consumer reaches.
 
 use std::collections::VecDeque;
 
@@ -6,88 +14,101 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::Garbage;
-use crate::{
-    delta::{Batch, Delta, is_older},
-    list_watch::{Decoded, WatchEvent},
-    object::{Object, ObjectKey, ResourceVersion},
-};
+use super::version::Received;
+use crate::delta::{Batch, Delta, is_older};
+use crate::list_watch::{Decoded, WatchEvent};
+use crate::object::{Object, ObjectKey, ResourceVersion};
 
-/// A queue of objects, each with what is to be done about it.
+/// A queue of objects, each with its queued deltas.
 ///
-/// An object has an entry if something waits, or if the consumer has it; it is in the queue, once, if something waits.
+/// An object has an entry if deltas are queued for it or if the consumer holds it. It is in `queue`
+/// exactly once if deltas are queued.
 pub(super) struct Coalescing<K: Object> {
-    objects: HashMap<ObjectKey<K::Kind>, Told<K>, RandomState>,
+    /// The entries of all objects that are queued or known. An entry leaves when the consumer has
+    /// taken a deletion.
+    objects: HashMap<ObjectKey<K::Kind>, Pending<K>, RandomState>,
+    /// The keys of objects with queued deltas, in the order of the first one. No key occurs twice.
     queue: VecDeque<ObjectKey<K::Kind>>,
-    /// How many deltas wait.
+    /// The number of queued deltas.
     len: usize,
-    version: Version,
-    /// How many objects of the first list wait; `None` before there was anything.
+    /// The newest version that was pushed. The consumer reaches it only with an empty queue: an
+    /// object at the end of the queue may have the oldest change.
+    received: Received,
+    /// True if the consumer does not know the received version yet. It reaches that version when
+    /// the queue is empty.
+    is_news: bool,
+    /// True if a list led to the received version and the consumer does not know that yet.
+    is_relisted: bool,
+    /// The number of queued objects of the first list; `None` before the first push.
     initial: Option<usize>,
     /// The number of the last list.
     list: u64,
 }
 
-/// What is said of one object.
-struct Told<K: Object> {
-    /// What waits, in order.
-    waiting: Vec<Delta<K>>,
-    /// What the consumer was handed last; `None` if it has no such object.
+/// The queued deltas of one object and its state at the consumer.
+struct Pending<K: Object> {
+    /// The queued deltas, in order.
+    queued: Vec<Delta<K>>,
+    /// The last state that was handed to the consumer; `None` if the consumer has no such object.
     known: Option<Decoded<K>>,
     /// The number of the last list that it was in.
     list: u64,
 }
 
-/// How far the server has got. The consumer has got that far when nothing waits any more.
-struct Version {
-    heard: Option<ResourceVersion>,
-    /// Whether the consumer does not know yet.
-    news: bool,
-    /// Whether a list is among the news.
-    relisted: bool,
-}
-
 // === impl Coalescing ===
 
 impl<K: Object> Coalescing<K> {
+    /// Creates an empty queue that has not received anything.
     pub(super) fn new() -> Self {
         Self {
             objects: HashMap::default(),
             queue: VecDeque::new(),
             len: 0,
-            version: Version { heard: None, news: false, relisted: false },
+            received: Received::new(),
+            is_news: false,
+            is_relisted: false,
             initial: None,
             list: 0,
         }
     }
 
-    pub(super) fn push(&mut self, events: Vec<WatchEvent<K>>, garbage: &mut Garbage<K>) {
+    /// Queues events. `newest` is the newest version in them.
+    ///
+    /// Bookmarks queue no delta. Their version counts, so that an empty queue can hand it to the
+    /// consumer.
+    pub(super) fn push(
+        &mut self,
+        events: Vec<WatchEvent<K>>,
+        newest: Option<ResourceVersion>,
+        garbage: &mut Garbage<K>,
+    ) {
+        self.is_news |= self.received.push(newest);
         for event in events {
             self.initial.get_or_insert(0);
             match event {
-                WatchEvent::Applied(object) => {
-                    self.version.hear_of(&object);
-                    self.wait(Delta::Applied(object), garbage);
-                }
-                WatchEvent::Deleted(object) => {
-                    self.version.hear_of(&object);
-                    self.delete(object, garbage);
-                }
-                WatchEvent::Bookmark { resource_version, .. } => {
-                    self.version.hear(resource_version);
-                }
+                WatchEvent::Applied(object) => self.enqueue(Delta::Applied(object), garbage),
+                WatchEvent::Deleted(object) => self.delete(object, garbage),
+                WatchEvent::Bookmark { .. } => {}
             }
         }
     }
 
-    /// A deletion of what neither waits nor was handed out is nobody's business.
+    /// Queues a deletion. Drops it if no delta of the object is queued and the consumer does not
+    /// hold the object.
     fn delete(&mut self, object: Decoded<K>, garbage: &mut Garbage<K>) {
         if self.objects.contains_key(&ObjectKey::from_metadata(object.metadata())) {
-            self.wait(Delta::Deleted(object), garbage);
+            self.enqueue(Delta::Deleted(object), garbage);
         } else {
             garbage.push(object);
         }
     }
 
+    /// Takes a list apart: queues each object of it, and a `Vanished` for each object that is not
+    /// in it.
+    ///
+    /// An object whose last queued delta is a deletion does not vanish a second time.
+    ///
+    /// An object that is queued already gets one more delta, after the queued ones.
     pub(super) fn replace(
         &mut self,
         objects: Vec<Decoded<K>>,
@@ -99,153 +120,158 @@ impl<K: Object> Coalescing<K> {
             self.listed(object, garbage);
         }
         let list = self.list;
-        let missing = |(key, told): (&ObjectKey<K::Kind>, &Told<K>)| {
-            let gone = told.list != list && !told.ends_with_a_deletion();
-            gone.then(|| Some((key.clone(), told.last_known()?.clone()))).flatten()
+        let missing = |(key, pending): (&ObjectKey<K::Kind>, &Pending<K>)| {
+            let gone = pending.list != list && !pending.ends_with_deletion();
+            gone.then(|| Some((key.clone(), pending.last_known()?.clone()))).flatten()
         };
         let mut missing: Vec<_> = self.objects.iter().filter_map(missing).collect();
-        // The order of a map is chance.
+        // The iteration order of a map is random.
         missing.sort_by(|(one, _), (other, _)| one.cmp(other));
         for (_, object) in missing {
-            self.wait(Delta::Vanished(object), garbage);
+            self.enqueue(Delta::Vanished(object), garbage);
         }
         self.initial.get_or_insert(self.queue.len());
-        self.version = Version { heard: Some(version), news: true, relisted: true };
+        self.received.replace(version);
+        (self.is_news, self.is_relisted) = (true, true);
     }
 
+    /// Queues one object of the current list.
     fn listed(&mut self, object: Decoded<K>, garbage: &mut Garbage<K>) {
-        let told = self.objects.get(&ObjectKey::from_metadata(object.metadata()));
-        let twin = told.filter(|told| told.list == self.list).and_then(Told::last_known);
-        // An object that the list shows twice counts in its newer state.
+        let pending = self.objects.get(&ObjectKey::from_metadata(object.metadata()));
+        let twin =
+            pending.filter(|pending| pending.list == self.list).and_then(Pending::last_known);
+        // If the list contains an object twice, the newer state is kept.
         if twin.is_some_and(|twin| is_older(object.metadata(), twin.metadata())) {
             garbage.push(object);
         } else {
-            self.wait(Delta::Listed(object), garbage);
+            self.enqueue(Delta::Listed(object), garbage);
         }
     }
 
-    /// What the consumer has and nothing waits for, once more. What waits is newer, and told anyway.
+    /// Queues every object that the consumer holds and that has no queued delta. A queued delta is
+    /// newer and is delivered anyway.
     pub(super) fn resync(&mut self) {
-        let idle = |told: &&Told<K>| told.waiting.is_empty();
-        let known = self.objects.values().filter(idle).filter_map(|told| told.known.clone());
+        let idle = |pending: &&Pending<K>| pending.queued.is_empty();
+        let known = self.objects.values().filter(idle).filter_map(|pending| pending.known.clone());
         let mut known: Vec<_> =
             known.map(|object| (ObjectKey::from_metadata(object.metadata()), object)).collect();
         known.sort_by(|(one, _): &(ObjectKey<K::Kind>, _), (other, _)| one.cmp(other));
         for (_, object) in known {
-            self.wait(Delta::Resynced(object), &mut Vec::new());
+            self.enqueue(Delta::Resynced(object), &mut Vec::new());
         }
     }
 
-    fn wait(&mut self, delta: Delta<K>, garbage: &mut Garbage<K>) {
+    /// Appends a delta to its object's, and the object to the queue if it is not in it.
+    fn enqueue(&mut self, delta: Delta<K>, garbage: &mut Garbage<K>) {
         let Some(object) = delta.object() else { return };
         let key = ObjectKey::from_metadata(object.metadata());
         let list = if matches!(delta, Delta::Listed(_)) { self.list } else { 0 };
-        let told = self.objects.entry(key.clone()).or_insert_with(Told::new);
-        told.list = told.list.max(list);
-        if told.waiting.is_empty() {
+        let pending = self.objects.entry(key.clone()).or_insert_with(Pending::new);
+        pending.list = pending.list.max(list);
+        if pending.queued.is_empty() {
             self.queue.push_back(key);
         }
-        let before = told.waiting.len();
-        told.wait(delta, garbage);
-        self.len += told.waiting.len() - before;
+        let before = pending.queued.len();
+        pending.append(delta, garbage);
+        self.len += pending.queued.len() - before;
     }
 
-    /// What waits for the objects that come next: all of each, and so many objects that it is not more than `limit`, but
-    /// one at least.
+    /// Takes the deltas of the next objects: all deltas of each object, and at most `limit` deltas
+    /// in total unless the first object alone has more.
+    ///
+    /// Returns `None` if nothing is queued and no version is news. A batch without deltas carries a
+    /// version that came with bookmarks only.
+    ///
+    /// The version is part of the batch that empties the queue: before that, an object at the end
+    /// of the queue may have a change that is older than the version.
     pub(super) fn pop(&mut self, limit: usize, garbage: &mut Garbage<K>) -> Option<Batch<K>> {
         let mut deltas = Vec::new();
         while let Some(key) = self.queue.front() {
-            let Some(told) = self.objects.get_mut(key) else { break };
-            if !deltas.is_empty() && deltas.len() + told.waiting.len() > limit {
+            let Some(pending) = self.objects.get_mut(key) else { break };
+            if !deltas.is_empty() && deltas.len() + pending.queued.len() > limit {
                 break;
             }
-            deltas.append(&mut told.waiting);
-            garbage.extend(std::mem::replace(&mut told.known, deltas.last().and_then(remains)));
-            let gone = told.known.is_none();
+            deltas.append(&mut pending.queued);
+            garbage
+                .extend(std::mem::replace(&mut pending.known, deltas.last().and_then(state_after)));
+            let gone = pending.known.is_none();
             if let (Some(key), true) = (self.queue.pop_front(), gone) {
                 self.objects.remove(&key);
             }
             self.initial = self.initial.map(|left| left.saturating_sub(1));
         }
         self.len -= deltas.len();
-        let reached = if self.queue.is_empty() { self.version.tell() } else { None };
-        let (reached, relisted) = reached.unzip();
+        let (reached, relisted) = self.reached();
         (!deltas.is_empty() || reached.is_some()).then_some(Batch {
             deltas,
             reached,
-            relisted: relisted.unwrap_or_default(),
+            relisted,
             synced: self.initial == Some(0),
         })
     }
 
+    /// Returns the version that the consumer reaches now, unless it knows it, and true if a list
+    /// led there.
+    fn reached(&mut self) -> (Option<ResourceVersion>, bool) {
+        if !self.queue.is_empty() || !std::mem::take(&mut self.is_news) {
+            return (None, false);
+        }
+        (self.received.version().cloned(), std::mem::take(&mut self.is_relisted))
+    }
+
+    /// Returns the newest version that was pushed, whatever the consumer has taken.
+    pub(super) fn received(&self) -> Option<&ResourceVersion> {
+        self.received.version()
+    }
+
+    /// Returns the number of queued deltas, in constant time.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 }
 
-/// What the consumer has of the object when it has done this.
-fn remains<K: Object>(last: &Delta<K>) -> Option<Decoded<K>> {
+/// Returns the state that the consumer holds after it applies this delta.
+fn state_after<K: Object>(last: &Delta<K>) -> Option<Decoded<K>> {
     last.object().filter(|_| !last.is_deletion()).cloned()
 }
 
-// === impl Told ===
+// === impl Pending ===
 
-impl<K: Object> Told<K> {
+impl<K: Object> Pending<K> {
     fn new() -> Self {
-        Self { waiting: Vec::new(), known: None, list: 0 }
+        Self { queued: Vec::new(), known: None, list: 0 }
     }
 
-    /// Of two deletions in a row one is enough: the one that somebody saw, or else the later one.
-    fn wait(&mut self, delta: Delta<K>, garbage: &mut Garbage<K>) {
-        match self.waiting.last_mut() {
+    /// Appends a delta. Of two consecutive deletions only one is kept: the one that a watch
+    /// reported, or else the later one.
+    fn append(&mut self, delta: Delta<K>, garbage: &mut Garbage<K>) {
+        match self.queued.last_mut() {
             Some(last @ Delta::Vanished(_)) if delta.is_deletion() => {
                 garbage.extend(std::mem::replace(last, delta).object().cloned());
             }
             Some(Delta::Deleted(_)) if delta.is_deletion() => {
                 garbage.extend(delta.object().cloned());
             }
-            _ => self.waiting.push(delta),
+            _ => self.queued.push(delta),
         }
     }
 
-    fn ends_with_a_deletion(&self) -> bool {
-        self.waiting.last().is_some_and(Delta::is_deletion)
+    /// Returns true if the object will be gone when the queued deltas are applied.
+    fn ends_with_deletion(&self) -> bool {
+        self.queued.last().is_some_and(Delta::is_deletion)
     }
 
-    /// The newest state that was heard of.
+    /// Returns the newest state that was received.
+    ///
+    /// The last queued delta decides; without one, the state that the consumer has.
     fn last_known(&self) -> Option<&Decoded<K>> {
-        self.waiting.last().and_then(Delta::object).or(self.known.as_ref())
-    }
-}
-
-// === impl Version ===
-
-impl Version {
-    fn hear_of<K: Object>(&mut self, object: &Decoded<K>) {
-        if let Some(version) = object.metadata().resource_version.as_deref() {
-            self.hear(version.into());
-        }
-    }
-
-    fn hear(&mut self, version: ResourceVersion) {
-        let further = self.heard.as_ref().is_none_or(|heard| version.may_follow(heard));
-        if version.is_point() && further {
-            self.heard = Some(version);
-            self.news = true;
-        }
-    }
-
-    /// The version, and whether a list is a part of it, unless the consumer knows it.
-    fn tell(&mut self) -> Option<(ResourceVersion, bool)> {
-        let relisted = std::mem::take(&mut self.relisted);
-        let version = self.heard.clone().filter(|_| std::mem::take(&mut self.news));
-        version.map(|version| (version, relisted))
+        self.queued.last().and_then(Delta::object).or(self.known.as_ref())
     }
 }
 
 #[cfg(test)]
 impl<K: Object> Coalescing<K> {
-    /// The objects that there is an entry for.
+    /// Returns the keys of the objects that have an entry.
     pub(super) fn known(&self) -> Vec<String> {
         self.objects.keys().map(ToString::to_string).collect()
     }

@@ -1,22 +1,19 @@
-//! Any schedule of pushes and pops, of both designs, against plain ones.
+//! Compares both queue designs with simple models, for random schedules of pushes and pops.
 //!
-//! The plain queue in order is a list. The plain coalescing queue is client-go's description of its `DeltaFIFO`: a list of
-//! keys with what waits for each, and what the consumer has. Both are compared delta by delta. What a consumer has made of
-//! the deltas is compared with what the events say, too: two queues with the same fault would agree.
+//! The in-order model is a list. The coalescing model is client-go's description of its
+//! `DeltaFIFO`: a list of keys with their pending deltas, and the objects that the consumer has.
+//! Both are compared delta by delta. The consumer's objects are also compared with the server's,
+//! because two queues with the same fault would agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
 use proptest::prelude::{Strategy, any, prop_oneof};
 
-use super::{
-    tests::{applied, bookmark, deleted, pod, text, texts},
-    *,
-};
-use crate::{
-    delta::Delta,
-    model::{Tally, check},
-};
+use super::tests::{applied, bookmark, deleted, pod, text, texts};
+use super::*;
+use crate::delta::{Delta, newest_of};
+use crate::model::{Tally, check};
 
 /// Objects are `a` to `e`.
 const OBJECTS: u8 = 5;
@@ -26,7 +23,8 @@ enum Step {
     Apply(u8),
     Delete(u8),
     Bookmark,
-    /// Of these objects; the rest is gone. Or, what is there is there without a change.
+    /// A list. Bits of `there` select the objects that exist; bits of `changed` those among them
+    /// with a new version.
     Replace {
         there: u8,
         changed: u8,
@@ -50,7 +48,7 @@ fn name(object: u8) -> String {
     char::from(b'a' + object).to_string()
 }
 
-/// What happens, and what a server that says so has.
+/// The server: its objects and its version.
 struct Server {
     version: u64,
     objects: BTreeMap<String, String>,
@@ -62,7 +60,7 @@ impl Server {
         self.version.to_string()
     }
 
-    /// Does a step and says what it is; nothing for steps that are not the server's.
+    /// Applies a step and returns its event; `None` for a step that is not the server's.
     fn event(&mut self, step: &Step) -> Option<WatchEvent<Pod>> {
         match step {
             Step::Apply(object) => {
@@ -95,7 +93,7 @@ impl Server {
     }
 }
 
-/// Whoever takes the deltas.
+/// The consumer of the deltas.
 #[derive(Default)]
 struct Consumer {
     objects: BTreeMap<String, String>,
@@ -110,10 +108,10 @@ impl Consumer {
         }
         if let Some(reached) = &batch.reached {
             let reached = reached.as_str().parse().unwrap();
-            assert!(reached > self.reached, "versions go on");
+            assert!(reached > self.reached, "versions increase");
             self.reached = reached;
         }
-        assert!(batch.synced || !self.synced, "synced is for good");
+        assert!(batch.synced || !self.synced, "synced never goes back");
         self.synced = batch.synced;
     }
 
@@ -133,15 +131,15 @@ impl Consumer {
             }
             Delta::Vanished(object) => {
                 let (name, version) = parts(object);
-                assert_eq!(
-                    self.objects.remove(&name),
-                    Some(version),
-                    "the last state that is known"
-                );
+                assert_eq!(self.objects.remove(&name), Some(version), "the last known state");
             }
             Delta::Resynced(object) => {
                 let (name, version) = parts(object);
-                assert_eq!(self.objects.get(&name), Some(&version), "as it is when its turn comes");
+                assert_eq!(
+                    self.objects.get(&name),
+                    Some(&version),
+                    "the state that the consumer has"
+                );
             }
             Delta::ResyncedAll | Delta::Bookmark(_) => {}
         }
@@ -151,7 +149,7 @@ impl Consumer {
 // === in order ===
 
 #[test]
-fn in_order_any_schedule_hands_out_what_was_pushed() {
+fn in_order_queue_matches_its_model() {
     let least = [("list", 700), ("resync", 300), ("batch of several", 500), ("empty pop", 100)];
     check(step(), 60, &least, |steps, tally| {
         let mut queue = InOrder::new();
@@ -181,8 +179,9 @@ fn in_order_any_schedule_hands_out_what_was_pushed() {
                 }
                 _ => {
                     let event = server.event(step).unwrap();
-                    expected.push(told(&event));
-                    queue.push(vec![event]);
+                    expected.push(delta_text(&event));
+                    let newest = newest_of(std::slice::from_ref(&event));
+                    queue.push(vec![event], newest);
                 }
             }
             assert_eq!(queue.len(), expected.len());
@@ -194,7 +193,7 @@ fn in_order_any_schedule_hands_out_what_was_pushed() {
     });
 }
 
-fn told(event: &WatchEvent<Pod>) -> String {
+fn delta_text(event: &WatchEvent<Pod>) -> String {
     match event {
         WatchEvent::Applied(object) => text(&Delta::Applied(object.clone())),
         WatchEvent::Deleted(object) => text(&Delta::Deleted(object.clone())),
@@ -210,7 +209,7 @@ fn pop_in_order(
     tally: &Tally,
 ) {
     let Some(batch) = queue.pop(limit) else {
-        assert!(expected.is_empty(), "nothing waits for ever");
+        assert!(expected.is_empty(), "a delta stays queued");
         tally.count("empty pop", 1);
         return;
     };
@@ -218,7 +217,7 @@ fn pop_in_order(
     assert!(!deltas.is_empty() && deltas.len() <= limit);
     assert_eq!(deltas[..], expected[..deltas.len()]);
     let lists = deltas.iter().filter(|delta| delta.starts_with("all")).count();
-    assert!(lists == 0 || deltas.len() == 1, "a list comes alone");
+    assert!(lists == 0 || deltas.len() == 1, "a list is alone in its batch");
     expected.drain(..deltas.len());
     tally.count("batch of several", usize::from(deltas.len() > 1));
     consumer.take(&batch);
@@ -226,26 +225,26 @@ fn pop_in_order(
 
 // === coalescing ===
 
-/// The classic queue, as its documentation has it.
+/// A model of client-go's `DeltaFIFO`, written from its documentation.
 #[derive(Default)]
-struct Classic {
+struct DeltaFifoModel {
     queue: Vec<(String, Vec<String>)>,
-    /// What the consumer has: the version of each object.
+    /// The version of each object that the consumer has.
     known: BTreeMap<String, String>,
-    heard: u64,
-    told: u64,
-    /// What waits of the first list.
+    pushed: u64,
+    reported: u64,
+    /// The objects of the first list that are still queued; `None` before the first list.
     first: Option<BTreeSet<String>>,
 }
 
-impl Classic {
-    fn waiting(&mut self, name: &str) -> Option<&mut Vec<String>> {
-        self.queue.iter_mut().find(|(key, _)| key == name).map(|(_, waiting)| waiting)
+impl DeltaFifoModel {
+    fn pending(&mut self, name: &str) -> Option<&mut Vec<String>> {
+        self.queue.iter_mut().find(|(key, _)| key == name).map(|(_, pending)| pending)
     }
 
-    fn wait(&mut self, name: &str, delta: String) {
-        match self.waiting(name) {
-            Some(waiting) => waiting.push(delta),
+    fn enqueue(&mut self, name: &str, delta: String) {
+        match self.pending(name) {
+            Some(pending) => pending.push(delta),
             None => self.queue.push((name.to_owned(), vec![delta])),
         }
     }
@@ -254,40 +253,40 @@ impl Classic {
         delta.starts_with("deleted") || delta.starts_with("vanished")
     }
 
-    fn hear(&mut self, event: &WatchEvent<Pod>, tally: &Tally) {
+    fn push(&mut self, event: &WatchEvent<Pod>, tally: &Tally) {
         self.first.get_or_insert_default();
         let name = |object: &Decoded<Pod>| object.metadata().name.clone().unwrap();
         match event {
-            WatchEvent::Applied(object) => self.wait(&name(object), told(event)),
-            WatchEvent::Deleted(object) => self.delete(&name(object), told(event), tally),
+            WatchEvent::Applied(object) => self.enqueue(&name(object), delta_text(event)),
+            WatchEvent::Deleted(object) => self.delete(&name(object), delta_text(event), tally),
             WatchEvent::Bookmark { .. } => {}
         }
     }
 
     fn delete(&mut self, name: &str, delta: String, tally: &Tally) {
         let known = self.known.contains_key(name);
-        match self.waiting(name) {
+        match self.pending(name) {
             None if !known => tally.count("dropped deletion", 1),
-            Some(waiting) if waiting.last().is_some_and(|last| Self::is_deletion(last)) => {
+            Some(pending) if pending.last().is_some_and(|last| Self::is_deletion(last)) => {
                 tally.count("second deletion", 1);
-                let last = waiting.last_mut().unwrap();
+                let last = pending.last_mut().unwrap();
                 if last.starts_with("vanished") {
                     *last = delta;
                 }
             }
-            _ => self.wait(name, delta),
+            _ => self.enqueue(name, delta),
         }
     }
 
     fn replace(&mut self, objects: &BTreeMap<String, String>, tally: &Tally) {
         for (name, version) in objects {
-            self.wait(name, format!("listed {name}{version}"));
+            self.enqueue(name, format!("listed {name}{version}"));
         }
         let keys: BTreeSet<String> =
             self.queue.iter().map(|(key, _)| key).chain(self.known.keys()).cloned().collect();
         for name in keys.iter().filter(|name| !objects.contains_key(*name)) {
-            let waiting = self.waiting(name).and_then(|waiting| waiting.last().cloned());
-            let last = match waiting {
+            let pending = self.pending(name).and_then(|pending| pending.last().cloned());
+            let last = match pending {
                 Some(last) => last.split(' ').nth(1).unwrap().to_owned(),
                 None => format!("{name}{}", self.known[name]),
             };
@@ -299,21 +298,22 @@ impl Classic {
 
     fn resync(&mut self, tally: &Tally) {
         for (name, version) in self.known.clone() {
-            if self.waiting(&name).is_none() {
+            if self.pending(&name).is_none() {
                 tally.count("resynced object", 1);
-                self.wait(&name, format!("resynced {name}{version}"));
+                self.enqueue(&name, format!("resynced {name}{version}"));
             }
         }
     }
 
-    /// Deltas, the version that is reached, and whether the first list is done.
+    /// Returns the deltas of a batch, the version that it reaches, and `true` if the first list is
+    /// complete.
     fn pop(&mut self, limit: usize) -> Option<(Vec<String>, Option<u64>, bool)> {
         let mut deltas: Vec<String> = Vec::new();
-        while let Some((name, waiting)) = self.queue.first() {
-            if !deltas.is_empty() && deltas.len() + waiting.len() > limit {
+        while let Some((name, pending)) = self.queue.first() {
+            if !deltas.is_empty() && deltas.len() + pending.len() > limit {
                 break;
             }
-            let last = waiting.last().unwrap().clone();
+            let last = pending.last().unwrap().clone();
             if Self::is_deletion(&last) {
                 self.known.remove(name);
             } else {
@@ -325,17 +325,17 @@ impl Classic {
             }
             deltas.extend(self.queue.remove(0).1);
         }
-        let news = self.queue.is_empty() && self.heard > self.told;
+        let news = self.queue.is_empty() && self.pushed > self.reported;
         if news {
-            self.told = self.heard;
+            self.reported = self.pushed;
         }
         let synced = self.first.as_ref().is_some_and(BTreeSet::is_empty);
-        (news || !deltas.is_empty()).then_some((deltas, news.then_some(self.heard), synced))
+        (news || !deltas.is_empty()).then_some((deltas, news.then_some(self.pushed), synced))
     }
 }
 
 #[test]
-fn coalescing_any_schedule_is_what_the_classic_queue_does() {
+fn coalescing_queue_matches_the_delta_fifo_model() {
     let least = [
         ("list", 700),
         ("tombstone", 1000),
@@ -350,17 +350,17 @@ fn coalescing_any_schedule_is_what_the_classic_queue_does() {
     check(step(), 60, &least, |steps, tally| {
         let mut world = World {
             queue: Coalescing::new(),
-            classic: Classic::default(),
+            model: DeltaFifoModel::default(),
             server: Server { version: 0, objects: BTreeMap::new() },
             consumer: Consumer::default(),
             tally,
         };
         for step in steps {
             world.step(step);
-            let waiting: usize = world.classic.queue.iter().map(|(_, waiting)| waiting.len()).sum();
-            assert_eq!(world.queue.len(), waiting);
+            let pending: usize = world.model.queue.iter().map(|(_, pending)| pending.len()).sum();
+            assert_eq!(world.queue.len(), pending);
         }
-        while world.queue.len() > 0 || world.classic.heard > world.classic.told {
+        while world.queue.len() > 0 || world.model.pushed > world.model.reported {
             world.pop(3);
         }
         let World { consumer, server, .. } = world;
@@ -368,10 +368,10 @@ fn coalescing_any_schedule_is_what_the_classic_queue_does() {
     });
 }
 
-/// Both queues, who fills them, and who empties them.
+/// Both queues, the server that fills them, and the consumer.
 struct World<'a> {
     queue: Coalescing<Pod>,
-    classic: Classic,
+    model: DeltaFifoModel,
     server: Server,
     consumer: Consumer,
     tally: &'a Tally,
@@ -379,28 +379,29 @@ struct World<'a> {
 
 impl World<'_> {
     fn step(&mut self, step: &Step) {
-        let Self { queue, classic, server, tally, .. } = self;
+        let Self { queue, model, server, tally, .. } = self;
         let garbage = &mut Vec::new();
         match step {
             Step::Replace { there, changed } => {
                 let objects = server.list(*there, *changed);
                 queue.replace(objects, server.version.to_string().into(), garbage);
-                classic.replace(&server.objects, tally);
+                model.replace(&server.objects, tally);
                 tally.count("list", 1);
             }
             Step::Resync => {
                 queue.resync();
-                classic.resync(tally);
+                model.resync(tally);
                 return;
             }
             Step::Pop(limit) => return self.pop(*limit),
             Step::Apply(_) | Step::Delete(_) | Step::Bookmark => {
                 let event = server.event(step).unwrap();
-                classic.hear(&event, tally);
-                queue.push(vec![event], garbage);
+                model.push(&event, tally);
+                let newest = newest_of(std::slice::from_ref(&event));
+                queue.push(vec![event], newest, garbage);
             }
         }
-        classic.heard = server.version;
+        model.pushed = server.version;
     }
 
     fn pop(&mut self, limit: usize) {
@@ -408,7 +409,7 @@ impl World<'_> {
         let number = |version: &ResourceVersion| version.as_str().parse::<u64>().unwrap();
         let plain =
             |batch: &Batch<Pod>| (texts(batch), batch.reached.as_ref().map(number), batch.synced);
-        assert_eq!(batch.as_ref().map(plain), self.classic.pop(limit));
+        assert_eq!(batch.as_ref().map(plain), self.model.pop(limit));
         let Some(batch) = batch else { return self.tally.count("empty pop", 1) };
         self.tally.count("only a version", usize::from(batch.deltas.is_empty()));
         self.tally.count("unsynced batch", usize::from(!batch.synced));
@@ -417,6 +418,6 @@ impl World<'_> {
         let again = names.windows(2).filter(|pair| pair[0] == pair[1]).count();
         self.tally.count("several of one object", again);
         self.consumer.take(&batch);
-        assert!(self.queue.len() > 0 || self.consumer.reached == self.classic.heard);
+        assert!(self.queue.len() > 0 || self.consumer.reached == self.model.pushed);
     }
 }

@@ -1,12 +1,14 @@
-//! The rules of both designs, one by one.
+//! The rules of both queue designs, one by one.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::{delta::Delta, object::ObjectMeta};
+use crate::delta::Delta;
+use crate::object::ObjectMeta;
 
 type Fifo = DeltaFifo<Pod>;
 
@@ -35,7 +37,7 @@ fn both() -> [Fifo; 2] {
     [Fifo::in_order(), Fifo::coalescing()]
 }
 
-/// `applied a1`.
+/// Returns a delta as text: `applied a1`.
 pub(super) fn text(delta: &Delta<Pod>) -> String {
     let named = |object: &Decoded<Pod>| {
         let metadata = object.metadata();
@@ -63,7 +65,7 @@ pub(super) fn texts(batch: &Batch<Pod>) -> Vec<String> {
     batch.deltas.iter().map(text).collect()
 }
 
-/// All deltas that are there, and the last version that was reached.
+/// Pops everything. Returns the deltas and the last version that was reached.
 fn drain(fifo: &Fifo) -> (Vec<String>, Option<String>) {
     let (mut deltas, mut reached) = (Vec::new(), None);
     while let Some(batch) = fifo.try_pop() {
@@ -81,7 +83,7 @@ fn deltas(fifo: &Fifo) -> Vec<String> {
 // === in order ===
 
 #[test]
-fn in_order_nothing_is_merged_and_no_order_is_changed() {
+fn in_order_keeps_every_delta_in_order() {
     let fifo = Fifo::in_order();
     let events = [applied("a", "1"), applied("b", "2"), applied("a", "3"), deleted("a", "4")];
     fifo.push(events);
@@ -100,7 +102,7 @@ fn in_order_nothing_is_merged_and_no_order_is_changed() {
 }
 
 #[test]
-fn in_order_a_list_comes_alone_in_its_place_and_whole() {
+fn in_order_list_is_one_delta_alone_in_its_batch() {
     let fifo = Fifo::in_order();
     fifo.push([applied("a", "1")]);
     fifo.replace(vec![pod("b", "2")], "2");
@@ -112,7 +114,7 @@ fn in_order_a_list_comes_alone_in_its_place_and_whole() {
 }
 
 #[test]
-fn in_order_resync_is_one_delta_after_what_came_before() {
+fn in_order_resync_is_one_delta_after_earlier_deltas() {
     let fifo = Fifo::in_order();
     fifo.push([applied("a", "1")]);
     fifo.resync();
@@ -121,16 +123,16 @@ fn in_order_resync_is_one_delta_after_what_came_before() {
 }
 
 #[test]
-fn in_order_a_batch_is_no_longer_than_a_thousand_deltas() {
+fn in_order_batch_has_at_most_1000_deltas() {
     let fifo = Fifo::in_order();
     fifo.push((1..=2500).map(|version| applied("a", &version.to_string())));
     let lengths: Vec<_> =
         std::iter::from_fn(|| fifo.try_pop().map(|batch| batch.deltas.len())).collect();
-    assert_eq!(lengths, [1000, 1000, 500], "one object may come often in one batch");
+    assert_eq!(lengths, [1000, 1000, 500], "one object may be in a batch many times");
 }
 
 #[test]
-fn in_order_each_batch_says_how_far_it_leads() {
+fn in_order_batch_reports_the_version_it_reaches() {
     let fifo = Fifo::in_order();
     let reached = |batch: Option<Batch<Pod>>| {
         let batch = batch.unwrap();
@@ -141,17 +143,17 @@ fn in_order_each_batch_says_how_far_it_leads() {
     fifo.push([applied("a", "7"), deleted("a", "9"), applied("b", "8")]);
     assert_eq!(reached(fifo.try_pop()), (Some("9".into()), false), "deletions count");
     fifo.push([applied("b", "8"), bookmark("9")]);
-    assert_eq!(reached(fifo.try_pop()), (None, false), "no further than before");
+    assert_eq!(reached(fifo.try_pop()), (None, false), "no later version");
     fifo.push([bookmark("20")]);
     assert_eq!(reached(fifo.try_pop()), (Some("20".into()), false));
     fifo.replace(vec![], "4");
-    assert_eq!(reached(fifo.try_pop()), (Some("4".into()), true), "another history");
+    assert_eq!(reached(fifo.try_pop()), (Some("4".into()), true), "restored server");
     fifo.push([applied("b", "6")]);
     assert_eq!(reached(fifo.try_pop()), (Some("6".into()), false));
 }
 
 #[test]
-fn in_order_synced_means_that_the_first_list_has_been_handed_out() {
+fn in_order_synced_is_set_after_first_list_is_popped() {
     let fifo = Fifo::in_order();
     fifo.replace(vec![pod("a", "1")], "1");
     fifo.push([applied("a", "2")]);
@@ -160,7 +162,7 @@ fn in_order_synced_means_that_the_first_list_has_been_handed_out() {
     assert_eq!(synced, [true, true, true]);
     let fifo = Fifo::in_order();
     fifo.push([applied("a", "2")]);
-    assert!(fifo.try_pop().unwrap().synced, "what does not begin with a list is synced");
+    assert!(fifo.try_pop().unwrap().synced, "a queue that starts without a list is synced");
     let fifo = Fifo::in_order();
     fifo.resync();
     assert!(!fifo.try_pop().unwrap().synced);
@@ -168,7 +170,7 @@ fn in_order_synced_means_that_the_first_list_has_been_handed_out() {
 
 // === coalescing ===
 
-/// A queue whose consumer has these objects.
+/// Returns an empty queue whose consumer has these objects.
 fn with(known: &[(&str, &str)]) -> Fifo {
     let fifo = Fifo::coalescing();
     fifo.replace(known.iter().map(|(name, version)| pod(name, version)).collect(), "1");
@@ -177,7 +179,7 @@ fn with(known: &[(&str, &str)]) -> Fifo {
 }
 
 #[test]
-fn coalescing_what_happens_to_one_object_comes_together() {
+fn coalescing_groups_deltas_by_object() {
     let fifo = Fifo::coalescing();
     fifo.push([applied("a", "1"), applied("b", "2"), applied("a", "3"), deleted("a", "4")]);
     assert_eq!(fifo.len(), 4);
@@ -185,14 +187,14 @@ fn coalescing_what_happens_to_one_object_comes_together() {
 }
 
 #[test]
-fn coalescing_deletions_in_a_row_are_one_the_one_that_was_seen() {
+fn coalescing_merges_consecutive_deletions_and_keeps_the_observed_one() {
     let fifo = with(&[("a", "1")]);
     fifo.push([deleted("a", "2"), deleted("a", "3")]);
     assert_eq!((fifo.len(), deltas(&fifo)), (1, vec!["deleted a2".to_owned()]));
     let fifo = with(&[("a", "1")]);
     fifo.replace(vec![], "5");
     fifo.push([deleted("a", "4")]);
-    assert_eq!(deltas(&fifo), ["deleted a4"], "the tombstone knows less");
+    assert_eq!(deltas(&fifo), ["deleted a4"], "the tombstone has an older state");
     let fifo = with(&[("a", "1")]);
     fifo.push([deleted("a", "4")]);
     fifo.replace(vec![], "5");
@@ -203,18 +205,18 @@ fn coalescing_deletions_in_a_row_are_one_the_one_that_was_seen() {
 }
 
 #[test]
-fn coalescing_a_deletion_of_what_nobody_has_is_dropped() {
+fn coalescing_drops_deletion_of_unknown_object() {
     let fifo = Fifo::coalescing();
     fifo.push([deleted("a", "4")]);
-    assert_eq!(drain(&fifo), (vec![], Some("4".into())), "but its version was reached");
+    assert_eq!(drain(&fifo), (vec![], Some("4".into())), "its version is reached");
     fifo.push([applied("a", "5"), deleted("a", "6")]);
-    assert_eq!(deltas(&fifo), ["applied a5", "deleted a6"], "what is only queued will be had");
+    assert_eq!(deltas(&fifo), ["applied a5", "deleted a6"], "a queued object counts as known");
     fifo.push([deleted("a", "7")]);
-    assert_eq!(deltas(&fifo), [""; 0], "handed out and gone");
+    assert_eq!(deltas(&fifo), [""; 0], "the consumer has deleted it");
 }
 
 #[test]
-fn coalescing_a_list_is_taken_apart_and_what_it_does_not_show_is_gone() {
+fn coalescing_list_is_split_per_object_and_missing_objects_vanish() {
     let fifo = with(&[("a", "1"), ("b", "1"), ("z", "1"), ("y", "1")]);
     fifo.push([applied("b", "3"), applied("c", "4"), applied("d", "5")]);
     fifo.replace(vec![pod("e", "6"), pod("a", "1"), pod("c", "7")], "8");
@@ -236,28 +238,28 @@ fn coalescing_a_list_is_taken_apart_and_what_it_does_not_show_is_gone() {
 }
 
 #[test]
-fn coalescing_an_object_that_a_list_shows_twice_ends_in_its_newer_state() {
+fn coalescing_object_listed_twice_ends_in_newer_state() {
     let fifo = Fifo::coalescing();
     fifo.replace(vec![pod("a", "5"), pod("a", "4"), pod("a", "6")], "7");
     assert_eq!(deltas(&fifo), ["listed a5", "listed a6"]);
     fifo.replace(vec![pod("a", "4")], "3");
-    assert_eq!(deltas(&fifo), ["listed a4"], "against what was known the list is right");
+    assert_eq!(deltas(&fifo), ["listed a4"], "a list overrides a newer known state");
 }
 
 #[test]
-fn coalescing_resync_tells_what_is_known_and_does_not_wait() {
+fn coalescing_resync_covers_known_objects_that_are_not_queued() {
     let fifo = with(&[("b", "1"), ("a", "1"), ("c", "1")]);
     fifo.push([applied("b", "2"), applied("d", "3"), deleted("c", "4")]);
     fifo.resync();
     fifo.resync();
     let expected = ["applied b2", "applied d3", "deleted c4", "resynced a1"];
-    assert_eq!(deltas(&fifo), expected, "an old state never comes after a new one");
+    assert_eq!(deltas(&fifo), expected, "an old state never follows a new one");
     fifo.resync();
     assert_eq!(deltas(&fifo), ["resynced a1", "resynced b2", "resynced d3"]);
 }
 
 #[test]
-fn coalescing_a_version_is_reached_when_nothing_waits() {
+fn coalescing_version_is_reached_when_queue_is_empty() {
     let fifo = Fifo::coalescing();
     fifo.push((0..1500).map(|name| applied(&name.to_string(), &(name + 1).to_string())));
     fifo.push([bookmark("2000")]);
@@ -266,18 +268,18 @@ fn coalescing_a_version_is_reached_when_nothing_waits() {
     let second = fifo.try_pop().unwrap();
     assert_eq!((second.deltas.len(), second.reached), (500, Some("2000".into())));
     fifo.push([bookmark("1999"), bookmark("0"), bookmark("")]);
-    assert!(fifo.try_pop().is_none(), "nothing new");
+    assert!(fifo.try_pop().is_none(), "no new version");
     fifo.push([bookmark("2001")]);
     let only = fifo.try_pop().unwrap();
     assert_eq!((only.deltas.len(), only.reached), (0, Some("2001".into())));
     fifo.replace(vec![], "7");
     assert_eq!(fifo.try_pop().unwrap().reached, None);
     let back = fifo.try_pop().unwrap();
-    assert_eq!((back.reached, back.relisted), (Some("7".into()), true), "another history");
+    assert_eq!((back.reached, back.relisted), (Some("7".into()), true), "restored server");
 }
 
 #[test]
-fn coalescing_what_happened_to_one_object_is_never_cut() {
+fn coalescing_never_splits_deltas_of_one_object() {
     let fifo = Fifo::coalescing();
     fifo.push((1..=900).map(|version| applied("a", &version.to_string())));
     fifo.push((1..=1100).map(|version| applied("b", &version.to_string())));
@@ -287,7 +289,7 @@ fn coalescing_what_happened_to_one_object_is_never_cut() {
 }
 
 #[test]
-fn coalescing_synced_means_that_the_first_list_has_been_handed_out() {
+fn coalescing_synced_is_set_after_first_list_is_popped() {
     let synced = |fifo: &Fifo| {
         std::iter::from_fn(|| fifo.try_pop().map(|batch| batch.synced)).collect::<Vec<_>>()
     };
@@ -297,14 +299,14 @@ fn coalescing_synced_means_that_the_first_list_has_been_handed_out() {
     assert_eq!(synced(&fifo), [false, true, true]);
     let fifo = Fifo::coalescing();
     fifo.replace(vec![], "1");
-    assert_eq!(synced(&fifo), [true], "an empty list is one, too");
+    assert_eq!(synced(&fifo), [true], "an empty list counts");
     let fifo = Fifo::coalescing();
     fifo.push([applied("a", "1")]);
-    assert_eq!(synced(&fifo), [true], "what does not begin with a list is synced");
+    assert_eq!(synced(&fifo), [true], "a queue that starts without a list is synced");
 }
 
 #[test]
-fn coalescing_forgets_what_is_gone() {
+fn coalescing_forgets_deleted_objects() {
     let fifo = with(&[("a", "1"), ("b", "1")]);
     fifo.push([deleted("a", "2"), applied("c", "3"), deleted("c", "4")]);
     drain(&fifo);
@@ -316,7 +318,7 @@ fn coalescing_forgets_what_is_gone() {
 // === both ===
 
 #[tokio::test(start_paused = true)]
-async fn consumer_waits_for_a_push_and_ends_when_the_queue_is_closed_and_empty() {
+async fn pop_waits_for_push_and_ends_when_queue_is_closed_and_empty() {
     for fifo in both() {
         let producer = async {
             sleep(Duration::from_secs(1)).await;
@@ -326,37 +328,37 @@ async fn consumer_waits_for_a_push_and_ends_when_the_queue_is_closed_and_empty()
             fifo.close();
         };
         let consumer = async {
-            let begin = Instant::now();
+            let start = Instant::now();
             assert_eq!(texts(&fifo.pop().await.unwrap()), ["applied a1"]);
-            assert_eq!(begin.elapsed().as_secs(), 1);
+            assert_eq!(start.elapsed().as_secs(), 1);
             assert_eq!(texts(&fifo.pop().await.unwrap()), ["applied a2"], "closed, but not empty");
             assert!(fifo.pop().await.is_none() && fifo.pop().await.is_none());
-            assert_eq!(begin.elapsed().as_secs(), 2);
+            assert_eq!(start.elapsed().as_secs(), 2);
         };
         tokio::join!(consumer, producer);
         fifo.push([applied("a", "3")]);
-        assert!(fifo.pop().await.is_some(), "who writes after the end is still heard");
+        assert!(fifo.pop().await.is_some(), "a push after close is still popped");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn producer_waits_while_two_batches_wait() {
+async fn producer_waits_while_2000_deltas_are_queued() {
     for fifo in both() {
         fifo.push((0..1999).map(|name| applied(&name.to_string(), "1")));
-        fifo.room().await;
+        fifo.wait_for_room().await;
         fifo.push([applied("last", "1")]);
-        assert!(timeout(Duration::from_secs(60), fifo.room()).await.is_err());
+        assert!(timeout(Duration::from_secs(60), fifo.wait_for_room()).await.is_err());
         let popped = async {
             sleep(Duration::from_secs(1)).await;
             fifo.pop().await
         };
-        let ((), batch) = tokio::join!(fifo.room(), popped);
+        let ((), batch) = tokio::join!(fifo.wait_for_room(), popped);
         assert_eq!(batch.unwrap().deltas.len(), 1000);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_that_is_given_up_takes_nothing() {
+async fn cancelled_pop_takes_nothing() {
     for fifo in both() {
         assert!(timeout(Duration::from_secs(1), fifo.pop()).await.is_err());
         fifo.push([applied("a", "1")]);
@@ -364,13 +366,13 @@ async fn waiting_that_is_given_up_takes_nothing() {
     }
 }
 
-/// An object whose `Drop` uses the queue that it was in.
-struct Nosy {
+/// An object whose `Drop` locks the queue that it was in.
+struct LocksOnDrop {
     metadata: ObjectMeta,
     fifo: std::sync::Weak<DeltaFifo<Self>>,
 }
 
-impl Object for Nosy {
+impl Object for LocksOnDrop {
     type Kind = Pod;
 
     fn metadata(&self) -> &ObjectMeta {
@@ -378,7 +380,7 @@ impl Object for Nosy {
     }
 }
 
-impl Drop for Nosy {
+impl Drop for LocksOnDrop {
     fn drop(&mut self) {
         if let Some(fifo) = self.fifo.upgrade() {
             fifo.len();
@@ -387,21 +389,21 @@ impl Drop for Nosy {
 }
 
 #[test]
-fn objects_are_dropped_outside_of_the_lock() {
+fn objects_are_dropped_outside_the_lock() {
     for fifo in [DeltaFifo::in_order(), DeltaFifo::coalescing()] {
         let fifo = Arc::new(fifo);
-        let nosy = |name: &str| {
+        let object = |name: &str| {
             let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
-            Decoded::Fits(Arc::new(Nosy { metadata, fifo: Arc::downgrade(&fifo) }))
+            Decoded::Fits(Arc::new(LocksOnDrop { metadata, fifo: Arc::downgrade(&fifo) }))
         };
-        fifo.replace(vec![nosy("a"), nosy("b"), nosy("a")], "1");
-        fifo.push(["a", "b", "c"].map(|name| WatchEvent::Deleted(nosy(name))));
-        fifo.push(["a", "a"].map(|name| WatchEvent::Applied(nosy(name))));
-        fifo.push(["a", "a"].map(|name| WatchEvent::Deleted(nosy(name))));
+        fifo.replace(vec![object("a"), object("b"), object("a")], "1");
+        fifo.push(["a", "b", "c"].map(|name| WatchEvent::Deleted(object(name))));
+        fifo.push(["a", "a"].map(|name| WatchEvent::Applied(object(name))));
+        fifo.push(["a", "a"].map(|name| WatchEvent::Deleted(object(name))));
         drop(fifo.try_pop());
         drop(fifo.try_pop());
-        fifo.replace(vec![nosy("b")], "2");
-        fifo.push([WatchEvent::Deleted(nosy("b"))]);
+        fifo.replace(vec![object("b")], "2");
+        fifo.push([WatchEvent::Deleted(object("b"))]);
         fifo.replace(vec![], "3");
         while fifo.try_pop().is_some() {}
     }

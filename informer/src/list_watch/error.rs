@@ -1,128 +1,206 @@
-//! Why a list or a watch failed, in words that name the verb, the resource and the reason.
+//! The errors of a list or a watch. Each text names the verb, the resource and the reason.
+//!
+//! [`ListError`] and [`WatchError`] share their predicates, so that a caller branches on the cause
+//! and not on the variant:
+//!
+//! ```
+//! use homeostat_informer::list_watch::{ApiError, ListError};
+//!
+//! let error = ListError::Refused {
+//!     target: "pods".into(),
+//!     error: ApiError::new(410, "Expired", "too old resource version"),
+//! };
+//! assert!(error.is_expired());
+//! assert_eq!(error.to_string(), "cannot list pods: expired: too old resource version");
+//! ```
+//!
+//! An error carries the target, so that a log line is complete without its context. It never
+//! carries the content of an object, so that a Secret does not reach a log.
+//!
+//! The informer's own decisions use the same predicates: an expired version causes a relist, 429 a
+//! wait, a version that is too large a request for the newest state.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Whatever went wrong below us.
+use tokio::time::Instant;
+
+/// An error of a lower layer: the transport, TLS or authentication.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A server's "no": the Status that it answered with.
+/// The `Status` with which an API server refused a request or ended a watch.
+///
+/// Use it in a [`ListWatch`](super::ListWatch) or a test to answer like an API server. Branch on
+/// the predicates, not on `reason`: some servers and proxies send a code without a reason, and an
+/// `ERROR` event may have a reason without a code.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use homeostat_informer::list_watch::ApiError;
+///
+/// let busy = ApiError::new(429, "TooManyRequests", "slow down")
+///     .with_retry_after(Duration::from_secs(7));
+/// assert!(busy.is_too_many_requests());
+/// assert_eq!(busy.to_string(), "too many requests: slow down");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refusal {
-    /// The HTTP status.
+#[doc(alias = "APIStatus")]
+#[doc(alias = "StatusError")]
+pub struct ApiError {
+    /// The HTTP status code. It is 0 for an error event that carries none.
     pub code: u16,
-    /// Kubernetes' word for it, such as `Forbidden` or `Expired`; empty if the answer was no Status.
+    /// The `reason` of the Status, such as `Forbidden` or `Expired`. Empty if the answer was not a
+    /// Status.
     pub reason: String,
-    /// The server's explanation.
+    /// The `message` of the Status.
     pub message: String,
-    /// How long the server asks to wait before the next request.
+    /// The time to wait before the next request: the header `Retry-After`, or else
+    /// `details.retryAfterSeconds`.
     pub retry_after: Option<Duration>,
-    /// The machine-readable causes, such as `ResourceVersionTooLarge`.
+    /// The `details.causes[].reason` values, such as `ResourceVersionTooLarge`.
     pub causes: Vec<String>,
+    /// Boxed, because it is rare and an error should be small.
+    offered: Option<Box<Offered>>,
 }
 
-/// Why a list failed.
+/// The part of a Status that only an expired list has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Offered {
+    continue_token: String,
+}
+
+/// The error of a list request.
+///
+/// No variant is final: the informer sends another request after each of them. Only the wait and
+/// the form of that request differ.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListError {
-    /// The server answered, and the answer is no.
-    #[error("cannot list {target}: {refusal}")]
+    /// The server refused the request.
+    #[error("cannot list {target}: {error}")]
     Refused {
-        /// What was listed.
+        /// The resource that was listed.
         target: Arc<str>,
-        /// The answer.
-        refusal: Refusal,
+        /// The Status of the answer.
+        error: ApiError,
     },
-    /// There was no answer, or it broke off.
+    /// The connection failed before the answer was complete.
     #[error("cannot list {target}: {source}")]
     Unreachable {
-        /// What was listed.
+        /// The resource that was listed.
         target: Arc<str>,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
-    /// There was no answer in time.
-    #[error("cannot list {target}: no answer within {deadline:?}")]
+    /// No answer arrived within `timeout`.
+    #[error("cannot list {target}: no answer within {timeout:?}")]
     TimedOut {
-        /// What was listed.
+        /// The resource that was listed.
         target: Arc<str>,
-        /// How long we waited.
-        deadline: Duration,
+        /// The time that was waited.
+        timeout: Duration,
     },
-    /// The answer is no list of Kubernetes objects.
+    /// The answer is not a list of Kubernetes objects.
     #[error("cannot list {target}: the answer is no list: {error}")]
     Corrupt {
-        /// What was listed.
+        /// The resource that was listed.
         target: Arc<str>,
-        /// What is wrong with it.
+        /// The decoding error. It contains no object content.
         error: String,
     },
 }
 
-/// Why a watch could not be opened, or ended before its time.
+/// The error of a watch request, or of an open watch that did not end regularly.
+///
+/// `Refused` and `Unreachable` come before the watch is open, `Silent` before or after, all others
+/// after. A watch that the server closes after its timeout is not an error.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::list_watch::{ApiError, WatchError};
+///
+/// let target = "pods".into();
+/// let ended = WatchError::Ended { target, error: ApiError::new(410, "Expired", "too old") };
+/// assert!(ended.is_expired());
+/// assert_eq!(ended.to_string(), "watch of pods ended by the server: expired: too old");
+///
+/// let closed = WatchError::Torn { target: "pods".into(), source: "connection reset".into() };
+/// assert!(closed.api_error().is_none(), "no answer of the server");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// The server answered the request with a no.
-    #[error("cannot watch {target}: {refusal}")]
+    /// The server refused the request.
+    #[error("cannot watch {target}: {error}")]
     Refused {
-        /// What was watched.
+        /// The resource that was watched.
         target: Arc<str>,
-        /// The answer.
-        refusal: Refusal,
+        /// The Status of the answer.
+        error: ApiError,
     },
-    /// The server ended the running watch with an error event.
-    #[error("watch of {target} ended by the server: {refusal}")]
+    /// The server ended the open watch with an `ERROR` event.
+    #[error("watch of {target} ended by the server: {error}")]
     Ended {
-        /// What was watched.
+        /// The resource that was watched.
         target: Arc<str>,
-        /// The error event.
-        refusal: Refusal,
+        /// The Status of the `ERROR` event.
+        error: ApiError,
     },
-    /// The request got no answer.
+    /// The connection failed before an answer arrived.
     #[error("cannot watch {target}: {source}")]
     Unreachable {
-        /// What was watched.
+        /// The resource that was watched.
         target: Arc<str>,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
-    /// The running watch broke off.
+    /// The connection of an open watch failed.
+    ///
+    /// Every event before it was delivered: the informer resumes after the last one and does not
+    /// list.
     #[error("watch of {target} broke off: {source}")]
     Torn {
-        /// What was watched.
+        /// The resource that was watched.
         target: Arc<str>,
-        /// Why.
+        /// The cause.
         source: BoxError,
     },
-    /// The server sent something that is no watch event.
+    /// The server sent data that is not a watch event.
+    ///
+    /// Later events may be valid, but one between them may be lost. So the watch ends here.
     #[error("watch of {target} is corrupt: {error}")]
     Corrupt {
-        /// What was watched.
+        /// The resource that was watched.
         target: Arc<str>,
-        /// What is wrong with it.
+        /// The decoding error. It contains no object content.
         error: String,
     },
-    /// Nothing came for longer than a server may be silent.
-    #[error("watch of {target} is silent for {deadline:?}")]
+    /// No data arrived for longer than the watch may be silent.
+    #[error("watch of {target} is silent for {timeout:?}")]
     Silent {
-        /// What was watched.
+        /// The resource that was watched.
         target: Arc<str>,
-        /// How long we waited.
-        deadline: Duration,
+        /// The time that was waited.
+        timeout: Duration,
     },
-    /// The watch did not say in time that its initial state is complete.
+    /// The watch did not complete its initial list in time.
     #[error("watch of {target} did not complete its initial state")]
     Incomplete {
-        /// What was watched.
+        /// The resource that was watched.
         target: Arc<str>,
     },
 }
 
-// === impl Refusal ===
+// === impl ApiError ===
 
-impl Refusal {
-    /// A refusal with this status, reason and message.
+impl ApiError {
+    /// An error with this status code, reason and message, no causes and no time to wait.
     pub fn new(code: u16, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -130,60 +208,82 @@ impl Refusal {
             message: message.into(),
             retry_after: None,
             causes: Vec::new(),
+            offered: None,
         }
     }
 
-    /// The same, with a time to wait.
+    /// Sets the time to wait before the next request.
+    ///
+    /// An informer that backs off waits at least this long, up to 5 minutes.
     #[must_use]
     pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
         self
     }
 
-    /// The resource version asked for, or the place in a list, is out of the server's memory.
+    /// Sets the `metadata.continue` of a 410 for an expired continue token: the list can be
+    /// continued with it, but from a later version.
+    ///
+    /// A custom list-watch sets it with a 410 answer, and the informer continues the list with it.
+    #[must_use]
+    pub fn with_continue_token(mut self, token: impl Into<String>) -> Self {
+        self.offered = Some(Box::new(Offered { continue_token: token.into() }));
+        self
+    }
+
+    /// Returns the token with which an expired list can be continued from a later version.
+    pub fn continue_token(&self) -> Option<&str> {
+        self.offered.as_ref().map(|offered| &*offered.continue_token)
+    }
+
+    /// Returns `true` for status 410, or for the reason `Expired` or `Gone`: the server no longer
+    /// has the requested resource version or continue token.
     pub fn is_expired(&self) -> bool {
         self.code == 410 || matches!(&*self.reason, "Expired" | "Gone")
     }
 
-    /// The server has not reached the resource version that was asked for.
+    /// Returns `true` if the requested resource version is ahead of the server: cause
+    /// `ResourceVersionTooLarge`, or a timeout whose message says so, as API servers 1.17.0 to
+    /// 1.18.5 send it.
     pub fn is_too_large_resource_version(&self) -> bool {
         self.causes.iter().any(|cause| cause == "ResourceVersionTooLarge")
             || ((self.code == 504 || self.reason == "Timeout")
                 && self.message.contains("Too large resource version"))
     }
 
-    /// We may not do this.
+    /// Returns `true` for status 403: the client is not authorized.
     pub fn is_forbidden(&self) -> bool {
         self.code == 403
     }
 
-    /// The server does not know who we are.
+    /// Returns `true` for status 401: the client is not authenticated.
     pub fn is_unauthorized(&self) -> bool {
         self.code == 401
     }
 
-    /// There is no such kind.
+    /// Returns `true` for status 404: the server does not serve this resource.
     pub fn is_not_found(&self) -> bool {
         self.code == 404
     }
 
-    /// The server is busy.
+    /// Returns `true` for status 429: the server is overloaded.
     pub fn is_too_many_requests(&self) -> bool {
         self.code == 429
     }
 
-    /// The server does not understand the request: another form of it may work, the same one will not.
+    /// Returns `true` for status 400 or 422: the server rejects these parameters. The same request
+    /// fails again; another form of it may succeed.
     pub fn is_bad_request(&self) -> bool {
         matches!(self.code, 400 | 422)
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code {
             401 => f.write_str("unauthorized")?,
             403 => f.write_str("forbidden")?,
-            404 => f.write_str("not found")?,
+            404 => f.write_str("not found, its definition or its API group may be missing")?,
             410 => f.write_str("expired")?,
             429 => f.write_str("too many requests")?,
             code if self.reason.is_empty() => write!(f, "status {code}")?,
@@ -195,43 +295,44 @@ impl fmt::Display for Refusal {
 
 // === impl ListError ===
 
-/// The predicates that callers branch on, the same for both errors.
+/// Implements the predicates that both errors share.
 macro_rules! predicates {
     ($error:ty) => {
         impl $error {
-            /// The resource version asked for, or the place in a list, is out of the server's memory (410).
+            /// Returns `true` if the server no longer has the requested resource version or
+            /// continue token (410).
             pub fn is_expired(&self) -> bool {
-                self.refusal().is_some_and(Refusal::is_expired)
+                self.api_error().is_some_and(ApiError::is_expired)
             }
 
-            /// The server has not reached the resource version that was asked for (504).
+            /// Returns `true` if the requested resource version is ahead of the server (504).
             pub fn is_too_large_resource_version(&self) -> bool {
-                self.refusal().is_some_and(Refusal::is_too_large_resource_version)
+                self.api_error().is_some_and(ApiError::is_too_large_resource_version)
             }
 
-            /// We may not do this (403).
+            /// Returns `true` if the client is not authorized (403).
             pub fn is_forbidden(&self) -> bool {
-                self.refusal().is_some_and(Refusal::is_forbidden)
+                self.api_error().is_some_and(ApiError::is_forbidden)
             }
 
-            /// The server does not know who we are (401).
+            /// Returns `true` if the client is not authenticated (401).
             pub fn is_unauthorized(&self) -> bool {
-                self.refusal().is_some_and(Refusal::is_unauthorized)
+                self.api_error().is_some_and(ApiError::is_unauthorized)
             }
 
-            /// There is no such kind (404).
+            /// Returns `true` if the server does not serve this resource (404).
             pub fn is_not_found(&self) -> bool {
-                self.refusal().is_some_and(Refusal::is_not_found)
+                self.api_error().is_some_and(ApiError::is_not_found)
             }
 
-            /// The server is busy (429).
+            /// Returns `true` if the server is overloaded (429).
             pub fn is_too_many_requests(&self) -> bool {
-                self.refusal().is_some_and(Refusal::is_too_many_requests)
+                self.api_error().is_some_and(ApiError::is_too_many_requests)
             }
 
-            /// How long the server asks to wait.
+            /// Returns the time that the server asks the client to wait, if it names one.
             pub fn retry_after(&self) -> Option<Duration> {
-                self.refusal().and_then(|refusal| refusal.retry_after)
+                self.api_error().and_then(|error| error.retry_after)
             }
         }
     };
@@ -241,10 +342,20 @@ predicates!(ListError);
 predicates!(WatchError);
 
 impl ListError {
-    /// What the server answered, if it did.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    /// Returns the time since `sent` if the list got no complete answer, and zero otherwise. It is
+    /// part of the wait before the next request, which spaces requests.
+    pub(crate) fn time_without_answer(&self, sent: Instant) -> Duration {
+        if self.is_unanswered() { sent.elapsed() } else { Duration::ZERO }
+    }
+
+    pub(crate) fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. })
+    }
+
+    /// Returns the Status of the server's answer; `None` if the server did not answer.
+    pub fn api_error(&self) -> Option<&ApiError> {
         match self {
-            Self::Refused { refusal, .. } => Some(refusal),
+            Self::Refused { error, .. } => Some(error),
             _ => None,
         }
     }
@@ -253,10 +364,20 @@ impl ListError {
 // === impl WatchError ===
 
 impl WatchError {
-    /// What the server answered, if it did.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    /// Returns the time since `sent` if the watch was not accepted or fell silent, and zero
+    /// otherwise. It is part of the wait before the next request, which spaces requests.
+    pub(crate) fn time_without_answer(&self, sent: Instant) -> Duration {
+        if self.is_unanswered() { sent.elapsed() } else { Duration::ZERO }
+    }
+
+    pub(crate) fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Silent { .. })
+    }
+
+    /// Returns the Status of the server's answer; `None` if the server did not answer.
+    pub fn api_error(&self) -> Option<&ApiError> {
         match self {
-            Self::Refused { refusal, .. } | Self::Ended { refusal, .. } => Some(refusal),
+            Self::Refused { error, .. } | Self::Ended { error, .. } => Some(error),
             _ => None,
         }
     }
@@ -267,33 +388,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refused_list_says_verb_resource_and_why() {
+    fn refused_list_error_names_verb_resource_and_reason() {
         let error = ListError::Refused {
             target: "pods in namespace shop".into(),
-            refusal: Refusal::new(403, "Forbidden", "pods is forbidden: User \"u\" cannot list"),
+            error: ApiError::new(403, "Forbidden", "pods is forbidden: User \"u\" cannot list"),
         };
         assert_eq!(
             error.to_string(),
-            "cannot list pods in namespace shop: forbidden: pods is forbidden: User \"u\" cannot list"
+            "cannot list pods in namespace shop: forbidden: pods is forbidden: User \"u\" cannot \
+             list"
         );
         assert!(error.is_forbidden() && !error.is_expired());
     }
 
     #[test]
-    fn expiry_is_known_by_code_and_by_reason() {
-        assert!(Refusal::new(410, "", "").is_expired());
-        assert!(Refusal::new(0, "Expired", "").is_expired());
-        assert!(Refusal::new(0, "Gone", "").is_expired());
-        assert!(!Refusal::new(500, "InternalError", "").is_expired());
+    fn expired_status_is_recognized_by_code_or_reason() {
+        assert!(ApiError::new(410, "", "").is_expired());
+        assert!(ApiError::new(0, "Expired", "").is_expired());
+        assert!(ApiError::new(0, "Gone", "").is_expired());
+        assert!(!ApiError::new(500, "InternalError", "").is_expired());
     }
 
     #[test]
-    fn too_large_version_is_known_by_cause_and_by_text() {
-        let mut refusal = Refusal::new(504, "Timeout", "");
-        assert!(!refusal.is_too_large_resource_version());
-        refusal.causes.push("ResourceVersionTooLarge".into());
-        assert!(refusal.is_too_large_resource_version());
+    fn too_large_version_is_recognized_by_cause_or_message() {
+        let mut error = ApiError::new(504, "Timeout", "");
+        assert!(!error.is_too_large_resource_version());
+        error.causes.push("ResourceVersionTooLarge".into());
+        assert!(error.is_too_large_resource_version());
         let text = "Timeout: Too large resource version: 9, current: 2";
-        assert!(Refusal::new(504, "Timeout", text).is_too_large_resource_version());
+        assert!(ApiError::new(504, "Timeout", text).is_too_large_resource_version());
     }
 }

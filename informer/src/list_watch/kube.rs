@@ -1,65 +1,111 @@
-//! [`KubeListWatch`]: lists and watches a kind of a Kubernetes API server.
+//! [`KubeListWatch`]: a [`ListWatch`] over a Kubernetes API server.
+//!
+//! One value serves one collection: it builds the query, sends the request with `kube_client`, and
+//! hands the body to a decoder. It holds no state between requests and never retries. The parts:
+//!
+//! * `framing` splits the body of a watch into lines, whatever the chunks of the connection are.
+//! * `decode` turns a line into an event, and the chunks of a body into a page.
+//! * `prune` and `skip` drop members that the author does not need while `decode` parses.
+//! * `scanner` and `shorten` remove `managedFields` from the text of an event before that.
+//! * `stream` joins them into batches, and spreads the decoding over tasks if the author wants
+//!   that.
 
 mod decode;
 mod framing;
-mod skip_managed_fields;
+mod options;
+mod prune;
+mod query;
+mod scanner;
+mod shorten;
+mod skip;
 mod stream;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use http::{Request, Response, header};
 use http_body_util::BodyExt;
 use kube_client::client::Body;
+use kube_core::GroupVersionResource;
 use serde::de::DeserializeOwned;
+use tokio::time;
 
-use self::{decode::Decoder, stream::Frames};
+use self::decode::{Decoder, ListDecoder, Progress};
+use self::query::{push_encoded, target};
+use self::stream::Frames;
 use super::{
-    BoxError, ListError, ListRequest, ListWatch, Page, Refusal, WatchError, WatchRequest,
+    ApiError, BoxError, ListError, ListRequest, ListWatch, Page, WatchError, WatchRequest,
     WatchStream,
 };
-use crate::{
-    factory::Scope,
-    object::{Dynamic, Object},
-};
-use kube_core::GroupVersionResource;
+use crate::object::{Dynamic, Object};
+use crate::scope::Scope;
 
-/// Lists and watches the objects of one kind, in one namespace or in all.
+/// Lists and watches the objects of one kind on an API server, in one namespace or in all.
 ///
-/// What the server sends is decoded once, straight into `Arc<K>`. `metadata.managedFields` is skipped while parsing:
-/// it is half of what an object takes in memory, and no controller reads it. An object that is valid JSON but does
-/// not fit `K` becomes [`Decoded::Opaque`](super::Decoded::Opaque); a frame that is not valid ends the watch, so that
-/// nothing is ever skipped.
+/// Each object is decoded once, straight into an `Arc<K>`. `metadata.managedFields` is skipped
+/// while parsing: it takes half of an object's memory, and controllers do not read it. An object
+/// that is valid JSON but does not fit `K` becomes [`Decoded::Opaque`](super::Decoded::Opaque). A
+/// frame that is not valid JSON ends the watch, so that no event is skipped.
 ///
-/// How much an object weighs is `K`'s choice: a whole type, [`Lazy`](crate::Lazy), [`Metadata`](crate::Metadata),
-/// [`Dynamic`], or a struct of yours with the fields that you read: what it does not name is skipped, not decoded.
+/// `K` decides how much memory an object takes: a complete type such as `Pod`,
+/// [`Lazy`](crate::Lazy), [`Metadata`](crate::Metadata), [`Dynamic`], or a struct of the author's
+/// that names only the fields it needs. A field that the struct does not name is skipped without
+/// being decoded.
 ///
-/// Use a [`kube_client::Api`] instead for anything but keeping a whole collection in memory.
+/// For single reads and for writes use [`kube_client::Api`]; this type serves only caches of whole
+/// collections.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::SharedIndexInformer;
+/// use homeostat_informer::list_watch::KubeListWatch;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// fn web_pods(client: kube_client::Client) -> SharedIndexInformer<Pod> {
+///     let pods = KubeListWatch::new(client, Some("shop"))
+///         .label_selector("app=web")
+///         .field_selector("status.phase!=Failed");
+///     SharedIndexInformer::builder(pods).build()
+/// }
+/// ```
 pub struct KubeListWatch<K> {
+    /// Sends the requests. Authentication, TLS and timeouts of the connection are its own.
     client: kube_client::Client,
-    /// The path of the collection, without a query.
+    /// The path of the collection, without a query. It is the identity of the resource: no two
+    /// resources share a path.
     path: String,
+    /// The resource in log lines and errors.
     target: Arc<str>,
     resource: GroupVersionResource,
+    /// The namespace and the selectors, which are part of each request.
     scope: Scope,
     max_frame: usize,
     decoder: Decoder<K>,
     decoders: usize,
 }
 
-/// The longest watch event: API servers store at most 1.5 MiB unless told otherwise, so this leaves room for ten.
+/// The limit of one watch event in bytes: 16 MiB. API servers store at most 1.5 MiB per object by
+/// default, so this leaves room for ten times that.
 const MAX_FRAME: usize = 16 << 20;
 
-/// The longest explanation of a refusal that we read.
-const MAX_REFUSAL: usize = 64 << 10;
+/// The limit of an error response body in bytes: 64 KiB.
+///
+/// A Status takes less than 1 KiB in most cases. A proxy may send a page of its own.
+const MAX_ERROR_BODY: usize = 64 << 10;
 
-/// The longest page of a list: 500 objects of 1.5 MiB fit.
-const MAX_PAGE: usize = 1 << 30;
+/// The longest gap between two chunks of a list. An API server ends a request after one minute.
+const SILENCE: Duration = Duration::from_secs(75);
 
+/// The `Accept` value for complete objects. Protobuf is not offered: the decoders read JSON, which
+/// custom resources have too.
 const JSON: &str = "application/json";
 
-/// A server that cannot leave the rest out sends whole objects: then it is skipped here.
+/// The `Accept` values for metadata-only requests. A server that cannot send partial objects sends
+/// complete ones, and the decoder skips the rest.
 const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 const METADATA_WATCH: &str =
@@ -72,7 +118,22 @@ where
     K: Object + DeserializeOwned,
     K::Kind: kube_core::Resource<DynamicType = ()>,
 {
-    /// Lists and watches `K`'s kind in `namespace`, or everywhere.
+    /// Lists and watches `K`'s kind in `namespace`, or in all namespaces.
+    ///
+    /// Sends no request: the informer does when it starts. For a kind without namespaces pass
+    /// `None`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::Metadata;
+    /// use homeostat_informer::list_watch::KubeListWatch;
+    /// use k8s_openapi::api::core::v1::Secret;
+    ///
+    /// fn all_secrets(client: kube_client::Client) -> KubeListWatch<Metadata<Secret>> {
+    ///     KubeListWatch::new(client, None)
+    /// }
+    /// ```
     pub fn new(client: kube_client::Client, namespace: Option<&str>) -> Self {
         let group = <K::Kind as kube_core::Resource>::group(&());
         let plural = <K::Kind as kube_core::Resource>::plural(&());
@@ -83,8 +144,24 @@ where
 }
 
 impl<K: Object<Kind = Dynamic> + DeserializeOwned> KubeListWatch<K> {
-    /// Lists and watches a resource that is known only at run time, in `namespace`, or everywhere. `K` is [`Dynamic`],
-    /// [`Metadata<Dynamic>`](crate::Metadata), or a type of yours whose `Kind` is `Dynamic`.
+    /// Lists and watches a resource that is known only at run time, in `namespace`, or in all
+    /// namespaces.
+    ///
+    /// `K` is [`Dynamic`], [`Metadata<Dynamic>`](crate::Metadata), or a type of the author's whose
+    /// `Kind` is `Dynamic`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::Dynamic;
+    /// use homeostat_informer::list_watch::KubeListWatch;
+    /// use kube_core::GroupVersionResource;
+    ///
+    /// fn certificates(client: kube_client::Client) -> KubeListWatch<Dynamic> {
+    ///     let resource = GroupVersionResource::gvr("cert-manager.io", "v1", "certificates");
+    ///     KubeListWatch::of_resource(client, &resource, Some("shop"))
+    /// }
+    /// ```
     pub fn of_resource(
         client: kube_client::Client,
         resource: &GroupVersionResource,
@@ -103,6 +180,7 @@ impl<K: Object<Kind = Dynamic> + DeserializeOwned> KubeListWatch<K> {
 }
 
 impl<K: Object + DeserializeOwned> KubeListWatch<K> {
+    /// Creates a list-watch for the collection at `path` with the default options.
     fn at(
         client: kube_client::Client,
         path: String,
@@ -120,65 +198,41 @@ impl<K: Object + DeserializeOwned> KubeListWatch<K> {
             decoders: 1,
         }
     }
+}
 
-    /// Takes only objects whose labels match, in the API server's syntax: `app=web,tier!=cache`. The last one given counts.
-    #[must_use]
-    pub fn label_selector(mut self, selector: &str) -> Self {
-        self.scope = self.scope.labels(selector);
-        self
-    }
-
-    /// Takes only objects whose fields match, in the API server's syntax: `status.phase!=Failed`. The last one given counts.
-    #[must_use]
-    pub fn field_selector(mut self, selector: &str) -> Self {
-        self.scope = self.scope.fields(selector);
-        self
-    }
-
-    /// Ends a watch whose next event takes more than this many bytes. The default is 16 MiB.
+impl<K: Object + DeserializeOwned> KubeListWatch<K> {
+    /// Decodes a list while it arrives, and yields to other tasks after each 64 KiB.
     ///
-    /// What is decoded is larger than its text: some ten times for labels, and a container of which nothing but the name is said
-    /// takes a kilobyte. [`Lazy`](crate::Lazy) keeps the text instead.
-    #[must_use]
-    pub fn max_frame(mut self, bytes: usize) -> Self {
-        self.max_frame = bytes;
-        self
-    }
-
-    /// Keeps `metadata.managedFields`. The default is to skip them while parsing.
-    #[must_use]
-    pub fn managed_fields(mut self, keep: bool) -> Self {
-        self.decoder.managed_fields = keep;
-        self
-    }
-
-    /// Clones each object once when it is decoded, and keeps the clone: its vectors and strings then take no more
-    /// memory than they hold. For pods that is a fifth less, for a quarter more time.
-    #[must_use]
-    pub fn compact(mut self) -> Self
-    where
-        K: Clone,
-    {
-        self.decoder.share = |object| Arc::new(object.clone());
-        self
-    }
-
-    /// How many tasks decode what a watch brings in bulk, as its initial state; the order stays the server's. The
-    /// default is 1: everything is decoded where it is read. One core decodes some 40,000 pods in a second, which is
-    /// more than most servers send; beyond that, and with cores to spare, 2 to 4 pay. On a runtime with one thread
-    /// this changes nothing.
+    /// # Errors
     ///
-    /// A page of a list is decoded by one task, whatever this says: lists are asked for only where a watch cannot bring the
-    /// initial state, and the usual page of 500 objects takes some ten milliseconds between two waits for the server.
-    #[must_use]
-    pub fn decoders(mut self, tasks: usize) -> Self {
-        self.decoders = tasks;
-        self
+    /// `Corrupt` if the body is no list or a value is too long, `TimedOut` after a gap of 75 s,
+    /// `Unreachable` if the connection breaks.
+    async fn page(&self, mut body: Body) -> Result<Page<K>, ListError> {
+        let corrupt = |error| ListError::Corrupt { target: self.target(), error };
+        let unreachable =
+            |error| ListError::Unreachable { target: self.target(), source: cause(error) };
+        let timed_out = |_| ListError::TimedOut { target: self.target(), timeout: SILENCE };
+        let mut list = ListDecoder::new(self.decoder.clone(), self.max_frame);
+        let mut is_complete = false;
+        loop {
+            while !is_complete && !list.is_filled() {
+                let frame = time::timeout(SILENCE, body.frame()).await.map_err(timed_out)?;
+                match frame.transpose().map_err(unreachable)? {
+                    Some(frame) => list.feed(&frame.into_data().unwrap_or_default()),
+                    None => is_complete = true,
+                }
+            }
+            match list.decode().map_err(corrupt)? {
+                Progress::Busy => tokio::task::yield_now().await,
+                Progress::Idle if is_complete => return list.finish().map_err(corrupt),
+                Progress::Idle => {}
+            }
+        }
     }
 }
 
 impl<K> KubeListWatch<K> {
-    /// Where it looks, for machines: no two resources have the same path.
+    /// Returns the path of the collection, which identifies the resource.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
@@ -191,15 +245,8 @@ impl<K> KubeListWatch<K> {
         &self.scope
     }
 
-    /// The selectors, encoded for a query.
-    fn selectors(&self) -> String {
-        let mut query = String::new();
-        for (name, selector) in self.scope.selectors() {
-            push_pair(&mut query, name, selector);
-        }
-        query
-    }
-
+    /// Sends a GET request. `operation` names it for layers of the client, and `query` is already
+    /// encoded.
     async fn send(
         &self,
         operation: &'static str,
@@ -208,43 +255,14 @@ impl<K> KubeListWatch<K> {
     ) -> Result<Response<Body>, kube_client::Error> {
         let mut request = Request::get(format!("{}?{query}", self.path))
             .header(header::ACCEPT, accept)
-            // A compressed watch is one compressed member per flush, which common decoders read wrong; and on the
-            // links between a controller and its server compression costs more than it saves.
+            // A compressed watch is one compressed member per flush, which common decoders misread.
+            // Between a controller and its API server, compression costs more than it saves.
             .header(header::ACCEPT_ENCODING, "identity")
             .body(Body::empty())
             .map_err(kube_client::Error::HttpError)?;
-        // Where kube-client's own calls leave the name of the operation, for layers that measure.
+        // kube-client stores the operation name here, too; tracing and metrics layers read it.
         request.extensions_mut().insert(operation);
         self.client.send(request).await
-    }
-
-    fn list_query(&self, request: &ListRequest) -> String {
-        let mut query = self.selectors();
-        if let Some(limit) = request.limit {
-            push_pair(&mut query, "limit", &limit.to_string());
-        }
-        if let Some(token) = &request.continue_token {
-            push_pair(&mut query, "continue", token);
-        } else if let Some(version) = &request.resource_version {
-            push_pair(&mut query, "resourceVersion", version.as_str());
-            push_pair(&mut query, "resourceVersionMatch", "NotOlderThan");
-        }
-        query
-    }
-
-    fn watch_query(&self, request: &WatchRequest) -> String {
-        let mut query = self.selectors();
-        push_pair(&mut query, "watch", "true");
-        push_pair(&mut query, "allowWatchBookmarks", "true");
-        push_pair(&mut query, "timeoutSeconds", &request.timeout.as_secs().max(1).to_string());
-        if request.initial_events {
-            push_pair(&mut query, "sendInitialEvents", "true");
-            push_pair(&mut query, "resourceVersionMatch", "NotOlderThan");
-        }
-        if let Some(version) = &request.resource_version {
-            push_pair(&mut query, "resourceVersion", version.as_str());
-        }
-        query
     }
 }
 
@@ -261,16 +279,15 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
         let query = self.list_query(request);
         let response = match self.send("list", accept, &query).await {
             Err(kube_client::Error::HttpError(error)) => {
-                let refusal = unaskable(&error);
-                return Err(ListError::Refused { target: target(), refusal });
+                let error = unsendable(&error);
+                return Err(ListError::Refused { target: target(), error });
             }
             response => response.map_err(unreachable)?,
         };
         if !response.status().is_success() {
-            return Err(ListError::Refused { target: target(), refusal: refusal(response).await });
+            return Err(ListError::Refused { target: target(), error: api_error(response).await });
         }
-        let body = collect(response, MAX_PAGE).await.map_err(unreachable)?;
-        self.decoder.page(&body).map_err(|error| ListError::Corrupt { target: target(), error })
+        self.page(response.into_body()).await
     }
 
     async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
@@ -278,8 +295,8 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
         let query = self.watch_query(request);
         let response = match self.send("watch", accept, &query).await {
             Err(kube_client::Error::HttpError(error)) => {
-                let refusal = unaskable(&error);
-                return Err(WatchError::Refused { target: self.target(), refusal });
+                let error = unsendable(&error);
+                return Err(WatchError::Refused { target: self.target(), error });
             }
             response => response.map_err(|error| WatchError::Unreachable {
                 target: self.target(),
@@ -287,16 +304,12 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
             })?,
         };
         if !response.status().is_success() {
-            let refusal = refusal(response).await;
-            return Err(WatchError::Refused { target: self.target(), refusal });
+            let error = api_error(response).await;
+            return Err(WatchError::Refused { target: self.target(), error });
         }
-        let frames = Frames::new(
-            response.into_body(),
-            self.target(),
-            self.max_frame,
-            self.decoder,
-            self.decoders,
-        );
+        let decoder = self.decoder.clone();
+        let body = response.into_body();
+        let frames = Frames::new(body, self.target(), self.max_frame, decoder, self.decoders);
         let batches = futures::stream::unfold(frames, |mut frames| async move {
             frames.next_batch().await.map(|batch| (batch, frames))
         });
@@ -312,7 +325,7 @@ impl<K> fmt::Debug for KubeListWatch<K> {
 
 // === parts ===
 
-/// What went wrong, without the client's name for the layer that noticed.
+/// Returns the cause of `error` without kube-client's name for the layer that reported it.
 fn cause(error: kube_client::Error) -> BoxError {
     match error {
         kube_client::Error::Service(source) => source,
@@ -321,88 +334,56 @@ fn cause(error: kube_client::Error) -> BoxError {
     }
 }
 
-/// What a server would say to a question that fits into no request, with a version of 100 KB for instance: who takes it
-/// for a server out of reach would ask it for ever.
-fn unaskable(error: &http::Error) -> Refusal {
-    Refusal::new(400, "BadRequest", error.to_string())
+/// Returns the status that a server would send for a request that cannot be built, for example with
+/// a version of 100 KB.
+///
+/// The reflector then sends a request without a version. If it took the server for unreachable, it
+/// would repeat the same request and never recover.
+fn unsendable(error: &http::Error) -> ApiError {
+    ApiError::new(400, "BadRequest", error.to_string())
 }
 
-/// What is listed, for people: `replicasets.apps in namespace shop`.
-fn target(group: &str, plural: &str, namespace: Option<&str>) -> String {
-    let mut target = plural.to_owned();
-    if !group.is_empty() {
-        target.extend([".", group]);
-    }
-    if let Some(namespace) = namespace {
-        target.extend([" in namespace ", namespace]);
-    }
-    target
-}
-
-/// Adds `name=value` to a query.
-fn push_pair(query: &mut String, name: &str, value: &str) {
-    if !query.is_empty() {
-        query.push('&');
-    }
-    query.extend([name, "="]);
-    push_encoded(query, value);
-}
-
-/// Adds a value to a path or a query, encoded so that no value can become a part of its structure.
-fn push_encoded(text: &mut String, value: &str) {
-    use fmt::Write as _;
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            text.push(char::from(byte));
-        } else {
-            write!(text, "%{byte:02X}").expect("writing to a String cannot fail");
-        }
-    }
-}
-
-/// The whole body, up to `limit` bytes.
+/// Reads the complete body, up to `limit` bytes.
+///
+/// # Errors
+///
+/// If the connection breaks, or if the body is longer than `limit`.
 async fn collect(response: Response<Body>, limit: usize) -> Result<Vec<u8>, kube_client::Error> {
-    let expected = response
-        .headers()
-        .get(header::CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok())
-        .unwrap_or(0);
     let mut body = response.into_body();
-    let mut bytes = Vec::with_capacity(expected.min(limit).min(64 << 20));
+    let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(chunk) = frame?.into_data() else { continue };
         if chunk.len() > limit - bytes.len() {
-            return Err(kube_client::Error::Service("the answer is too long".into()));
+            return Err(kube_client::Error::Service(
+                format!("response body exceeds {limit} bytes").into(),
+            ));
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
 }
 
-/// What a failed answer says. An answer that is no Status (a proxy's page) is known by its HTTP status alone.
-async fn refusal(response: Response<Body>) -> Refusal {
+/// Decodes the Status of an error response. For a body that is not a Status, such as the page of a
+/// proxy, only the HTTP status is known.
+async fn api_error(response: Response<Body>) -> ApiError {
     let code = response.status().as_u16();
     let retry_after = retry_after(response.headers());
-    let mut refusal = match collect(response, MAX_REFUSAL).await {
-        Ok(body) => decode::status(&body).unwrap_or_else(|| Refusal::new(code, "", "")),
-        Err(_) => Refusal::new(code, "", ""),
+    let mut error = match collect(response, MAX_ERROR_BODY).await {
+        Ok(body) => decode::status(&body).unwrap_or_else(|| ApiError::new(code, "", "")),
+        Err(_) => ApiError::new(code, "", ""),
     };
-    refusal.code = code;
-    refusal.retry_after = retry_after.or(refusal.retry_after);
-    refusal
+    error.code = code;
+    error.retry_after = retry_after.or(error.retry_after);
+    error
 }
 
-/// How long the server asks to wait: so many seconds, or until a date. A date is taken by the server's own clock, which the
-/// answer tells too; ours may be wrong.
+/// Returns the time of `Retry-After`, which is a number of seconds or a date.
+///
+/// A date is compared with the `Date` header of the same response, because the local clock may
+/// differ from the server's.
 fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
-    let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
-    let after = text(header::RETRY_AFTER)?;
-    if let Ok(seconds) = after.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = |text| k8s_openapi::jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
-    let wait = date(after).ok()?.duration_since(date(text(header::DATE)?).ok()?);
-    Duration::try_from(wait).ok()
+    let text = |name| headers.get(name)?.to_str().ok();
+    homeostat_core::retry_after(text(header::RETRY_AFTER)?, text(header::DATE))
 }
 
 #[cfg(test)]

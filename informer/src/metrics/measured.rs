@@ -1,27 +1,32 @@
-//! [`Measured`]: a list-watch that counts what is asked and what comes of it.
+//! [`Measured`]: a list-watch that counts requests, items and durations.
+//!
+//! It wraps the author's list-watch, so that the reflector has no code for metrics and an informer
+//! without them pays nothing.
+//!
+//! The metrics are those of client-go's `MetricsProvider` for reflectors, under the names that
+//! Kubernetes gave them: `reflector_lists_total`, `reflector_list_duration_seconds`,
+//! `reflector_items_per_list`, `reflector_watches_total`, `reflector_short_watches_total`,
+//! `reflector_watch_duration_seconds` and `reflector_items_per_watch`.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{Stream, StreamExt};
+use homeostat_core::metrics::record;
 use metrics::{Counter, Histogram};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{Labels, quietly};
-use crate::{
-    list_watch::{
-        ListError, ListRequest, ListWatch, Page, WatchError, WatchEvent, WatchRequest, WatchStream,
-    },
-    object::Object,
+use super::Labels;
+use crate::list_watch::{
+    ListError, ListRequest, ListWatch, Page, WatchError, WatchEvent, WatchRequest, WatchStream,
 };
+use crate::object::Object;
 
-/// Measures another list-watch.
+/// Wraps a list-watch and records its metrics.
 pub(crate) struct Measured<K: Object> {
     list_watch: Arc<dyn ListWatch<K>>,
     lists: Counter,
@@ -33,6 +38,7 @@ pub(crate) struct Measured<K: Object> {
     paging: Mutex<Option<Paging>>,
 }
 
+/// The handles that each open watch needs until it is dropped.
 #[derive(Clone)]
 struct OfWatches {
     short: Counter,
@@ -40,13 +46,18 @@ struct OfWatches {
     items: Histogram,
 }
 
+/// The state of a list between two pages. A failed page forgets it, so only complete lists are
+/// recorded.
+///
+/// A reflector has one list at a time. A first page starts a new one, so that a list that was given
+/// up does not count.
 #[derive(Clone, Copy)]
 struct Paging {
     started: Instant,
     items: usize,
 }
 
-/// An open watch; measured when it ends.
+/// An open watch. Its metrics are recorded when it is dropped.
 struct Watch<K> {
     stream: WatchStream<K>,
     opened: Instant,
@@ -54,12 +65,13 @@ struct Watch<K> {
     metrics: OfWatches,
 }
 
-/// A watch that ends sooner, without an item, is short, as in client-go.
+/// A watch that ends sooner than this, without an item, counts as short (as in client-go).
 const SHORT: Duration = Duration::from_secs(1);
 
 // === impl Measured ===
 
 impl<K: Object> Measured<K> {
+    /// Registers the handles, which calls the recorder.
     pub(crate) fn new(list_watch: Arc<dyn ListWatch<K>>, of: &Labels) -> Self {
         Self {
             list_watch,
@@ -83,10 +95,14 @@ impl<K: Object> ListWatch<K> for Measured<K> {
         self.list_watch.target()
     }
 
+    fn is_ordered(&self) -> bool {
+        self.list_watch.is_ordered()
+    }
+
     async fn list(&self, request: &ListRequest) -> Result<Page<K>, ListError> {
         let before = self.paging.lock().take().filter(|_| request.continue_token.is_some());
         let mut paging = before.unwrap_or_else(|| {
-            quietly(|| self.lists.increment(1));
+            record(|| self.lists.increment(1));
             Paging { started: Instant::now(), items: 0 }
         });
         let page = self.list_watch.list(request).await?;
@@ -94,7 +110,7 @@ impl<K: Object> ListWatch<K> for Measured<K> {
         if page.continue_token.is_some() {
             *self.paging.lock() = Some(paging);
         } else {
-            quietly(|| {
+            record(|| {
                 self.list_duration.record(paging.started.elapsed());
                 self.list_items.record(count(paging.items));
             });
@@ -103,14 +119,15 @@ impl<K: Object> ListWatch<K> for Measured<K> {
     }
 
     async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
-        quietly(|| self.watches.increment(1));
+        record(|| self.watches.increment(1));
         let opened = Instant::now();
         let stream = self.list_watch.watch(request).await?;
         Ok(Watch { stream, opened, items: 0, metrics: self.of_watches.clone() }.boxed())
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 objects")]
+/// Returns the number as a histogram value.
+#[expect(clippy::cast_precision_loss, reason = "a list has fewer than 2^52 objects")]
 fn count(items: usize) -> f64 {
     items as f64
 }
@@ -120,6 +137,7 @@ fn count(items: usize) -> f64 {
 impl<K> Stream for Watch<K> {
     type Item = Result<Vec<WatchEvent<K>>, WatchError>;
 
+    /// Bookmarks are no items.
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = self.stream.poll_next_unpin(cx);
         if let Poll::Ready(Some(Ok(events))) = &next {
@@ -133,7 +151,7 @@ impl<K> Stream for Watch<K> {
 impl<K> Drop for Watch<K> {
     fn drop(&mut self) {
         let lived = self.opened.elapsed();
-        quietly(|| {
+        record(|| {
             self.metrics.duration.record(lived);
             self.metrics.items.record(count(self.items));
             if lived < SHORT && self.items == 0 {

@@ -1,5 +1,7 @@
-//! Any schedule of writes, told late and in any order, and of an informer that lags behind: what is shown is what one
-//! who forgets nothing would show.
+//! Compares the cache with a model that never forgets.
+//!
+//! Schedules are random: writes are reported late and in any order, and the informer lags behind
+//! the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,26 +16,27 @@ const VALUES: [&str; 3] = ["x", "y", "z"];
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// The server takes a write: to make or change the object, so that it has the value; or to delete it.
+    /// The server accepts a write: it creates or changes the object so that it has the value, or
+    /// deletes it.
     Write { name: usize, value: Option<usize>, own: bool },
-    /// One of our writes that we have not told of is told of.
-    Tell { which: usize },
-    /// The informer follows, up to so many changes.
+    /// The controller reports one of its writes to the cache.
+    Report { which: usize },
+    /// The informer receives up to `changes` changes.
     Follow { changes: usize },
-    /// The informer lists: all up to now, in one step.
+    /// The informer lists: everything up to now, in one step.
     List,
-    /// The handler gets up to so many events.
+    /// The handler receives up to `events` events.
     Observe { events: usize },
 }
 
-/// What the server did.
+/// A change on the server.
 #[derive(Clone)]
 enum Change {
     Made(Arc<ConfigMap>),
     Gone(Arc<ConfigMap>),
 }
 
-/// A server, an informer and a controller, and what the controller has told the cache.
+/// A server, an informer, a controller, and the writes that the controller has reported.
 struct World {
     store: testing::Store<ConfigMap>,
     by_value: Index<ConfigMap, String>,
@@ -41,14 +44,14 @@ struct World {
     server: BTreeMap<usize, Arc<ConfigMap>>,
     version: u64,
     history: Vec<Change>,
-    /// How much of the history the informer has.
+    /// The number of changes that the informer has received.
     followed: usize,
-    /// What it has of each name.
+    /// The informer's state of each name.
     copy: BTreeMap<usize, Arc<ConfigMap>>,
     reached: u64,
     events: std::collections::VecDeque<Event<ConfigMap>>,
-    untold: Vec<Change>,
-    told: Vec<Change>,
+    unreported: Vec<Change>,
+    reported: Vec<Change>,
     observing: bool,
 }
 
@@ -57,7 +60,7 @@ fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..NAMES.len(), value, prop::bool::weighted(0.7))
             .prop_map(|(name, value, own)| Step::Write { name, value, own }),
-        5 => (0..4_usize).prop_map(|which| Step::Tell { which }),
+        5 => (0..4_usize).prop_map(|which| Step::Report { which }),
         3 => (1..4_usize).prop_map(|changes| Step::Follow { changes }),
         1 => Just(Step::List),
         3 => (1..6_usize).prop_map(|events| Step::Observe { events }),
@@ -99,8 +102,8 @@ impl World {
             copy: BTreeMap::new(),
             reached: 0,
             events: std::collections::VecDeque::new(),
-            untold: Vec::new(),
-            told: Vec::new(),
+            unreported: Vec::new(),
+            reported: Vec::new(),
             observing,
         }
     }
@@ -108,16 +111,16 @@ impl World {
     fn step(&mut self, step: &Step, tally: &model::Tally) {
         match *step {
             Step::Write { name, value, own } => self.write(name, value, own, tally),
-            Step::Tell { which } if !self.untold.is_empty() => {
-                let change = self.untold.remove(which % self.untold.len());
-                tally.count("writes told", 1);
+            Step::Report { which } if !self.unreported.is_empty() => {
+                let change = self.unreported.remove(which % self.unreported.len());
+                tally.count("writes reported", 1);
                 match &change {
                     Change::Made(object) => self.cache.written(Arc::clone(object)),
                     Change::Gone(object) => self.cache.deleted(object),
                 }
-                self.told.push(change);
+                self.reported.push(change);
             }
-            Step::Tell { .. } => {}
+            Step::Report { .. } => {}
             Step::Follow { changes } => self.follow(changes),
             Step::List => self.list(),
             Step::Observe { events } => {
@@ -136,7 +139,8 @@ impl World {
             (None, Some(last)) => {
                 self.version += 1;
                 self.server.remove(&name);
-                // What we know of it is its last state, or that of the deletion: the server answers with either.
+                // The response to a delete is the last state, or the state at the deletion's
+                // version.
                 let known =
                     if self.version.is_multiple_of(2) { version(&last) } else { self.version };
                 Change::Gone(Arc::new(object(name, last.metadata.uid.as_deref(), known, None)))
@@ -152,7 +156,7 @@ impl World {
         self.history.push(change.clone());
         if own {
             tally.count("own writes", 1);
-            self.untold.push(change);
+            self.unreported.push(change);
         }
     }
 
@@ -160,7 +164,7 @@ impl World {
         let end = self.history.len().min(self.followed + changes);
         for at in self.followed..end {
             let change = self.history[at].clone();
-            // Each takes one version, after the first.
+            // Each change takes one version, after the first.
             self.reached = at as u64 + 2;
             let object = change.object();
             let name = NAMES.iter().position(|name| object.metadata.name.as_deref() == Some(name));
@@ -203,17 +207,18 @@ impl World {
         self.followed = self.history.len();
     }
 
-    /// What one who forgets nothing shows: the newest of what the informer has, and of what we were told and it has not
-    /// reached; unless the newest of all was deleted, or we deleted it.
+    /// Returns the expected state: the newest of the informer's state and of the reported writes
+    /// that it has not reached, unless that object was deleted by the newest change or by the
+    /// controller.
     fn expected(&self, name: usize) -> Option<Arc<ConfigMap>> {
         let of_name =
             |change: &&Change| change.object().metadata.name.as_deref() == Some(NAMES[name]);
-        let told = || self.told.iter().filter(of_name);
-        let deleted = || told().filter(|change| matches!(change, Change::Gone(_)));
+        let reported = || self.reported.iter().filter(of_name);
+        let deleted = || reported().filter(|change| matches!(change, Change::Gone(_)));
         let gone: BTreeSet<_> =
             deleted().map(|change| change.object().metadata.uid.clone()).collect();
         let last_gone = deleted().map(|change| version(change.object())).max().unwrap_or(0);
-        let written = told().filter_map(|change| match change {
+        let written = reported().filter_map(|change| match change {
             Change::Made(object) => Some(object),
             Change::Gone(_) => None,
         });
@@ -233,12 +238,18 @@ impl World {
             } else if let Some(shown) = &shown {
                 let own = self.copy.get(&name);
                 let is_copy = same(Some(shown), own);
-                assert!(is_copy || version(shown) > self.reached, "neither newer nor the copy's");
-                assert!(own.is_none_or(|own| version(shown) >= version(own)), "goes back");
+                assert!(
+                    is_copy || version(shown) > self.reached,
+                    "neither newer than the store nor its state"
+                );
+                assert!(
+                    own.is_none_or(|own| version(shown) >= version(own)),
+                    "older than the store"
+                );
             }
         }
         for value_of in VALUES {
-            let mut found: Vec<_> = self.cache.by_index(&self.by_value, value_of);
+            let mut found = self.cache.by_index(&self.by_value, value_of).to_vec();
             let shown = NAMES.iter().filter_map(|name| self.cache.get(("n", *name)));
             let mut expected: Vec<_> =
                 shown.filter(|map| value(map).as_deref() == Some(value_of)).collect();
@@ -247,14 +258,15 @@ impl World {
             let versions = |maps: Vec<Arc<ConfigMap>>| -> Vec<_> {
                 maps.iter().map(|map| version(map)).collect()
             };
-            assert_eq!(versions(found), versions(expected), "index and look-up agree");
+            assert_eq!(versions(found), versions(expected), "index and lookup agree");
         }
     }
 
-    /// Once everything has been followed, told and observed, nothing is left of it all.
+    /// Delivers everything that is pending, and checks that the cache then returns the server's
+    /// state and remembers nothing.
     fn settle(&mut self) {
         self.follow(usize::MAX / 2);
-        for change in std::mem::take(&mut self.untold) {
+        for change in std::mem::take(&mut self.unreported) {
             match &change {
                 Change::Made(object) => self.cache.written(Arc::clone(object)),
                 Change::Gone(object) => self.cache.deleted(object),
@@ -265,14 +277,14 @@ impl World {
         }
         for (name, text) in NAMES.iter().enumerate() {
             let shown = self.cache.get(("n", *text));
-            assert!(same(shown.as_ref(), self.server.get(&name)), "shows what the server has");
+            assert!(same(shown.as_ref(), self.server.get(&name)), "equals the server's state");
         }
-        // Without events a deletion is remembered where another object has taken the name.
+        // Without `observe`, a deletion stays remembered where another object has taken the name.
         assert!(self.cache.remembered() == 0 || !self.observing);
     }
 }
 
-/// An object of the server; made at this version, if it has no uid yet.
+/// Returns an object of the server. Without a `uid` it is created at this version.
 fn object(name: usize, uid: Option<&str>, version: u64, value: Option<&str>) -> ConfigMap {
     let uid = uid.map_or_else(|| format!("u{version}"), ToOwned::to_owned);
     let metadata = serde_json::json!({
@@ -283,8 +295,8 @@ fn object(name: usize, uid: Option<&str>, version: u64, value: Option<&str>) -> 
 }
 
 #[test]
-fn any_schedule_shows_what_one_who_forgets_nothing_would() {
-    let least = [("writes told", 1000), ("own writes", 1500), ("ahead of the informer", 2000)];
+fn mutation_cache_matches_its_model() {
+    let least = [("writes reported", 1000), ("own writes", 1500), ("ahead of the informer", 2000)];
     model::check(steps(), 40, &least, |steps, tally| {
         let mut world = World::new(CAPACITY, steps.len() % 2 == 0);
         for step in steps {
@@ -297,8 +309,8 @@ fn any_schedule_shows_what_one_who_forgets_nothing_would() {
 }
 
 #[test]
-fn without_room_it_is_never_worse_than_the_informers_cache() {
-    let least = [("writes told", 1000), ("own writes", 1500), ("forgotten", 100)];
+fn mutation_cache_at_capacity_is_never_older_than_the_store() {
+    let least = [("writes reported", 1000), ("own writes", 1500), ("forgotten", 100)];
     model::check(steps(), 40, &least, |steps, tally| {
         let mut world = World::new(1, steps.len() % 2 == 0);
         for step in steps {

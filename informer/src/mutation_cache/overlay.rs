@@ -1,75 +1,105 @@
-//! [`Overlay`]: what was written and may not be in the copy yet. Pure: it is told the time, and what the copy has reached.
+//! [`Overlay`]: the writes that the store may not have yet.
+//!
+//! It is pure: the caller passes the time and the version that the store has reached.
+//!
+//! A write is in one of three states, see [`Outcome`]. It leaves when the store reaches its
+//! version, when an event shows a later state, when a newer write of the same object replaces it,
+//! or when it expires or the overlay is full. Only the last two are counted as forgotten.
+//!
+//! ```text
+//!             put                    prune: version reached
+//!  (none) ─────────▶ Written ──────────────────────────────▶ (none)
+//!     │  put          │   is_there: a later state was seen ──▶ (none)
+//!     ├────────────▶ Deleted ── is_gone, or the store lost it ─▶ (none)
+//!     │  is_gone
+//!     └────────────▶ Gone ───── prune: version reached ────────▶ (none)
+//! ```
+//!
+//! Each state also ends by expiry and by eviction. All decisions compare versions of one server. A
+//! written state whose version has no order with that of the store never hides it, because an old
+//! write that hides a newer object is worse than a late one.
 
-use std::{
-    cmp::Ordering,
-    collections::BTreeMap,
-    hash::{Hash, Hasher},
-    sync::Arc,
-    time::Duration,
-};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use hashbrown::{Equivalent, HashMap};
 use tokio::time::Instant;
 
-use crate::object::{
-    KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion, Uid, compare_versions, is_point,
-};
+use crate::object::{KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion, Uid};
 
-/// The writes by key, one for each, and in the order in which they were told.
+/// The writes, at most one for each key, in the order in which they were reported.
+///
+/// `places` and `order` hold the same keys. Each method that removes a write moves it to the
+/// caller's [`Garbage`].
 pub(super) struct Overlay<K: Object> {
+    /// The time from a write to its expiry.
     ttl: Duration,
+    /// The maximum number of writes; 0 turns the overlay off.
     capacity: usize,
     places: HashMap<ObjectKey<K::Kind>, Place<K>, RandomState>,
-    /// The keys, by the numbers of their places: the oldest first, which is also the first to expire.
+    /// The keys by the sequence number of their writes: the oldest first, which is also the first
+    /// to expire.
     order: BTreeMap<u64, ObjectKey<K::Kind>>,
+    /// The sequence number of the next write. Never decreases.
     next: u64,
-    /// When what is put here now expires; `None`: never.
+    /// The time at which a write that is added now expires; `None` means never.
     expires: Option<Instant>,
-    /// What the copy had reached when it was looked at last.
+    /// The version that the store had reached at the last `prune`.
     reached: Option<ResourceVersion>,
+    /// Writes that were removed for lack of room or by their age. A deletion that only an event
+    /// reported does not count.
     forgotten: u64,
 }
 
+/// A write, its place in the order, and its expiry.
 struct Place<K> {
-    own: Own<K>,
+    write: Write<K>,
+    /// The key of this write in `order`.
     number: u64,
+    /// `None` means never.
     expires: Option<Instant>,
 }
 
-/// What became of an object by a write.
-pub(super) struct Own<K> {
+/// The outcome of a write to one object.
+pub(super) struct Write<K> {
     uid: Uid,
-    /// Of a deletion of one's own, the last version that is known: the deletion's is higher.
+    /// The version of the written state. For the caller's own deletion it is the last known
+    /// version; the version of the deletion itself is higher.
     version: ResourceVersion,
     outcome: Outcome<K>,
 }
 
 enum Outcome<K> {
-    /// It is there in this state.
+    /// The object was written in this state.
     Written(Arc<K>),
-    /// We have deleted it. → forgotten when the copy shows that, or an event says it.
+    /// The caller deleted the object. → forgotten when the store or an event shows the deletion.
     Deleted,
-    /// An event has said that it is gone, ahead of the copy's version. → forgotten when the copy has got there.
+    /// An event reported the deletion, ahead of the store's version. → forgotten when the store
+    /// reaches that version.
     Gone,
 }
 
-/// Which state of which object somebody tells of.
-pub(super) struct Told<'a, Kind> {
+/// The key, uid and version of an object's state.
+pub(super) struct ObjectVersion<'a, Kind> {
     key: KeyRef<'a, Kind>,
     uid: &'a str,
-    version: &'a str,
+    version: ResourceVersion,
 }
 
-/// What is to be dropped when nothing is locked: that is the author's code.
-pub(super) type Garbage<K> = Vec<Own<K>>;
+/// Removed writes, which the caller drops without a lock: `Drop` of an object is the author's code.
+pub(super) type Garbage<K> = Vec<Write<K>>;
 
-/// A look-up of a key that allocates nothing.
-struct Sought<'a, Kind>(KeyRef<'a, Kind>);
+/// A key for lookups that allocates nothing.
+struct LookupKey<'a, Kind>(KeyRef<'a, Kind>);
 
 // === impl Overlay ===
 
 impl<K: Object> Overlay<K> {
+    /// Creates an empty overlay. A capacity of 0 turns it off: `put` keeps nothing.
     pub(super) fn new(ttl: Duration, capacity: usize) -> Self {
         Self {
             ttl,
@@ -83,22 +113,29 @@ impl<K: Object> Overlay<K> {
         }
     }
 
+    /// Returns true if reads can skip the overlay.
     pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
+    /// Returns the number of writes, at most the capacity.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
+    /// Returns the number of writes that left before the store reached them.
     pub(super) fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Drops what the copy has reached, and what has been here for too long. To be called first, with what the copy has
-    /// reached at the very moment of what follows.
+    /// Removes the writes that the store has reached and those that have expired.
     ///
-    /// A copy that has gone back follows another history, to which none of our writes belong.
+    /// Must be called first in each operation, with the version that the store has at that moment.
+    /// If that version went back, the store follows another history (a restored server), and every
+    /// write is removed.
+    ///
+    /// It costs one pass over all writes if the store's version has changed since the last call,
+    /// and a look at the oldest write otherwise.
     pub(super) fn prune(
         &mut self,
         now: Instant,
@@ -109,10 +146,10 @@ impl<K: Object> Overlay<K> {
         if let Some(reached) = reached.filter(|reached| self.reached.as_ref() != Some(*reached)) {
             let back = self.reached.as_ref().and_then(|last| reached.compare(last));
             let back = back == Some(Ordering::Less);
-            let over = self.places.extract_if(|_, place| back || place.own.is_reached(reached));
+            let over = self.places.extract_if(|_, place| back || place.write.is_reached(reached));
             for (_, place) in over {
                 self.order.remove(&place.number);
-                garbage.push(place.own);
+                garbage.push(place.write);
             }
             self.reached = Some(reached.clone());
         }
@@ -121,123 +158,146 @@ impl<K: Object> Overlay<K> {
             if expires.is_none_or(|expires| now < expires) {
                 break;
             }
-            self.forget_first(garbage);
+            self.evict_oldest(garbage);
         }
     }
 
-    /// Takes what a write came to, unless something newer is known.
-    pub(super) fn put(&mut self, key: ObjectKey<K::Kind>, own: Own<K>, garbage: &mut Garbage<K>) {
-        let is_late = self.reached.as_ref().is_some_and(|reached| own.is_reached(reached));
-        let old = self.places.get(&key).map(|place| &place.own);
-        if is_late || self.capacity == 0 || old.is_some_and(|old| !own.replaces(old)) {
-            garbage.push(own);
+    /// Adds a write, unless a newer state of the object is known.
+    ///
+    /// A write that loses is garbage, not an error: two tasks may report writes of one object in
+    /// any order.
+    pub(super) fn put(
+        &mut self,
+        key: ObjectKey<K::Kind>,
+        write: Write<K>,
+        garbage: &mut Garbage<K>,
+    ) {
+        let is_late = self.reached.as_ref().is_some_and(|reached| write.is_reached(reached));
+        let old = self.places.get(&key).map(|place| &place.write);
+        if is_late || self.capacity == 0 || old.is_some_and(|old| !write.replaces(old)) {
+            garbage.push(write);
             return;
         }
         self.remove(key.as_key_ref(), garbage);
         while self.places.len() >= self.capacity {
-            self.forget_first(garbage);
+            self.evict_oldest(garbage);
         }
         let number = self.next;
         self.next += 1;
         self.order.insert(number, key.clone());
-        self.places.insert(key, Place { own, number, expires: self.expires });
+        self.places.insert(key, Place { write, number, expires: self.expires });
     }
 
-    /// What was written of the object. `is_there` says whether the copy has one of its key, in whatever state.
+    /// Returns the write for `key`. `is_there` is `true` if the store has an object with that key,
+    /// decoded or opaque.
+    ///
+    /// The own deletion of an object has no version of its own. It ends when the store, having
+    /// reached the last known version of the object, does not have the object.
     pub(super) fn look(
         &mut self,
         key: KeyRef<'_, K::Kind>,
         is_there: bool,
         garbage: &mut Garbage<K>,
-    ) -> Option<Own<K>> {
-        let own = &self.places.get(&Sought(key))?.own;
-        if !is_there && own.is_seen_gone(self.reached.as_ref()) {
+    ) -> Option<Write<K>> {
+        let write = &self.places.get(&LookupKey(key))?.write;
+        if !is_there && write.is_seen_gone(self.reached.as_ref()) {
             self.remove(key, garbage);
             return None;
         }
-        Some(own.clone())
+        Some(write.clone())
     }
 
-    /// Everything that was written, in the order in which it was told.
-    pub(super) fn all(&self) -> impl Iterator<Item = (KeyRef<'_, K::Kind>, Own<K>)> {
+    /// Returns all writes in the order in which they were reported.
+    ///
+    /// It clones one `Arc` per write.
+    pub(super) fn all(&self) -> impl Iterator<Item = (KeyRef<'_, K::Kind>, Write<K>)> {
         self.order.values().filter_map(|key| {
-            self.places.get(key).map(|place| (key.as_key_ref(), place.own.clone()))
+            self.places.get(key).map(|place| (key.as_key_ref(), place.write.clone()))
         })
     }
 
-    /// An event says that the object is there, in this state.
-    pub(super) fn is_there(&mut self, told: Told<'_, K::Kind>, garbage: &mut Garbage<K>) {
-        let Some(own) = self.own(told.key) else { return };
-        let is_over = match own.outcome {
-            Outcome::Written(_) => own.is_below(told.version),
-            // Another object of the same name: ours is no more.
+    /// Handles an event that shows the object in this state.
+    ///
+    /// A state of the object that is at least as new as the write makes the write superfluous.
+    pub(super) fn is_there(&mut self, seen: &ObjectVersion<'_, K::Kind>, garbage: &mut Garbage<K>) {
+        let Some(write) = self.write_for(seen.key) else { return };
+        let is_over = match write.outcome {
+            Outcome::Written(_) => write.is_at_most(&seen.version),
+            // An object with another uid has this name, so the deleted one is gone.
             Outcome::Deleted | Outcome::Gone => {
-                own.is_other(told.uid) && own.is_below(told.version)
+                write.is_other(seen.uid) && write.is_at_most(&seen.version)
             }
         };
         if is_over {
-            self.remove(told.key, garbage);
+            self.remove(seen.key, garbage);
         }
     }
 
-    /// An event says that the object is gone; this is its last state.
+    /// Handles an event that shows the deletion of the object.
     ///
-    /// The copy may not have reached the version of that, if its queue coalesces. Then what was written of the object
-    /// may still be told, and has to be known as late.
-    pub(super) fn is_gone(&mut self, told: Told<'_, K::Kind>, garbage: &mut Garbage<K>) {
-        if let Some(own) = self.own(told.key)
-            && (own.is_same(told.uid) || own.is_below(told.version))
+    /// With a coalescing queue the store may not have reached that version. An older write of the
+    /// object may still be reported, so the deletion is remembered until then.
+    ///
+    /// The remembered deletion has the version of the event. It leaves when the store reaches that
+    /// version.
+    pub(super) fn is_gone(&mut self, seen: &ObjectVersion<'_, K::Kind>, garbage: &mut Garbage<K>) {
+        if let Some(write) = self.write_for(seen.key)
+            && (write.is_same(seen.uid) || write.is_at_most(&seen.version))
         {
-            self.remove(told.key, garbage);
+            self.remove(seen.key, garbage);
         }
-        let below = |reached: &ResourceVersion| {
-            order(reached.as_str(), told.version) == Some(Ordering::Less)
-        };
-        if is_point(told.version) && self.reached.as_ref().is_none_or(below) {
-            let gone = Own::of(told, Outcome::Gone);
-            self.put(told.key.to_key(), gone, garbage);
+        let below =
+            |reached: &ResourceVersion| order(reached, &seen.version) == Some(Ordering::Less);
+        if seen.version.is_point() && self.reached.as_ref().is_none_or(below) {
+            let gone = Write::of(seen, Outcome::Gone);
+            self.put(seen.key.to_key(), gone, garbage);
         }
     }
 
-    fn own(&self, key: KeyRef<'_, K::Kind>) -> Option<&Own<K>> {
-        self.places.get(&Sought(key)).map(|place| &place.own)
+    /// Returns the write of a key without a change of its place.
+    fn write_for(&self, key: KeyRef<'_, K::Kind>) -> Option<&Write<K>> {
+        self.places.get(&LookupKey(key)).map(|place| &place.write)
     }
 
+    /// Removes the write of a key, if there is one, from both maps.
     fn remove(&mut self, key: KeyRef<'_, K::Kind>, garbage: &mut Garbage<K>) {
-        if let Some(place) = self.places.remove(&Sought(key)) {
+        if let Some(place) = self.places.remove(&LookupKey(key)) {
             self.order.remove(&place.number);
-            garbage.push(place.own);
+            garbage.push(place.write);
         }
     }
 
-    fn forget_first(&mut self, garbage: &mut Garbage<K>) {
+    /// Removes the write that was reported first, and counts it as forgotten.
+    ///
+    /// The order is that of the reports, so that the write with the least time left goes first.
+    fn evict_oldest(&mut self, garbage: &mut Garbage<K>) {
         if let Some((_, key)) = self.order.pop_first()
             && let Some(place) = self.places.remove(&key)
         {
-            self.forgotten += u64::from(!matches!(place.own.outcome, Outcome::Gone));
-            garbage.push(place.own);
+            self.forgotten += u64::from(!matches!(place.write.outcome, Outcome::Gone));
+            garbage.push(place.write);
         }
     }
 }
 
-// === impl Own ===
+// === impl Write ===
 
-impl<K> Own<K> {
-    /// The server has answered with this.
-    pub(super) fn written<Kind>(told: Told<'_, Kind>, object: Arc<K>) -> Self {
-        Self::of(told, Outcome::Written(object))
+impl<K> Write<K> {
+    /// A write that the server answered with `object`.
+    pub(super) fn written<Kind>(seen: &ObjectVersion<'_, Kind>, object: Arc<K>) -> Self {
+        Self::of(seen, Outcome::Written(object))
     }
 
-    /// The server has answered that this is no more.
-    pub(super) fn deleted<Kind>(told: Told<'_, Kind>) -> Self {
-        Self::of(told, Outcome::Deleted)
+    /// A deletion that the server has confirmed.
+    pub(super) fn deleted<Kind>(seen: &ObjectVersion<'_, Kind>) -> Self {
+        Self::of(seen, Outcome::Deleted)
     }
 
-    fn of<Kind>(told: Told<'_, Kind>, outcome: Outcome<K>) -> Self {
-        Self { uid: told.uid.into(), version: told.version.into(), outcome }
+    fn of<Kind>(seen: &ObjectVersion<'_, Kind>, outcome: Outcome<K>) -> Self {
+        Self { uid: seen.uid.into(), version: seen.version.clone(), outcome }
     }
 
-    /// The object, if it is there.
+    /// Returns the written object; `None` for a deletion.
     pub(super) fn into_object(self) -> Option<Arc<K>> {
         match self.outcome {
             Outcome::Written(object) => Some(object),
@@ -245,11 +305,15 @@ impl<K> Own<K> {
         }
     }
 
-    /// Whether this is newer than what the copy has of the object. Where nobody can tell, the copy counts.
+    /// Returns `true` if this write is newer than the store's state. If the versions cannot be
+    /// compared, it is not.
+    ///
+    /// A deletion hides the stored object of the same uid whatever its version: the store has not
+    /// seen the deletion yet.
     pub(super) fn is_newer_than(&self, stored: &ObjectMeta) -> bool {
         let uid = stored.uid.as_deref().unwrap_or_default();
-        let version = stored.resource_version.as_deref().unwrap_or_default();
-        let order = order(self.version.as_str(), version);
+        let version = stored.resource_version.as_deref().unwrap_or_default().into();
+        let order = order(&self.version, &version);
         match self.outcome {
             Outcome::Written(_) => order == Some(Ordering::Greater),
             Outcome::Deleted | Outcome::Gone => {
@@ -258,48 +322,58 @@ impl<K> Own<K> {
         }
     }
 
-    /// Whether this takes the place of what was told before.
+    /// Returns `true` if this write replaces `old`.
+    ///
+    /// | This | Earlier | Replaces it |
+    /// |---|---|---|
+    /// | written | written | if its version is higher |
+    /// | written | deleted | if its uid differs and its version is higher |
+    /// | deleted | written | if the uid is the same or the version is not lower |
+    /// | deleted | deleted | if its version is higher |
+    ///
+    /// Versions without an order count as higher: the later report wins.
     fn replaces(&self, old: &Self) -> bool {
-        let order = order(self.version.as_str(), old.version.as_str());
+        let order = order(&self.version, &old.version);
         let is_same = old.is_same(self.uid.as_str());
         match (&self.outcome, &old.outcome) {
             (Outcome::Written(_), Outcome::Written(_)) => order.is_none_or(Ordering::is_gt),
-            // An object that is gone does not come back; another one of its name may.
+            // A deleted object does not come back, but another object may take its name.
             (Outcome::Written(_), _) => !is_same && order.is_none_or(Ordering::is_gt),
             (_, Outcome::Written(_)) => is_same || order.is_none_or(Ordering::is_ge),
             (_, _) => order.is_none_or(Ordering::is_gt),
         }
     }
 
-    /// Whether a copy that has got this far shows what this is, or something later.
+    /// Returns `true` if a store at version `reached` has this write or a later state.
     fn is_reached(&self, reached: &ResourceVersion) -> bool {
-        // The version of a deletion of our own is not known; it is higher than this.
-        !matches!(self.outcome, Outcome::Deleted) && self.is_below(reached.as_str())
+        // The version of the caller's own deletion is unknown; it is higher than this one.
+        !matches!(self.outcome, Outcome::Deleted) && self.is_at_most(reached)
     }
 
-    /// Whether a copy that has got this far, and has not this object, has seen its deletion: it has had the object.
+    /// Returns `true` if a store at version `reached` without the object has seen its deletion,
+    /// because it has had the object.
     pub(super) fn is_seen_gone(&self, reached: Option<&ResourceVersion>) -> bool {
         matches!(self.outcome, Outcome::Deleted)
-            && reached.is_some_and(|reached| self.is_below(reached.as_str()))
+            && reached.is_some_and(|reached| self.is_at_most(reached))
     }
 
-    /// Whether this version is not below ours.
-    fn is_below(&self, version: &str) -> bool {
-        order(self.version.as_str(), version).is_some_and(Ordering::is_le)
+    /// Returns `true` if `version` is this write's version or a later one.
+    fn is_at_most(&self, version: &ResourceVersion) -> bool {
+        order(&self.version, version).is_some_and(Ordering::is_le)
     }
 
-    /// Whether it is known to be this very object.
+    /// Returns `true` if `uid` is known and is this object's uid.
     fn is_same(&self, uid: &str) -> bool {
         !uid.is_empty() && self.uid.as_str() == uid
     }
 
-    /// Whether it is known to be another one.
+    /// Returns `true` if both uids are known and differ.
     pub(super) fn is_other(&self, uid: &str) -> bool {
         !uid.is_empty() && !self.uid.as_str().is_empty() && self.uid.as_str() != uid
     }
 }
 
-impl<K> Clone for Own<K> {
+impl<K> Clone for Write<K> {
     fn clone(&self) -> Self {
         let outcome = match &self.outcome {
             Outcome::Written(object) => Outcome::Written(Arc::clone(object)),
@@ -310,50 +384,46 @@ impl<K> Clone for Own<K> {
     }
 }
 
-/// The order of two versions; equal ones need not be numbers.
-fn order(one: &str, other: &str) -> Option<Ordering> {
-    if one == other { Some(Ordering::Equal) } else { compare_versions(one, other) }
+/// Compares two versions. Equal ones need not be numbers; others that are not numbers have no
+/// order.
+///
+/// `None` makes each caller choose the safe side for its question.
+fn order(one: &ResourceVersion, other: &ResourceVersion) -> Option<Ordering> {
+    if one == other { Some(Ordering::Equal) } else { one.compare(other) }
 }
 
-// === impl Told ===
+// === impl ObjectVersion ===
 
-impl<'a, Kind> Told<'a, Kind> {
-    /// What a server has answered with; `None` if no server has.
+impl<'a, Kind> ObjectVersion<'a, Kind> {
+    /// Reads the metadata of a server's response; `None` if it has no name or no version.
     pub(super) fn of(metadata: &'a ObjectMeta) -> Option<Self> {
-        Self::of_event(metadata).filter(|told| is_point(told.version))
+        Self::of_event(metadata).filter(|seen| seen.version.is_point())
     }
 
-    /// What an event is about. A version may be missing.
+    /// Reads the metadata of an event's object; `None` if it has no name. The version may be empty.
     pub(super) fn of_event(metadata: &'a ObjectMeta) -> Option<Self> {
         let key = KeyRef::from_metadata(metadata);
         let uid = metadata.uid.as_deref().unwrap_or_default();
-        let version = metadata.resource_version.as_deref().unwrap_or_default();
+        let version = metadata.resource_version.as_deref().unwrap_or_default().into();
         (!key.name().is_empty()).then_some(Self { key, uid, version })
     }
 
+    /// Returns the key of the object.
     pub(super) fn key(&self) -> KeyRef<'a, Kind> {
         self.key
     }
 }
 
-impl<Kind> Clone for Told<'_, Kind> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+// === impl LookupKey ===
 
-impl<Kind> Copy for Told<'_, Kind> {}
-
-// === impl Sought ===
-
-impl<Kind> Hash for Sought<'_, Kind> {
+impl<Kind> Hash for LookupKey<'_, Kind> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // As an `ObjectKey` does.
+        // Hashes like `ObjectKey`.
         self.0.hash(state);
     }
 }
 
-impl<Kind> Equivalent<ObjectKey<Kind>> for Sought<'_, Kind> {
+impl<Kind> Equivalent<ObjectKey<Kind>> for LookupKey<'_, Kind> {
     fn equivalent(&self, key: &ObjectKey<Kind>) -> bool {
         key.as_key_ref() == self.0
     }

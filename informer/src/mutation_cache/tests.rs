@@ -1,3 +1,5 @@
+//! The rules of the overlay, one by one, over a store that each test fills by hand.
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::advance;
 
@@ -30,7 +32,7 @@ impl Fixture {
         Self { store, cache, by_owner }
     }
 
-    /// `uid version` of what is shown.
+    /// Returns `uid version` of the object that a read returns.
     fn get(&self, name: &str) -> String {
         self.cache.get(("n", name)).map(|map| words(&map)).unwrap_or_default()
     }
@@ -46,12 +48,12 @@ fn words(map: &ConfigMap) -> String {
 }
 
 #[tokio::test]
-async fn of_each_object_the_newer_state_is_shown() {
+async fn newer_state_of_each_object_is_returned() {
     let test = Fixture::new();
     test.store.apply(map("a", "u", "5", "eve"));
     test.cache.written(map("a", "u", "9", "ann"));
     test.cache.written(map("a", "u", "7", "bob"));
-    assert_eq!(test.get("a"), "u 9", "as numbers, and however late it is told");
+    assert_eq!(test.get("a"), "u 9", "versions compare as numbers, also if reported late");
     test.store.apply(map("a", "u", "8", "eve"));
     assert_eq!(test.get("a"), "u 9");
     test.store.apply(map("a", "u", "10", "eve"));
@@ -59,19 +61,19 @@ async fn of_each_object_the_newer_state_is_shown() {
 }
 
 #[tokio::test]
-async fn what_the_informer_has_got_past_is_its_to_know() {
+async fn write_is_forgotten_when_informer_passes_its_version() {
     let test = Fixture::new();
     test.cache.written(map("a", "u", "5", "eve"));
     assert_eq!(test.get("a"), "u 5");
     test.store.bookmark("6");
-    assert_eq!(test.get("a"), "", "it was made and deleted, and the informer has heard of both");
+    assert_eq!(test.get("a"), "", "created and deleted; the store has passed both");
     test.cache.written(map("a", "u", "6", "eve"));
-    assert_eq!((test.get("a").as_str(), test.cache.remembered()), ("", 0), "told too late");
+    assert_eq!((test.get("a").as_str(), test.cache.remembered()), ("", 0), "reported too late");
     assert_eq!(test.cache.forgotten(), 0);
 }
 
 #[tokio::test]
-async fn index_finds_what_was_written_where_it_belongs_now() {
+async fn index_lookup_places_written_object_by_its_new_value() {
     let test = Fixture::new();
     test.store.apply(map("a", "u", "1", "eve"));
     test.store.apply(map("b", "v", "2", "eve"));
@@ -88,29 +90,29 @@ async fn index_finds_what_was_written_where_it_belongs_now() {
 }
 
 #[tokio::test]
-async fn own_deletion_hides_that_very_object_and_no_other() {
+async fn own_deletion_hides_only_the_object_with_its_uid() {
     let test = Fixture::new();
     test.store.apply(map("a", "u", "5", "eve"));
     test.cache.deleted(&map("a", "u", "5", "eve"));
     assert_eq!(test.get("a"), "");
     test.store.apply(map("a", "u", "7", "eve"));
-    assert_eq!(test.get("a"), "", "somebody changed it before it went");
+    assert_eq!(test.get("a"), "", "another client changed it before the deletion");
     test.cache.written(map("a", "u", "8", "eve"));
-    assert_eq!(test.get("a"), "", "told late: it was written before the deletion");
+    assert_eq!(test.get("a"), "", "reported late: written before the deletion");
     test.store.apply(map("a", "w", "10", "eve"));
-    assert_eq!(test.get("a"), "w 10", "another object of that name");
+    assert_eq!(test.get("a"), "w 10", "another uid");
 }
 
 #[tokio::test]
-async fn own_deletion_is_forgotten_when_the_informer_shows_it() {
+async fn own_deletion_is_forgotten_when_informer_observes_it() {
     let test = Fixture::new();
     test.store.apply(map("a", "u", "5", "eve"));
     test.cache.deleted(&map("a", "u", "5", "eve"));
     test.store.delete(map("a", "u", "6", "eve"));
     assert_eq!((test.get("a").as_str(), test.cache.remembered()), ("", 0));
     test.cache.deleted(&map("a", "u", "5", "eve"));
-    assert_eq!(test.cache.remembered(), 0, "told late");
-    // Made and deleted, and the informer knows of neither.
+    assert_eq!(test.cache.remembered(), 0, "reported late");
+    // Created and deleted; the informer has received neither event.
     test.cache.written(map("b", "v", "8", "eve"));
     test.cache.deleted(&map("b", "v", "8", "eve"));
     test.store.apply(map("b", "v", "8", "eve"));
@@ -122,7 +124,7 @@ async fn own_deletion_is_forgotten_when_the_informer_shows_it() {
 }
 
 #[tokio::test]
-async fn deletion_of_an_earlier_object_leaves_the_one_that_was_written() {
+async fn deletion_of_earlier_uid_keeps_the_written_object() {
     let test = Fixture::new();
     test.cache.written(map("a", "w", "9", "eve"));
     test.cache.deleted(&map("a", "u", "5", "eve"));
@@ -133,7 +135,7 @@ async fn deletion_of_an_earlier_object_leaves_the_one_that_was_written() {
 }
 
 #[tokio::test]
-async fn events_overtake_what_was_written() {
+async fn observed_event_replaces_older_write() {
     let test = Fixture::new();
     let event =
         |version| Event::Added { object: Arc::new(map("a", "u", version, "eve")), initial: false };
@@ -144,9 +146,9 @@ async fn events_overtake_what_was_written() {
     assert_eq!(test.cache.remembered(), 0);
 }
 
-/// As from a queue that coalesces: there, events come before the version is reached.
+/// With a coalescing queue, events arrive before the store reaches their version.
 #[tokio::test]
-async fn event_of_a_deletion_outlives_writes_that_are_told_late() {
+async fn observed_deletion_rejects_write_reported_later() {
     let test = Fixture::new();
     test.store.bookmark("4");
     let last_known = Arc::new(map("a", "u", "7", "eve"));
@@ -159,11 +161,11 @@ async fn event_of_a_deletion_outlives_writes_that_are_told_late() {
     assert_eq!((test.get("a").as_str(), test.cache.remembered()), ("", 0));
     let last_known = Arc::new(map("b", "v", "8", "eve"));
     test.cache.observe(&Event::Deleted { last_known, certain: true });
-    assert_eq!(test.cache.remembered(), 0, "the informer has got past it: nothing to remember");
+    assert_eq!(test.cache.remembered(), 0, "the store has passed this version");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_remembered_has_an_end() {
+async fn write_expires_after_ttl() {
     let test = Fixture::new();
     test.cache.written(map("a", "u", "5", "eve"));
     advance(Duration::from_secs(299)).await;
@@ -179,12 +181,12 @@ async fn what_is_remembered_has_an_end() {
 }
 
 #[tokio::test]
-async fn what_is_remembered_has_a_bound_and_the_oldest_goes_first() {
+async fn oldest_write_is_evicted_at_capacity() {
     let test = Fixture::new();
     let cache = MutationCache::builder(test.store.lister()).capacity(2).build();
     cache.written(map("a", "u", "5", "eve"));
     cache.written(map("b", "v", "6", "eve"));
-    assert!(cache.get(("n", "a")).is_some(), "a look makes it no younger");
+    assert!(cache.get(("n", "a")).is_some(), "a read does not renew it");
     cache.written(map("b", "v", "7", "eve"));
     assert_eq!((cache.remembered(), cache.forgotten()), (2, 0), "the same object");
     cache.deleted(&map("c", "w", "8", "eve"));
@@ -196,7 +198,7 @@ async fn what_is_remembered_has_a_bound_and_the_oldest_goes_first() {
 }
 
 #[tokio::test]
-async fn another_history_takes_our_writes_with_it() {
+async fn store_version_going_back_drops_all_writes() {
     let test = Fixture::new();
     test.store.replace([], "50");
     test.cache.written(map("a", "u", "90", "eve"));
@@ -208,7 +210,7 @@ async fn another_history_takes_our_writes_with_it() {
 }
 
 #[tokio::test]
-async fn versions_that_are_no_numbers_make_no_panic_and_the_informer_counts() {
+async fn non_numeric_versions_do_not_panic_and_informer_state_wins() {
     let test = Fixture::new();
     test.cache.written(map("a", "u", "five", "eve"));
     assert_eq!(test.get("a"), "u five");
@@ -218,11 +220,11 @@ async fn versions_that_are_no_numbers_make_no_panic_and_the_informer_counts() {
         test.cache.written(map("b", "v", version, "eve"));
         test.cache.written(map("", "v", "7", "eve"));
     }
-    assert_eq!(test.cache.remembered(), 1, "no server answers without a version or a name");
+    assert_eq!(test.cache.remembered(), 1, "a response has a version and a name");
 }
 
 #[tokio::test]
-async fn object_that_does_not_fit_any_more_is_not_shown_in_an_older_state() {
+async fn newer_opaque_state_hides_older_write() {
     let test = Fixture::new();
     test.store.apply(map("a", "u", "5", "eve"));
     test.cache.written(map("a", "u", "7", "eve"));
@@ -233,7 +235,7 @@ async fn object_that_does_not_fit_any_more_is_not_shown_in_an_older_state() {
 }
 
 #[tokio::test]
-async fn index_function_that_panics_costs_the_object_its_place_and_is_counted() {
+async fn panicking_index_function_hides_written_object_and_is_counted() {
     let test = Fixture::new();
     let bomb = test.store.index(|map: &ConfigMap| {
         let owner = owner(map);
@@ -249,29 +251,29 @@ async fn index_function_that_panics_costs_the_object_its_place_and_is_counted() 
 }
 
 #[tokio::test]
-#[should_panic(expected = "another informer's")]
-async fn index_of_another_informer_is_refused() {
+#[should_panic(expected = "belongs to another informer")]
+async fn index_of_another_informer_panics() {
     let (one, other) = (Fixture::new(), Fixture::new());
     one.cache.by_index(&other.by_owner, "eve");
 }
 
-/// A weight whose author does what he likes.
-struct Meddler {
+/// An object type whose `metadata` and `Drop` use the cache.
+struct Reentrant {
     metadata: crate::object::ObjectMeta,
     cache: Arc<Mutex<Option<MutationCache<Self>>>>,
 }
 
-impl Object for Meddler {
+impl Object for Reentrant {
     type Kind = ConfigMap;
 
     fn metadata(&self) -> &crate::object::ObjectMeta {
-        self.meddle();
+        self.assert_unlocked();
         &self.metadata
     }
 }
 
-impl Meddler {
-    fn meddle(&self) {
+impl Reentrant {
+    fn assert_unlocked(&self) {
         let cache = self.cache.lock().clone();
         if let Some(cache) = cache {
             assert!(!cache.shared.overlay.is_locked());
@@ -279,24 +281,24 @@ impl Meddler {
     }
 }
 
-impl Drop for Meddler {
+impl Drop for Reentrant {
     fn drop(&mut self) {
-        self.meddle();
+        self.assert_unlocked();
     }
 }
 
 #[tokio::test]
-async fn no_code_of_the_authors_runs_under_the_lock() {
+async fn user_code_never_runs_under_the_lock() {
     let handle = Arc::new(Mutex::new(None));
-    let object = |name: &str, version: &str| Meddler {
+    let object = |name: &str, version: &str| Reentrant {
         metadata: map(name, name, version, "eve").metadata,
         cache: Arc::clone(&handle),
     };
-    let store = testing::Store::<Meddler>::new();
+    let store = testing::Store::<Reentrant>::new();
     let cache = MutationCache::builder(store.lister()).capacity(2).build();
     *handle.lock() = Some(cache.clone());
     let watched = cache.clone();
-    let index = store.index(move |object: &Meddler| {
+    let index = store.index(move |object: &Reentrant| {
         assert!(!watched.shared.overlay.is_locked());
         object.metadata.name.clone()
     });

@@ -1,21 +1,24 @@
 //! [`Dynamic`]: an object of a kind that is known only at run time.
 
-use std::{fmt, marker::PhantomData};
+use std::fmt;
+use std::marker::PhantomData;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor},
-};
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-use super::{DecodeError, KeyRef, Object, ObjectMeta, members::Members};
+use super::members::Members;
+use super::{DecodeError, KeyRef, Object, ObjectMeta};
 use crate::json::{Key, describe, guarded};
 
-/// An object of any kind: its metadata is decoded, its other members stay the bytes that came.
+/// An object of any kind: its metadata is decoded, its other members stay JSON text.
 ///
-/// Which kind it is, is said once, where it is listed
-/// ([`KubeListWatch::of_resource`](crate::KubeListWatch::of_resource)), so all resources share the key type
-/// `ObjectKey<Dynamic>`: keep them apart yourself, one informer for each. [`Metadata<Dynamic>`](super::Metadata) asks
-/// for nothing but metadata; a type of your own with `type Kind = Dynamic` decodes what it likes.
+/// The kind is given where objects are listed
+/// ([`KubeListWatch::of_resource`](crate::list_watch::KubeListWatch::of_resource)). All resources
+/// share the key type `ObjectKey<Dynamic>`, so use one informer for each and keep their keys apart.
+/// [`Metadata<Dynamic>`](super::Metadata) requests only metadata; a type of your own with `type
+/// Kind = Dynamic` decodes the fields that it names.
+///
+/// # Examples
 ///
 /// ```
 /// use homeostat_informer::{Dynamic, Object};
@@ -25,6 +28,7 @@ use crate::json::{Key, describe, guarded};
 /// assert_eq!(set.get::<u32>(&["status", "replicas"])?, None);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "Unstructured")]
 pub struct Dynamic {
     members: Members,
 }
@@ -35,14 +39,19 @@ struct At<'p, T>(&'p [&'p str], PhantomData<fn() -> T>);
 // === impl Dynamic ===
 
 impl Dynamic {
-    /// The value that these names lead to, one inside the other; `None` if one of them is missing or null. The rest
-    /// of the object is skipped, not decoded.
+    /// Returns the value at `path`, a list of member names from the outside in, or `None` if a
+    /// member is missing or null.
     ///
-    /// Starts below the object, beside its metadata: `["spec", "replicas"]`. For the metadata there is
-    /// [`metadata`](Object::metadata).
+    /// The path starts below the object, beside its metadata: `["spec", "replicas"]`. The rest of
+    /// the object is skipped, not decoded. For metadata use [`metadata`](Object::metadata).
+    ///
+    /// It parses the text on each call and keeps nothing: read a value once and keep it, or use a
+    /// typed object for a hot path. A path through an array is an error; decode the array as a
+    /// `Vec`.
     ///
     /// # Errors
-    /// If the value does not fit `T`, or something on the way is no object.
+    ///
+    /// Returns an error if the value does not fit `T`, or if a member on the path is not an object.
     pub fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, DecodeError> {
         guarded(|| {
             let mut json = serde_json::Deserializer::from_str(self.members.others());
@@ -51,16 +60,34 @@ impl Dynamic {
         .map_err(|reason| self.members.misfit(reason))
     }
 
-    /// The whole object as a `T`.
+    /// Decodes the object as a `T`.
+    ///
+    /// Each call writes the metadata as JSON and parses the complete object.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::Dynamic;
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    ///
+    /// let json = r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
+    /// let object: Dynamic = serde_json::from_str(json)?;
+    /// let map: ConfigMap = object.decode()?;
+    /// assert_eq!(map.data.unwrap()["k"], "v");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// If it does not fit.
+    ///
+    /// Returns an error if the object does not fit `T`.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
         self.members.decode()
     }
 
-    /// The other members, without `metadata`: a JSON object, as the server wrote it. `kind` and `apiVersion` are
-    /// missing where a list says them once for all of its items.
+    /// Returns the members other than `metadata` as a JSON object, as the server wrote them. `kind`
+    /// and `apiVersion` are missing where a list gives them once for all of its items.
+    ///
+    /// It costs nothing: the text is stored in this form.
     pub fn json(&self) -> &str {
         self.members.others()
     }
@@ -81,7 +108,7 @@ impl<'de> Deserialize<'de> for Dynamic {
     }
 }
 
-/// Prints which object it is, never what is in it.
+/// Prints the object's key, never its content.
 impl fmt::Debug for Dynamic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = KeyRef::<Self>::from_metadata(&self.members.metadata);

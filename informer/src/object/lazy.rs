@@ -1,31 +1,35 @@
-//! [`Lazy`]: an object that is decoded when somebody looks at it.
+//! [`Lazy`]: an object that is decoded on first use.
 
-use std::{
-    fmt,
-    sync::{Arc, Weak},
-};
+use std::fmt;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 
-use super::{DecodeError, KeyRef, Object, ObjectMeta, members::Members};
+use super::members::Members;
+use super::{DecodeError, KeyRef, Object, ObjectMeta};
 
-/// An object whose metadata is decoded, and whose other members stay the bytes that came until somebody asks.
+/// An object whose metadata is decoded, and whose other members stay JSON text until
+/// [`decode`](Self::decode).
 ///
-/// For big objects of which few are looked at: a pod takes 9 KB instead of 35, and comes in at half the time. Keys,
-/// versions, selectors, [indices by metadata](crate::SharedIndexInformer::index_by_metadata) and handlers that look
-/// only at metadata never decode; [`decodes`](Self::decodes) shows it. An object whose spec does not fit `K` is
-/// listed like any other, and says so when it is decoded.
+/// Use it for big objects of which few are read: a pod takes 9 KB instead of 35, and half of the
+/// decoding time. Keys, versions, selectors, [indices by
+/// metadata](crate::SharedIndexInformer::index_by_metadata) and handlers that read only metadata
+/// never decode; [`decodes`](Self::decodes) shows it. An object whose spec does not fit `K` is
+/// listed like any other; `decode` reports the error.
 ///
-/// Use `K` itself if you look at most objects at every change, a small type of your own that implements [`Object`] if
-/// you know which fields you read, and [`Metadata`](super::Metadata) if you read nothing but metadata.
+/// Use `K` itself if you read most objects at every change, a small type that implements [`Object`]
+/// if you know which fields you read, and [`Metadata`](super::Metadata) if you read only metadata.
+///
+/// # Examples
 ///
 /// ```
 /// use homeostat_informer::{Lazy, Object};
 /// use k8s_openapi::api::core::v1::Pod;
 ///
-/// let pod: Lazy<Pod> =
-///     serde_json::from_str(r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[]}}"#)?;
+/// let json = r#"{"metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[]}}"#;
+/// let pod: Lazy<Pod> = serde_json::from_str(json)?;
 /// assert_eq!(pod.metadata().name.as_deref(), Some("a"));
 /// assert_eq!(pod.decodes(), 0);
 ///
@@ -35,10 +39,12 @@ use super::{DecodeError, KeyRef, Object, ObjectMeta, members::Members};
 /// ```
 pub struct Lazy<K> {
     members: Members,
+    /// Guards only the memo; no decoding and no drop of an object happens under it.
     memo: Mutex<Memo<K>>,
 }
 
-/// What came of the last decoding. Never runs an author's code under its lock: it owns no object.
+/// The result of the last decoding. It owns no object, so that no author's code runs under its
+/// lock.
 struct Memo<K> {
     last: Weak<K>,
     decodes: u32,
@@ -47,11 +53,17 @@ struct Memo<K> {
 // === impl Lazy ===
 
 impl<K: DeserializeOwned> Lazy<K> {
-    /// The whole object. As long as somebody holds what this returned, it is returned again; it is forgotten with its
-    /// last holder. Decoding a pod takes some 25 µs.
+    /// Returns the decoded object. Decoding a pod takes about 25 µs.
+    ///
+    /// The result is shared as long as a caller holds it, and forgotten with its last holder.
+    ///
+    /// Two callers at the same time may both decode; both get the result of the first. The lock is
+    /// not held while decoding.
     ///
     /// # Errors
-    /// If it does not fit `K`. It is there all the same: whoever counts objects has to count it, or to stop counting.
+    ///
+    /// Returns an error if the object does not fit `K`. The object still exists: a caller that
+    /// counts objects must count it, or stop counting.
     pub fn decode(&self) -> Result<Arc<K>, DecodeError> {
         {
             let mut memo = self.memo.lock();
@@ -63,7 +75,7 @@ impl<K: DeserializeOwned> Lazy<K> {
         let object = Arc::new(self.members.decode::<K>()?);
         let mut memo = self.memo.lock();
         if let Some(first) = memo.last.upgrade() {
-            // Two at the same time: both get the same. Ours is dropped without the lock.
+            // Another call was faster: both return its object. The lock is free for the drop.
             drop(memo);
             return Ok(first);
         }
@@ -73,12 +85,15 @@ impl<K: DeserializeOwned> Lazy<K> {
 }
 
 impl<K> Lazy<K> {
-    /// The other members, without `metadata`: a JSON object, as the server wrote it.
+    /// Returns the members other than `metadata` as a JSON object, as the server wrote them.
     pub fn json(&self) -> &str {
         self.members.others()
     }
 
-    /// How often this object was decoded.
+    /// Returns the number of times that this object was decoded.
+    ///
+    /// Use it in a test to prove that a code path reads only metadata. A failed decoding counts
+    /// too.
     pub fn decodes(&self) -> u32 {
         self.memo.lock().decodes
     }

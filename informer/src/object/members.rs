@@ -1,26 +1,46 @@
-//! An object of which only the metadata is decoded.
+//! [`Members`]: an object of which only the metadata is decoded.
+//!
+//! [`Lazy`](super::Lazy) and [`Dynamic`](super::Dynamic) share it. The text is kept without the
+//! metadata, because the metadata is decoded and would otherwise be held twice.
+//!
+//! Borrowed raw values make one allocation enough: the members are found in the text of the frame
+//! and copied once, joined.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
+use std::fmt;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, Error as _, MapAccess, Visitor},
-};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{KeyRef, ObjectMeta};
 use crate::json::{Key, describe, guarded};
 
-/// The metadata, and the other members as the text that came. One pass over the text makes both.
+/// The decoded metadata, and the other members as JSON text. One pass over the text produces both.
 pub(super) struct Members {
+    /// Trimmed: its owners and finalizers have no spare capacity.
     pub(super) metadata: ObjectMeta,
-    /// JSON: the object without its metadata.
+    /// The object without its metadata, as JSON.
+    ///
+    /// Always starts with `{` and ends with `}`. Never changed after parsing.
     others: Box<str>,
 }
 
-/// Why the members of an object cannot be read as the type that was asked for.
+/// An error: the members of an object do not fit the requested type.
 ///
-/// Says which object and what does not fit, never what is in it.
+/// The message contains the key of the object and the reason, never a value of the object.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::Dynamic;
+///
+/// let json = r#"{"metadata":{"name":"a"},"spec":{"key":"hunter2"}}"#;
+/// let object: Dynamic = serde_json::from_str(json)?;
+/// let error = object.get::<u32>(&["spec", "key"]).unwrap_err();
+/// assert!(!error.to_string().contains("hunter2"));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{object} {reason}")]
 pub struct DecodeError {
@@ -28,18 +48,22 @@ pub struct DecodeError {
     reason: String,
 }
 
-/// Nearly all objects have at most these: apiVersion, kind, spec, status, and one of their own.
+/// The initial capacity for members. Most objects have at most these: apiVersion, kind, spec,
+/// status, and one member of their kind.
 const USUAL: usize = 6;
 
 // === impl Members ===
 
 impl Members {
-    /// JSON: the object without its metadata.
+    /// Returns the object without its metadata, as JSON.
     pub(super) fn others(&self) -> &str {
         &self.others
     }
 
-    /// JSON: the object.
+    /// Returns the object as JSON.
+    ///
+    /// It encodes the metadata again. Members that the author's version of `ObjectMeta` does not
+    /// know are lost.
     pub(super) fn to_json(&self) -> String {
         let metadata = serde_json::to_string(&self.metadata).expect("metadata is plain data");
         let others = &self.others[1..];
@@ -47,12 +71,16 @@ impl Members {
         format!(r#"{{"metadata":{metadata}{comma}{others}"#)
     }
 
+    /// Decodes the object with its metadata as a `T`. A panic of the decoder is an error.
+    ///
+    /// It parses the joined text, so that a borrowed type cannot be decoded.
     pub(super) fn decode<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
         let text = self.to_json();
         guarded(|| serde_json::from_str(&text).map_err(describe))
             .map_err(|reason| self.misfit(reason))
     }
 
+    /// Returns the error for this object. `reason` must not contain content.
     pub(super) fn misfit(&self, reason: String) -> DecodeError {
         let key = KeyRef::<()>::from_metadata(&self.metadata);
         DecodeError { object: format!("{key:?}"), reason }
@@ -89,7 +117,8 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// Vectors grow by doubling, from four on: one owner would hold the memory of four.
+/// Shrinks the vectors of the metadata. A vector grows by doubling, from four on: one owner would
+/// hold the memory of four.
 pub(super) fn trimmed(mut metadata: ObjectMeta) -> ObjectMeta {
     if let Some(owners) = &mut metadata.owner_references {
         owners.shrink_to_fit();
@@ -100,7 +129,9 @@ pub(super) fn trimmed(mut metadata: ObjectMeta) -> ObjectMeta {
     metadata
 }
 
-/// One allocation of the right size.
+/// Joins the members into one JSON object, with one allocation of the right size.
+///
+/// The members keep their order, so that the text is that of the server without its metadata.
 fn joined(members: &[(Cow<'_, str>, &RawValue)]) -> Box<str> {
     let length = |(name, value): &(Cow<'_, str>, &RawValue)| name.len() + value.get().len() + 4;
     let mut text = String::with_capacity(2 + members.iter().map(length).sum::<usize>());
@@ -110,7 +141,7 @@ fn joined(members: &[(Cow<'_, str>, &RawValue)]) -> Box<str> {
             text.push(',');
         }
         match name {
-            // Borrowed from the text: there it had no escapes, so it needs none.
+            // A borrowed name had no escapes in the text, so it needs none here.
             Cow::Borrowed(name) => text.extend(["\"", name, "\""]),
             Cow::Owned(name) => {
                 text.push_str(&serde_json::to_string(name).expect("a name is text"));

@@ -1,191 +1,165 @@
-//! What went wrong between an informer and its server, and who is told.
+//! [`Health`]: the successes and failures of a reflector, for logs, metrics, status pages and the
+//! error handler.
+//!
+//! The lock is held for reads and updates of fields only: the error handler and the drop of an old
+//! error, which may hold the author's source error, run without it.
+//!
+//! One series of failures produces one warning and, when it ends, one line with the duration; see
+//! [`Outage`]. Failures that belong to normal operation are logged at debug level.
 
-use std::{
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::fmt;
+use std::sync::Arc;
 
+use homeostat_core::metrics::record;
+use homeostat_core::user_code;
+use metrics::Counter;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{
-    list_watch::{ListError, WatchError},
-    object::ResourceVersion,
-};
+use super::outage::Outage;
+use crate::list_watch::WatchError;
+use crate::object::ResourceVersion;
+use crate::status::{ReflectorError, ReflectorPhase, ReflectorStatus};
 
-/// What stands between an informer and its server.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReflectorError {
-    /// The list failed.
-    #[error(transparent)]
-    List(#[from] ListError),
-    /// The watch failed.
-    #[error(transparent)]
-    Watch(#[from] WatchError),
-    /// The [`ListWatch`](crate::ListWatch) panicked.
-    #[error("cannot follow {target}: its ListWatch panicked")]
-    Panicked {
-        /// What was listed or watched.
-        target: Arc<str>,
-    },
-}
-
-/// Told of each error, in order.
+/// The author's function that receives each error, in order.
 pub(crate) type ErrorHandler = Box<dyn Fn(&ReflectorError) + Send + Sync>;
 
-/// How a reflector stands with its server at one moment.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReflectorStatus {
-    /// What it does.
-    pub phase: ReflectorPhase,
-    /// Up to here everything that the server sent has been handed on. The cache gets there when its queue is empty.
-    pub resource_version: Option<ResourceVersion>,
-    /// The state that the last whole one showed.
-    pub gathered: Option<ResourceVersion>,
-    /// How many times it has got a whole state: one more than it had to do so again.
-    pub gatherings: u64,
-    /// How many times something went wrong since something has succeeded.
-    pub failures: u64,
-    /// What went wrong last, unless something has succeeded since.
-    pub last_error: Option<Arc<ReflectorError>>,
-    /// How many objects came without a name, and were left out.
-    pub left_out: u64,
-}
-
-/// What a reflector does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReflectorPhase {
-    /// It has not been started, or has been stopped.
-    Idle,
-    /// It reads the pages of a list.
-    Listing,
-    /// It reads the whole state from the begin of a watch.
-    WatchListing,
-    /// It follows a watch, or opens one.
-    Watching,
-    /// It waits before it asks again.
-    Waiting {
-        /// When it will ask; `None`: never.
-        until: Option<Instant>,
-    },
-}
-
-/// How it goes, for whoever asks.
+/// The successes and failures of one reflector.
 pub(crate) struct Health {
-    status: Mutex<ReflectorStatus>,
+    /// The informer's name, for logs.
+    name: Arc<str>,
+    state: Mutex<HealthState>,
+    /// Counts each failure.
+    errors: Counter,
+    /// Called without the lock, once per failure, by the reflector's task.
     handler: Option<ErrorHandler>,
+}
+
+/// The state that the lock protects.
+struct HealthState {
+    /// The status without the received version, which the queue holds.
+    status: ReflectorStatus,
+    outage: Outage,
 }
 
 // === impl Health ===
 
 impl Health {
-    pub(crate) fn new(handler: Option<ErrorHandler>) -> Self {
+    /// Starts idle, without failures.
+    pub(crate) fn new(name: Arc<str>, errors: Counter, handler: Option<ErrorHandler>) -> Self {
         let status = ReflectorStatus {
             phase: ReflectorPhase::Idle,
             resource_version: None,
-            gathered: None,
-            gatherings: 0,
+            last_full_sync: None,
+            full_syncs: 0,
             failures: 0,
             last_error: None,
-            left_out: 0,
+            skipped_nameless: 0,
         };
-        Self { status: Mutex::new(status), handler }
+        let state = HealthState { status, outage: Outage::default() };
+        Self { name, state: Mutex::new(state), errors, handler }
     }
 
-    pub(crate) fn status(&self) -> ReflectorStatus {
-        self.status.lock().clone()
+    /// Returns the informer's name.
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
+    /// Returns the status of a reflector that has received everything up to `received`.
+    pub(crate) fn status(&self, received: Option<ResourceVersion>) -> ReflectorStatus {
+        ReflectorStatus { resource_version: received, ..self.state.lock().status.clone() }
+    }
+
+    /// Returns the error of the current series of failures; `None` after a success.
     pub(crate) fn last_error(&self) -> Option<Arc<ReflectorError>> {
-        self.status.lock().last_error.clone()
+        self.state.lock().status.last_error.clone()
     }
 
-    pub(crate) fn left_out(&self) -> u64 {
-        self.status.lock().left_out
+    /// Returns the number of objects without a name since the informer started.
+    pub(crate) fn skipped_nameless(&self) -> u64 {
+        self.state.lock().status.skipped_nameless
     }
 
-    pub(super) fn does(&self, phase: ReflectorPhase) {
-        self.status.lock().phase = phase;
+    /// Records the phase that begins now.
+    pub(super) fn enter(&self, phase: ReflectorPhase) {
+        self.state.lock().status.phase = phase;
     }
 
-    /// A whole state is handed on.
-    pub(super) fn gathered(&self, version: &ResourceVersion) {
-        let mut status = self.status.lock();
-        status.gatherings += 1;
-        status.gathered = Some(version.clone());
-        status.resource_version = Some(version.clone());
+    /// Counts a full sync that is in the queue.
+    pub(super) fn full_sync(&self, version: &ResourceVersion) {
+        let status = &mut self.state.lock().status;
+        status.full_syncs += 1;
+        status.last_full_sync = Some(version.clone());
     }
 
-    pub(super) fn followed(&self, version: ResourceVersion) {
-        self.status.lock().resource_version = Some(version);
-    }
-
-    pub(super) fn leave_out(&self, objects: usize) {
+    /// Counts skipped objects and logs a warning, if there are any.
+    pub(super) fn skip_nameless(&self, objects: usize) {
         if objects > 0 {
-            tracing::warn!(objects, "objects without a name are left out");
-            self.status.lock().left_out += objects as u64;
+            let informer = &*self.name;
+            tracing::warn!(informer, objects, "objects without a name are skipped");
+            self.state.lock().status.skipped_nameless += objects as u64;
         }
     }
 
-    /// Remembers the error and tells the author of it.
+    /// Stores, counts and logs the error, and calls the author's error handler.
+    ///
+    /// The order is fixed: store, count, log, metric, handler. The handler sees the status with its
+    /// own error in it.
     pub(super) fn failed(&self, error: ReflectorError) {
-        tracing::debug!(%error, "reflector");
+        let (now, informer) = (Instant::now(), &*self.name);
         let error = Arc::new(error);
-        let mut status = self.status.lock();
-        status.failures += 1;
-        let previous = status.last_error.replace(Arc::clone(&error));
-        drop(status);
+        let mut state = self.state.lock();
+        state.status.failures += 1;
+        let failures = state.status.failures;
+        let previous = state.status.last_error.replace(Arc::clone(&error));
+        let warns = state.outage.failed(now, is_normal(&error));
+        drop(state);
         drop(previous);
+        if warns {
+            tracing::warn!(
+                informer, %error, failures,
+                "cannot follow the server, the cache may be old; retrying"
+            );
+        } else {
+            tracing::debug!(informer, %error, failures, "request failed, retrying");
+        }
+        record(|| self.errors.increment(1));
         let Some(handler) = &self.handler else { return };
-        // Not a reason to end the informer.
-        if catch_unwind(AssertUnwindSafe(|| handler(&error))).is_err() {
-            tracing::error!(%error, "the error handler panicked");
+        // A panic of the handler must not end the informer.
+        if user_code("error handler", || handler(&error)).is_err() {
+            tracing::error!(informer, %error, "error handler panicked; the informer continues");
         }
     }
 
+    /// Ends a series of failures: a watch was opened or a full state was queued.
+    ///
+    /// The end of an outage is logged with its duration and the number of failures. Without an
+    /// outage nothing is logged.
     pub(super) fn succeeded(&self) {
-        let mut status = self.status.lock();
-        status.failures = 0;
-        let previous = status.last_error.take();
-        drop(status);
+        let mut state = self.state.lock();
+        let failures = std::mem::take(&mut state.status.failures);
+        let previous = state.status.last_error.take();
+        let outage = state.outage.succeeded(Instant::now);
+        drop(state);
+        if let (Some(outage), Some(error)) = (outage, &previous) {
+            let informer = &*self.name;
+            tracing::info!(
+                informer, ?outage, failures, %error, "following the server again after an outage"
+            );
+        }
         drop(previous);
     }
 }
 
-impl fmt::Display for ReflectorStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |version: &Option<ResourceVersion>| {
-            version.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string)
-        };
-        let (heard, gathered) = (text(&self.resource_version), text(&self.gathered));
-        write!(f, "reflector: {}, heard of version {heard}, ", self.phase)?;
-        write!(f, "whole states: {}, the last as of {gathered}", self.gatherings)?;
-        if self.left_out > 0 {
-            write!(f, ", {} nameless objects left out", self.left_out)?;
+/// Returns true for a failure that the next request repairs in most cases: a watch that broke off,
+/// or a version that expired.
+fn is_normal(error: &ReflectorError) -> bool {
+    match error {
+        ReflectorError::Watch(error) => {
+            error.is_expired() || matches!(error, WatchError::Torn { .. })
         }
-        if let Some(error) = &self.last_error {
-            write!(f, "\n  last error: {error} (the {}. in a row)", self.failures)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for ReflectorPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Idle => f.write_str("idle"),
-            Self::Listing => f.write_str("listing"),
-            Self::WatchListing => f.write_str("listing by watch"),
-            Self::Watching => f.write_str("watching"),
-            Self::Waiting { until: Some(until) } => {
-                write!(f, "asks again in {:?}", until.saturating_duration_since(Instant::now()))
-            }
-            Self::Waiting { until: None } => f.write_str("never asks again"),
-        }
+        ReflectorError::List(error) => error.is_expired(),
+        ReflectorError::Panicked { .. } => false,
     }
 }
 

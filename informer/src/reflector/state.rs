@@ -1,235 +1,375 @@
-//! What to ask the server next, given what it answered.
+//! [`State`]: decides the next request to the server and the wait before it.
 //!
-//! Pure: the shell asks, tells what came back, and waits as long as it is told. The rules, in short:
+//! The state machine is pure: the reflector sends the request, reports the result, and waits for
+//! the returned time. The rules:
 //!
-//! * The first state is asked for as a watch that begins with it; a server that cannot do that is asked for a list. The
-//!   watch is tried again for the next whole state, or later if trying it meant waiting in vain.
-//! * What was good stays good: a watch that ends, tears, or cannot be opened is opened again after the last good
-//!   version. A whole new state is asked for only when that version is of no use: it expired, the server does not
-//!   understand it, or it cannot be read on from there (three times in a row) or watched from there (for a minute), or
-//!   a watch from there says nothing at all, not even a bookmark.
-//! * A whole new state may not be older than what was seen, unless the server says that it cannot do that; then it is
-//!   the newest. If even that is older, the server has another history.
-//! * Nothing is asked twice without a wait, unless the first answer brought us further or the second question is
-//!   another one.
+//! * The reflector requests the first full state by a watch with initial events (watch-list).
+//!   If the server does not support that, the reflector lists. It tries the watch-list again for
+//!   the next full state; if the attempt ended by a timeout, it first lists up to 64 times.
+//! * A watch that ended, broke or could not be opened is opened again after the last received
+//!   version. The reflector requests a new full state only when that version is useless: it has
+//!   expired, the server does not understand it, reading on from it failed 3 consecutive times,
+//!   opening a watch from it was refused 6 consecutive times (about a minute), or the server has
+//!   gone back to an older state. The reflector checks the latter by a list of one object after a
+//!   watch that delivered nothing for 180 s, not even a bookmark.
+//! * A new full state must not be older than the last received version, unless the server reports
+//!   that it cannot guarantee that; then the reflector requests the newest state. If even that is
+//!   older, the server has another history.
+//! * The reflector waits before it repeats a request, unless the last response made progress or the
+//!   next request differs.
+//!
+//! ```text
+//!              full state queued
+//!  Gathering ────────────────────▶ Following ◀───────────┐
+//!      ▲                            │  │  │              │ full state or failure
+//!      │ version is useless         │  │  │ unreadable   │
+//!      ├────────────────────────────┘  │  └─────────▶ ForcedRelist
+//!      │                               │ silent for 180 s
+//!      └────────── Probing ◀───────────┘
+//!       server behind   │
+//!                       └──▶ Following (otherwise)
+//! ```
+//!
+//! client-go's `Reflector` lists again after most errors of a watch. Here an interrupted watch
+//! continues from its last version, because a relist of a large collection is what an overloaded
+//! server can bear least.
 
-use std::{cmp::Ordering, time::Duration};
+use std::cmp::Ordering;
+use std::time::Duration;
 
-use crate::{
-    backoff::{Backoff, BackoffConfig, Chance},
-    list_watch::{ListError, ListRequest, Refusal, WatchError, WatchRequest},
-    object::ResourceVersion,
-};
+use homeostat_core::Random;
 
-/// How one reflector stands with its server.
+use crate::backoff::{Backoff, BackoffConfig};
+use crate::list_watch::{ApiError, ListError, ListRequest, WatchError, WatchRequest};
+use crate::object::ResourceVersion;
+use crate::timeouts::TimeoutConfig;
+
+/// The state of one reflector: its position in the history of the server, and its failures.
+///
+/// Only the reflector's task changes it, so it has no lock. `last` and `ahead` never go back except
+/// in `gathered`.
 pub(crate) struct State {
     config: StateConfig,
     phase: Phase,
-    /// Up to here everything has been handed on.
+    /// Everything up to this version has been queued.
     last: Option<ResourceVersion>,
-    /// A watch that began earlier than it was asked to has told this again, and not yet all that follows.
-    again: Option<ResourceVersion>,
-    /// The server cannot go on from `last`, or from any version: ask for the newest state.
+    /// The newest version of a queued object, if it is later than `last`. The events of several
+    /// collections are in no common order: `last` is the version that all of them have reached.
+    ahead: Option<ResourceVersion>,
+    /// The replay position while a watch resends old events: it began before the requested version
+    /// and has not caught up with `last`.
+    replay: Option<ResourceVersion>,
+    /// The server cannot continue from `last`, or from any version: the next request is for the
+    /// newest state.
     use_newest: bool,
-    /// So many whole states are asked for by list before a watch is tried for one again; `NEVER` if it never is.
+    /// The number of full states to request by list before the next watch-list; `NEVER` if
+    /// watch-list is off.
     by_list: u32,
-    /// How many it was the last time that a watch was waited for in vain.
-    distrust: u32,
-    /// The place in a list expired: ask for the whole list in one piece.
+    /// Consecutive watch-lists that did not complete the full state in time.
+    watch_list_failures: u32,
+    /// A continue token expired: the next list is requested without pages.
     unpaged: bool,
-    /// How often in a row what follows `last` could not be read.
+    /// The last full state was read from several versions, because a continue token expired, and no
+    /// later event has arrived. If its version is useless, pages would fail again.
+    inconsistent: bool,
+    /// Consecutive failures to read the events after `last`.
     unreadable: u32,
-    /// How often in a row a watch after `last` was refused.
+    /// Consecutive refusals of a watch after `last`.
     refused: u32,
     backoff: Backoff,
-    chance: Chance,
+    random: Random,
 }
 
-/// What an author can choose.
+/// The settings of a reflector.
+///
+/// Fixed when the informer is built.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StateConfig {
+    /// Objects per page of a list; 0 for a list in one piece.
     pub(crate) page_size: u32,
+    /// True if a full state may be requested by a watch with initial events.
     pub(crate) watch_list: bool,
+    /// True if the first list may be served from the server's cache (`resourceVersion=0`).
+    pub(crate) from_cache: bool,
     pub(crate) backoff: BackoffConfig,
+    pub(crate) timeouts: TimeoutConfig,
 }
 
-/// What is asked next.
+/// The next request to the server.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Ask {
-    /// A whole state, page by page: the first page.
+pub(crate) enum NextRequest {
+    /// A list: the first page of a full state.
     List(ListRequest),
-    /// A whole state, and then what follows.
+    /// A watch that begins with a full state and continues with later events.
     WatchList(WatchRequest),
-    /// What follows.
+    /// A watch of the events after a version.
     Watch(WatchRequest),
+    /// A list of one object, of which only the version counts.
+    Probe(ListRequest),
 }
 
-/// Where we are.
+/// The phase of a reflector.
+///
+/// `last` is `None` only in `Gathering`, before the first full state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// A whole state is needed. → `Following` when it has arrived.
+    /// A full state is needed. → `Following` when it has arrived.
     Gathering,
-    /// `last` is known, but asking what follows it leads nowhere; a whole state is asked for, once. → `Following`,
-    /// whether it has arrived or not.
-    Detour,
-    /// `last` is known. → `Gathering` when it is of no use any more, `Detour` when it may be.
+    /// `last` is known, but watching from it makes no progress. The reflector requests one full
+    /// state. → `Following`, even if that request fails.
+    ForcedRelist,
+    /// `last` is known. → `Gathering` when `last` is useless, `ForcedRelist` when it may be
+    /// useless, `Probing` when the server may have gone back.
     Following,
+    /// `last` is known, and the server has delivered nothing after it for 180 s. → `Following` if
+    /// the server is not behind `last`, or the request fails. → `Gathering` if it is.
+    Probing,
 }
 
-/// Objects per page of a list: client-go's. Small enough that no page is a burden, large enough that a list of 100k
-/// objects takes 200 requests.
-pub(crate) const PAGE_SIZE: u32 = 500;
+/// The number of objects per page of a list, as in client-go. A list of 100k objects takes 200
+/// requests.
+const PAGE_SIZE: u32 = 500;
 
-/// A watch is opened for a random time in this range, client-go's, so that the watches of many clients do not end all
-/// at once.
-const WATCH_TIMEOUT: [Duration; 2] = [Duration::from_secs(300), Duration::from_secs(600)];
-
-/// A watch that lived this long was a watch; a shorter one without an event is a failure.
+/// The minimum lifetime of a healthy watch. A shorter watch without an event counts as a failure.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// A watch without a word for so long, three bookmarks, is looked into.
+/// A watch that delivers nothing for this time, three bookmark periods, causes a probe.
 const SILENT: Duration = Duration::from_secs(180);
 
-/// After this many failures to read what follows a version, another way round is tried.
-const UNREADABLE: u32 = 3;
+/// After this many consecutive failures to read the events after a version, a relist is forced.
+const MAX_UNREADABLE: u32 = 3;
 
-/// After this many refusals of a watch, about a minute, another way round is tried: whoever may list but not watch still
-/// gets a copy, if a late one. Sooner, and every client would list a server that has just come back.
-const REFUSED: u32 = 6;
+/// After this many consecutive refusals of a watch (about a minute) a relist is forced: a client
+/// that may list but not watch still gets a copy, although a late one. With a smaller limit, every
+/// client would list a server that has just restarted.
+const MAX_REFUSED: u32 = 6;
 
-/// No watch is tried for a whole state.
+/// The value of `by_list` if watch-list is off.
 const NEVER: u32 = u32::MAX;
 
-/// A watch that was waited for in vain is tried again after at most this many lists.
-const MAX_DISTRUST: u32 = 64;
+/// The maximum number of lists before the next watch-list after a failure.
+const MAX_LISTS: u32 = 64;
+
+// === impl StateConfig ===
+
+impl Default for StateConfig {
+    fn default() -> Self {
+        Self {
+            page_size: PAGE_SIZE,
+            watch_list: true,
+            from_cache: false,
+            backoff: BackoffConfig::default(),
+            timeouts: TimeoutConfig::default(),
+        }
+    }
+}
 
 // === impl State ===
 
 impl State {
-    pub(crate) fn new(config: StateConfig, seed: u64) -> Self {
+    /// Starts in `Gathering` without a version. The same seed gives the same waits.
+    pub(crate) fn new(config: StateConfig, seed: Option<u64>) -> Self {
         Self {
             config,
             phase: Phase::Gathering,
             last: None,
-            again: None,
+            ahead: None,
+            replay: None,
             use_newest: false,
             by_list: if config.watch_list { 0 } else { NEVER },
-            distrust: 0,
+            watch_list_failures: 0,
             unpaged: false,
+            inconsistent: false,
             unreadable: 0,
             refused: 0,
             backoff: Backoff::new(config.backoff),
-            chance: Chance::new(seed),
+            random: Random::new(seed),
         }
     }
 
-    /// What to ask now.
-    pub(crate) fn ask(&mut self) -> Ask {
-        let timeout = self.chance.between(WATCH_TIMEOUT[0], WATCH_TIMEOUT[1]);
+    /// Returns the next request.
+    ///
+    /// The timeout of a watch is random between the configured time and twice that, as in
+    /// client-go, so that the watches of many clients do not end together.
+    ///
+    /// A first list with `from_cache` is for version 0: any state that the server's cache has.
+    /// Later full states name the last version, and must not be older.
+    pub(crate) fn next_request(&mut self) -> NextRequest {
+        let timeout = self.config.timeouts.watch;
+        let timeout = self.random.between(timeout, timeout.saturating_mul(2));
         match (self.phase, &self.last) {
+            (Phase::Probing, _) => {
+                let mut request = ListRequest::new();
+                request.limit = Some(1);
+                NextRequest::Probe(request)
+            }
             (Phase::Following, Some(last)) => {
-                let after = self.again.as_ref().unwrap_or(last);
-                Ask::Watch(WatchRequest::after(after.clone(), timeout))
+                let after = self.replay.as_ref().unwrap_or(last);
+                NextRequest::Watch(WatchRequest::after(after.clone(), timeout))
             }
             (_, last) => {
-                let version = last.clone().filter(|_| !self.use_newest);
+                let cached = || self.config.from_cache.then(|| ResourceVersion::from("0"));
+                let version = self.newest().cloned().filter(|_| !self.use_newest);
                 if self.by_list == 0 {
-                    return Ask::WatchList(WatchRequest::with_initial_events(version, timeout));
+                    return NextRequest::WatchList(WatchRequest::with_initial_events(
+                        version, timeout,
+                    ));
                 }
                 let mut request = ListRequest::new();
-                request.resource_version = version;
-                request.limit = (!self.unpaged).then_some(self.config.page_size);
-                Ask::List(request)
+                let first = last.is_none() && !self.use_newest;
+                request.resource_version = version.or_else(|| cached().filter(|_| first));
+                let pages = !self.unpaged && self.config.page_size > 0;
+                request.limit = pages.then_some(self.config.page_size);
+                NextRequest::List(request)
             }
         }
     }
 
-    /// Whether a whole state of this version belongs to an earlier time than what has been handed on.
-    pub(crate) fn is_back(&self, version: &ResourceVersion) -> bool {
-        self.last.as_ref().is_some_and(|last| version.compare(last) == Some(Ordering::Less))
+    /// Returns the limits of the requests.
+    pub(crate) fn timeouts(&self) -> &TimeoutConfig {
+        &self.config.timeouts
     }
 
-    /// A whole state has been handed on.
+    /// Returns true if a full state of this version is older than what has been queued.
+    pub(crate) fn is_back(&self, version: &ResourceVersion) -> bool {
+        self.newest().is_some_and(|newest| version.compare(newest) == Some(Ordering::Less))
+    }
+
+    /// Returns the newest version that has been queued.
+    fn newest(&self) -> Option<&ResourceVersion> {
+        self.ahead.as_ref().or(self.last.as_ref())
+    }
+
+    /// Records that a full state has been queued.
+    ///
+    /// After a full state by list, one fewer list remains before the next attempt with watch-list.
     pub(crate) fn gathered(&mut self, version: ResourceVersion) {
+        self.backoff.answered();
+        self.inconsistent = false;
         self.last = Some(version);
-        self.again = None;
+        self.ahead = None;
+        self.replay = None;
         self.phase = Phase::Following;
         self.use_newest = false;
         self.unpaged = false;
         self.unreadable = 0;
         match self.by_list {
-            0 => self.distrust = 0,
+            0 => self.watch_list_failures = 0,
             NEVER => {}
             _ => self.by_list -= 1,
         }
     }
 
-    /// All up to this version has been handed on. Returns whether that brought us further.
+    /// Records that the pages of the last full state are from several versions.
+    pub(crate) fn gathered_inconsistently(&mut self) {
+        self.inconsistent = true;
+    }
+
+    /// Records that everything up to this version has been queued. Returns true if that is
+    /// progress.
     ///
-    /// What a watch tells again is to be heard to its end: an object may have come back with it that was deleted since.
+    /// A replay must be read to its end: it may have restored an object that was deleted later.
+    ///
+    /// A version below `last` is a replay: the server resends events since an older version. Its
+    /// position is kept in `replay`, from which the next watch continues if this one breaks off.
     pub(crate) fn followed(&mut self, version: ResourceVersion) -> bool {
+        let is_before = |other: &ResourceVersion| version.compare(other) == Some(Ordering::Less);
         if version.is_point() {
-            self.again = self.is_back(&version).then(|| version.clone());
+            self.replay = self.last.as_ref().is_some_and(is_before).then(|| version.clone());
+            self.ahead = self.ahead.take().filter(is_before);
         }
         let further =
             version.is_point() && self.last.as_ref().is_none_or(|last| version.may_follow(last));
         if further {
             self.last = Some(version);
             self.unreadable = 0;
+            self.inconsistent = false;
         }
         further
     }
 
-    /// The list failed. `continued` says that it was not at its first page.
+    /// Records that an object of this version has been queued, from events or a full state in no
+    /// order. The server must not be behind it.
+    pub(crate) fn queued(&mut self, version: ResourceVersion) {
+        let is_later =
+            |newest: &ResourceVersion| version.compare(newest) == Some(Ordering::Greater);
+        if self.newest().is_some_and(is_later) {
+            self.ahead = Some(version);
+        }
+    }
+
+    /// Records a failed list, and returns the wait before the next request. `continued` is true
+    /// after the first page.
+    ///
+    /// In this order:
+    ///
+    /// 1. An expired continue token: at once, without pages.
+    /// 2. A version that is useless: at once, for the newest state, if the request named a version.
+    /// 3. Corrupt pages: after a wait, without pages.
+    /// 4. Anything else: after a wait.
     pub(crate) fn list_failed(&mut self, error: &ListError, continued: bool) -> Duration {
+        self.note_answer(error.is_unanswered());
         if error.is_expired() && continued && !self.unpaged {
             self.unpaged = true;
             return Duration::ZERO;
         }
-        // Or the server cannot even read the version.
-        let misunderstood = error.refusal().is_some_and(Refusal::is_bad_request);
+        // The server may be unable to parse the version.
+        let misunderstood = error.api_error().is_some_and(ApiError::is_bad_request);
         let useless = error.is_expired() || error.is_too_large_resource_version() || misunderstood;
         if self.asks_for_newest_now(useless) {
             return Duration::ZERO;
         }
-        // Pages that make no sense may do so in one piece.
+        // A list with corrupt pages may succeed without pages.
         self.unpaged = continued && matches!(error, ListError::Corrupt { .. });
-        if self.by_list == 1 && self.distrust == 0 {
+        if self.by_list == 1 && self.watch_list_failures == 0 {
             self.by_list = 0;
         }
-        self.wait_for_whole(error.retry_after())
+        self.full_state_failed(error.retry_after())
     }
 
-    /// The watch failed or ended before it had brought the whole state.
+    /// Records that a watch-list failed before the full state was complete, and returns the wait
+    /// before the next request.
+    ///
+    /// If the server is busy or unreachable, the same request follows after a wait: a list would
+    /// fail as well. A server without the feature refuses the request; the next full state is then
+    /// a list, at once. If the server did not complete the state in time, the number of lists
+    /// before the next attempt doubles, up to 64: the attempt costs the server as much as a list.
     pub(crate) fn watch_list_failed(&mut self, error: &WatchError) -> Duration {
+        self.note_answer(error.is_unanswered());
         if self.asks_for_newest_now(error.is_expired() || error.is_too_large_resource_version()) {
             return Duration::ZERO;
         }
         if error.is_too_many_requests() || matches!(error, WatchError::Unreachable { .. }) {
-            // A list would fare no better.
-            return self.wait_for_whole(error.retry_after());
+            // A list would fail as well.
+            return self.full_state_failed(error.retry_after());
         }
         self.by_list = 1;
         if matches!(error, WatchError::Incomplete { .. } | WatchError::Silent { .. }) {
-            self.distrust = self.distrust.saturating_mul(2).clamp(1, MAX_DISTRUST);
-            self.by_list = self.distrust;
+            self.by_list = 1 << self.watch_list_failures.min(MAX_LISTS.ilog2());
+            self.watch_list_failures = self.watch_list_failures.saturating_add(1);
         }
         let retry_after = error.retry_after();
         if retry_after.is_some() { self.wait(retry_after) } else { Duration::ZERO }
     }
 
-    /// The whole state that came is older than asked for.
-    pub(crate) fn whole_is_too_old(&mut self) -> Duration {
-        if self.asks_for_newest_now(true) { Duration::ZERO } else { self.wait_for_whole(None) }
+    /// Records that the received full state is older than requested, and returns the wait before
+    /// the next request.
+    pub(crate) fn full_state_too_old(&mut self) -> Duration {
+        self.backoff.answered();
+        if self.asks_for_newest_now(true) { Duration::ZERO } else { self.full_state_failed(None) }
     }
 
-    /// A watch that followed, or could not be opened, failed. It brought us further, or not.
+    /// Records a watch that failed or could not be opened, and returns the wait before the next
+    /// request.
+    ///
+    /// `lived` resets the back-off if the watch was healthy for long enough.
     pub(crate) fn watch_failed(
         &mut self,
         error: &WatchError,
         lived: Duration,
         progress: bool,
     ) -> Duration {
+        self.note_answer(error.is_unanswered());
         self.backoff.healthy(lived);
         if !matches!(error, WatchError::Refused { .. } | WatchError::Unreachable { .. }) {
             self.refused = 0;
@@ -237,20 +377,21 @@ impl State {
         if error.is_too_many_requests() {
             return self.wait(error.retry_after());
         }
-        if error.refusal().is_some_and(leaves_no_way_on) {
+        if error.api_error().is_some_and(makes_version_useless) {
             self.phase = Phase::Gathering;
+            self.unpaged |= std::mem::take(&mut self.inconsistent);
             return self.wait(error.retry_after());
         }
         match error {
             WatchError::Torn { .. } | WatchError::Silent { .. } => {
-                return self.watch_ended(lived, progress);
+                return self.ended(lived, progress);
             }
             WatchError::Corrupt { .. } | WatchError::Ended { .. } => self.could_not_read(),
-            // Nobody gets a list who is not known.
-            WatchError::Refused { refusal, .. } if !refusal.is_unauthorized() => {
+            // An unauthorized client cannot list either.
+            WatchError::Refused { error, .. } if !error.is_unauthorized() => {
                 self.refused += 1;
-                if self.refused >= REFUSED {
-                    self.phase = Phase::Detour;
+                if self.refused >= MAX_REFUSED {
+                    self.phase = Phase::ForcedRelist;
                 }
             }
             _ => {}
@@ -258,66 +399,107 @@ impl State {
         self.wait(error.retry_after())
     }
 
-    /// The server closed a watch that followed. It brought us further, or not.
+    /// Records that the server closed a watch, and returns the wait before the next request.
     pub(crate) fn watch_ended(&mut self, lived: Duration, progress: bool) -> Duration {
+        self.backoff.answered();
+        self.ended(lived, progress)
+    }
+
+    /// A watch that made progress or lived for at least 1 s is followed by the next one at once.
+    fn ended(&mut self, lived: Duration, progress: bool) -> Duration {
         self.backoff.healthy(lived);
         self.refused = 0;
         if progress || lived >= SHORT { Duration::ZERO } else { self.wait(None) }
     }
 
-    /// A watch said nothing as long as it lived.
+    /// Records a watch that delivered nothing during its lifetime.
     ///
-    /// Servers send a bookmark every minute. One that has none for us may have been set back to an older state: it says
-    /// nothing until it has got as far again as we have been.
-    pub(crate) fn heard_nothing(&mut self, lived: Duration) {
+    /// Servers send a bookmark every minute. A server that sends none may have been restored to an
+    /// older state: it delivers nothing until its version exceeds the requested one.
+    pub(crate) fn silent_watch_ended(&mut self, lived: Duration) {
         if lived >= SILENT && self.phase == Phase::Following {
-            self.phase = Phase::Detour;
+            self.phase = Phase::Probing;
         }
     }
 
-    /// The author's code panicked.
+    /// Records the server's version after a silent watch. A server whose version has no order with
+    /// the newest queued one may have gone back.
+    pub(crate) fn probed(&mut self, version: &ResourceVersion) {
+        let newest = self.newest();
+        let order = newest.and_then(|newest| version.compare(newest));
+        let is_behind = order.map_or_else(|| newest != Some(version), Ordering::is_lt);
+        self.phase = if is_behind { Phase::Gathering } else { Phase::Following };
+    }
+
+    /// Records a probe that failed, and returns the wait before the next request. The watch
+    /// continues after the last version.
+    pub(crate) fn probe_failed(&mut self, error: &ListError) -> Duration {
+        self.note_answer(error.is_unanswered());
+        self.phase = Phase::Following;
+        self.wait(error.retry_after())
+    }
+
+    /// Records a panic of the author's code, and returns the wait before the next request.
     pub(crate) fn panicked(&mut self) -> Duration {
-        if self.phase != Phase::Following {
-            return self.wait_for_whole(None);
+        if self.phase == Phase::Probing {
+            self.phase = Phase::Following;
+        } else if self.phase != Phase::Following {
+            return self.full_state_failed(None);
         }
         self.could_not_read();
         self.wait(None)
     }
 
+    /// Counts a failure to read on, and forces a relist after the third.
     fn could_not_read(&mut self) {
         self.unreadable += 1;
-        if self.unreadable >= UNREADABLE {
-            self.phase = Phase::Detour;
+        if self.unreadable >= MAX_UNREADABLE {
+            self.phase = Phase::ForcedRelist;
         }
     }
 
-    /// Drops the version from the question, if that is why there was no answer and it has not been tried yet.
+    /// Drops the version from the next request if it caused the failure and that was not tried yet.
+    /// Returns true if it did.
     fn asks_for_newest_now(&mut self, version_is_useless: bool) -> bool {
-        let ask = version_is_useless && !self.use_newest && self.last.is_some();
+        let has_version = self.last.is_some() || self.config.from_cache;
+        let ask = version_is_useless && !self.use_newest && has_version;
         self.use_newest |= ask;
         ask
     }
 
-    /// There was no whole state this time.
-    fn wait_for_whole(&mut self, retry_after: Option<Duration>) -> Duration {
-        if self.phase == Phase::Detour {
+    /// Ends a forced relist that failed, and returns the wait before the next request.
+    fn full_state_failed(&mut self, retry_after: Option<Duration>) -> Duration {
+        if self.phase == Phase::ForcedRelist {
             self.phase = Phase::Following;
         }
         self.wait(retry_after)
     }
 
+    /// Passes to the back-off whether the server answered: the next answer undoes the steps without
+    /// an answer.
+    fn note_answer(&mut self, is_unanswered: bool) {
+        if is_unanswered {
+            self.backoff.unanswered();
+        } else {
+            self.backoff.answered();
+        }
+    }
+
+    /// Takes the next wait from the back-off.
+    ///
+    /// A `Retry-After` of the server is a minimum for the wait, up to 5 minutes.
     fn wait(&mut self, retry_after: Option<Duration>) -> Duration {
-        self.backoff.next(retry_after, &mut self.chance)
+        self.backoff.next(retry_after, &mut self.random)
     }
 }
 
-/// Whether asking again what follows this version is of no use.
-fn leaves_no_way_on(refusal: &Refusal) -> bool {
-    refusal.is_expired()
-        || refusal.is_too_large_resource_version()
-        || refusal.is_bad_request()
-        // An object that the server itself cannot read was removed by force.
-        || refusal.reason == "StoreReadError"
+/// Returns true if repeating a watch from this version is useless.
+fn makes_version_useless(error: &ApiError) -> bool {
+    error.is_expired()
+        || error.is_too_large_resource_version()
+        || error.is_bad_request()
+        // An object that the server could not read was deleted by force.
+        || error.reason == "StoreReadError"
 }
 
 #[cfg(test)]

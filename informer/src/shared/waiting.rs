@@ -1,65 +1,110 @@
-//! Waiting for what the cache shows.
+//! Waits for a state of the cache.
+//!
+//! Each wait looks at the state, then waits for a notification, and looks again. It subscribes
+//! before the first look, so no change is missed. The informer does not know the waiters: dropping
+//! a wait costs nothing.
 
-use std::{cmp::Ordering, fmt, sync::Arc, time::Duration};
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time;
 
 use super::SharedIndexInformer;
-use crate::{
-    lister::Lister,
-    object::{Object, ResourceVersion},
-    reflector::ReflectorError,
-    store::Store,
-};
+use crate::lister::Lister;
+use crate::object::{Object, ResourceVersion};
+use crate::status::{InformerFailure, ReflectorError};
+use crate::store::Store;
 
-/// Why [`SharedIndexInformer::until`] has nothing to return.
+/// The reason why [`SharedIndexInformer::wait_until`] returns no value.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use homeostat_informer::testing::ScriptedListWatch;
+/// use homeostat_informer::{SharedIndexInformer, WaitError};
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let pods = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
+/// let timeout = Duration::from_millis(1);
+/// let error = pods.wait_until(|pods| pods.get("a"), timeout).await.unwrap_err();
+/// assert!(matches!(error, WaitError::NotSynced { .. }), "it was not started");
+/// # }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum UntilError {
-    /// The cache was whole, and did not show it in time.
-    #[error("{informer}: not seen within {deadline:?}")]
+pub enum WaitError {
+    /// The informer was synced, and the condition was not met in time.
+    #[error("{informer}: not seen within {timeout:?}")]
     NotSeen {
         /// The informer's name.
         informer: Arc<str>,
-        /// How long we waited.
-        deadline: Duration,
+        /// The timeout that has passed.
+        timeout: Duration,
     },
-    /// The cache was not whole in time.
-    #[error("{unsynced}: not synced within {deadline:?}")]
+    /// The informer did not sync in time.
+    #[error("{unsynced}: not synced within {timeout:?}")]
     NotSynced {
-        /// The informer, and what keeps it.
+        /// The informer and its last failure.
         unsynced: Unsynced,
-        /// How long we waited.
-        deadline: Duration,
+        /// The timeout that has passed.
+        timeout: Duration,
     },
-    /// The informer was stopped before.
+    /// The informer was stopped.
     #[error("{informer}: stopped")]
     Stopped {
         /// The informer's name.
         informer: Arc<str>,
     },
+    /// A task of the informer panicked, and the informer has stopped.
+    #[error(transparent)]
+    Failed(#[from] InformerFailure),
 }
 
-/// An informer whose cache has never been whole.
+/// An informer that has not synced yet, and its last failure.
+///
+/// Its text is one line: the name, and the last failure or `waiting for the server`. An informer
+/// that was not started has no failure.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_informer::SharedIndexInformer;
+/// use homeostat_informer::testing::ScriptedListWatch;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let pods = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).name("pods").build();
+/// assert_eq!(pods.unsynced().unwrap().to_string(), "pods: waiting for the server");
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Unsynced {
     /// The informer's name.
     pub name: Arc<str>,
-    /// What went wrong last, if something did.
+    /// The last failure, if there was one.
     pub error: Option<Arc<ReflectorError>>,
 }
 
 // === impl SharedIndexInformer ===
 
 impl<K: Object> SharedIndexInformer<K> {
-    /// Waits until the cache is whole for the first time. Returns false if the informer stops before that.
+    /// Waits for the initial list (client-go's `WaitForCacheSync`). Returns false if the informer
+    /// stops before that.
     ///
-    /// It waits as long as the server refuses, or is not there: [`unsynced`](Self::unsynced) tells why.
+    /// There is no timeout: it waits while the server refuses or is unreachable.
+    /// [`unsynced`](Self::unsynced) gives the reason, and
+    /// [`wait_for_sync_within`](Self::wait_for_sync_within) takes a timeout.
     ///
     /// # Cancel safety
-    /// Safe: it only waits.
-    pub async fn synced(&self) -> bool {
+    ///
+    /// This method is cancel safe: it only waits.
+    #[doc(alias = "WaitForCacheSync")]
+    pub async fn wait_for_sync(&self) -> bool {
         let mut synced = self.shared.synced.subscribe();
         tokio::select! {
             biased;
@@ -68,25 +113,93 @@ impl<K: Object> SharedIndexInformer<K> {
         }
     }
 
-    /// Whether the cache has been whole once.
+    /// Waits for the initial list, at most for `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error after `timeout`, which names the informer and its last failure, or if the
+    /// informer is stopped.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: it only waits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use homeostat_informer::SharedIndexInformer;
+    /// use homeostat_informer::testing::ScriptedListWatch;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let server = ScriptedListWatch::<Pod>::new();
+    /// let pods = SharedIndexInformer::builder(server).name("pods").build();
+    /// pods.start();
+    /// let error = pods.wait_for_sync_within(Duration::from_millis(1)).await.unwrap_err();
+    /// assert_eq!(error.to_string(), "pods: waiting for the server: not synced within 1ms");
+    /// # }
+    /// ```
+    #[doc(alias = "WaitForCacheSync")]
+    pub async fn wait_for_sync_within(&self, timeout: Duration) -> Result<(), WaitError> {
+        match time::timeout(timeout, self.wait_for_sync()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.stopped()),
+            Err(_) => match self.unsynced() {
+                Some(unsynced) => Err(WaitError::NotSynced { unsynced, timeout }),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Returns true once the initial list is in the cache.
+    ///
+    /// It stays true afterwards, also while the informer relists or has lost its server.
+    #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         *self.shared.synced.borrow()
     }
 
-    /// Why the cache has never been whole; `None` if it has been.
+    /// Returns the reason why the informer has not synced, or `None` if it has.
     pub fn unsynced(&self) -> Option<Unsynced> {
         let error = self.last_error();
         (!self.has_synced()).then(|| Unsynced { name: Arc::clone(self.name()), error })
     }
 
-    /// Waits until the cache is as new as `version`: a list, an event or a bookmark has brought it there. Returns false
-    /// if the informer stops before that.
+    /// Waits until the cache has reached `version` through a list, an event or a bookmark. Returns
+    /// false if the informer stops before that.
     ///
-    /// Where versions are no numbers, nobody can tell which is newer: then it does not wait once the cache has any.
+    /// Versions that are not decimal numbers have no order: then the wait ends as soon as the cache
+    /// has any version.
+    ///
+    /// Use it after a write, before a decision that must see that write, with a timeout: an
+    /// informer that has lost its server does not reach the version. The wait is for the cache
+    /// alone: handlers may receive the events of that version after it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::SharedIndexInformer;
+    /// use homeostat_informer::testing::ScriptedListWatch;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let server = ScriptedListWatch::<Pod>::new();
+    /// let pods = SharedIndexInformer::builder(server.clone()).build();
+    /// pods.start();
+    /// let watch = server.expect_watch().await.serve([], "5");
+    /// watch.bookmark("9");
+    /// assert!(pods.wait_for_version(&"8".into()).await, "9 is later");
+    /// # }
+    /// ```
     ///
     /// # Cancel safety
-    /// Safe: it only waits.
-    pub async fn wait_for(&self, version: &ResourceVersion) -> bool {
+    ///
+    /// This method is cancel safe: it only waits.
+    pub async fn wait_for_version(&self, version: &ResourceVersion) -> bool {
         let reached = |store: &Store<K>| {
             let own = store.resource_version()?;
             own.compare(version).is_none_or(Ordering::is_ge).then_some(())
@@ -94,46 +207,84 @@ impl<K: Object> SharedIndexInformer<K> {
         self.until_store(reached).await.is_some()
     }
 
-    /// Waits until the cache is whole and `condition` finds in it what to return: asked at once, and after each change.
+    /// Waits until the informer has synced and `condition` returns a value. It is called at once,
+    /// and after each change.
     ///
-    /// What is over before the condition is asked is not seen; a handler sees it. Nothing is locked while the condition
-    /// runs. A panic of it is the caller's.
+    /// A state that is replaced before the condition is called is not seen; a handler sees it. No
+    /// lock is held while the condition runs.
     ///
     /// # Errors
-    /// If `deadline` is over, or the informer is stopped.
+    ///
+    /// Returns an error after `timeout`, or if the informer is stopped.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `condition` panics.
     ///
     /// # Cancel safety
-    /// Safe: it only waits.
+    ///
+    /// This method is cancel safe: it only waits.
     ///
     /// # Examples
     ///
     /// ```no_run
-    /// # async fn doc(pods: homeostat_informer::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use homeostat_informer::SharedIndexInformer;
+    /// # use k8s_openapi::api::core::v1::Pod;
     /// # use std::time::Duration;
-    /// let web = pods.until(|pods| pods.get(("shop", "web")), Duration::from_secs(30)).await?;
-    /// let _gone = pods.until(|pods| pods.is_empty().then_some(()), Duration::from_secs(30)).await?;
+    /// # type Result = std::result::Result<(), Box<dyn std::error::Error>>;
+    /// # async fn doc(pods: SharedIndexInformer<Pod>) -> Result {
+    /// let timeout = Duration::from_secs(30);
+    /// let web = pods.wait_until(|pods| pods.get(("shop", "web")), timeout).await?;
+    /// let _gone = pods.wait_until(|pods| pods.is_empty().then_some(()), timeout).await?;
     /// # Ok(()) }
     /// ```
-    pub async fn until<T>(
+    pub async fn wait_until<T>(
         &self,
         mut condition: impl FnMut(&Lister<K>) -> Option<T>,
-        deadline: Duration,
-    ) -> Result<T, UntilError> {
+        timeout: Duration,
+    ) -> Result<T, WaitError> {
         let lister = self.lister();
         let look = |_: &Store<K>| self.has_synced().then(|| condition(&lister)).flatten();
         let informer = || Arc::clone(self.name());
-        match timeout(deadline, self.until_store(look)).await {
+        match time::timeout(timeout, self.until_store(look)).await {
             Ok(Some(found)) => Ok(found),
-            Ok(None) => Err(UntilError::Stopped { informer: informer() }),
+            Ok(None) => Err(self.stopped()),
             Err(_) => Err(match self.unsynced() {
-                Some(unsynced) => UntilError::NotSynced { unsynced, deadline },
-                None => UntilError::NotSeen { informer: informer(), deadline },
+                Some(unsynced) => WaitError::NotSynced { unsynced, timeout },
+                None => WaitError::NotSeen { informer: informer(), timeout },
             }),
         }
     }
 
-    /// Looks at the store now and after each change, until there is something to return. `None`: the informer has
-    /// stopped, and then there was nothing either.
+    /// Waits until the informer has stopped.
+    ///
+    /// # Errors
+    ///
+    /// Returns the failure if a task of the informer panicked.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: it only waits.
+    pub async fn wait_for_stop(&self) -> Result<(), InformerFailure> {
+        self.shared.stop.cancelled().await;
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// Returns the panic that ended the informer, or `None` if no task has panicked.
+    pub fn failure(&self) -> Option<InformerFailure> {
+        self.shared.failure.get()
+    }
+
+    /// Returns the error of a wait that ended because the informer has stopped.
+    fn stopped(&self) -> WaitError {
+        match self.failure() {
+            Some(failure) => failure.into(),
+            None => WaitError::Stopped { informer: Arc::clone(self.name()) },
+        }
+    }
+
+    /// Calls `look` now and after each change, until it returns a value. Returns `None` if the
+    /// informer has stopped and `look` still finds nothing.
     async fn until_store<T>(&self, mut look: impl FnMut(&Store<K>) -> Option<T>) -> Option<T> {
         let store = &*self.shared.store;
         let mut changes = store.changes();

@@ -1,64 +1,104 @@
-//! What the store's lock protects: objects by key, index tables, and the version that was reached.
+//! [`Inner`]: the data behind the store's lock: objects by key, index tables and the version.
+//!
+//! Nothing here calls the author's index functions or drops an object: a method that replaces or
+//! removes something moves it to [`Changes`], which the caller drops without a lock.
+//!
+//! An object has a slot number. Slots have no gaps: when an object is removed, the last one moves
+//! to its slot, in every table too.
+//!
+//! Each step of the store ends in one of these methods, under the write lock:
+//!
+//! | Input | Method | Ignored if |
+//! |---|---|---|
+//! | a state from a watch | `applied` | the store has the same or a newer version |
+//! | a deletion from a watch | `deleted` | the store has a newer version |
+//! | an object of a list | `listed`, `put` | it is the cached object itself |
+//! | an object missing from a list | `vanished`, `remove` | the store does not have it |
+//! | a resync | `resynced`, `resynced_all` | the object does not fit its type |
+//!
+//! A list is the authority: it may take an object back to an older version, because a restored
+//! server has another history. A watch may not, because a watch that starts again replays old
+//! events.
 
-use std::{any::Any, cmp::Ordering, hash::BuildHasher, sync::Arc};
+mod changes;
+mod difference;
+
+use std::any::Any;
+use std::cmp::Ordering;
+use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-use super::{Entry, postings::Garbage, slab::Slab};
-use crate::{
-    event::Event,
-    index::{AnyTable, Stage, Table, TableRef},
-    list_watch::Decoded,
-    object::{KeyRef, Object, ObjectKey, ObjectMeta, ResourceVersion, compare_versions},
-};
+pub(crate) use self::changes::Changes;
+use super::cow_vec::CowVec;
+use super::garbage::Garbage;
+use super::postings::Found;
+use super::stage::Stage;
+use super::stamp::Stamp;
+use super::table::{AnyTable, Table};
+use super::table_ref::{Alike, TableId};
+use super::{Entry, TableRef};
+use crate::delta::compare_metadata;
+use crate::list_watch::Decoded;
+use crate::object::{KeyRef, Object, ObjectKey, ResourceVersion};
 
-/// Objects, indices and version, in step.
+/// The objects, indices and version, which change together.
+///
+/// `table`, `slots`, `entries` and `tables` agree between two calls of its methods: each slot has
+/// one key, one entry and one place in `table`, and each index has its values.
 pub(crate) struct Inner<K: Object> {
-    /// Slot numbers, by the hash of their key.
+    /// The slot numbers, by the hash of their key.
+    ///
+    /// `table` and `slots` are separate so that a lookup compares keys in one array, and so that
+    /// the hash table stores 4 bytes per object.
     table: HashTable<u32>,
-    /// The key of each slot; stale for empty slots. Apart from the objects so that copying a chunk of those on write
-    /// does not touch the keys.
-    keys: Vec<ObjectKey<K::Kind>>,
-    pub(super) slab: Slab<Entry<K>>,
-    /// A [`Table`] for each index, in the order of the writer's stages.
-    pub(super) tables: Vec<Box<dyn AnyTable>>,
-    /// How many entries are opaque.
+    /// The key of each slot. Keys are stored apart from the entries so that copy-on-write of a
+    /// chunk of entries does not touch them.
+    slots: CowVec<Slot<K>>,
+    pub(super) entries: CowVec<Entry<K>>,
+    /// A [`Table`] for each index, in the order of the writer's definitions.
+    pub(super) tables: Vec<(TableId, Box<dyn AnyTable<K>>)>,
+    /// The number of opaque entries.
     pub(super) opaque: usize,
-    /// The state of the server that this is a copy of; goes back only with a whole new state.
+    /// The server's version that this store has reached; it goes back only with a new full state.
     pub(crate) resource_version: Option<ResourceVersion>,
     hasher: RandomState,
 }
 
-/// What a step leaves behind.
-pub(super) struct Changes<K: Object> {
-    pub(super) events: Vec<Event<K>>,
-    /// Each version that was reached, in order.
-    pub(super) versions: Vec<ResourceVersion>,
-    /// What was replaced and is in no event: dropped when the locks are released.
-    pub(super) garbage: Vec<Entry<K>>,
-    /// The values of indices that no object has any more: the same.
-    pub(super) values: Garbage,
-    /// Whether what is added now was there before we looked.
-    pub(super) initial: bool,
+/// The key of an object, and the version and uid of its entry.
+struct Slot<K: Object> {
+    key: ObjectKey<K::Kind>,
+    stamp: Stamp,
 }
 
-/// How a whole state differs from the store's.
-pub(super) struct Difference {
-    /// For each object, whether it changes nothing: the store has it in the same state, or it is there again, newer.
-    pub(super) stays: Vec<bool>,
-    /// The slots of the objects that are no more, by number.
-    pub(super) gone: Vec<u32>,
+/// An object that a new index must cover.
+pub(super) struct Existing<'a, K: Object> {
+    /// Its slot when the index was added.
+    pub(super) slot: u32,
+    pub(super) key: KeyRef<'a, K::Kind>,
+    pub(super) entry: &'a Entry<K>,
+}
+
+/// A new state of an object, and the slot of the object if the store has it.
+///
+/// It is valid until the next change of the store.
+struct Arrived<K> {
+    object: Decoded<K>,
+    stamp: Stamp,
+    slot: Option<u32>,
 }
 
 // === impl Inner ===
 
 impl<K: Object> Inner<K> {
+    /// Creates an empty store without indices and without a version.
     pub(super) fn new() -> Self {
         Self {
             table: HashTable::new(),
-            keys: Vec::new(),
-            slab: Slab::new(),
+            slots: CowVec::new(),
+            entries: CowVec::new(),
             tables: Vec::new(),
             opaque: 0,
             resource_version: None,
@@ -66,155 +106,99 @@ impl<K: Object> Inner<K> {
         }
     }
 
+    /// Returns the entry of a key, opaque or not.
     pub(crate) fn get(&self, key: KeyRef<'_, K::Kind>) -> Option<&Entry<K>> {
-        self.slab.get(self.find(key)?)
+        self.entries.get(self.find(key)?)
     }
 
+    /// Returns all entries at this moment.
+    ///
+    /// It copies one pointer per 128 entries. Later steps copy the chunks that they change.
+    pub(crate) fn found(&self) -> Found<K> {
+        Found { entries: self.entries.freeze(), opaque: self.opaque }
+    }
+
+    /// Returns the slot of a key. Takes constant time and allocates nothing.
     fn find(&self, key: KeyRef<'_, K::Kind>) -> Option<u32> {
-        let same = |slot: &u32| self.keys[*slot as usize].as_key_ref() == key;
+        let same =
+            |slot: &u32| self.slots.get(*slot).is_some_and(|slot| slot.key.as_key_ref() == key);
         self.table.find(self.hasher.hash_one(key), same).copied()
     }
 
-    /// The table of an index.
+    /// Returns the table of an index.
+    ///
+    /// It searches a list of the indices, which are few.
     ///
     /// # Panics
-    /// If the index has other values: handles are typed by what made them.
-    pub(super) fn table<V: Send + Sync + 'static>(&self, table: &TableRef<V>) -> &Table<V> {
-        let table: &dyn Any = &*self.tables[table.number];
+    /// If the values of the index have another type, or if the index was removed. A handle has the
+    /// type of the values of its index, and the last handle removes it.
+    pub(super) fn table<V: Send + Sync + 'static>(&self, table: &TableRef<V>) -> &Table<V, K> {
+        let found = self.tables.iter().find(|(id, _)| *id == table.id);
+        let (_, table) = found.expect("an index lives as long as its handles");
+        let table: &dyn Any = &**table;
         table.downcast_ref().expect("an index handle has the type of its values")
     }
 
-    /// See [`Store::alike`](super::Store::alike).
-    pub(crate) fn alike<V: Send + Sync + 'static, T>(
+    /// Returns the entries of the values that have this hash.
+    pub(crate) fn alike<V: Send + Sync + 'static>(
         &self,
         table: &TableRef<V>,
         hash: u64,
-        read: impl Fn(&Self, &[u32]) -> T,
-    ) -> Vec<(Arc<V>, T)> {
-        let lists = self.table(table).lists(hash);
-        lists.map(|(_, value, slots)| (Arc::clone(value), read(self, slots))).collect()
+    ) -> Alike<V, Found<K>> {
+        let table = self.table(table);
+        let lists = table.lists(hash);
+        lists.filter_map(|(list, value)| Some((Arc::clone(value), table.found(list)?))).collect()
     }
 
-    /// The objects of these slots that fit.
-    pub(crate) fn objects(&self, slots: &[u32]) -> Vec<Arc<K>> {
-        let mut objects = Vec::with_capacity(slots.len());
-        objects.extend(slots.iter().filter_map(|slot| self.slab.get(*slot)?.object().cloned()));
-        objects
-    }
-
-    /// The same, with their slots.
-    pub(super) fn numbered(&self, slots: &[u32]) -> Vec<(u32, Arc<K>)> {
-        let object = |slot: &u32| Some((*slot, self.slab.get(*slot)?.object().cloned()?));
-        slots.iter().filter_map(object).collect()
-    }
-
-    pub(crate) fn keys(&self, slots: &[u32]) -> Vec<ObjectKey<K::Kind>> {
-        slots.iter().map(|slot| self.keys[*slot as usize].clone()).collect()
-    }
-
-    pub(crate) fn any_opaque(&self, slots: &[u32]) -> bool {
-        let is_opaque = |slot: &u32| self.slab.get(*slot).is_some_and(Entry::is_opaque);
-        self.opaque > 0 && slots.iter().any(is_opaque)
-    }
-
-    /// How the whole state of this `version` differs. If the version goes back, the server has another history, in
-    /// which the same version of an object may be another state of it.
-    pub(super) fn difference(
-        &self,
-        objects: &[Decoded<K>],
-        version: &ResourceVersion,
-    ) -> Difference {
-        let own = self.resource_version.as_ref();
-        let back = own.is_some_and(|own| version.compare(own) == Some(Ordering::Less));
-        let mut stays = superseded(objects, &self.hasher);
-        let mut seen = vec![false; self.keys.len()];
-        for (object, stays) in objects.iter().zip(&mut stays) {
-            let Some(slot) = self.find(KeyRef::from_metadata(object.metadata())) else { continue };
-            seen[slot as usize] = true;
-            let entry = self.slab.get(slot).filter(|_| !back);
-            *stays |= entry.is_some_and(|entry| entry.is_unchanged(object));
-        }
-        let gone = (0..).zip(seen).filter(|(slot, seen)| !seen && self.slab.get(*slot).is_some());
-        Difference { stays, gone: gone.map(|(slot, _)| slot).collect() }
-    }
-
-    /// A state that arrived by watch: ignored if a newer one is known.
+    /// Applies a state that arrived by watch. It is ignored if a newer state is known.
+    ///
+    /// The stages have computed the values of this object already. They are committed or skipped
+    /// here, exactly once per object, so that stages and objects stay in step.
     pub(super) fn applied(
         &mut self,
         object: Decoded<K>,
         stages: &mut [Box<dyn Stage<K>>],
         changes: &mut Changes<K>,
     ) {
-        let current = self.get(KeyRef::from_metadata(object.metadata()));
-        let order = current.and_then(|entry| compare_metadata(object.metadata(), entry.metadata()));
-        // What can be read now and could not before is news, although its version is the same.
-        let fits_now = current.is_some_and(Entry::is_opaque) && matches!(object, Decoded::Fits(_));
-        let is_old = match order {
+        let arrived = self.arrived(object);
+        // An object that fits now and did not before is a change, although its version is the same.
+        let fits_now = || matches!(arrived.object, Decoded::Fits(_)) && self.is_opaque(&arrived);
+        let is_old = match self.order(&arrived) {
             Some(Ordering::Less) => true,
-            Some(Ordering::Equal) => !fits_now,
+            Some(Ordering::Equal) => !fits_now(),
             Some(Ordering::Greater) | None => false,
         };
         if is_old {
-            for stage in stages {
-                stage.skip(&mut changes.values);
-            }
-            changes.garbage.push(object.into());
+            skip(arrived.object, stages, changes);
         } else {
-            self.put(object, stages, changes);
+            self.put_arrived(arrived, stages, changes);
         }
     }
 
-    /// A state that is known to be the newest.
-    pub(super) fn put(
-        &mut self,
-        object: Decoded<K>,
-        stages: &mut [Box<dyn Stage<K>>],
-        changes: &mut Changes<K>,
-    ) {
-        let mut slot = self.find(KeyRef::from_metadata(object.metadata()));
-        if let Some(old) = slot.filter(|slot| !self.is_same_object(*slot, &object)) {
-            self.gone(old, None, changes);
-            slot = None;
-        }
-        let old = slot.and_then(|slot| self.slab.get(slot));
-        let was_opaque = old.is_some_and(Entry::is_opaque);
-        let key = old.is_none().then(|| ObjectKey::from_metadata(object.metadata()));
-        let (entry, event) = Entry::next(old, object, changes.initial);
-        changes.events.push(event);
-        self.opaque -= usize::from(was_opaque);
-        self.opaque += usize::from(entry.is_opaque());
-        let slot = match (slot, key) {
-            (Some(slot), _) => {
-                changes.garbage.extend(self.slab.replace(slot, entry));
-                slot
-            }
-            (None, Some(key)) => self.insert(key, entry),
-            (None, None) => unreachable!("an object without a slot is new"),
-        };
-        for (stage, table) in stages.iter_mut().zip(&mut self.tables) {
-            stage.commit(&mut **table, slot, &mut changes.values);
-        }
-    }
-
-    /// A deletion that arrived by watch: ignored if it is one of an earlier object of the same name.
+    /// Applies a deletion that arrived by watch.
+    ///
+    /// It is ignored if the store has a newer state: the deletion is of an earlier object of the
+    /// same name, or a watch that started again from an old version replays it.
+    ///
+    /// A deletion of another object of the same name, which is not older than the cached one,
+    /// removes the cached object without a final state: its own deletion was missed.
     pub(super) fn deleted(&mut self, object: Decoded<K>, changes: &mut Changes<K>) {
-        let Some(slot) = self.find(KeyRef::from_metadata(object.metadata())) else {
-            changes.garbage.push(object.into());
-            return;
-        };
-        if self.is_same_object(slot, &object) {
-            self.gone(slot, Some(object), changes);
-            return;
-        }
-        let current = self.slab.get(slot).map(Entry::metadata);
-        let order = current.and_then(|current| compare_metadata(object.metadata(), current));
-        changes.garbage.push(object.into());
-        if order != Some(Ordering::Less) {
-            self.gone(slot, None, changes);
+        let arrived = self.arrived(object);
+        let is_older = self.order(&arrived) == Some(Ordering::Less);
+        match arrived.slot.filter(|_| !is_older) {
+            Some(slot) if self.is_same_object(slot, &arrived) => {
+                self.remove(slot, Some(arrived.object), changes);
+            }
+            Some(slot) => {
+                changes.garbage.entries.push(arrived.object.into());
+                self.remove(slot, None, changes);
+            }
+            None => changes.garbage.entries.push(arrived.object.into()),
         }
     }
 
-    /// What a list says of one object, whatever was known of it: nothing new, if it is the cache's own.
+    /// Applies the state of one object from a list, even if it is older. The cached object itself
+    /// changes nothing.
     pub(super) fn listed(
         &mut self,
         object: Decoded<K>,
@@ -228,75 +212,191 @@ impl<K: Object> Inner<K> {
             _ => false,
         };
         if same {
-            for stage in stages {
-                stage.skip(&mut changes.values);
-            }
-            changes.garbage.push(object.into());
+            skip(object, stages, changes);
         } else {
             self.put(object, stages, changes);
         }
     }
 
-    /// A list has shown that the object is gone.
+    /// Removes an object that a list does not contain.
+    ///
+    /// The event is a deletion that is not certain: the last state was not seen.
     pub(super) fn vanished(&mut self, object: Decoded<K>, changes: &mut Changes<K>) {
         if let Some(slot) = self.find(KeyRef::from_metadata(object.metadata())) {
-            self.gone(slot, None, changes);
+            self.remove(slot, None, changes);
         }
-        changes.garbage.push(object.into());
+        changes.garbage.entries.push(object.into());
     }
 
-    /// Somebody wants to be told of this object again.
+    /// Delivers an unchanged object again.
     pub(super) fn resynced(&self, object: Decoded<K>, changes: &mut Changes<K>) {
         let entry = self.get(KeyRef::from_metadata(object.metadata()));
-        changes.events.extend(entry.and_then(Entry::again));
-        changes.garbage.push(object.into());
+        changes.events.extend(entry.and_then(Entry::resync_event));
+        changes.garbage.entries.push(object.into());
     }
 
-    /// The same of every object.
+    /// Delivers every object again.
+    ///
+    /// An opaque object is left out: it has no state to deliver.
     pub(super) fn resynced_all(&self, changes: &mut Changes<K>) {
-        let frozen = self.slab.freeze();
-        changes.events.extend(frozen.iter().filter_map(|(_, entry)| entry.again()));
+        let frozen = self.entries.freeze();
+        changes.events.extend(frozen.iter().filter_map(Entry::resync_event));
     }
 
-    /// Takes an object out.
-    pub(super) fn gone(&mut self, slot: u32, last: Option<Decoded<K>>, changes: &mut Changes<K>) {
-        let Some(entry) = self.slab.remove(slot) else { return };
-        let hash = self.hasher.hash_one(&self.keys[slot as usize]);
-        if let Ok(found) = self.table.find_entry(hash, |other| *other == slot) {
+    /// Stores a state that is known to be the newest.
+    ///
+    /// It is used for lists, whose order decides: the version is not compared.
+    pub(super) fn put(
+        &mut self,
+        object: Decoded<K>,
+        stages: &mut [Box<dyn Stage<K>>],
+        changes: &mut Changes<K>,
+    ) {
+        let arrived = self.arrived(object);
+        self.put_arrived(arrived, stages, changes);
+    }
+
+    /// Another object of the same name, with another uid, is removed first. The handlers then
+    /// receive `Deleted` for the former object and `Added` for the new one, and need not compare
+    /// uids. In client-go they receive one update from the former object to the new one.
+    fn put_arrived(
+        &mut self,
+        arrived: Arrived<K>,
+        stages: &mut [Box<dyn Stage<K>>],
+        changes: &mut Changes<K>,
+    ) {
+        let mut slot = arrived.slot;
+        if let Some(old) = slot.filter(|slot| !self.is_same_object(*slot, &arrived)) {
+            self.remove(old, None, changes);
+            slot = None;
+        }
+        let Arrived { object, stamp, .. } = arrived;
+        let slot = match slot {
+            Some(slot) => self.update(slot, object, stamp, changes),
+            None => self.insert(object, stamp, changes),
+        };
+        let Some(entry) = self.entries.get(slot) else { return };
+        for (stage, (_, table)) in stages.iter_mut().zip(&mut self.tables) {
+            stage.commit(&mut **table, slot, entry, &mut changes.garbage);
+        }
+    }
+
+    /// Replaces the state of a slot.
+    ///
+    /// The slot, the key and the place in `table` stay. The replaced entry goes to the event and to
+    /// the garbage, and is not dropped under the lock.
+    fn update(
+        &mut self,
+        slot: u32,
+        object: Decoded<K>,
+        stamp: Stamp,
+        changes: &mut Changes<K>,
+    ) -> u32 {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.stamp = stamp;
+        }
+        let new = Entry::following(self.entries.get(slot), object);
+        self.opaque += usize::from(new.is_opaque());
+        if let Some(old) = self.entries.replace(slot, new.clone()) {
+            self.opaque -= usize::from(old.is_opaque());
+            let garbage = &mut changes.garbage.entries;
+            changes.events.push(new.into_event(Some(old), changes.initial, garbage));
+        }
+        slot
+    }
+
+    /// Adds an object that the store does not have.
+    ///
+    /// The new slot is the next number: slots have no gaps.
+    fn insert(&mut self, object: Decoded<K>, stamp: Stamp, changes: &mut Changes<K>) -> u32 {
+        let key = ObjectKey::from_metadata(object.metadata());
+        let hash = self.hasher.hash_one(&key);
+        let new = Entry::following(None, object);
+        self.opaque += usize::from(new.is_opaque());
+        let garbage = &mut changes.garbage.entries;
+        changes.events.push(new.clone().into_event(None, changes.initial, garbage));
+        let slot = self.entries.push(new);
+        self.slots.push(Slot { key, stamp });
+        let Self { table, slots, hasher, .. } = self;
+        table.insert_unique(hash, slot, |slot| hash_of(slots, *slot, hasher));
+        slot
+    }
+
+    /// Removes an object.
+    ///
+    /// `last` is the final state if the watch reported it; without it the deletion event is not
+    /// certain. Does nothing beyond the last slot.
+    pub(super) fn remove(&mut self, slot: u32, last: Option<Decoded<K>>, changes: &mut Changes<K>) {
+        let Some(entry) = self.take(slot, &mut changes.garbage) else { return };
+        self.opaque -= usize::from(entry.is_opaque());
+        // The event holds only one of the states; no other may be freed under the lock.
+        changes.garbage.entries.push(entry.clone());
+        changes.events.push(entry.into_deletion_event(last));
+    }
+
+    /// Empties a slot, and moves the last object there.
+    ///
+    /// The hash table shrinks when it is 1/16 full, to twice the number of its entries, so that a
+    /// store that was large once does not keep the memory. Small tables, up to 64 places, keep
+    /// theirs.
+    fn take(&mut self, slot: u32, garbage: &mut Garbage<K>) -> Option<Entry<K>> {
+        let Self { table, slots, entries, tables, hasher, .. } = self;
+        if let Ok(found) = table.find_entry(hash_of(slots, slot, hasher), |other| *other == slot) {
             found.remove();
         }
-        for table in &mut self.tables {
-            table.forget(slot, &mut changes.values);
+        slots.swap_remove(slot)?;
+        let entry = entries.swap_remove(slot);
+        let last = u32::try_from(slots.len()).expect("there are fewer slots than 2^32");
+        if last != slot {
+            let hash = hash_of(slots, slot, hasher);
+            if let Some(moved) = table.find_mut(hash, |other| *other == last) {
+                *moved = slot;
+            }
         }
-        self.opaque -= usize::from(entry.is_opaque());
-        if let Some(object) = entry.object() {
-            // The event holds only one of the two states; neither may be freed under the lock.
-            changes.garbage.push(Entry::Fits(object.clone()));
+        for (_, index) in tables {
+            index.remove(slot, garbage);
+            index.move_last(last, slot);
         }
-        changes.events.push(entry.gone(last));
+        if table.capacity() > 64 && table.len() < table.capacity() / 16 {
+            table.shrink_to(2 * table.len(), |slot| hash_of(slots, *slot, hasher));
+        }
+        entry
     }
 
-    /// Gives the slots of a new table what was staged for them, unless they have been written since. Returns what is
-    /// to be dropped when the lock is released.
+    /// Adds the staged values of a piece of existing objects to a new table. An object that has
+    /// changed or is gone since is skipped: a step has given its values to the table.
+    ///
+    /// A new index is filled in pieces, one lock each, while other steps go on between the pieces.
+    /// An object that changed in between has its values already, because each step also stages new
+    /// indices.
     pub(super) fn fill(
         &mut self,
-        table: usize,
-        slots: impl Iterator<Item = u32>,
+        id: TableId,
+        piece: &[Existing<'_, K>],
         stage: &mut dyn Stage<K>,
-    ) -> Garbage {
-        let mut garbage = Vec::new();
-        let table = &mut *self.tables[table];
-        for slot in slots {
-            if table.is_touched(slot) {
-                stage.skip(&mut garbage);
-            } else {
-                stage.commit(table, slot, &mut garbage);
+    ) -> Garbage<K> {
+        let mut garbage = Garbage::new();
+        for Existing { slot, key, entry } in piece {
+            let is_there = |slot: &u32| {
+                self.entries.get(*slot).is_some_and(|current| current.is_identical(entry))
+            };
+            // The object may have moved to another slot.
+            let found = Some(*slot).filter(is_there).or_else(|| self.find(*key).filter(is_there));
+            let table = self.tables.iter_mut().find(|(other, _)| *other == id);
+            match (found, table) {
+                (Some(slot), Some((_, table))) => {
+                    stage.commit(&mut **table, slot, entry, &mut garbage);
+                }
+                _ => stage.skip(&mut garbage),
             }
         }
         garbage
     }
 
-    /// The server has got this far.
+    /// Advances the store to the server's version.
+    ///
+    /// A version that is lower is ignored, unless a list led to it: the server has another history
+    /// then.
     pub(super) fn advance(
         &mut self,
         version: Option<ResourceVersion>,
@@ -311,75 +411,79 @@ impl<K: Object> Inner<K> {
         }
     }
 
-    /// This is the server's state as of `version`, whatever it was before.
+    /// Sets the version of the store, even if it goes back.
+    ///
+    /// `changes.versions` receives every version, for the handlers of versions and for the tasks
+    /// that wait for a version.
     pub(super) fn reach(&mut self, version: ResourceVersion, changes: &mut Changes<K>) {
         changes.versions.push(version.clone());
         self.resource_version = Some(version);
     }
 
-    fn insert(&mut self, key: ObjectKey<K::Kind>, entry: Entry<K>) -> u32 {
-        let slot = self.slab.insert(entry);
-        let hash = self.hasher.hash_one(&key);
-        match self.keys.get_mut(slot as usize) {
-            Some(stale) => *stale = key,
-            None => self.keys.push(key),
-        }
-        let Self { table, keys, hasher, .. } = self;
-        table.insert_unique(hash, slot, |slot| hasher.hash_one(&keys[*slot as usize]));
-        slot
+    /// Looks up the slot of a new state.
+    ///
+    /// It hashes the key once; the slot is used for all that follows.
+    fn arrived(&self, object: Decoded<K>) -> Arrived<K> {
+        let metadata = object.metadata();
+        let (slot, stamp) = (self.find(KeyRef::from_metadata(metadata)), Stamp::new(metadata));
+        Arrived { object, stamp, slot }
     }
 
-    fn is_same_object(&self, slot: u32, object: &Decoded<K>) -> bool {
-        self.slab.get(slot).is_some_and(|entry| entry.is_same_object(object))
+    /// Returns the order of a new state and the one that the store has.
+    ///
+    /// Returns `None` if the store does not have the object, or if the versions cannot be compared.
+    /// The stamps decide most cases without a read of the metadata.
+    fn order(&self, arrived: &Arrived<K>) -> Option<Ordering> {
+        let slot = arrived.slot?;
+        let compare =
+            || compare_metadata(arrived.object.metadata(), self.entries.get(slot)?.metadata());
+        arrived.stamp.order(self.slots.get(slot)?.stamp, compare)
+    }
+
+    /// Returns true if the slot holds this object, in any state.
+    ///
+    /// The uids are compared by their stamps if both have the usual form.
+    fn is_same_object(&self, slot: u32, arrived: &Arrived<K>) -> bool {
+        let compare =
+            || self.entries.get(slot).is_some_and(|entry| entry.is_same_object(&arrived.object));
+        let own = self.slots.get(slot).map(|slot| slot.stamp);
+        own.is_some_and(|own| own.is_same_object(arrived.stamp, compare))
+    }
+
+    /// Returns true if the store has the object and it does not fit its type.
+    fn is_opaque(&self, arrived: &Arrived<K>) -> bool {
+        arrived.slot.and_then(|slot| self.entries.get(slot)).is_some_and(Entry::is_opaque)
+    }
+
+    /// Returns the number of places for objects and index values, used or not.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        let tables = self.tables.iter().map(|(_, table)| table.capacity());
+        self.entries.capacity()
+            + self.slots.capacity()
+            + self.table.capacity()
+            + tables.sum::<usize>()
     }
 }
 
-// === impl Changes ===
-
-impl<K: Object> Changes<K> {
-    pub(super) fn new() -> Self {
-        Self {
-            events: Vec::new(),
-            versions: Vec::new(),
-            garbage: Vec::new(),
-            values: Vec::new(),
-            initial: false,
-        }
+/// Drops a state that changes nothing, and its staged values.
+fn skip<K: Object>(object: Decoded<K>, stages: &mut [Box<dyn Stage<K>>], changes: &mut Changes<K>) {
+    for stage in stages {
+        stage.skip(&mut changes.garbage);
     }
+    changes.garbage.entries.push(object.into());
 }
 
-/// For each object of a whole state, whether it is there once more in a newer state; if nobody can tell which state is
-/// newer, the later one counts.
-fn superseded<K: Object>(objects: &[Decoded<K>], hasher: &RandomState) -> Vec<bool> {
-    let key = |place: usize| KeyRef::<K::Kind>::from_metadata(objects[place].metadata());
-    let mut superseded = vec![false; objects.len()];
-    let mut places = HashTable::with_capacity(objects.len());
-    for place in 0..objects.len() {
-        let hash = hasher.hash_one(key(place));
-        match places.find_mut(hash, |other: &usize| key(*other) == key(place)) {
-            None => {
-                places.insert_unique(hash, place, |place| hasher.hash_one(key(*place)));
-            }
-            Some(other) => {
-                let order = compare_metadata(objects[place].metadata(), objects[*other].metadata());
-                let loser = if order == Some(Ordering::Less) {
-                    place
-                } else {
-                    std::mem::replace(other, place)
-                };
-                superseded[loser] = true;
-            }
-        }
+/// Returns the hash of the key in a slot; 0 for a slot that does not exist, which occurs in no
+/// table.
+fn hash_of<K: Object>(slots: &CowVec<Slot<K>>, slot: u32, hasher: &RandomState) -> u64 {
+    slots.get(slot).map_or(0, |slot| hasher.hash_one(&slot.key))
+}
+
+// === impl Slot ===
+
+impl<K: Object> Clone for Slot<K> {
+    fn clone(&self) -> Self {
+        Self { key: self.key.clone(), stamp: self.stamp }
     }
-    superseded
-}
-
-// === versions ===
-
-fn version_of(metadata: &ObjectMeta) -> Option<&str> {
-    metadata.resource_version.as_deref().filter(|version| !version.is_empty())
-}
-
-fn compare_metadata(one: &ObjectMeta, other: &ObjectMeta) -> Option<Ordering> {
-    compare_versions(version_of(one)?, version_of(other)?)
 }

@@ -1,298 +1,332 @@
-//! Which slots have which value: the lists behind an index.
+//! [`Postings`]: the lists of an index, which map each value to the entries that have it.
 //!
-//! Values are told apart by their hash and their address, never compared: comparing them is the author's code, and
-//! this is changed under a lock. Who stages values compares them beforehand, and shares what is equal.
+//! Values are identified by their hash and their address, never compared: a comparison runs the
+//! author's code, and the lists change under a lock. The stage compares values beforehand, and
+//! shares equal ones.
+//!
+//! A list holds the entries themselves, in copy-on-write chunks: a look-up copies one pointer per
+//! 128 entries under the lock, and reads them without it.
+//!
+//! ```text
+//!  table: hash ─▶ list number      lists[n]: value, entries, slots
+//!                                               ▲        │
+//!  places[slot]: (list, position), …  ──────────┘        └──▶ back to the slot
+//! ```
+//!
+//! `places` and `slots` refer to each other, so that a removal finds its position without a search,
+//! and a moved entry finds its place.
 
-use std::{any::Any, sync::Arc};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
-/// What is taken out under a lock, to be dropped after it.
-pub(crate) type Garbage = Vec<Arc<dyn Any + Send + Sync>>;
+use super::Entry;
+use super::cow_vec::{CowVec, Frozen};
+use super::garbage::{Garbage, shrink};
+use super::numbers::Numbers;
 
-/// Slots by value, and values by slot.
+/// The entries of each value, and the values of each slot.
 ///
-/// Nothing here depends on the order of a hash table: equal calls give equal answers, order included.
-pub(crate) struct Postings<V> {
-    /// Numbers of the lists, by the hash of their value.
+/// No result depends on the order of a hash table: equal calls return equal results in the same
+/// order.
+///
+/// Invariants: a list is in `table` exactly while it has a value, and then at least one entry; a
+/// place of a slot is the position of its entry in its list. A value is added or removed in time
+/// that depends on the number of values of its slot, not on the length of the list.
+pub(super) struct Postings<V, K> {
+    /// The numbers of the lists, by the hash of their value.
     table: HashTable<u32>,
-    /// One for each value that some slot has, and empty ones that wait to be reused.
-    lists: Vec<List<V>>,
-    /// Lists that hold no value.
-    free: Vec<u32>,
-    /// For each slot, the lists that it is in, each once.
+    /// One list for each value that at least one slot has.
+    lists: Numbers<List<V, K>>,
+    /// For each slot, its positions in the lists; each list occurs once.
     places: Vec<Places>,
 }
 
-/// A value to be posted.
-pub(crate) struct Posted<V> {
-    /// Shared with the list of this value, if there is one.
-    pub(crate) value: Arc<V>,
-    pub(crate) hash: u64,
-    /// Where that list was when somebody looked.
-    pub(crate) list: Option<u32>,
+/// A value to add to a slot.
+pub(super) struct Posted<V> {
+    /// Shared with the list of this value, if one exists.
+    pub(super) value: Arc<V>,
+    pub(super) hash: u64,
+    /// The number of that list at the time of the look-up; it may be stale.
+    pub(super) list: Option<u32>,
 }
 
-struct List<V> {
-    /// `None` while the list waits to be reused.
-    value: Option<Arc<V>>,
+/// The values of one object: the first `count` of a queue. They leave it.
+pub(super) struct Next<'a, V> {
+    pub(super) values: &'a mut VecDeque<Posted<V>>,
+    pub(super) count: usize,
+}
+
+/// The entries of one value at one moment.
+pub(crate) struct Found<K> {
+    pub(crate) entries: Frozen<Entry<K>>,
+    /// The number of opaque ones.
+    pub(crate) opaque: usize,
+}
+
+/// A value and its entries. Their order follows from the history of calls.
+struct List<V, K> {
+    value: Arc<V>,
     hash: u64,
+    entries: CowVec<Entry<K>>,
+    /// The slot of each entry. Never contains a slot twice.
     slots: Vec<u32>,
+    /// The number of opaque entries.
+    opaque: usize,
 }
 
-/// That a slot is in a list, and where there.
+/// The position of a slot in a list.
 #[derive(Clone, Copy)]
 struct Place {
     list: u32,
     position: u32,
 }
 
-/// The places of one slot. Nearly all have one.
-enum Places {
-    None,
-    One(Place),
-    Many(Vec<Place>),
-}
+/// The places of one slot. Most slots have one or two, which need no allocation.
+type Places = SmallVec<[Place; 2]>;
+
+/// The longest list that moves to another number, so that the table of lists can shrink. A move
+/// visits each slot of the list under the lock.
+const LONGEST_MOVED: usize = 128;
 
 // === impl Postings ===
 
-impl<V: Send + Sync + 'static> Postings<V> {
-    pub(crate) fn new() -> Self {
-        Self { table: HashTable::new(), lists: Vec::new(), free: Vec::new(), places: Vec::new() }
+impl<V: Send + Sync + 'static, K> Postings<V, K> {
+    pub(super) fn new() -> Self {
+        Self { table: HashTable::new(), lists: Numbers::new(), places: Vec::new() }
     }
 
-    /// The lists whose values have this hash: the number, the value and the slots of each.
-    pub(crate) fn lists(&self, hash: u64) -> impl Iterator<Item = (u32, &Arc<V>, &[u32])> {
+    /// Returns the lists whose values have this hash: the number and the value of each.
+    pub(super) fn lists(&self, hash: u64) -> impl Iterator<Item = (u32, &Arc<V>)> {
         self.table.iter_hash(hash).filter_map(move |number| {
-            let list = &self.lists[*number as usize];
-            let value = list.value.as_ref().filter(|_| list.hash == hash)?;
-            Some((*number, value, list.slots.as_slice()))
+            let list = self.lists.get(*number).filter(|list| list.hash == hash)?;
+            Some((*number, &list.value))
         })
     }
 
-    /// The values that some slot has.
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Arc<V>> {
-        self.lists.iter().filter_map(|list| list.value.as_ref())
+    /// Returns the entries of a list.
+    pub(super) fn found(&self, list: u32) -> Option<Found<K>> {
+        let list = self.lists.get(list)?;
+        Some(Found { entries: list.entries.freeze(), opaque: list.opaque })
     }
 
-    /// Gives a slot these values in place of those that it had. The space in `values` is left for reuse.
-    pub(crate) fn set(&mut self, slot: u32, values: &mut Vec<Posted<V>>, garbage: &mut Garbage) {
-        if let ([value], [place]) = (values.as_slice(), self.places(slot)) {
-            // Nearly always an update leaves the one value as it was.
-            if self.lists[place.list as usize].holds(&value.value) {
-                values.clear();
-                return;
+    /// Returns the values that at least one slot has.
+    pub(super) fn values(&self) -> impl Iterator<Item = &Arc<V>> {
+        self.lists.iter().map(|list| &list.value)
+    }
+
+    /// Replaces the values and the entry of a slot.
+    ///
+    /// Values that did not change leave the lists as they are; only the entry is replaced. They are
+    /// compared by address, because the stage shares equal values.
+    pub(super) fn set(
+        &mut self,
+        slot: u32,
+        values: Next<'_, V>,
+        entry: &Entry<K>,
+        garbage: &mut Garbage<K>,
+    ) {
+        let Next { values, count } = values;
+        // Most updates leave the values unchanged.
+        let is_unchanged = self.has_values(slot, values.iter().take(count));
+        if is_unchanged {
+            self.replace(slot, entry, garbage);
+        } else {
+            self.remove(slot, garbage);
+        }
+        for value in (0..count).map_while(|_| values.pop_front()) {
+            if !is_unchanged {
+                self.add(slot, value, entry);
             }
         }
-        self.remove(slot, garbage);
-        for value in values.drain(..) {
-            self.add(slot, value);
+    }
+
+    /// Replaces the entry of a slot.
+    ///
+    /// The replaced entries go to the garbage, one for each list of the slot.
+    fn replace(&mut self, slot: u32, entry: &Entry<K>, garbage: &mut Garbage<K>) {
+        let Self { places, lists, .. } = self;
+        for place in places.get(slot as usize).into_iter().flatten() {
+            let list = lists.get_mut(place.list);
+            let old = list.and_then(|list| list.replace(place.position, entry.clone()));
+            garbage.entries.extend(old);
         }
     }
 
-    /// Takes all values from a slot.
-    pub(crate) fn remove(&mut self, slot: u32, garbage: &mut Garbage) {
+    /// Removes all values of a slot.
+    pub(super) fn remove(&mut self, slot: u32, garbage: &mut Garbage<K>) {
         let Some(places) = self.places.get_mut(slot as usize) else { return };
-        for place in std::mem::replace(places, Places::None).as_slice() {
-            self.unlink(*place, garbage);
+        for place in std::mem::take(places) {
+            self.unlink(place, garbage);
         }
     }
 
-    fn places(&self, slot: u32) -> &[Place] {
-        self.places.get(slot as usize).map_or(&[], Places::as_slice)
-    }
-
-    fn add(&mut self, slot: u32, value: Posted<V>) {
-        let list = self.list_of(value);
-        if self.places(slot).iter().any(|place| place.list == list) {
+    /// Gives the values of slot `from`, the last one, to slot `to`, which has none.
+    ///
+    /// Each place of the slot is visited once. A slot that never had a value needs no change.
+    pub(super) fn renumber(&mut self, from: u32, to: u32) {
+        if from as usize >= self.places.len() {
             return;
         }
-        let slots = &mut self.lists[list as usize].slots;
-        let position = u32::try_from(slots.len()).expect("there are fewer slots than 2^32");
-        slots.push(slot);
-        if self.places.len() <= slot as usize {
-            self.places.resize_with(slot as usize + 1, || Places::None);
+        let places = std::mem::take(&mut self.places[from as usize]);
+        for place in &places {
+            if let Some(list) = self.lists.get_mut(place.list) {
+                list.slots[place.position as usize] = to;
+            }
         }
-        self.places[slot as usize].push(Place { list, position });
+        self.places[to as usize] = places;
     }
 
-    /// The list of this value, made if there is none.
+    /// Forgets the slots from `end` on, which have no values.
+    pub(super) fn truncate(&mut self, end: u32) {
+        self.places.truncate(end as usize);
+        shrink(&mut self.places);
+    }
+
+    /// Returns true if these are the values of the slot, in this order.
+    ///
+    /// The order counts: an index function that returns equal values in another order causes a
+    /// removal and an insertion.
+    fn has_values<'v>(
+        &self,
+        slot: u32,
+        values: impl ExactSizeIterator<Item = &'v Posted<V>>,
+    ) -> bool {
+        let places = self.places(slot);
+        let holds = |(place, posted): (&Place, &Posted<V>)| {
+            self.lists.get(place.list).is_some_and(|list| Arc::ptr_eq(&list.value, &posted.value))
+        };
+        places.len() == values.len() && places.iter().zip(values).all(holds)
+    }
+
+    /// Returns the places of a slot; none for a slot that was never used.
+    fn places(&self, slot: u32) -> &[Place] {
+        self.places.get(slot as usize).map_or(&[], SmallVec::as_slice)
+    }
+
+    /// Adds a value to a slot, unless the slot has it already.
+    fn add(&mut self, slot: u32, value: Posted<V>, entry: &Entry<K>) {
+        let number = self.list_of(value);
+        if self.places(slot).iter().any(|place| place.list == number) {
+            return;
+        }
+        let Some(list) = self.lists.get_mut(number) else { return };
+        let position = list.push(slot, entry.clone());
+        if self.places.len() <= slot as usize {
+            self.places.resize_with(slot as usize + 1, Places::new);
+        }
+        self.places[slot as usize].push(Place { list: number, position });
+    }
+
+    /// Returns the list of this value; creates it if there is none.
+    ///
+    /// The number from the look-up is used if it still names the list of this value. Otherwise the
+    /// list is looked up by hash and address.
     fn list_of(&mut self, posted: Posted<V>) -> u32 {
-        let Self { table, lists, free, .. } = self;
+        let Self { table, lists, .. } = self;
         let Posted { value, hash, list } = posted;
-        let is_its = |list: &u32| lists.get(*list as usize).is_some_and(|list| list.holds(&value));
+        let is_its =
+            |list: &u32| lists.get(*list).is_some_and(|list| Arc::ptr_eq(&list.value, &value));
         let known = list.filter(is_its).or_else(|| table.find(hash, is_its).copied());
         if let Some(list) = known {
             return list;
         }
-        let list = free.pop().unwrap_or_else(|| {
-            lists.push(List { value: None, hash: 0, slots: Vec::new() });
-            u32::try_from(lists.len() - 1).expect("there are fewer values than 2^32")
-        });
-        lists[list as usize].value = Some(value);
-        lists[list as usize].hash = hash;
-        table.insert_unique(hash, list, |list| lists[*list as usize].hash);
+        let list = lists.insert(List::new(value, hash));
+        table.insert_unique(hash, list, |list| lists.get(*list).map_or(0, |list| list.hash));
         list
     }
 
-    /// Takes the slot at this place out of its list; the last one of the list moves there.
-    fn unlink(&mut self, place: Place, garbage: &mut Garbage) {
-        let list = &mut self.lists[place.list as usize];
-        list.slots.swap_remove(place.position as usize);
+    /// Takes the entry at this place out of its list; the last one of the list moves there.
+    ///
+    /// Takes constant time, plus a search among the places of the entry that moves, which has few.
+    fn unlink(&mut self, place: Place, garbage: &mut Garbage<K>) {
+        let Some(list) = self.lists.get_mut(place.list) else { return };
+        garbage.entries.extend(list.swap_remove(place.position));
         if let Some(moved) = list.slots.get(place.position as usize) {
-            let mut places = self.places[*moved as usize].as_mut_slice().iter_mut();
+            let mut places = self.places[*moved as usize].iter_mut();
             if let Some(other) = places.find(|other| other.list == place.list) {
                 other.position = place.position;
             }
         }
         if list.slots.is_empty() {
-            garbage.extend(list.value.take().map(|value| value as Arc<dyn Any + Send + Sync>));
-            list.slots.shrink_to(8);
-            let hash = list.hash;
-            if let Ok(entry) = self.table.find_entry(hash, |list| *list == place.list) {
-                entry.remove();
-            }
-            self.free.push(place.list);
+            self.drop_list(place.list, garbage);
         }
+    }
+
+    /// Removes a list that has no entry.
+    fn drop_list(&mut self, number: u32, garbage: &mut Garbage<K>) {
+        let Some(list) = self.lists.remove(number) else { return };
+        if let Ok(entry) = self.table.find_entry(list.hash, |other| *other == number) {
+            entry.remove();
+        }
+        garbage.values.push(list.value);
+        self.fill_gap();
+        let Self { table, lists, .. } = self;
+        if table.capacity() > 64 && table.len() < table.capacity() / 16 {
+            let hash = |list: &u32| lists.get(*list).map_or(0, |list| list.hash);
+            table.shrink_to(2 * table.len(), hash);
+        }
+    }
+
+    /// Moves the last list to a free number if most numbers are free, so that memory is freed.
+    fn fill_gap(&mut self) {
+        let Self { table, lists, places } = self;
+        if !lists.is_sparse() || lists.last().is_none_or(|list| list.slots.len() > LONGEST_MOVED) {
+            return;
+        }
+        let Some((from, to)) = lists.move_last() else { return };
+        let Some(list) = lists.get(to) else { return };
+        if let Some(number) = table.find_mut(list.hash, |number| *number == from) {
+            *number = to;
+        }
+        for slot in &list.slots {
+            let mut places = places[*slot as usize].iter_mut();
+            if let Some(place) = places.find(|place| place.list == from) {
+                place.list = to;
+            }
+        }
+    }
+
+    /// Returns the number of places for slots and for lists, used or not.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.places.capacity() + self.lists.capacity() + self.table.capacity()
     }
 }
 
 // === impl List ===
 
-impl<V> List<V> {
-    fn holds(&self, value: &Arc<V>) -> bool {
-        self.value.as_ref().is_some_and(|own| Arc::ptr_eq(own, value))
-    }
-}
-
-// === impl Places ===
-
-impl Places {
-    fn as_slice(&self) -> &[Place] {
-        match self {
-            Self::None => &[],
-            Self::One(place) => std::slice::from_ref(place),
-            Self::Many(places) => places,
-        }
+impl<V, K> List<V, K> {
+    fn new(value: Arc<V>, hash: u64) -> Self {
+        Self { value, hash, entries: CowVec::new(), slots: Vec::new(), opaque: 0 }
     }
 
-    fn as_mut_slice(&mut self) -> &mut [Place] {
-        match self {
-            Self::None => &mut [],
-            Self::One(place) => std::slice::from_mut(place),
-            Self::Many(places) => places,
-        }
+    /// Adds an entry, and returns its position.
+    fn push(&mut self, slot: u32, entry: Entry<K>) -> u32 {
+        self.opaque += usize::from(entry.is_opaque());
+        self.slots.push(slot);
+        self.entries.push(entry)
     }
 
-    fn push(&mut self, place: Place) {
-        match self {
-            Self::None => *self = Self::One(place),
-            Self::One(first) => *self = Self::Many(vec![*first, place]),
-            Self::Many(places) => places.push(place),
-        }
+    /// Replaces an entry, and returns the old one.
+    fn replace(&mut self, position: u32, entry: Entry<K>) -> Option<Entry<K>> {
+        self.opaque += usize::from(entry.is_opaque());
+        let old = self.entries.replace(position, entry);
+        self.opaque -= usize::from(old.as_ref().is_some_and(Entry::is_opaque));
+        old
+    }
+
+    /// Removes an entry; the last one moves to its position.
+    fn swap_remove(&mut self, position: u32) -> Option<Entry<K>> {
+        self.slots.swap_remove(position as usize);
+        shrink(&mut self.slots);
+        let old = self.entries.swap_remove(position);
+        self.opaque -= usize::from(old.as_ref().is_some_and(Entry::is_opaque));
+        old
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Posts letters; the hash of a letter is its first byte, that of `x` and `y` the same.
-    struct Letters {
-        postings: Postings<char>,
-        known: Vec<Arc<char>>,
-        garbage: Garbage,
-    }
-
-    impl Letters {
-        fn new() -> Self {
-            Self { postings: Postings::new(), known: Vec::new(), garbage: Vec::new() }
-        }
-
-        fn hash(letter: char) -> u64 {
-            if letter == 'y' { u64::from('x') } else { u64::from(letter) }
-        }
-
-        fn set(&mut self, slot: u32, letters: &str) {
-            let mut values: Vec<_> = letters.chars().map(|letter| self.posted(letter)).collect();
-            self.postings.set(slot, &mut values, &mut self.garbage);
-        }
-
-        fn posted(&mut self, letter: char) -> Posted<char> {
-            let known = self.known.iter().find(|known| ***known == letter).cloned();
-            let value = known.unwrap_or_else(|| {
-                self.known.push(Arc::new(letter));
-                Arc::clone(&self.known[self.known.len() - 1])
-            });
-            Posted { value, hash: Self::hash(letter), list: None }
-        }
-
-        fn get(&self, letter: char) -> Vec<u32> {
-            let lists = self.postings.lists(Self::hash(letter));
-            lists
-                .filter(|(_, own, _)| ***own == letter)
-                .flat_map(|(.., slots)| slots.to_vec())
-                .collect()
-        }
-    }
-
-    #[test]
-    fn slot_is_found_by_each_of_its_values_once() {
-        let mut letters = Letters::new();
-        letters.set(3, "aba");
-        letters.set(5, "b");
-        assert_eq!(
-            (letters.get('a'), letters.get('b'), letters.get('c')),
-            (vec![3], vec![3, 5], vec![])
-        );
-    }
-
-    #[test]
-    fn values_of_one_hash_are_kept_apart() {
-        let mut letters = Letters::new();
-        letters.set(1, "x");
-        letters.set(2, "y");
-        letters.set(3, "xy");
-        assert_eq!((letters.get('x'), letters.get('y')), (vec![1, 3], vec![2, 3]));
-        letters.set(3, "y");
-        assert_eq!((letters.get('x'), letters.get('y')), (vec![1], vec![2, 3]));
-    }
-
-    #[test]
-    fn stale_hint_finds_the_right_list() {
-        let mut letters = Letters::new();
-        letters.set(1, "a");
-        let hint = letters.postings.lists(Letters::hash('a')).next().map(|(list, ..)| list);
-        let mut late = vec![Posted { list: hint, ..letters.posted('a') }];
-        letters.set(1, "b");
-        letters.set(2, "c");
-        letters.postings.set(3, &mut late, &mut letters.garbage);
-        assert_eq!(
-            (letters.get('a'), letters.get('b'), letters.get('c')),
-            (vec![3], vec![1], vec![2])
-        );
-    }
-
-    #[test]
-    fn values_that_nobody_has_are_forgotten_and_their_space_reused() {
-        let mut letters = Letters::new();
-        for slot in 0..100 {
-            letters.set(slot, "a");
-        }
-        for slot in 0..100 {
-            letters.set(slot, "b");
-        }
-        assert_eq!(letters.postings.values().map(|value| **value).collect::<String>(), "b");
-        letters.postings.remove(0, &mut letters.garbage);
-        assert_eq!(letters.get('b').len(), 99);
-        for slot in 0..100 {
-            letters.postings.remove(slot, &mut letters.garbage);
-        }
-        let Letters { postings, garbage, .. } = letters;
-        assert_eq!(
-            (postings.values().count(), postings.table.len(), postings.lists.len()),
-            (0, 0, 2)
-        );
-        assert_eq!(garbage.len(), 2, "each value is handed out when nobody has it any more");
-    }
-}
+mod tests;

@@ -1,76 +1,79 @@
-//! The write half of the store: stage, lock, commit, tell the handlers, unlock, drop.
+//! The write half of the store: stage, lock, commit, unlock, drop.
+//!
+//! A step returns with the writer's lock held, so that its caller can deliver the [`Changes`]
+//! before the next step.
+//!
+//! ```text
+//!  take_staging ─▶ stage ─▶ lock writer ─▶ lock inner ─▶ commit ─▶ unlock inner
+//!                 (author's code)                                      │
+//!        keep_staging ◀─ drop garbage ◀─ unlock writer ◀─ deliver changes
+//! ```
+//!
+//! Readers wait only while the objects are changed, which is a few pointer writes per delta. The
+//! writer's lock is held longer, until the changes are in the queues of the handlers: so every
+//! handler receives the steps in the same order, and a handler that is added in between gets either
+//! the object in its snapshot or the event, not both.
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
-
+use homeostat_core::user_code;
 use parking_lot::MutexGuard;
 
-use super::{Store, inner::Changes};
-use crate::{
-    delta::{Batch, Delta},
-    dispatcher::{Channel, Handler, Outlet, Outlets},
-    index::{Definition, Stage},
-    list_watch::Decoded,
-    object::{Object, ObjectMeta, ResourceVersion},
-};
+use super::Store;
+use super::indices::Definitions;
+use super::inner::Changes;
+use super::staging::Staging;
+use super::table_ref::TableId;
+use crate::delta::{Batch, Delta};
+use crate::list_watch::Decoded;
+use crate::object::{Object, ResourceVersion};
 
-/// What writing takes, besides the lock.
-pub(super) struct Writer<K: Object> {
-    /// In the order of `Inner::tables`.
-    definitions: Arc<[Arc<dyn Definition<K>>]>,
-    outlets: Outlets<K>,
-    /// Whether the store has been whole once.
+/// The state that writers share, besides what readers see.
+///
+/// Protected by the store's `writer` lock. Readers never take it.
+pub(super) struct Writer<K> {
+    /// The definitions of the indices, in the order of `Inner::tables`.
+    pub(super) definitions: Definitions<K>,
+    /// The id of the next index.
+    pub(super) next_id: TableId,
+    /// True once a full state has been applied.
     synced: bool,
-    /// How many steps have changed the store.
+    /// Steps that have changed the store.
     steps: u64,
 }
 
-/// What the author's index functions said about the objects of a step.
-pub(super) struct Staging<K> {
-    stages: Vec<Box<dyn Stage<K>>>,
-    /// How many of them have computed what this step brings.
-    staged: usize,
+/// A step that has been committed. The writer's lock is held until [`finish`](Self::finish): no
+/// step follows before the changes are delivered.
+#[must_use = "the next step waits until this one is finished"]
+pub(crate) struct Step<'s, K: Object> {
+    // Dropped first, so that objects are dropped after the lock is released.
+    writer: MutexGuard<'s, Writer<K>>,
+    store: &'s Store<K>,
+    staging: Staging<K>,
+    /// The changes, to be delivered to the handlers.
+    pub(crate) changes: Changes<K>,
 }
 
-/// A new index takes in what was there before it in pieces of so many objects, each under the lock.
-const PIECE: usize = 1024;
+/// The writer's lock: no step happens while it is held.
+pub(crate) struct Pause<'s, K> {
+    writer: MutexGuard<'s, Writer<K>>,
+}
 
 // === impl Store ===
 
 impl<K: Object> Store<K> {
-    /// Steps of the copy towards the server: in each, objects, indices and version change together, and the handlers'
-    /// queues get the events.
+    /// Commits a batch that has no `Replaced`: objects, indices and version change together.
     ///
-    /// Returns whether the store has been whole once.
-    pub(crate) fn apply_batch(&self, mut batch: Batch<K>) -> bool {
-        let whole = |delta: &Delta<K>| matches!(delta, Delta::Replaced { .. });
-        while let Some(at) = batch.deltas.iter().position(whole) {
-            let after = batch.deltas.split_off(at + 1);
-            if let Some(Delta::Replaced { objects, resource_version }) = batch.deltas.pop() {
-                let _later: bool = self.step(Batch::from(batch.deltas));
-                self.replace(objects, resource_version);
-            }
-            batch = Batch::from(after);
-        }
-        let synced = self.step(batch);
-        // To nobody, this does nothing; it looks for waiters after the change, and they for the change once they wait.
-        let _nobody_waits: Result<(), _> = self.changed.send(());
-        synced
-    }
-
-    /// The same, of what comes in the order of the server.
-    pub(crate) fn apply(&self, deltas: Vec<Delta<K>>) -> bool {
-        self.apply_batch(Batch::from(deltas))
-    }
-
-    /// Returns whether the store has been whole once.
-    fn step(&self, batch: Batch<K>) -> bool {
+    /// Returns `None` if the batch is empty.
+    ///
+    /// The index functions run before any lock is taken. A panic in them costs the object its
+    /// values in that index, and nothing else.
+    pub(crate) fn step(&self, batch: Batch<K>) -> Option<Step<'_, K>> {
         let Batch { deltas, reached, relisted, synced } = batch;
         if deltas.is_empty() && reached.is_none() {
-            return self.writer.lock().synced;
+            return None;
         }
-        let mut staging = self.staging();
-        let mut writer = self.stage(&mut staging, &deltas.iter().filter_map(applied));
-        let mut changes = Changes::new();
+        let mut staging = self.take_staging();
+        let writer = self.stage(&mut staging, &deltas.iter().filter_map(applied));
+        let mut changes = Changes::new(staging.garbage.take());
         let mut inner = self.inner.write();
         for delta in deltas {
             let stages = &mut staging.stages;
@@ -87,16 +90,28 @@ impl<K: Object> Store<K> {
         }
         inner.advance(reached, relisted, &mut changes);
         drop(inner);
-        writer.finish(&mut changes, synced);
-        let synced = writer.synced;
-        drop(writer);
-        self.drop_unlocked(changes, staging);
-        synced
+        Some(self.committed(writer, staging, changes, synced))
     }
 
-    fn replace(&self, objects: Vec<Decoded<K>>, version: ResourceVersion) {
-        let mut staging = self.staging();
-        let (mut writer, difference) = loop {
+    /// Commits a full state and deletes the objects that are not in it.
+    ///
+    /// An object that is unchanged, or of which the list has a newer state, is dropped and gives no
+    /// event. The comparison takes the locks only to read, and is repeated if another step was
+    /// committed before the lock was taken for the commit.
+    ///
+    /// The events are in this order: the objects that are gone, then the new and changed ones in
+    /// the order of the list.
+    ///
+    /// The loop ends when no other step was committed between the comparison and the lock. The
+    /// steps of an informer come from one task, so that the comparison is repeated only if another
+    /// task writes to the same store.
+    pub(crate) fn replace(
+        &self,
+        objects: Vec<Decoded<K>>,
+        version: ResourceVersion,
+    ) -> Step<'_, K> {
+        let mut staging = self.take_staging();
+        let (writer, difference) = loop {
             let (steps, difference) = {
                 let writer = self.writer.lock();
                 (writer.steps, self.inner.read().difference(&objects, &version))
@@ -107,132 +122,57 @@ impl<K: Object> Store<K> {
             if writer.steps == steps {
                 break (writer, difference);
             }
-            // Somebody else has written meanwhile: compare once more.
+            // Another step has been committed since the comparison: compare again.
             drop(writer);
             staging.clear();
         };
-        let mut changes = Changes::new();
+        let mut changes = Changes::new(staging.garbage.take());
         let mut inner = self.inner.write();
         for slot in difference.gone {
-            inner.gone(slot, None, &mut changes);
+            inner.remove(slot, None, &mut changes);
         }
         changes.initial = !writer.synced;
         for (object, stays) in objects.into_iter().zip(difference.stays) {
             if stays {
-                changes.garbage.push(object.into());
+                changes.garbage.entries.push(object.into());
             } else {
                 inner.put(object, &mut staging.stages, &mut changes);
             }
         }
         inner.reach(version, &mut changes);
         drop(inner);
-        writer.finish(&mut changes, true);
-        drop(writer);
-        self.drop_unlocked(changes, staging);
+        self.committed(writer, staging, changes, true)
     }
 
-    /// Lets every index compute what these objects bring, and returns the writer, for whom nothing is missing.
-    fn stage<'a>(
-        &self,
-        staging: &mut Staging<K>,
-        objects: &(impl Iterator<Item = &'a Decoded<K>> + Clone),
-    ) -> MutexGuard<'_, Writer<K>> {
-        loop {
-            let writer = self.writer.lock();
-            if writer.definitions.len() == staging.staged {
-                return writer;
-            }
-            // An index was added: before this step, or while the others computed.
-            let definitions = Arc::clone(&writer.definitions);
-            drop(writer);
-            staging.grow(&definitions);
-            let (first, end) = (staging.staged, definitions.len());
-            let stages = &mut staging.stages[first..end];
-            for stage in &mut *stages {
-                objects.clone().map(known).for_each(|known| stage.compute(known));
-            }
-            self.settle(first, stages);
-            staging.staged = end;
-        }
+    /// Counts the step, and marks the store as synced if the step completes a full state.
+    ///
+    /// The first full state sets `first_sync`, which completes the initial list of every handler.
+    fn committed<'s>(
+        &'s self,
+        mut writer: MutexGuard<'s, Writer<K>>,
+        staging: Staging<K>,
+        mut changes: Changes<K>,
+        synced: bool,
+    ) -> Step<'s, K> {
+        writer.steps += 1;
+        changes.first_sync = synced && !writer.synced;
+        writer.synced |= synced;
+        Step { writer, store: self, staging, changes }
     }
 
-    /// Compares what these stages, the first of which is that of index `first`, have computed with their tables.
-    fn settle(&self, first: usize, stages: &mut [Box<dyn Stage<K>>]) {
-        let inner = self.inner.read();
-        for (stage, table) in stages.iter_mut().zip(&inner.tables[first..]) {
-            stage.look_up(&**table);
-        }
-        drop(inner);
-        for stage in stages {
-            let panics = stage.settle();
-            if panics > 0 {
-                self.count_index_panics(panics);
-            }
-        }
+    /// Takes the writer's lock: no step happens until the result is dropped.
+    pub(crate) fn pause(&self) -> Pause<'_, K> {
+        Pause { writer: self.writer.lock() }
     }
 
-    fn staging(&self) -> Staging<K> {
-        let kept = self.staging.lock().take();
-        kept.unwrap_or_else(|| Staging { stages: Vec::new(), staged: 0 })
-    }
-
-    /// Only now goes what was replaced: freeing it takes as long as decoding it, and is the author's code.
-    fn drop_unlocked(&self, changes: Changes<K>, mut staging: Staging<K>) {
-        let drop_all = || {
-            drop(changes);
-            staging.clear();
-        };
-        if std::panic::catch_unwind(AssertUnwindSafe(drop_all)).is_err() {
-            tracing::error!("an object or the value of an index panicked while it was dropped");
-        }
-        // Another one may be there by now: that goes after the lock.
-        let _other = self.staging.lock().replace(staging);
-    }
-
-    /// Adds a handler's queue: what is there now, and then every change, without a gap or a repetition.
-    pub(crate) fn add_outlet(&self, outlet: Outlet<K>) {
-        let mut writer = self.writer.lock();
-        let inner = self.inner.read();
-        let (frozen, version) = (inner.slab.freeze(), inner.resource_version.clone());
-        drop(inner);
-        let synced = writer.synced;
-        writer.outlets.add(outlet, frozen, version, synced);
-    }
-
-    /// Tells one handler of everything once more, in its place among the changes.
-    pub(crate) fn resync(&self, channel: &Channel<K>, handler: &Handler) {
-        let _writer = self.writer.lock();
-        channel.resync(self.freeze(), handler);
-    }
-
-    /// Adds an index over what is there and what will come; returns its number. When this returns, it is complete.
-    pub(crate) fn add_index(&self, definition: Arc<dyn Definition<K>>) -> usize {
-        let mut stage = definition.stage();
-        let (number, frozen) = {
-            let mut writer = self.writer.lock();
-            let number = writer.definitions.len();
-            let table = definition.table();
-            writer.definitions = writer.definitions.iter().cloned().chain([definition]).collect();
-            let mut inner = self.inner.write();
-            inner.tables.push(table);
-            (number, inner.slab.freeze())
-        };
-        let mut entries = frozen.iter().peekable();
-        while entries.peek().is_some() {
-            let piece: Vec<_> = entries.by_ref().take(PIECE).collect();
-            for (_, entry) in &piece {
-                stage.compute(entry.known());
-            }
-            self.settle(number, std::slice::from_mut(&mut stage));
-            let slots = piece.iter().map(|(slot, _)| *slot);
-            // Dropped when the lock is released.
-            let _garbage = self.inner.write().fill(number, slots, &mut *stage);
-        }
-        self.inner.write().tables[number].built();
-        number
+    /// Returns true once a full state has been applied.
+    pub(crate) fn has_synced(&self) -> bool {
+        self.pause().has_synced()
     }
 }
 
+/// Returns the object of a delta that needs index values; `None` for deletions, resyncs and
+/// bookmarks.
 fn applied<K: Object>(delta: &Delta<K>) -> Option<&Decoded<K>> {
     match delta {
         Delta::Applied(object) | Delta::Listed(object) => Some(object),
@@ -240,47 +180,43 @@ fn applied<K: Object>(delta: &Delta<K>) -> Option<&Decoded<K>> {
     }
 }
 
-/// The object, or else its metadata.
-fn known<K>(object: &Decoded<K>) -> Result<&K, &ObjectMeta> {
-    match object {
-        Decoded::Fits(object) => Ok(object),
-        Decoded::Opaque { metadata, .. } => Err(metadata),
+// === impl Step ===
+
+impl<K: Object> Step<'_, K> {
+    /// Releases the lock, then drops the replaced objects: freeing them takes as long as decoding
+    /// them, and runs the author's code.
+    ///
+    /// Returns true once a full state has been applied.
+    pub(crate) fn finish(self) -> bool {
+        let Self { writer, store, mut staging, changes } = self;
+        let synced = writer.synced;
+        drop(writer);
+        let Changes { events, garbage, .. } = changes;
+        staging.garbage = garbage;
+        let drop_all = || {
+            staging.clear();
+            drop(events);
+        };
+        if user_code("drop", drop_all).is_err() {
+            tracing::error!("the drop of an object or index value panicked; its memory is lost");
+        }
+        store.keep_staging(staging);
+        synced
     }
 }
 
-// === impl Staging ===
+// === impl Pause ===
 
-impl<K> Staging<K> {
-    fn grow(&mut self, definitions: &[Arc<dyn Definition<K>>]) {
-        for definition in definitions.iter().skip(self.stages.len()) {
-            self.stages.push(definition.stage());
-        }
-    }
-
-    fn clear(&mut self) {
-        self.staged = 0;
-        self.stages.iter_mut().for_each(|stage| stage.clear());
+impl<K> Pause<'_, K> {
+    pub(crate) fn has_synced(&self) -> bool {
+        self.writer.synced
     }
 }
 
 // === impl Writer ===
 
-impl<K: Object> Writer<K> {
+impl<K> Writer<K> {
     pub(super) fn new() -> Self {
-        Self { definitions: Arc::new([]), outlets: Outlets::new(), synced: false, steps: 0 }
-    }
-
-    pub(super) fn handlers(&self) -> Vec<Arc<Handler>> {
-        self.outlets.handlers()
-    }
-
-    /// Tells the handlers.
-    fn finish(&mut self, changes: &mut Changes<K>, whole: bool) {
-        self.steps += 1;
-        self.outlets.send(&mut changes.events, &changes.versions);
-        if whole && !self.synced {
-            self.synced = true;
-            self.outlets.synced();
-        }
+        Self { definitions: Definitions::default(), next_id: 0, synced: false, steps: 0 }
     }
 }

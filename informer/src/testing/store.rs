@@ -1,24 +1,34 @@
-//! A cache without an informer.
+//! [`Store`]: a cache without an informer.
 
-use std::{fmt, hash::Hash, sync::Arc};
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
 
-use crate::{
-    delta::Delta,
-    index::Index,
-    list_watch::Decoded,
-    lister::Lister,
-    object::{Object, ObjectMeta, ResourceVersion},
-    store,
-};
+use crate::apply::Applier;
+use crate::delta::{Batch, Delta};
+use crate::index::Index;
+use crate::list_watch::Decoded;
+use crate::lister::Lister;
+use crate::object::{Object, ObjectMeta, ResourceVersion};
+use crate::store;
 
-/// A cache that a test fills by hand, for what reads listers and indices.
+/// A cache that a test fills by hand, for code that reads listers and indices.
+///
+/// Changes are visible to readers when the call returns. It follows the rules of an informer's
+/// store: versions are compared, an opaque object is kept, and a changed uid means another object.
+///
+/// Use it when only reads are under test. Use [`ScriptedListWatch`](super::ScriptedListWatch) with
+/// an informer when handlers or waits are: this cache has no handlers.
+///
+/// # Examples
 ///
 /// ```
 /// use homeostat_informer::testing::Store;
 /// use k8s_openapi::api::core::v1::Pod;
 ///
 /// let pods = Store::<Pod>::new();
-/// let (lister, by_node) = (pods.lister(), pods.index(|pod: &Pod| pod.spec.as_ref()?.node_name.clone()));
+/// let lister = pods.lister();
+/// let by_node = pods.index(|pod: &Pod| pod.spec.as_ref()?.node_name.clone());
 /// let pod: Pod = serde_json::from_str(
 ///     r#"{"metadata":{"name":"a","namespace":"b"},"spec":{"nodeName":"n","containers":[]}}"#,
 /// )?;
@@ -27,8 +37,10 @@ use crate::{
 /// assert_eq!(by_node.get("n").len(), 1);
 /// # Ok::<_, serde_json::Error>(())
 /// ```
+#[doc(alias = "NewIndexer")]
 pub struct Store<K: Object> {
     store: Arc<store::Store<K>>,
+    applier: Applier<K>,
 }
 
 // === impl Store ===
@@ -36,48 +48,85 @@ pub struct Store<K: Object> {
 impl<K: Object> Store<K> {
     /// An empty cache.
     pub fn new() -> Self {
-        Self { store: Arc::new(store::Store::new()) }
+        let store = Arc::new(store::Store::new());
+        Self { applier: Applier::new(Arc::clone(&store)), store }
     }
 
-    /// Adds or replaces an object. As for an informer, one that is older than what is there, by its
-    /// `resourceVersion`, is ignored.
+    /// Adds or replaces an object. Like an informer, it ignores an object whose `resourceVersion`
+    /// is older than the stored one.
+    ///
+    /// An object without a `resourceVersion` always replaces the stored one.
     pub fn apply(&self, object: impl Into<Arc<K>>) {
-        self.store.apply(vec![Delta::Applied(Decoded::Fits(object.into()))]);
+        self.apply_delta(Delta::Applied(Decoded::Fits(object.into())));
     }
 
-    /// Adds or replaces an object that does not fit its Rust type.
+    /// Adds or replaces an object that does not fit its Rust type, of which only this metadata is
+    /// known.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::ObjectMeta;
+    /// use homeostat_informer::testing::Store;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let pods = Store::<Pod>::new();
+    /// let lister = pods.lister();
+    /// pods.apply_opaque(ObjectMeta { name: Some("odd".into()), ..ObjectMeta::default() });
+    /// assert_eq!(lister.opaque_len(), 1);
+    /// ```
     pub fn apply_opaque(&self, metadata: impl Into<Arc<ObjectMeta>>) {
-        let error = "made opaque by a test".into();
+        let error = "opaque by test".into();
         let object = Decoded::Opaque { metadata: metadata.into(), error };
-        self.store.apply(vec![Delta::Applied(object)]);
+        self.apply_delta(Delta::Applied(object));
     }
 
     /// Removes an object.
     pub fn delete(&self, object: impl Into<Arc<K>>) {
-        self.store.apply(vec![Delta::Deleted(Decoded::Fits(object.into()))]);
+        self.apply_delta(Delta::Deleted(Decoded::Fits(object.into())));
     }
 
-    /// Replaces everything.
+    /// Replaces all objects, as a list at `version` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::testing::Store;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let pods = Store::<Pod>::new();
+    /// pods.apply(Pod::default());
+    /// pods.replace([], "9");
+    /// assert!(pods.lister().is_empty());
+    /// assert_eq!(pods.lister().resource_version(), Some("9".into()));
+    /// ```
     pub fn replace(
         &self,
         objects: impl IntoIterator<Item = K>,
         version: impl Into<ResourceVersion>,
     ) {
         let objects = objects.into_iter().map(|object| Decoded::Fits(Arc::new(object))).collect();
-        self.store.apply(vec![Delta::Replaced { objects, resource_version: version.into() }]);
+        self.apply_delta(Delta::Replaced { objects, resource_version: version.into() });
     }
 
-    /// Says how far the server has got, as a bookmark does.
+    /// Raises the version of the cache, as a bookmark does.
     pub fn bookmark(&self, version: impl Into<ResourceVersion>) {
-        self.store.apply(vec![Delta::Bookmark(version.into())]);
+        self.apply_delta(Delta::Bookmark(version.into()));
     }
 
-    /// Reads the cache.
+    fn apply_delta(&self, delta: Delta<K>) {
+        self.applier.apply_batch(Batch::from(vec![delta]));
+    }
+
+    /// Returns a reader of this cache.
     pub fn lister(&self) -> Lister<K> {
         Lister::new(Arc::clone(&self.store))
     }
 
-    /// As [`SharedIndexInformer::index`](crate::SharedIndexInformer::index).
+    /// Adds an index over objects, like
+    /// [`SharedIndexInformer::index`](crate::SharedIndexInformer::index).
+    ///
+    /// Objects that are already in the cache are indexed too.
     pub fn index<V, I>(&self, function: impl Fn(&K) -> I + Send + Sync + 'static) -> Index<K, V>
     where
         V: Eq + Hash + Send + Sync + 'static,
@@ -86,7 +135,8 @@ impl<K: Object> Store<K> {
         Index::new(&self.store, function)
     }
 
-    /// As [`SharedIndexInformer::index_by_metadata`](crate::SharedIndexInformer::index_by_metadata).
+    /// Adds an index over metadata, like
+    /// [`SharedIndexInformer::index_by_metadata`](crate::SharedIndexInformer::index_by_metadata).
     pub fn index_by_metadata<V, I>(
         &self,
         function: impl Fn(&ObjectMeta) -> I + Send + Sync + 'static,

@@ -1,10 +1,14 @@
-//! What the tests share: a server played by a script, an informer of it, and short words for what is asked.
+//! Shared by the tests: a scripted server, an informer of it, and short texts for its requests.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
+use homeostat_informer::list_watch::{Page, WatchEvent};
+use homeostat_informer::testing::{
+    PendingList, PendingWatch, ScriptedListWatch, ScriptedRequest, ScriptedWatch,
+};
 use homeostat_informer::{
-    BackoffConfig, Event, Lister, ObjectMeta, Page, SharedIndexInformer, Subscription, WatchEvent,
-    testing::{PendingList, PendingWatch, ScriptedListWatch, ScriptedRequest, ScriptedWatch},
+    BackoffConfig, Event, Lister, ObjectMeta, SharedIndexInformer, Subscription,
 };
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
@@ -12,16 +16,16 @@ use tokio::time::{Instant, timeout};
 
 pub(crate) type Server = ScriptedListWatch<Pod>;
 
-/// Everything that a handler is told.
+/// A handler that records every event as text.
 pub(crate) struct Log {
-    told: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<String>>>,
     _subscription: Subscription,
 }
 
 impl Log {
     pub(crate) fn of(informer: &SharedIndexInformer<Pod>) -> Self {
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&told);
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&events);
         let version = |pod: &Pod| pod.metadata.resource_version.clone().unwrap_or_default();
         let subscription = informer.add_handler("log", move |event: Event<Pod>| {
             let text = match &event {
@@ -33,11 +37,11 @@ impl Log {
             };
             log.lock().push(text);
         });
-        Self { told, _subscription: subscription }
+        Self { events, _subscription: subscription }
     }
 
-    pub(crate) fn told(&self) -> Vec<String> {
-        self.told.lock().clone()
+    pub(crate) fn events(&self) -> Vec<String> {
+        self.events.lock().clone()
     }
 }
 
@@ -54,6 +58,7 @@ pub(crate) fn pod(name: &str, version: &str) -> Pod {
     }
 }
 
+/// Starts an informer with this seed.
 pub(crate) fn start(seed: u64) -> (Server, SharedIndexInformer<Pod>) {
     let server = Server::new();
     let informer = SharedIndexInformer::builder(server.clone()).seed(seed).build();
@@ -61,14 +66,15 @@ pub(crate) fn start(seed: u64) -> (Server, SharedIndexInformer<Pod>) {
     (server, informer)
 }
 
-/// An informer that has `a` at version 5 and follows.
+/// Returns an informer that has synced `a` at version 5 and watches.
 pub(crate) async fn following() -> (Server, SharedIndexInformer<Pod>, ScriptedWatch<Pod>) {
     let (server, informer) = start(1);
     let watch = server.expect_watch().await.serve([pod("a", "4")], "5");
-    assert!(informer.synced().await);
+    assert!(informer.wait_for_sync().await);
     (server, informer, watch)
 }
 
+/// Returns name and version of each cached object, sorted.
 pub(crate) fn cached(lister: &Lister<Pod>) -> Vec<String> {
     let text = |pod: &Arc<Pod>| {
         let metadata = &pod.metadata;
@@ -83,11 +89,12 @@ pub(crate) fn cached(lister: &Lister<Pod>) -> Vec<String> {
     all
 }
 
-/// What is asked next, in short, and how long that took.
-pub(crate) async fn asked(server: &Server) -> (String, Duration, ScriptedRequest<Pod>) {
+/// Waits for the next request. Returns it as text, with the time that it took, and the request
+/// itself.
+pub(crate) async fn next_request(server: &Server) -> (String, Duration, ScriptedRequest<Pod>) {
     let before = Instant::now();
     let request = timeout(Duration::from_secs(3600), server.next_request()).await;
-    let request = request.expect("an informer asks again within the hour");
+    let request = request.expect("an informer sends its next request within an hour");
     let text = match &request {
         ScriptedRequest::List(list) => format!(
             "list {:?} {:?} {:?}",
@@ -104,6 +111,7 @@ pub(crate) async fn asked(server: &Server) -> (String, Duration, ScriptedRequest
     (text, before.elapsed(), request)
 }
 
+/// Opens the watch of `request`.
 pub(crate) fn open(request: ScriptedRequest<Pod>) -> ScriptedWatch<Pod> {
     watch_of(request).open()
 }
@@ -115,11 +123,12 @@ pub(crate) fn watch_of(request: ScriptedRequest<Pod>) -> PendingWatch<Pod> {
     }
 }
 
+/// Returns the version of the store.
 pub(crate) fn version(informer: &SharedIndexInformer<Pod>) -> String {
     informer.store_resource_version().map(|version| version.to_string()).unwrap_or_default()
 }
 
-/// Lets all that can happen without time happen.
+/// Lets everything happen that needs no time.
 pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
@@ -131,18 +140,18 @@ pub(crate) fn list_of(request: ScriptedRequest<Pod>) -> PendingList<Pod> {
     }
 }
 
-/// An informer that has `a` at version 5, got by list, and follows.
+/// Returns an informer that has listed `a` at version 5 and watches.
 pub(crate) async fn following_by_list() -> (Server, SharedIndexInformer<Pod>, ScriptedWatch<Pod>) {
     let server = Server::new();
     let informer = SharedIndexInformer::builder(server.clone()).seed(1).watch_list(false).build();
     informer.start();
     server.expect_list().await.serve([pod("a", "4")], "5");
     let watch = server.expect_watch().await.open();
-    assert!(informer.synced().await);
+    assert!(informer.wait_for_sync().await);
     (server, informer, watch)
 }
 
-/// A page of a list.
+/// Returns a page of a list.
 pub(crate) fn page(
     pods: impl IntoIterator<Item = Pod>,
     version: &str,
@@ -153,15 +162,16 @@ pub(crate) fn page(
     page
 }
 
-/// What says that the initial state is complete.
+/// Returns the bookmark that completes an initial list.
 pub(crate) fn initial_end(version: &str) -> WatchEvent<Pod> {
     WatchEvent::Bookmark { resource_version: version.into(), initial_events_end: true }
 }
 
-/// Whether a wait is one of the back-off's at this step.
+/// Returns `true` if `waited` is the back-off of this step: between once and twice 800 ms × 2^step,
+/// at most 30 s.
 pub(crate) fn is_step(waited: Duration, step: u32) -> bool {
     let config = BackoffConfig::default();
     let least = config.initial.saturating_mul(1 << step).min(config.max);
-    // The clock of a test ticks in milliseconds.
+    // tokio's paused clock advances in milliseconds.
     (least..2 * least + Duration::from_millis(2)).contains(&waited)
 }

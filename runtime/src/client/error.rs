@@ -1,119 +1,172 @@
-//! What can go wrong between a controller and its server, in words.
+//! Errors of the connection between a controller and its server.
+//!
+//! Two moments, two types: [`ClientError`] before a client exists, [`TransportError`] for a request
+//! without an answer. An answer that is a refusal is [`kube_client::Error::Api`].
 
 use std::error::Error as StdError;
+use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use kube_client::config::{InferConfigError, KubeconfigError};
 use thiserror::Error;
 use tower::BoxError;
 
-/// The client could not be set up.
+use crate::chain::describe_chain;
+
+/// An error that keeps a client from being built.
+///
+/// Show it to the operator and exit: the text names the file or the server, and the reason. The
+/// text contains the reason, so [`source`](StdError::source) returns `None`, and a report of the
+/// whole chain prints the reason once.
+///
+/// # Examples
+///
+/// ```no_run
+/// use homeostat::client::ClientError;
+///
+/// # async fn doc() {
+/// match homeostat::client::builder().infer().await {
+///     Ok(builder) => drop(builder.build()),
+///     Err(ClientError::NoKubeconfig { .. }) => println!("start a cluster first"),
+///     Err(error) => println!("{error}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Neither a kubeconfig nor a cluster around this process.
+    /// No kubeconfig exists, and the process does not run in a cluster.
     #[error(
-        "no kubeconfig: {} does not exist, and this process does not run in a cluster; name a file with --kubeconfig or $KUBECONFIG",
+        "no kubeconfig: {} does not exist, and this process does not run in a cluster; set \
+         $KUBECONFIG to the path of a kubeconfig",
         list(tried)
     )]
     #[non_exhaustive]
     NoKubeconfig {
-        /// The files that were looked for.
+        /// The files that were searched for.
         tried: Vec<PathBuf>,
-        /// What was said when looking.
-        #[source]
-        source: Box<InferConfigError>,
+        /// The error of the search.
+        reason: Box<InferConfigError>,
     },
-    /// A kubeconfig is there, and cannot be used.
-    #[error("failed to use kubeconfig {}: {source}", list(files))]
+    /// A kubeconfig exists and cannot be used.
+    #[error("failed to use kubeconfig {}: {}", list(files), describe_chain(reason.as_ref()))]
     #[non_exhaustive]
     Kubeconfig {
-        /// The file that was read; several when `$KUBECONFIG` names several.
+        /// The file that was read; several if `$KUBECONFIG` names several.
         files: Vec<PathBuf>,
-        /// What is wrong with it.
-        source: Box<KubeconfigError>,
+        /// The reason.
+        reason: Box<KubeconfigError>,
     },
-    /// The file that was named is not there.
+    /// The kubeconfig has no context of the name.
+    #[error(
+        "context was not found for specified context: {context}; kubeconfig {} has {}",
+        list(files),
+        contexts(known)
+    )]
+    #[non_exhaustive]
+    NoSuchContext {
+        /// The name of the context.
+        context: String,
+        /// The file that was read; several if `$KUBECONFIG` names several.
+        files: Vec<PathBuf>,
+        /// The contexts of the kubeconfig.
+        known: Vec<String>,
+    },
+    /// The named kubeconfig does not exist.
     #[error("there is no kubeconfig at {}", path.display())]
     #[non_exhaustive]
     NoSuchFile {
         /// The file.
         path: PathBuf,
     },
-    /// Certificates, keys or credentials cannot be used.
-    #[error("failed to set up the connection to {server}: {source}")]
+    /// Certificates, keys, credentials or the proxy cannot be used.
+    #[error("failed to set up the connection to {server}: {}", describe_chain(reason.as_ref()))]
     #[non_exhaustive]
     Setup {
         /// The server's URL.
         server: String,
-        /// What is wrong.
-        source: BoxError,
+        /// The reason.
+        reason: BoxError,
     },
 }
 
-/// A request got no answer.
+/// The error of a request that got no answer.
+///
+/// A client returns it inside [`kube_client::Error::Service`]. After
+/// [`Unreachable`](Self::Unreachable) and [`NoCredentials`](Self::NoCredentials) a write may be
+/// sent again. After [`Broken`](Self::Broken) and [`TimedOut`](Self::TimedOut) its outcome is
+/// unknown: read before you write again.
+///
+/// [`outcome::of`](crate::outcome::of) makes this distinction for a reconciler.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// There is no connection; nothing was sent.
+    /// No connection was established, so nothing was sent.
     #[error("cannot reach {server}: {}", root_cause(source.as_ref()))]
     #[non_exhaustive]
     Unreachable {
         /// The server's URL.
         server: String,
-        /// Why not.
+        /// The reason.
         source: BoxError,
     },
-    /// The connection broke before the answer came. What was sent may have been carried out.
+    /// The connection broke before the answer arrived. The server may have carried the request
+    /// out.
     #[error("the connection to {server} broke before the answer: {}", root_cause(source.as_ref()))]
     #[non_exhaustive]
     Broken {
         /// The server's URL.
         server: String,
-        /// What happened.
+        /// The reason.
+        source: BoxError,
+    },
+    /// The answer, or its next part, did not arrive in time. The server may have carried the
+    /// request out.
+    #[error("no answer from {server} within {timeout:?}")]
+    #[non_exhaustive]
+    TimedOut {
+        /// The server's URL.
+        server: String,
+        /// The timeout.
+        timeout: Duration,
+    },
+    /// The credentials could not be loaded, so nothing was sent.
+    #[error("getting credentials for {server}: {}", describe_chain(source.as_ref()))]
+    #[non_exhaustive]
+    NoCredentials {
+        /// The server's URL.
+        server: String,
+        /// The reason.
         source: BoxError,
     },
 }
 
-/// Says what went wrong with a request in one line for a person: the server's own words where it answered, the root
-/// cause where it did not.
-///
-/// ```
-/// # use homeostat::client::in_words;
-/// # use homeostat::kube_client::{Error, core::Status};
-/// let forbidden = Status::failure("pods is forbidden: User \"bob\" cannot list resource \"pods\"", "Forbidden").with_code(403);
-/// assert_eq!(
-///     in_words(&Error::Api(Box::new(forbidden))),
-///     "pods is forbidden: User \"bob\" cannot list resource \"pods\" (403 Forbidden)"
-/// );
-/// ```
-pub fn in_words(error: &kube_client::Error) -> String {
-    match error {
-        kube_client::Error::Api(status) => {
-            format!("{} ({} {})", status.message, status.code, status.reason)
-        }
-        kube_client::Error::Service(error) => error.to_string(),
-        other => other.to_string(),
-    }
-}
-
-/// The innermost error: what the operating system or the TLS library said.
+/// Returns the text of the innermost error: the operating system's or the TLS library's.
 fn root_cause(error: &(dyn StdError + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    if let Some(io) = cause.downcast_ref::<std::io::Error>()
-        && let Some(inner) = io.get_ref()
-    {
-        return inner.to_string();
-    }
-    match cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
-        Some(kind) if kind != std::io::ErrorKind::Other => kind.to_string(),
+    let io = cause.downcast_ref::<io::Error>();
+    let text = match io.map(|io| (io.get_ref(), io.kind())) {
+        Some((Some(inner), _)) => inner.to_string(),
+        Some((None, kind)) if kind != io::ErrorKind::Other => kind.to_string(),
         _ => cause.to_string(),
+    };
+    if text.contains("InvalidContentType") {
+        // rustls' words for an answer that is no TLS record.
+        return "http: server gave HTTP response to HTTPS client".to_owned();
     }
+    text
 }
 
+/// Returns the contexts for an error text.
+fn contexts(known: &[String]) -> String {
+    if known.is_empty() { "no contexts".to_owned() } else { known.join(", ") }
+}
+
+/// Returns the paths for an error text.
 fn list(paths: &[PathBuf]) -> String {
     let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     if paths.is_empty() {

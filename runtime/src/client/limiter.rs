@@ -1,7 +1,8 @@
-//! Lets requests start no faster than asked, and in the order in which they came.
+//! A rate limit for requests, first-in first-out.
 //!
-//! governor's own `until_ready` waits on a thread with the real clock, which a paused tokio clock cannot see. So governor
-//! only says *not yet, and how long*; the waiting is tokio's. One request waits at the head of a fair queue, the others behind it.
+//! governor's own `until_ready` waits on the real clock, which a paused tokio clock does not
+//! control. Here governor only computes the remaining wait, and tokio's timer waits. The request at
+//! the head of a fair queue waits for the timer, the others wait for the head.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -14,13 +15,19 @@ use governor::{Quota, RateLimiter};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+/// All clients that are clones of one another share it. A request that waits costs one entry in the
+/// queue of the mutex; only the head has a timer.
+///
+/// The tokens are taken at the head of the queue, so that a request that is dropped while it waits
+/// costs the others nothing.
 pub(super) struct Limiter {
     /// Held by the request at the head of the queue. tokio's mutex is first-in first-out.
     head: Mutex<()>,
+    /// The token bucket. Only the holder of `head` takes from it.
     bucket: RateLimiter<NotKeyed, InMemoryState, TokioClock, NoOpMiddleware<Duration>>,
 }
 
-/// tokio's clock, as governor wants it: time since the limiter was made.
+/// tokio's clock for governor: the time since the limiter was created.
 #[derive(Debug, Clone, Copy)]
 struct TokioClock {
     start: Instant,
@@ -29,7 +36,10 @@ struct TokioClock {
 // === impl Limiter ===
 
 impl Limiter {
-    /// `None` when `qps` asks for no limit.
+    /// Returns a limiter, or `None` if `qps` means no limit.
+    ///
+    /// A rate of 0 or less, or one that is not a number, means no limit. In client-go only a
+    /// negative QPS does. A burst of 0 counts as 1.
     pub(super) fn new(qps: f32, burst: u32) -> Option<Self> {
         let quota = Quota::with_period(period(qps)?)?;
         let burst = NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN);
@@ -44,7 +54,8 @@ impl Limiter {
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it is ready, it has taken nothing, and whoever waits behind moves up.
+    /// Dropping the future before it is ready takes no token, and the next request in the queue
+    /// moves up.
     pub(super) async fn admit(&self) {
         let _head = self.head.lock().await;
         while let Err(not_yet) = self.bucket.check() {
@@ -59,7 +70,10 @@ impl fmt::Debug for Limiter {
     }
 }
 
-/// The time between two requests; a day at most, as governor multiplies it by the burst.
+/// Returns the time between two requests, or `None` for no limit. It is at most a day, because
+/// governor multiplies it by the burst.
+///
+/// An infinite rate means no limit too.
 fn period(qps: f32) -> Option<Duration> {
     const LONGEST: f32 = 86_400.0;
     if qps.is_nan() || qps <= 0.0 {
@@ -89,7 +103,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_passes_at_once_and_the_rest_at_the_rate() {
+    async fn burst_passes_at_once_and_the_rest_at_the_rate() {
         let limiter = Limiter::new(10.0, 3).unwrap();
         let start = Instant::now();
         for _ in 0..13 {
@@ -103,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_longest_goes_first_and_who_leaves_takes_nothing() {
+    async fn requests_are_admitted_in_order_and_a_cancelled_request_takes_no_token() {
         let limiter = Arc::new(Limiter::new(1.0, 1).unwrap());
         limiter.admit().await;
         let mut first = task::spawn(limiter.admit());
@@ -122,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_make_no_sense_mean_no_limit_or_the_slowest() {
+    fn invalid_rates_mean_no_limit_and_tiny_rates_one_request_per_day() {
         assert_eq!(period(0.0), None);
         assert_eq!(period(-1.0), None);
         assert_eq!(period(f32::NAN), None);

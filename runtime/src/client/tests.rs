@@ -3,19 +3,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::future::join_all;
 use http::{Method, StatusCode};
-use http_body_util::Full;
+use http_body::Frame;
+use http_body_util::{Full, StreamBody};
 use tokio::time::Instant;
 use tower::service_fn;
 
 use super::*;
 
-/// A server that answers the n-th request (from 0) with what `answer(n)` says, after `after`.
+/// A server that answers the n-th request (from 0) with `answer(n)`, after `after`.
 fn scripted(
     after: Duration,
     answer: impl Fn(usize) -> (u16, Option<&'static str>) + Send + Sync + 'static,
-) -> (Builder<Server>, Arc<AtomicUsize>) {
+) -> (ClientBuilder<Server>, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let (counter, answer) = (Arc::clone(&calls), Arc::new(answer));
     let service = service_fn(move |_: Request<Body>| {
@@ -47,9 +49,9 @@ async fn status(client: &Client, method: Method, path: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn the_server_is_told_who_asks() {
-    let told = Arc::new(parking_lot::Mutex::new(Vec::new()));
-    let seen = Arc::clone(&told);
+async fn user_agent_is_sent_with_each_request() {
+    let agents = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&agents);
     let service = service_fn(move |request: Request<Body>| {
         seen.lock().push(request.headers()[http::header::USER_AGENT].clone());
         async { Ok::<_, Infallible>(Response::new(Full::new(Bytes::new()))) }
@@ -59,11 +61,11 @@ async fn the_server_is_told_who_asks() {
     for client in [named, unnamed] {
         status(&client, Method::GET, "/version").await;
     }
-    assert_eq!(*told.lock(), ["shop/7", DEFAULT_USER_AGENT]);
+    assert_eq!(*agents.lock(), ["shop/7", DEFAULT_USER_AGENT]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_was_answered_504_is_sent_once() {
+async fn create_that_is_answered_with_5xx_is_sent_once() {
     for code in [500, 502, 503, 504] {
         let (builder, calls) = scripted(Duration::ZERO, move |_| (code, None));
         let client = builder.build();
@@ -73,7 +75,7 @@ async fn a_create_that_was_answered_504_is_sent_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_patience_gets_it() {
+async fn retry_after_of_the_server_is_waited_for() {
     let (builder, calls) = scripted(Duration::ZERO, |n| match n {
         0 => (429, Some("2")),
         1 => (503, Some("3")),
@@ -87,7 +89,7 @@ async fn a_server_that_asks_for_patience_gets_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_requests_than_allowed_are_in_flight_and_a_watch_passes_them() {
+async fn requests_in_flight_are_bounded_and_a_watch_is_not_counted() {
     let (builder, _) = scripted(Duration::from_secs(1), |_| (200, None));
     let client = builder.in_flight(2).build();
     let start = Instant::now();
@@ -113,18 +115,18 @@ async fn requests_start_at_the_rate_after_the_burst() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named() {
+async fn unreachable_server_is_named_in_the_error() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let config = Config::new(url.parse().unwrap());
     let client = builder().config(config).unwrap().build();
     let error = client.send(request(Method::GET, "/version")).await.unwrap_err();
-    assert_eq!(in_words(&error), format!("cannot reach {url}: connection refused"));
+    assert_eq!(describe_error(&error), format!("cannot reach {url}: connection refused"));
 }
 
 #[tokio::test]
-async fn a_kubeconfig_that_is_missing_or_broken_is_named() {
+async fn missing_or_broken_kubeconfig_is_named_in_the_error() {
     let missing = builder().kubeconfig("/nonexistent/kubeconfig").await;
     assert_eq!(
         missing.unwrap_err().to_string(),
@@ -136,4 +138,72 @@ async fn a_kubeconfig_that_is_missing_or_broken_is_named() {
     let broken = builder().kubeconfig(file.path()).await.unwrap_err().to_string();
     let name = file.path().display().to_string();
     assert!(broken.contains(&name) && broken.contains("nowhere"), "{broken}");
+}
+
+/// A server whose answers, or their bodies, never arrive.
+fn silent(answers: bool) -> ClientBuilder<Server> {
+    let service = service_fn(move |_: Request<Body>| async move {
+        if !answers {
+            std::future::pending::<()>().await;
+        }
+        let first = futures::stream::iter([Ok::<_, BoxError>(Frame::data(Bytes::from("{")))]);
+        let body = StreamBody::new(first.chain(futures::stream::pending()));
+        Ok::<_, Infallible>(Response::new(body))
+    });
+    builder().qps(0.0).request_timeout(Duration::from_secs(20)).service(service)
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_without_an_answer_fails_after_its_timeout_and_is_not_repeated() {
+    let client = silent(false).build();
+    let watch = "/api/v1/pods?&watch=true";
+    for (method, path, seconds) in [
+        (Method::POST, "/api/v1/pods", 20),
+        (Method::GET, "/api/v1/pods", 20),
+        (Method::GET, watch, 10),
+    ] {
+        let start = Instant::now();
+        let error = client.send(request(method, path)).await.unwrap_err();
+        let expected = format!("no answer from the server within {seconds}s");
+        assert_eq!(describe_error(&error), expected);
+        assert_eq!(start.elapsed().as_secs(), seconds);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn body_that_stalls_fails_and_a_silent_watch_stays_open() {
+    let client = silent(true).build();
+    let start = Instant::now();
+    let list = client.send(request(Method::GET, "/api/v1/pods")).await.unwrap();
+    let error = list.into_body().collect_bytes().await.unwrap_err();
+    assert!(error.to_string().contains("no answer from the server within 20s"), "{error}");
+    assert_eq!(start.elapsed().as_secs(), 20);
+    for path in ["/api/v1/pods?&watch=true", "/api/v1/namespaces/a/pods/b/log?&follow=true"] {
+        let stream = client.send(request(Method::GET, path)).await.unwrap();
+        let hour = Duration::from_secs(3600);
+        let ended = tokio::time::timeout(hour, stream.into_body().collect_bytes()).await;
+        assert!(ended.is_err(), "{path} is cut");
+    }
+}
+
+#[tokio::test]
+async fn unknown_context_is_reported_with_the_known_ones() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = "apiVersion: v1\nkind: Config\ncurrent-context: y\ncontexts:\n\
+                - {name: prod, context: {cluster: a}}\n- {name: test, context: {cluster: a}}\n\
+                clusters:\n- {name: a, cluster: {server: 'http://127.0.0.1:1'}}\n";
+    std::fs::write(file.path(), text).unwrap();
+    let name = file.path().display();
+    for (context, expected) in [(None, "y"), (Some("z"), "z")] {
+        let builder = context.into_iter().fold(builder(), ClientBuilder::context);
+        let error = builder.kubeconfig(file.path()).await.unwrap_err();
+        let expected = format!(
+            "context was not found for specified context: {expected}; kubeconfig {name} has prod, \
+             test"
+        );
+        assert_eq!(error.to_string(), expected);
+        assert!(std::error::Error::source(&error).is_none(), "the cause would be printed twice");
+    }
+    let selected = builder().context("test").master("http://127.0.0.1:2").kubeconfig(file.path());
+    assert_eq!(&*selected.await.unwrap().server.url, "http://127.0.0.1:2");
 }

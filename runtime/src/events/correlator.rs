@@ -1,6 +1,16 @@
-//! Decides which requests events become: combined, counted, or none. Pure.
+//! Decides if an event becomes a create, an update of an earlier event, or no request. Pure.
 //!
-//! client-go's order: similar events are combined first, then equal ones counted, then the spam filter asked.
+//! The order is that of client-go's `EventCorrelator`: similar events are combined, equal events
+//! are counted, and the spam filter decides last.
+//!
+//! | Step | Key | Rule |
+//! |---|---|---|
+//! | combine | object, type, reason | the 10th message in 10 minutes and later ones share one |
+//! | count | the above, field path, message | the second and later ones update the first |
+//! | spam | object, type | 25 at once, then one in 5 minutes |
+//!
+//! Differences: the spam filter here has a bucket per object *and type*, so that regular events do
+//! not displace warnings; names are unique even if two events have the same time.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,120 +20,112 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::Occurrence;
+use super::keys::{InvolvedKey, Names, namespace_of};
 use super::lru::Lru;
-use super::{EventType, Occurrence};
+use super::post::Post;
+use super::spam::SpamFilter;
 
-/// So many different messages of one reason about one object are worth reading; more are combined.
+/// From this number of different messages of one reason and object on, events are combined
+/// (`defaultAggregateMaxEvents`).
 const SIMILAR: usize = 10;
-/// Similar events that are further apart belong to different stories.
+/// Events that are further apart are not combined (`defaultAggregateIntervalInSeconds`).
 const SIMILAR_WITHIN: Duration = Duration::from_secs(600);
-/// What one object may cause at once, and then one more in this time.
-const SPAM_BURST: u32 = 25;
-const SPAM_REFILL: Duration = Duration::from_secs(300);
-/// Entries in each memory.
-const REMEMBERED: usize = 4096;
+/// The capacity of each cache (`maxLruCacheEntries`).
+pub(super) const REMEMBERED: usize = 4096;
 
-/// One request about an event.
-#[derive(Debug, Clone)]
-pub(super) enum Post {
-    /// It is new.
-    Create(Box<Event>),
-    /// It was sent before, under this name: only its count, time and message change.
-    Update(Box<Event>),
-}
-
+/// One task owns it. Its three caches hold at most [`REMEMBERED`] entries each: an entry that is
+/// evicted starts from nothing, as if the process had just begun.
 #[derive(Debug)]
 pub(super) struct Correlator {
     component: String,
+    /// The recent messages per object and reason, to combine similar events.
     similar: Lru<SimilarKey, Similar>,
+    /// The events that the server has, as far as this process knows, to count equal ones.
     sent: Lru<SentKey, Sent>,
-    spam: Lru<InvolvedKey, Bucket>,
-    /// The number in the last name. A clock that stands still must not name two events alike.
-    last_number: i128,
+    /// A token bucket per object and type of event.
+    spam: SpamFilter,
+    names: Names,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct InvolvedKey {
-    api_version: Option<String>,
-    kind: Option<String>,
-    namespace: Option<String>,
-    name: Option<String>,
-    uid: Option<String>,
-    event_type: EventType,
-}
-
+/// Events with equal keys are similar: they may differ in their message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SimilarKey {
     involved: InvolvedKey,
     reason: String,
 }
 
-/// Which events are one on the server: similar ones that were combined, or equal ones.
+/// The key of an event on the server: events with equal keys share one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum SentKey {
+    /// All further messages of one object and reason share this event.
     Combined(SimilarKey),
-    Single { key: SimilarKey, field_path: Option<String>, message: String },
+    Single {
+        key: SimilarKey,
+        field_path: Option<String>,
+        message: String,
+    },
 }
 
+/// The recent events of one [`SimilarKey`].
 #[derive(Debug)]
 struct Similar {
+    /// Time of the last event. After [`SIMILAR_WITHIN`] without one, the messages are forgotten.
     last: Instant,
-    /// At most [`SIMILAR`]; once there are so many, new ones are not added.
+    /// At most [`SIMILAR`] messages; further ones are not added.
     messages: HashSet<String>,
 }
 
+/// An event on the server.
 #[derive(Debug, Clone)]
 struct Sent {
     name: String,
+    /// The wall time of the first occurrence.
     first: Timestamp,
-    /// Zero until the first is on its way.
+    /// Zero until the first one is handed to the sender.
     count: i32,
-}
-
-/// A token bucket, as the time at which it will be full again.
-#[derive(Debug)]
-struct Bucket {
-    full_at: Instant,
 }
 
 // === impl Correlator ===
 
 impl Correlator {
+    /// Creates a correlator that remembers nothing. `component` is the source of all its events.
     pub(super) fn new(component: String) -> Self {
         Self {
             component,
             similar: Lru::new(REMEMBERED),
             sent: Lru::new(REMEMBERED),
-            spam: Lru::new(REMEMBERED),
-            last_number: 0,
+            spam: SpamFilter::new(REMEMBERED),
+            names: Names::default(),
         }
     }
 
-    /// The request that `occurrence` becomes, if any.
-    pub(super) fn correlate(
-        &mut self,
-        mut occurrence: Occurrence,
-        now: Instant,
-        wall: Timestamp,
-    ) -> Option<Post> {
+    /// Returns the request for `occurrence`, or `None` if the spam filter drops it.
+    ///
+    /// Time is taken from the occurrence, when the event was recorded, and not from the call:
+    /// events that waited in a queue are combined by their own times.
+    pub(super) fn correlate(&mut self, mut occurrence: Occurrence) -> Option<Post<Event>> {
+        let (now, wall) = (occurrence.recorded, occurrence.at);
         let key = self.combine(&mut occurrence, now);
         let involved = InvolvedKey::of(&occurrence);
         let sent = self.count(key, &occurrence.involved, wall);
-        // After the count, as upstream: what the filter swallows still shows in the count of the next that passes.
-        let bucket = self.spam.get_or_insert_with(involved, || Bucket { full_at: now });
-        if !bucket.take(now) {
+        // After the count, as upstream: the count of the next event includes those dropped here.
+        if !self.spam.admits(involved, now) {
             tracing::trace!(
                 reason = occurrence.reason,
-                "too many events about one object: not sent"
+                "too many events about one object, dropping the event"
             );
             return None;
         }
-        let again = sent.count > 1;
+        let is_repeated = sent.count > 1;
         let event = Box::new(self.event(occurrence, sent, wall));
-        Some(if again { Post::Update(event) } else { Post::Create(event) })
+        Some(if is_repeated { Post::Update(event) } else { Post::Create(event) })
     }
 
-    /// Which event on the server it is; changes the message of one that is combined with others.
+    /// Returns the key of the event, and marks its message if it is combined with others.
+    ///
+    /// The message that makes the set full is combined already: with [`SIMILAR`] = 10, nine
+    /// messages have events of their own.
     fn combine(&mut self, occurrence: &mut Occurrence, now: Instant) -> SentKey {
         let key =
             SimilarKey { involved: InvolvedKey::of(occurrence), reason: occurrence.reason.clone() };
@@ -146,26 +148,30 @@ impl Correlator {
         SentKey::Combined(key)
     }
 
+    /// Raises the count of the event with this key, or starts a new one at 1.
     fn count(&mut self, key: SentKey, involved: &ObjectReference, wall: Timestamp) -> Sent {
-        // Names are cheap, and used only when there is none yet.
-        self.last_number = wall.as_nanosecond().max(self.last_number + 1);
-        let number = self.last_number;
-        let fresh = || Sent { name: event_name(involved, number), first: wall, count: 0 };
+        let name = self.names.next(involved, wall); // Used only if the event is new.
+        let fresh = || Sent { name, first: wall, count: 0 };
         let sent = self.sent.get_or_insert_with(key, fresh);
         sent.count = sent.count.saturating_add(1);
         sent.clone()
     }
 
+    /// Returns the event as the server stores it.
+    ///
+    /// `count`, `firstTimestamp` and `lastTimestamp` are those of the core API, which `kubectl
+    /// describe` shows; `series` is not used.
     fn event(&self, occurrence: Occurrence, sent: Sent, wall: Timestamp) -> Event {
-        let namespace =
-            occurrence.involved.namespace.clone().filter(|namespace| !namespace.is_empty());
         Event {
             metadata: ObjectMeta {
                 name: Some(sent.name),
-                namespace: Some(namespace.unwrap_or_else(|| "default".to_owned())),
+                namespace: Some(namespace_of(&occurrence.involved)),
+                annotations: Some(occurrence.annotations).filter(|all| !all.is_empty()),
                 ..ObjectMeta::default()
             },
             involved_object: occurrence.involved,
+            related: occurrence.related,
+            action: occurrence.action,
             type_: Some(occurrence.event_type.as_str().to_owned()),
             reason: Some(occurrence.reason),
             message: Some(occurrence.message),
@@ -177,50 +183,6 @@ impl Correlator {
             reporting_instance: Some(String::new()),
             ..Event::default()
         }
-    }
-}
-
-/// The object's name and a number that no other event has.
-fn event_name(involved: &ObjectReference, number: i128) -> String {
-    let object = involved.name.as_deref().unwrap_or_default();
-    // Some kinds (roles) have names that an event may not have.
-    let is_label = |label: &str| {
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        label.bytes().all(|byte| plain(byte) || byte == b'-')
-            && label.bytes().next().is_some_and(plain)
-            && label.bytes().last().is_some_and(plain)
-    };
-    let fits = object.len() <= 253 - 17 && object.split('.').all(is_label);
-    format!("{}.{number:x}", if fits { object } else { "event" })
-}
-
-// === impl InvolvedKey ===
-
-impl InvolvedKey {
-    fn of(occurrence: &Occurrence) -> Self {
-        let involved = &occurrence.involved;
-        Self {
-            api_version: involved.api_version.clone(),
-            kind: involved.kind.clone(),
-            namespace: involved.namespace.clone(),
-            name: involved.name.clone(),
-            uid: involved.uid.clone(),
-            event_type: occurrence.event_type,
-        }
-    }
-}
-
-// === impl Bucket ===
-
-impl Bucket {
-    /// Takes one of the [`SPAM_BURST`] tokens, if there is one.
-    fn take(&mut self, now: Instant) -> bool {
-        let full_at = self.full_at.max(now) + SPAM_REFILL;
-        let fits = full_at - now <= SPAM_REFILL * SPAM_BURST;
-        if fits {
-            self.full_at = full_at;
-        }
-        fits
     }
 }
 

@@ -1,18 +1,23 @@
-//! A map that forgets what was used least recently.
+//! A map with a capacity that evicts the least recently used entry.
+//!
+//! The correlator is limited by the rate of events, so that the cost of a tree does not matter.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
+/// `entries` and `order` have the same keys at all times. A use costs one hash look-up and two
+/// steps in the tree of `order`: O(log n).
 #[derive(Debug)]
 pub(super) struct Lru<Key, Value> {
     capacity: usize,
     entries: HashMap<Key, Entry<Value>>,
-    /// Every entry's key by its last use; the first goes first.
+    /// The key of each entry by its last use; the first is evicted first.
     order: BTreeMap<u64, Key>,
-    /// The last use that was given out.
+    /// The number of the last use.
     uses: u64,
 }
 
+/// A value with the number of its last use, which is its key in `order`.
 #[derive(Debug)]
 struct Entry<Value> {
     used: u64,
@@ -22,11 +27,15 @@ struct Entry<Value> {
 // === impl Lru ===
 
 impl<Key: Clone + Eq + Hash, Value> Lru<Key, Value> {
+    /// Creates an empty map. It allocates when entries are added, not up front.
     pub(super) fn new(capacity: usize) -> Self {
         Self { capacity, entries: HashMap::new(), order: BTreeMap::new(), uses: 0 }
     }
 
-    /// The value of `key`, made by `new` if there is none. This is a use.
+    /// Returns the value of `key` and marks it as used. Inserts the value of `new` if there is
+    /// none.
+    ///
+    /// `new` is called only if there is no entry, after the eviction of the oldest one.
     pub(super) fn get_or_insert_with(
         &mut self,
         key: Key,
@@ -46,6 +55,43 @@ impl<Key: Clone + Eq + Hash, Value> Lru<Key, Value> {
         entry.used = used;
         &mut entry.value
     }
+
+    /// Returns the value of `key`, and marks it as used.
+    pub(super) fn get_mut(&mut self, key: &Key) -> Option<&mut Value> {
+        let entry = self.entries.get_mut(key)?;
+        self.uses += 1;
+        let key = self.order.remove(&entry.used)?;
+        self.order.insert(self.uses, key);
+        entry.used = self.uses;
+        Some(&mut entry.value)
+    }
+
+    /// Returns the least recently used value.
+    pub(super) fn oldest(&self) -> Option<&Value> {
+        let (_, key) = self.order.first_key_value()?;
+        self.entries.get(key).map(|entry| &entry.value)
+    }
+
+    /// Removes the least recently used entry, and returns its value.
+    pub(super) fn pop_oldest(&mut self) -> Option<Value> {
+        let (_, key) = self.order.pop_first()?;
+        self.entries.remove(&key).map(|entry| entry.value)
+    }
+
+    /// Returns all values, in no order.
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.entries.values_mut().map(|entry| &mut entry.value)
+    }
+
+    /// Returns true if another entry evicts the least recently used one.
+    pub(super) fn is_full(&self) -> bool {
+        self.entries.len() >= self.capacity
+    }
+
+    /// Returns true if there is no entry.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
 }
 
 #[cfg(test)]
@@ -53,14 +99,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_used_least_recently_goes() {
+    fn least_recently_used_entry_is_evicted() {
         let mut lru = Lru::new(2);
         *lru.get_or_insert_with("a", || 1) += 10;
         lru.get_or_insert_with("b", || 2);
-        lru.get_or_insert_with("a", || 0); // Now `b` is the oldest.
+        lru.get_or_insert_with("a", || 0); // `b` is now the least recently used.
         lru.get_or_insert_with("c", || 3);
         assert_eq!(*lru.get_or_insert_with("a", || 0), 11);
-        assert_eq!(*lru.get_or_insert_with("b", || 0), 0, "forgotten");
+        assert_eq!(*lru.get_or_insert_with("b", || 0), 0, "evicted");
         assert_eq!((lru.entries.len(), lru.order.len()), (2, 2));
+    }
+
+    #[test]
+    fn oldest_entry_is_the_least_recently_used() {
+        let mut lru = Lru::new(2);
+        lru.get_or_insert_with("a", || 1);
+        lru.get_or_insert_with("b", || 2);
+        assert!(lru.is_full());
+        *lru.get_mut(&"a").unwrap() = 3;
+        assert_eq!(lru.get_mut(&"c"), None);
+        assert_eq!(lru.oldest(), Some(&2));
+        assert_eq!(
+            (lru.pop_oldest(), lru.pop_oldest(), lru.pop_oldest()),
+            (Some(2), Some(3), None)
+        );
+        assert!(lru.is_empty());
     }
 }

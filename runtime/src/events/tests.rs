@@ -13,11 +13,12 @@ use super::*;
 #[derive(Clone, Default)]
 struct Server {
     inner: Arc<Mutex<Script>>,
+    api: EventsApi,
 }
 
 #[derive(Default)]
 struct Script {
-    /// What the next requests are answered; `None` loses the connection. Afterwards everything is fine.
+    /// The answers to the next requests; `None` loses the connection. Later requests get 201.
     answers: VecDeque<Option<u16>>,
     seen: Vec<(Method, String, Value)>,
 }
@@ -29,7 +30,16 @@ impl Server {
         server
     }
 
+    /// Returns a server whose recorder writes to `events.k8s.io/v1`.
+    fn of_series(answers: impl IntoIterator<Item = Option<u16>>) -> Self {
+        Self { api: EventsApi::Series, ..Self::answering(answers) }
+    }
+
     fn recorder(&self) -> EventRecorder {
+        self.recorder_at(Timestamp::UNIX_EPOCH)
+    }
+
+    fn recorder_at(&self, epoch: Timestamp) -> EventRecorder {
         let server = self.clone();
         let service = service_fn(move |request: Request<Body>| {
             let server = server.clone();
@@ -44,7 +54,12 @@ impl Server {
                 Ok::<_, BoxError>(response.body(Full::new(Bytes::from_static(b"{}")))?)
             }
         });
-        EventRecorder::builder(Client::new(service, "default"), "tester").seed(7).build()
+        EventRecorder::builder(Client::new(service, "default"), "tester")
+            .api(self.api)
+            .instance("tester-0")
+            .epoch(epoch)
+            .seed(7)
+            .build()
     }
 
     fn seen(&self) -> Vec<(Method, String, Value)> {
@@ -65,7 +80,7 @@ fn object() -> ConfigMap {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_created_and_the_next_of_its_like_patches_it() {
+async fn repeated_event_patches_the_first_one() {
     let server = Server::default();
     let recorder = server.recorder();
     recorder.normal(&object(), "Scaled", "up");
@@ -84,7 +99,7 @@ async fn an_event_is_created_and_the_next_of_its_like_patches_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_has_expired_is_created_again() {
+async fn expired_event_is_created_again() {
     let server = Server::answering([Some(201), Some(404)]);
     let recorder = server.recorder();
     recorder.warning(&object(), "Failed", "no");
@@ -95,7 +110,7 @@ async fn an_event_that_has_expired_is_created_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_refuses_is_not_sent_again() {
+async fn refused_event_is_not_sent_again() {
     let server = Server::answering([Some(403), Some(409), Some(500)]);
     let recorder = server.recorder();
     for message in ["a", "b", "c"] {
@@ -106,7 +121,7 @@ async fn what_the_server_refuses_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_is_asked_twelve_times() {
+async fn event_without_an_answer_is_sent_twelve_times() {
     let server = Server::answering(std::iter::repeat_n(None, 100));
     let recorder = server.recorder();
     let start = Instant::now();
@@ -121,7 +136,7 @@ async fn a_server_that_is_away_is_asked_twelve_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutting_down_sends_what_waits_and_does_not_wait_for_a_server_that_is_away() {
+async fn shut_down_sends_each_waiting_event_once() {
     let server = Server::answering(std::iter::repeat_n(None, 100));
     let recorder = server.recorder();
     for message in ["a", "b", "c"] {
@@ -139,7 +154,7 @@ async fn shutting_down_sends_what_waits_and_does_not_wait_for_a_server_that_is_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn recording_never_waits_and_drops_are_counted() {
+async fn full_queue_drops_and_counts_events() {
     let server = Server::default();
     let recorder = server.recorder();
     for n in 0..1500 {
@@ -148,4 +163,143 @@ async fn recording_never_waits_and_drops_are_counted() {
     assert_eq!(recorder.dropped(), 500);
     recorder.shut_down().await;
     assert_eq!(server.methods().len(), 25);
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_that_waits_has_the_time_of_its_call() {
+    let server = Server::answering([None]);
+    let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    let recorder = server.recorder_at(epoch);
+    recorder.normal(&object(), "Tried", "a");
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    recorder.normal(&object(), "Tried", "b"); // Waits for the pause of the first one.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let seen = server.seen();
+    assert_eq!(seen.len(), 3);
+    assert_eq!(seen[2].2["message"], "b");
+    assert_eq!(seen[2].2["lastTimestamp"], "2026-01-01T00:00:00Z");
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_request_does_not_stop_later_events() {
+    let service = service_fn(|_: Request<Body>| {
+        std::future::pending::<Result<Response<Full<Bytes>>, BoxError>>()
+    });
+    let recorder = EventRecorder::new(Client::new(service, "default"), "tester");
+    recorder.normal(&object(), "Tried", "a");
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(recorder.counts(), EventCounts { recorded: 1, unsent: 1, ..EventCounts::default() });
+}
+
+#[tokio::test(start_paused = true)]
+async fn fates_of_events_are_counted() {
+    let server = Server::answering([Some(201), Some(403), Some(201), Some(404), Some(403)]);
+    let recorder = server.recorder();
+    let object = Arc::new(object());
+    recorder.normal(&object, "Tried", "a");
+    recorder.normal(&object, "Tried", "b");
+    recorder.normal(&object, "Tried", "c");
+    recorder.normal(&object, "Tried", "c"); // Expired on the server; its second create is refused.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let expected = EventCounts { recorded: 4, sent: 2, refused: 2, ..EventCounts::default() };
+    assert_eq!(recorder.counts(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_has_its_action_related_object_and_annotations() {
+    let server = Server::default();
+    let recorder = server.recorder();
+    let event = NewEvent::normal(reference(&object()), "Scaled", "up")
+        .action("Scaling")
+        .related(reference(&object()))
+        .annotation("a/b", "c");
+    recorder.publish(event);
+    recorder.shut_down().await;
+    let event = &server.seen()[0].2;
+    assert_eq!(event["action"], "Scaling");
+    assert_eq!(event["related"]["name"], "web");
+    assert_eq!(event["metadata"]["annotations"]["a/b"], "c");
+}
+
+#[tokio::test(start_paused = true)]
+async fn series_is_created_patched_and_finished() {
+    let server = Server::of_series([]);
+    let recorder = server.recorder_at("2026-01-01T00:00:00Z".parse().unwrap());
+    for _ in 0..4 {
+        recorder.publish(NewEvent::warning(reference(&object()), "Failed", "no").action("Scaling"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(server.methods(), [Method::POST, Method::PATCH]);
+    tokio::time::sleep(Duration::from_secs(358)).await;
+    assert_eq!(server.methods().len(), 2, "the series is not over");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let seen = server.seen();
+    let (_, path, created) = &seen[0];
+    assert_eq!(path, "/apis/events.k8s.io/v1/namespaces/ns/events");
+    let name = created["metadata"]["name"].as_str().unwrap();
+    let expected = serde_json::json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event",
+        "metadata": {"name": name, "namespace": "ns"},
+        "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Warning", "reason": "Failed",
+        "action": "Scaling", "note": "no", "reportingController": "tester",
+        "reportingInstance": "tester-0",
+        "regarding": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": "web",
+                      "uid": "1"},
+    });
+    assert_eq!(*created, expected);
+    let repetition = |seconds: u32, count: u32| {
+        let time = format!("2026-01-01T00:00:0{seconds}.000000Z");
+        serde_json::json!({"series": {"count": count, "lastObservedTime": time}})
+    };
+    assert_eq!((&seen[1].2, &seen[2].2), (&repetition(1, 2), &repetition(3, 4)));
+    assert_eq!(seen[2].1, format!("{path}/{name}"));
+    let expected = EventCounts { recorded: 4, sent: 2, counted: 2, ..EventCounts::default() };
+    assert_eq!(recorder.counts(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shut_down_sends_the_last_count_of_a_series() {
+    let server = Server::of_series([]);
+    let recorder = server.recorder();
+    for _ in 0..5 {
+        recorder.normal(&object(), "Scaled", "up");
+    }
+    recorder.shut_down().await;
+    let seen = server.seen();
+    assert_eq!(server.methods(), [Method::POST, Method::PATCH, Method::PATCH]);
+    assert_eq!(seen[2].2["series"]["count"], 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_series_is_created_again_with_its_count() {
+    let server = Server::of_series([Some(201), Some(404)]);
+    let recorder = server.recorder();
+    recorder.normal(&object(), "Scaled", "up");
+    recorder.normal(&object(), "Scaled", "up");
+    recorder.shut_down().await;
+    assert_eq!(server.methods(), [Method::POST, Method::PATCH, Method::POST]);
+    assert_eq!(server.seen()[2].2["series"]["count"], 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_patch_of_a_series_does_not_stop_other_events() {
+    let server =
+        Server::of_series([Some(201), Some(201)].into_iter().chain(std::iter::repeat_n(None, 12)));
+    let recorder = server.recorder();
+    for _ in 0..3 {
+        recorder.normal(&object(), "Scaled", "up");
+    }
+    tokio::time::sleep(Duration::from_secs(361)).await; // The last patch has no answer.
+    recorder.normal(&object(), "Stopped", "down");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let seen = server.seen();
+    assert_eq!(seen.last().unwrap().2["reason"], "Stopped");
+    let expected = EventCounts { recorded: 4, sent: 3, counted: 1, ..EventCounts::default() };
+    assert_eq!(recorder.counts(), expected);
+}
+
+#[test]
+fn default_instance_is_the_component_with_the_machine() {
+    assert!(default_instance("shop-controller").starts_with("shop-controller-"));
+    assert_eq!(default_instance(&"a".repeat(200)).len(), 128);
 }

@@ -1,33 +1,36 @@
+use std::fmt::Write as _;
 use std::future::pending;
 
-use homeostat_informer::testing::Store;
-use homeostat_workqueue::Queue;
+use homeostat_informer::ObjectKey;
+use homeostat_workqueue::{Priorities, Queue};
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::reconciler::Change;
+use crate::request::ChangeKind;
 
 type Key = ObjectKey<ConfigMap>;
 
-/// What the next reconcile does.
+/// The next reconcile's behaviour.
 #[derive(Clone, Copy)]
 enum Step {
     Settle,
     After(Duration),
+    /// Succeeds after this time.
+    Slow(Duration),
     Fail,
     Panic,
     Hang,
 }
 
-/// What a reconcile was told, and when (in milliseconds).
+/// A call of the reconciler and its time in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     at: u128,
     attempt: u32,
-    why: String,
+    trigger: String,
 }
 
 struct Scripted {
@@ -51,12 +54,16 @@ impl Reconciler<ConfigMap> for Scripted {
         self.seen.lock().push(Seen {
             at: self.start.elapsed().as_millis(),
             attempt: request.attempt(),
-            why: request.why().to_string(),
+            trigger: request.trigger().to_string(),
         });
         let step = self.steps.lock().next().unwrap_or(Step::Settle);
         match step {
             Step::Settle => Ok(Action::AwaitChange),
             Step::After(delay) => Ok(Action::RequeueAfter(delay)),
+            Step::Slow(time) => {
+                sleep(time).await;
+                Ok(Action::AwaitChange)
+            }
             Step::Fail => Err(Failure(Cause)),
             Step::Panic => panic!("out of order"),
             Step::Hang => pending().await,
@@ -65,14 +72,22 @@ impl Reconciler<ConfigMap> for Scripted {
 }
 
 struct World {
-    inbox: Inbox<ConfigMap>,
+    queue: RequestQueue<ConfigMap>,
     seen: Arc<Mutex<Vec<Seen>>>,
     tasks: JoinSet<()>,
 }
 
 impl World {
     fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        let inbox = Inbox::new(Queue::new());
+        Self::with_retry_priority(steps, None)
+    }
+
+    fn with_retry_priority(
+        steps: impl IntoIterator<Item = Step>,
+        retry_priority: Option<i32>,
+    ) -> Self {
+        let queue = Queue::builder().causes(Trigger::merge).priorities(Priorities::default());
+        let queue: RequestQueue<ConfigMap> = queue.build();
         let seen = Arc::<Mutex<Vec<Seen>>>::default();
         let steps: Vec<Step> = steps.into_iter().collect();
         let reconciler = Scripted {
@@ -82,24 +97,34 @@ impl World {
         };
         let worker = Worker {
             controller: Arc::from("test"),
-            inbox: inbox.clone(),
-            primary: Store::new().lister(),
+            queue: queue.clone(),
+            turns: Turns::new(false),
+            options: Arc::new(WorkerOptions {
+                is_opaque: None,
+                timeout: Duration::from_secs(60),
+                error_policy: None,
+                retry_priority,
+                limit: None,
+                writes: None,
+                metrics: ReconcileMetrics::new("test", 1),
+                errors: LastErrors::new(),
+                last: LastReconciles::default(),
+            }),
             reconciler: Arc::new(reconciler),
-            timeout: Duration::from_secs(60),
             cancellation: CancellationToken::new(),
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(worker.run());
-        Self { inbox, seen, tasks }
+        Self { queue, seen, tasks }
     }
 
     fn changed(&self) {
-        self.inbox.add(key(), 0, Why::Itself(Change::Updated));
+        self.queue.because(Trigger::Primary(ChangeKind::Updated)).add(key());
     }
 
     fn seen(&self) -> Vec<(u128, u32, String)> {
         let seen = self.seen.lock();
-        seen.iter().map(|seen| (seen.at, seen.attempt, seen.why.clone())).collect()
+        seen.iter().map(|seen| (seen.at, seen.attempt, seen.trigger.clone())).collect()
     }
 }
 
@@ -107,12 +132,12 @@ fn key() -> Key {
     ObjectKey::namespaced("ns", "name")
 }
 
-fn seen(at: u128, attempt: u32, why: &str) -> (u128, u32, String) {
-    (at, attempt, why.to_owned())
+fn seen(at: u128, attempt: u32, trigger: &str) -> (u128, u32, String) {
+    (at, attempt, trigger.to_owned())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_succeeds_is_forgotten() {
+async fn key_that_succeeds_is_forgotten() {
     let world = World::new([Step::Settle]);
     world.changed();
     sleep(Duration::from_secs(3600)).await;
@@ -120,7 +145,29 @@ async fn a_key_that_succeeds_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_fails_or_panics_backs_off_until_it_succeeds_and_then_starts_anew() {
+async fn failed_key_waits_behind_others_at_the_retry_priority() {
+    let slow = Step::Slow(Duration::from_millis(20));
+    for (retry_priority, last) in [(Some(-1), "retry"), (None, "updated")] {
+        let world = World::with_retry_priority([Step::Fail, slow], retry_priority);
+        let add = |name: &str| {
+            let key = ObjectKey::namespaced("ns", name);
+            world.queue.because(Trigger::Primary(ChangeKind::Updated)).add(key);
+        };
+        add("failing");
+        sleep(Duration::from_millis(1)).await;
+        // The worker is busy when the retry and a change become due.
+        add("slow");
+        sleep(Duration::from_millis(10)).await;
+        add("changed");
+        sleep(Duration::from_secs(1)).await;
+        let order = world.seen();
+        assert_eq!(order.len(), 4, "{order:?}");
+        assert_eq!(order[3].2, last, "{retry_priority:?}: {order:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_and_panics_back_off_until_a_success() {
     let world = World::new([Step::Fail, Step::Panic, Step::Fail, Step::Settle, Step::Fail]);
     world.changed();
     sleep(Duration::from_secs(1)).await;
@@ -140,7 +187,7 @@ async fn a_key_that_fails_or_panics_backs_off_until_it_succeeds_and_then_starts_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_hangs_is_ended_and_tried_again() {
+async fn reconcile_that_hangs_is_dropped_and_retried() {
     let world = World::new([Step::Hang]);
     world.changed();
     sleep(Duration::from_secs(120)).await;
@@ -148,7 +195,7 @@ async fn a_reconcile_that_hangs_is_ended_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_look_comes_when_asked_for_and_forgets_failures() {
+async fn requeue_comes_after_its_delay_and_forgets_failures() {
     let world = World::new([Step::Fail, Step::After(Duration::from_secs(10)), Step::Fail]);
     world.changed();
     sleep(Duration::from_secs(60)).await;
@@ -164,7 +211,7 @@ async fn another_look_comes_when_asked_for_and_forgets_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_brings_another_look_forward_and_is_the_reason() {
+async fn change_brings_a_requeue_forward_and_is_the_trigger() {
     let world = World::new([Step::After(Duration::from_secs(10))]);
     world.changed();
     sleep(Duration::from_secs(3)).await;
@@ -174,7 +221,7 @@ async fn a_change_brings_another_look_forward_and_is_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_look_after_ages_does_no_harm() {
+async fn longest_requeue_delay_is_accepted() {
     let world = World::new([Step::After(Duration::MAX)]);
     world.changed();
     sleep(Duration::from_secs(1)).await;
@@ -184,19 +231,67 @@ async fn a_second_look_after_ages_does_no_harm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_does_what_is_queued_once_and_does_not_wait_for_retries() {
+async fn drain_reconciles_queued_keys_once_and_does_not_wait_for_retries() {
     let mut world = World::new([Step::Fail]);
     world.changed();
-    let undone = world.inbox.drain(Duration::from_secs(10)).await;
-    assert!(undone.is_empty(), "{undone:?}");
+    let left = world.queue.drain(Duration::from_secs(10)).await;
+    assert!(left.is_empty(), "{left:?}");
     assert!(world.tasks.join_next().await.unwrap().is_ok());
     assert_eq!(world.seen(), [seen(0, 1, "updated")]);
 }
 
+/// Keeps the fields of each span named `reconcile`.
+#[derive(Clone, Default)]
+struct Spans(Arc<Mutex<Vec<String>>>);
+
+struct Fields(String);
+
+impl tracing::field::Visit for Fields {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl tracing::Subscriber for Spans {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.is_span()
+    }
+
+    fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        let mut fields = Fields(span.metadata().name().to_owned());
+        span.record(&mut fields);
+        self.0.lock().push(fields.0);
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {}
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_reconcile_has_a_span_with_its_trigger() {
+    let spans = Spans::default();
+    let _guard = tracing::subscriber::set_default(spans.clone());
+    let world = World::new([Step::Fail, Step::Settle]);
+    world.changed();
+    sleep(Duration::from_secs(1)).await;
+    let expected = [
+        "reconcile controller=test key=ns/name attempt=1 trigger=updated",
+        "reconcile controller=test key=ns/name attempt=2 trigger=retry",
+    ];
+    assert_eq!(*spans.0.lock(), expected);
+}
+
 #[test]
-fn an_error_is_told_with_its_causes_once_each() {
-    let error = Failure(Cause);
-    assert_eq!(Chain(&error).to_string(), "failed to do it: it is too heavy");
-    let repeating = std::io::Error::other(Failure(Cause));
-    assert_eq!(Chain(&repeating).to_string(), "failed to do it: it is too heavy");
+fn delay_is_rounded_to_milliseconds() {
+    let rounded = |nanos| format!("{:?}", rounded(Duration::from_nanos(nanos)));
+    assert_eq!([4_999_990_666, 1_499_999, 300_000].map(rounded), ["5s", "1ms", "300µs"]);
+    assert!(super::rounded(Duration::MAX) > Duration::from_secs(1));
 }

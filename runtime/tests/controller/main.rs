@@ -1,19 +1,24 @@
-//! Whole controllers under a paused clock, over scripted servers: what asks for which keys, in which order, and how it ends.
+//! Whole controllers under a paused clock, over scripted servers: what asks for which keys, in
+//! which order, and how it ends.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod manager;
+mod outcomes;
+mod own_writes;
+mod sources;
 mod support;
 
 use std::future::{pending, ready};
 use std::time::Duration;
 
 use homeostat::expectations::UidTrackingExpectations;
-use homeostat::workqueue::RateLimiter;
+use homeostat::workqueue::{FALLBACK_DELAY, RateLimiter};
 use homeostat::{
     Action, ConsistencyStore, Controller, ControllerBuilder, Event, Manager, ObjectKey, Priorities,
     Readiness, RunError, Uid, group_resource,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use self::support::{
     Cluster, Foo, Script, Seen, Zone, config_map, foo, no_factory, owned_by, recorder, zone,
@@ -25,7 +30,7 @@ async fn run_for(duration: Duration, controller: Controller) -> Result<(), RunEr
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_custom_resource_is_reconciled_when_listed_changed_and_gone() {
+async fn custom_resource_is_reconciled_when_listed_changed_and_deleted() {
     let foos = Script::new([foo("web", "1")]);
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
     let controller = Controller::builder("foo", &foos.informer).build(reconciler);
@@ -43,7 +48,7 @@ async fn a_custom_resource_is_reconciled_when_listed_changed_and_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_does_not_fit_is_left_alone_until_it_does_or_is_gone() {
+async fn object_that_does_not_decode_is_not_reconciled_until_it_does_or_is_deleted() {
     let web = foo("web", "1");
     let cluster = Cluster::new([web.clone()]);
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
@@ -69,7 +74,7 @@ async fn an_object_that_does_not_fit_is_left_alone_until_it_does_or_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_primary_has_keys_without_a_namespace_and_owns_what_has_one() {
+async fn cluster_scoped_primary_owns_namespaced_objects() {
     let zones = Script::new([zone("north", "z1")]);
     let maps = Script::new([]);
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
@@ -85,7 +90,7 @@ async fn a_cluster_scoped_primary_has_keys_without_a_namespace_and_owns_what_has
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_owner_by_kind_group_name_and_uid_is_asked_for() {
+async fn owner_is_found_by_kind_group_name_and_uid() {
     let cluster = Cluster::new([foo("web", "1"), foo("db", "2")]);
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
     let controller = cluster.controller().build(reconciler);
@@ -116,7 +121,7 @@ async fn only_the_owner_by_kind_group_name_and_uid_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_a_reference_moves_both_owners_are_asked_for() {
+async fn moved_reference_enqueues_both_owners() {
     let (web, db) = (foo("web", "1"), foo("db", "2"));
     let cluster = Cluster::new([web.clone(), db.clone()]);
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
@@ -137,7 +142,7 @@ async fn when_a_reference_moves_both_owners_are_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expectations_are_lowered_before_the_owner_is_asked_for() {
+async fn expectations_are_lowered_before_the_owner_is_enqueued() {
     let web = foo("web", "1");
     let (key, uid) = (ObjectKey::<Foo>::namespaced("ns", "web"), Uid::from("1"));
     let cluster = Cluster::new([web.clone()]);
@@ -182,7 +187,7 @@ async fn expectations_are_lowered_before_the_owner_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_its_own_write_is_asked_for_as_soon_as_the_cache_shows_it_and_not_before() {
+async fn key_that_waits_for_its_own_write_is_enqueued_when_the_cache_shows_it() {
     let web = foo("web", "1");
     let (key, uid) = (ObjectKey::<Foo>::namespaced("ns", "web"), Uid::from("1"));
     let cluster = Cluster::new([web.clone()]);
@@ -221,7 +226,7 @@ async fn who_waits_for_its_own_write_is_asked_for_as_soon_as_the_cache_shows_it_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mapper_asks_for_what_it_finds_now_or_later() {
+async fn mapper_enqueues_keys_at_once_or_after_a_delay() {
     let cluster = Cluster::new([foo("web", "1")]);
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
     let start = Instant::now();
@@ -246,7 +251,7 @@ async fn a_mapper_asks_for_what_it_finds_now_or_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_primary_may_have_a_mapper_of_its_own() {
+async fn primary_can_have_its_own_mapper() {
     let foos = Script::new([foo("web", "1")]);
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
     let controller = Controller::builder("foo", &foos.informer)
@@ -273,7 +278,7 @@ async fn no_key_is_reconciled_before_every_cache_is_complete() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_before_the_caches_are_complete_ends_at_once() {
+async fn shutdown_before_the_caches_are_complete_ends_at_once() {
     let cluster = Cluster::new([foo("web", "1")]);
     cluster.maps.hold_lists();
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
@@ -285,7 +290,7 @@ async fn a_shutdown_before_the_caches_are_complete_ends_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_end_what_was_begun_is_finished_and_nothing_runs_on() {
+async fn shutdown_finishes_running_reconciles_and_ends_all_tasks() {
     let foos = Script::new(["a", "b", "c"].map(|name| foo(name, name)));
     let (reconciler, seen) = recorder(|seen: Seen| async move {
         sleep(Duration::from_secs(2)).await;
@@ -305,7 +310,7 @@ async fn at_the_end_what_was_begun_is_finished_and_nothing_runs_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_that_does_not_end_is_told_and_then_dropped() {
+async fn reconcile_that_does_not_end_is_cancelled_and_then_dropped() {
     let foos = Script::new([foo("web", "1")]);
     let (reconciler, seen) = recorder(|seen: Seen| async move {
         seen.cancellation().cancelled().await;
@@ -323,7 +328,7 @@ async fn a_reconcile_that_does_not_end_is_told_and_then_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_key_does_not_hold_up_the_end() {
+async fn failing_key_does_not_delay_the_shutdown() {
     let foos = Script::new([foo("web", "1")]);
     let (reconciler, seen) = recorder(|_| ready(Err("never".into())));
     let controller = Controller::builder("foo", &foos.informer).build(reconciler);
@@ -334,7 +339,7 @@ async fn a_failing_key_does_not_hold_up_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_outside_of_the_reconciler_ends_the_manager_in_order() {
+async fn panic_of_a_rate_limiter_costs_a_fixed_delay() {
     struct Broken;
     impl RateLimiter<ObjectKey<Foo>> for Broken {
         fn when(&mut self, _: &ObjectKey<Foo>, _: Instant) -> Duration {
@@ -346,17 +351,13 @@ async fn a_panic_outside_of_the_reconciler_ends_the_manager_in_order() {
         }
     }
     let foos = Script::new([foo("web", "1")]);
-    let (reconciler, _) = recorder(|_| ready(Err("failed".into())));
+    let (reconciler, seen) = recorder(|_| ready(Err("failed".into())));
     let controller = Controller::builder("foo", &foos.informer)
         .workers(2)
         .rate_limiter(Broken)
         .build(reconciler);
-    let manager = Manager::new(no_factory()).with(controller);
-    let result = timeout(Duration::from_secs(3600), manager.run_until(pending())).await.unwrap();
-    assert!(
-        matches!(&result, Err(RunError::WorkerPanicked { message, .. }) if message == "no idea"),
-        "{result:?}"
-    );
+    run_for(FALLBACK_DELAY * 10 + FALLBACK_DELAY / 2, controller).await.unwrap();
+    assert_eq!(seen.keys(), ["ns/web"; 11]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -380,7 +381,7 @@ async fn several_controllers_share_informers_and_end_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_is_reconciled_before_what_was_listed() {
+async fn change_is_reconciled_before_the_initial_list() {
     for (priorities, expected) in [
         (true, ["ns/a listed", "ns/new added", "ns/d listed", "ns/b listed", "ns/c listed"]),
         (false, ["ns/a listed", "ns/b listed", "ns/c listed", "ns/d listed", "ns/new added"]),
@@ -407,7 +408,7 @@ async fn a_change_is_reconciled_before_what_was_listed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_keeps_the_priority_of_its_key() {
+async fn retry_keeps_the_priority_of_its_key() {
     let foos = Script::new(["a", "b"].map(|name| foo(name, name)));
     let (reconciler, seen) = recorder(async |seen: Seen| {
         sleep(Duration::from_secs(1)).await;
@@ -433,7 +434,7 @@ async fn a_retry_keeps_the_priority_of_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_take_turns_by_what_the_author_names() {
+async fn keys_take_turns_by_the_authors_dimension() {
     let foos = Script::new(["a1", "a2", "a3", "b1"].map(|name| foo(name, name)));
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
     let controller = Controller::builder("foo", &foos.informer)
@@ -441,4 +442,41 @@ async fn keys_take_turns_by_what_the_author_names() {
         .build(reconciler);
     run_for(Duration::from_secs(1), controller).await.unwrap();
     assert_eq!(seen.keys(), ["ns/a1", "ns/b1", "ns/a2", "ns/a3"]);
+}
+
+/// A panic payload whose destructor panics, so that it ends the task that catches it.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "destructor of a payload");
+    }
+}
+
+fn explode_if(is_due: bool) {
+    if is_due {
+        std::panic::panic_any(Bomb);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_informer_ends_the_manager_with_its_cause() {
+    for name in ["web", "db"] {
+        let foos = Script::new([foo("web", "1")]);
+        let subscription = foos.informer.add_handler("broken", move |event: Event<Foo>| {
+            explode_if(event.metadata().name.as_deref() == Some(name));
+        });
+        let (reconciler, _seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+        let controller = Controller::builder("foo", &foos.informer).build(reconciler);
+        let manager = Manager::new(no_factory()).with(controller);
+        let story = async {
+            sleep(Duration::from_secs(1)).await;
+            foos.apply(foo("db", "2"));
+            pending::<()>().await;
+        };
+        let error = manager.run_until(story).await.unwrap_err();
+        let RunError::InformerFailed(failure) = &error else { panic!("{error}") };
+        assert!(failure.to_string().contains("handler broken panicked"), "{failure}");
+        drop(subscription);
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use homeostat::kube_client::{Client, Resource};
 use homeostat::{
-    Action, Controller, ControllerBuilder, Object, Reconciler, Request, SharedInformerFactory,
+    Action, Controller, ControllerBuilder, Reconciler, Request, SharedInformerFactory, Target,
     owner,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -44,7 +44,7 @@ pub(crate) struct Recorder<F> {
     then: F,
 }
 
-/// What a [`Recorder`] was called with so far, and what the test noted meanwhile.
+/// The calls of a [`Recorder`] so far, and the notes of the test.
 #[derive(Clone, Default)]
 pub(crate) struct Seen {
     calls: Arc<Mutex<Vec<(String, String)>>>,
@@ -75,7 +75,7 @@ pub(crate) fn config_map(name: &str) -> ConfigMap {
     ConfigMap { metadata, ..ConfigMap::default() }
 }
 
-pub(crate) fn owned_by<K: Resource<DynamicType = ()>>(
+pub(crate) fn owned_by<K: Resource<DynamicType = ()> + Send + Sync + 'static>(
     owner: &K,
     mut object: ConfigMap,
 ) -> ConfigMap {
@@ -120,14 +120,14 @@ impl Cluster {
 
 impl<K, F, Fut> Reconciler<K> for Recorder<F>
 where
-    K: Object,
+    K: Target,
     F: Fn(Seen) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Action, BoxError>> + Send,
 {
     type Error = BoxError;
 
     async fn reconcile(&self, request: &Request<K>) -> Result<Action, BoxError> {
-        let call = (request.key().to_string(), request.why().to_string());
+        let call = (request.key().to_string(), request.trigger().to_string());
         self.seen.calls.lock().push(call);
         let seen = Seen { cancellation: request.cancellation().clone(), ..self.seen.clone() };
         (self.then)(seen).await

@@ -1,4 +1,4 @@
-//! Chance that can be repeated.
+//! Repeatable randomness.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Another source, which does not depend on how often this one is asked from now on.
+    /// Returns an independent source: later calls on this one do not affect it.
     pub(super) fn fork(&mut self) -> Self {
         Self(self.next())
     }
@@ -26,7 +26,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..end`.
+    /// Returns a number in `0..end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -41,7 +41,7 @@ impl Dice {
         from[place].clone()
     }
 
-    /// A time up to so many milliseconds.
+    /// Returns a duration of up to `end` milliseconds.
     pub(super) fn millis(&mut self, end: u64) -> Duration {
         Duration::from_millis(self.below(end))
     }

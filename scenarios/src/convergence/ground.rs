@@ -1,9 +1,12 @@
-//! The server of one run, with what goes wrong between it and an informer.
+//! The server of one run, and the faults between it and an informer.
 
 use anyhow::Context as _;
 use homeostat::kube_client::{Client, Config};
 
-use super::{Convergence, Tally, Wire, dice::Dice, real::Real, troubles::Embedded};
+use super::dice::Dice;
+use super::real::Real;
+use super::troubles::Embedded;
+use super::{Convergence, Tally, Wire};
 
 /// A server, embedded or real.
 pub(super) enum Ground {
@@ -21,7 +24,7 @@ impl Ground {
         })
     }
 
-    /// A client that no fault touches.
+    /// Returns a client without faults.
     pub(super) fn user(&self) -> Client {
         match self {
             Self::Embedded(embedded) => embedded.user(),
@@ -29,7 +32,7 @@ impl Ground {
         }
     }
 
-    /// A client that every fault may touch.
+    /// Returns a client with faults.
     pub(super) fn informer(&self) -> anyhow::Result<Client> {
         match self {
             Self::Embedded(embedded) => embedded.informer(),
@@ -37,7 +40,7 @@ impl Ground {
         }
     }
 
-    /// One more thing goes wrong, or is well again.
+    /// Injects or heals one fault.
     pub(super) async fn step(&mut self) -> anyhow::Result<()> {
         match self {
             Self::Embedded(embedded) => embedded.step(),
@@ -46,7 +49,8 @@ impl Ground {
         Ok(())
     }
 
-    /// Nothing goes wrong any more. Says whether, just before, the server was set back: then versions go back, too.
+    /// Ends all faults. Returns `true` if the server was restored just before, so that versions go
+    /// back.
     pub(super) fn end(&mut self) -> bool {
         match self {
             Self::Embedded(embedded) => embedded.end(),
@@ -57,7 +61,7 @@ impl Ground {
         }
     }
 
-    /// What went wrong.
+    /// Returns the trace of all faults.
     pub(super) fn trace(&self) -> String {
         match self {
             Self::Embedded(embedded) => embedded.faults().trace().to_string(),
@@ -65,7 +69,7 @@ impl Ground {
         }
     }
 
-    /// To be called before anybody but the informer asks.
+    /// Counts the informer's requests. Must be called before another client sends one.
     pub(super) fn count_requests(&self, tally: &mut Tally) {
         if let Self::Embedded(embedded) = self {
             tally.count_requests(embedded.faults());
@@ -82,7 +86,8 @@ impl Ground {
     }
 }
 
-/// A client as a controller has it; faster, for what is waited for is not its budget.
+/// Returns a client like a controller's, with a higher rate limit: the run measures recovery, not
+/// the budget.
 pub(super) fn client(config: Config) -> anyhow::Result<Client> {
     let builder = homeostat::client::builder().qps(1000.0).burst(2000).user_agent("informer");
     Ok(builder.config(config).context("no client for the informer")?.build())

@@ -1,48 +1,46 @@
-//! An informer with its handlers, and what can be asked of it once the faults are over.
+//! An informer with its readers and handlers, and the checks after the faults are over.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::ensure;
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
+use homeostat::informer::fifo::DeltaFifo;
+use homeostat::informer::status::ReflectorError;
 use homeostat::informer::{
-    BackoffConfig, DeltaFifo, Event, HandlerOptions, Index, KubeListWatch, Lazy, Lister, Metadata,
-    ObjectMeta, ReflectorError, SharedIndexInformer, Subscription,
+    BackoffConfig, Index, Lazy, Lister, Metadata, ObjectMeta, SharedIndexInformer,
 };
 use homeostat::kube_client::Client;
 use k8s_openapi::api::core::v1::ConfigMap;
-use parking_lot::Mutex;
 
+use super::dice::Dice;
+use super::handler::{Handler, Manner};
+use super::source::Source;
 use super::weight::{Counted, Weight, metadata_truth};
-use super::witness::Witness;
-use super::{Pace, SELECTOR, State, Tally, Truth, dice::Dice};
+use super::{Pace, State, Tally, Truth};
 
-/// An informer of any weight.
+/// An informer of any object representation.
 pub(super) trait Watching {
     fn start(&self);
 
-    /// Now and then a handler comes late, or goes.
+    /// Adds or removes a handler now and then.
     fn change_handlers(&mut self) -> LocalBoxFuture<'_, ()>;
 
-    /// What can never be, however late it is.
+    /// Checks what must hold at any time, however late the informer is.
     ///
     /// # Errors
     ///
-    /// If it is.
+    /// Returns the first violation.
     fn is_valid(&self, set_back: bool) -> anyhow::Result<()>;
 
-    /// What is not yet as it has to be when the server has this.
+    /// Compares everything with the server's state.
     ///
     /// # Errors
     ///
-    /// The first difference.
+    /// Returns the first difference.
     fn agrees_with(&self, truth: &State) -> anyhow::Result<()>;
 
     fn count(&self, tally: &mut Tally);
@@ -51,7 +49,7 @@ pub(super) trait Watching {
     fn stop(self: Box<Self>) -> LocalBoxFuture<'static, ()>;
 }
 
-/// An informer of weight `K`, what reads it, and who is told by it.
+/// An informer of representation `K`, its readers and its handlers.
 struct Mirror<K: Weight> {
     informer: SharedIndexInformer<K>,
     lister: Lister<K>,
@@ -60,32 +58,18 @@ struct Mirror<K: Weight> {
     handlers: Vec<Handler<K>>,
     dice: Dice,
     pace: Pace,
-    /// How it was made.
+    source: Source,
+    /// The settings it was made with.
     features: Vec<String>,
-    /// How often the server had forgotten where it was.
+    /// The number of expired-version errors.
     expired: Arc<AtomicUsize>,
 }
 
-struct Handler<K> {
-    name: String,
-    manner: Manner,
-    subscription: Subscription,
-    witness: Arc<Mutex<Witness<K>>>,
-}
-
-/// How a handler wants to be told.
-#[derive(Debug, Clone, Copy, Default)]
-struct Manner {
-    filters: bool,
-    resyncs: bool,
-    coalesces: bool,
-}
-
-/// How many handlers are added before the informer starts, and while it runs.
+/// The number of handlers added before the informer starts, and while it runs.
 const HANDLERS: (usize, usize) = (2, 3);
 
-/// An informer of some weight, which asks through this client.
-pub(super) fn any(client: Client, mut dice: Dice, pace: Pace) -> Box<dyn Watching> {
+/// Returns an informer of a random representation that uses this client.
+pub(super) fn any(client: &Client, mut dice: Dice, pace: Pace) -> Box<dyn Watching> {
     match dice.below(6) {
         0..3 => Box::new(Mirror::<Counted>::new(client, dice, pace)),
         3 => Box::new(Mirror::<ConfigMap>::new(client, dice, pace)),
@@ -94,28 +78,27 @@ pub(super) fn any(client: Client, mut dice: Dice, pace: Pace) -> Box<dyn Watchin
     }
 }
 
-/// One of each weight.
+/// Returns one informer of each representation.
 pub(super) fn all(client: &Client, dice: &mut Dice, pace: Pace) -> Vec<Box<dyn Watching>> {
     vec![
-        Box::new(Mirror::<Counted>::new(client.clone(), dice.fork(), pace)),
-        Box::new(Mirror::<ConfigMap>::new(client.clone(), dice.fork(), pace)),
-        Box::new(Mirror::<Lazy<Counted>>::new(client.clone(), dice.fork(), pace)),
-        Box::new(Mirror::<Metadata<ConfigMap>>::new(client.clone(), dice.fork(), pace)),
+        Box::new(Mirror::<Counted>::new(client, dice.fork(), pace)),
+        Box::new(Mirror::<ConfigMap>::new(client, dice.fork(), pace)),
+        Box::new(Mirror::<Lazy<Counted>>::new(client, dice.fork(), pace)),
+        Box::new(Mirror::<Metadata<ConfigMap>>::new(client, dice.fork(), pace)),
     ]
 }
 
 // === impl Mirror ===
 
 impl<K: Weight> Mirror<K> {
-    fn new(client: Client, mut dice: Dice, pace: Pace) -> Self {
-        let list_watch = KubeListWatch::<K>::new(client, None).label_selector(SELECTOR);
+    fn new(client: &Client, mut dice: Dice, pace: Pace) -> Self {
+        let source = Source::any(&mut dice);
         let expired = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&expired);
         let coalesces = dice.one_in(3);
-        let informer = SharedIndexInformer::builder(list_watch)
+        let informer = source
+            .builder(client)
             .seed(dice.below(u64::MAX))
-            .watch_list(dice.one_in(2))
-            .page_size(dice.pick(&[1, 3, 500]))
             .backoff(backoff(pace.is_real || dice.one_in(2)))
             .delta_fifo(if coalesces { DeltaFifo::coalescing() } else { DeltaFifo::in_order() })
             .error_handler(move |error| {
@@ -127,7 +110,8 @@ impl<K: Weight> Mirror<K> {
         let by_namespace =
             informer.index_by_metadata(|object: &ObjectMeta| object.namespace.clone());
         let fifo = if coalesces { "coalescing" } else { "in order" };
-        let features = vec![format!("weight: {}", K::NAME), format!("fifo: {fifo}")];
+        let mut features = vec![format!("weight: {}", K::NAME), format!("fifo: {fifo}")];
+        features.extend(source.names().map(|name| format!("list-watch: {name}")));
         let handlers = Vec::new();
         let mut mirror = Self {
             informer,
@@ -137,62 +121,56 @@ impl<K: Weight> Mirror<K> {
             handlers,
             dice,
             pace,
+            source,
             features,
             expired,
         };
         mirror.add_handler(Manner::default());
         while mirror.handlers.len() < HANDLERS.0 {
-            mirror.add_any_handler();
+            mirror.add_any_callback();
+        }
+        if mirror.dice.one_in(3) {
+            mirror.add_stream();
         }
         mirror
     }
 
     fn add_any_handler(&mut self) {
+        if self.dice.one_in(4) {
+            self.add_stream();
+        } else {
+            self.add_any_callback();
+        }
+    }
+
+    fn add_any_callback(&mut self) {
         let mut yes = || self.dice.one_in(3);
         let manner = Manner { filters: yes(), resyncs: yes(), coalesces: yes() };
         self.add_handler(manner);
     }
 
+    fn add_stream(&mut self) {
+        self.features.push("handler: streams".to_owned());
+        self.handlers.push(Handler::stream(&self.informer, self.handlers.len()));
+    }
+
     fn add_handler(&mut self, manner: Manner) {
-        let name = format!("witness {}, {manner:?}", self.handlers.len());
-        let mut options = HandlerOptions::new(name.as_str());
-        if manner.filters {
-            options = options.filter(|object: &K| is_wanted(&object.truth()));
-        }
-        if manner.resyncs {
-            options = options.resync(self.dice.pick(self.pace.resyncs));
-        }
-        if manner.coalesces {
-            options = options.coalesce();
-        }
+        let resync = manner.resyncs.then(|| self.dice.pick(self.pace.resyncs));
         self.features.extend(manner.names().map(|name| format!("handler: {name}")));
-        let witness = Arc::new(Mutex::new(Witness::new(manner.resyncs)));
-        let told = Arc::clone(&witness);
-        let called = AtomicBool::new(false);
-        let see = move |event: Event<K>| {
-            let twice = called.swap(true, Ordering::AcqRel);
-            let mut witness = told.lock();
-            witness.complain_if(twice, || "two calls at the same time".to_owned());
-            witness.see(event);
-            called.store(false, Ordering::Release);
-        };
-        let subscription = self.informer.add_handler(options, see);
-        self.handlers.push(Handler { name, manner, subscription, witness });
+        self.handlers.push(Handler::callback(&self.informer, self.handlers.len(), manner, resync));
     }
 
     async fn remove_handler(&mut self) {
-        let Handler { name, subscription, witness, .. } = self.handlers.swap_remove(HANDLERS.0);
-        subscription.remove().await;
-        let seen = witness.lock().events();
-        tokio::task::yield_now().await;
-        let more = witness.lock().events() - seen;
+        let handler = self.handlers.swap_remove(HANDLERS.0);
+        let name = handler.name.clone();
+        let more = handler.remove().await;
         if let Some(first) = self.handlers.first() {
             let about = || format!("{name} gets {more} events after its removal");
             first.witness.lock().complain_if(more > 0, about);
         }
     }
 
-    /// What the store has. It cannot be asked for all that does not fit: hence the keys.
+    /// Returns the store's state. Opaque objects cannot be listed, so they are read by key.
     fn store(&self, truth: &State) -> State {
         let fits = self.lister.list();
         let fits = fits.iter().map(|object| (object.key().to_string(), object.truth()));
@@ -248,14 +226,7 @@ impl<K: Weight> Watching for Mirror<K> {
     }
 
     fn is_valid(&self, set_back: bool) -> anyhow::Result<()> {
-        for Handler { name, subscription, witness, .. } in &self.handlers {
-            let witness = witness.lock();
-            ensure!(witness.complaints().is_empty(), "{name}: {:#?}", witness.complaints());
-            let went_back = witness.went_back();
-            ensure!(set_back || went_back.is_empty(), "{name}: {went_back:#?}");
-            ensure!(subscription.panics() == 0, "{name} has panicked");
-        }
-        Ok(())
+        self.handlers.iter().try_for_each(|handler| handler.is_valid(set_back))
     }
 
     fn agrees_with(&self, truth: &State) -> anyhow::Result<()> {
@@ -267,14 +238,13 @@ impl<K: Weight> Watching for Mirror<K> {
         let reached = self.informer.store_resource_version();
         let reached = reached.and_then(|version| version.as_str().parse::<u64>().ok()).unwrap_or(0);
         let newest = truth.values().filter_map(|(_, version, _)| version.parse().ok()).max();
-        ensure!(Some(reached) >= newest, "the store is at {reached} and has {newest:?}");
-        for Handler { name, manner, subscription, witness } in &self.handlers {
-            let shadow = witness.lock().shadow();
-            let mut wanted = truth.clone();
-            wanted.retain(|_, truth| !manner.filters || is_wanted(truth));
-            ensure!(shadow == wanted, "{name} believes {shadow:#?}\nand not {wanted:#?}");
-            ensure!(subscription.has_synced(), "{name} has all events, but is not synced");
-        }
+        // Several collections have reached the version that the last one has reached.
+        let is_behind = Some(reached) < newest && !self.source.merges;
+        ensure!(!is_behind, "the store is at {reached} and has {newest:?}");
+        self.handlers.iter().try_for_each(|handler| handler.agrees_with(&truth))?;
+        let notes = self.lister.list().iter().filter(|object| object.has_note()).count();
+        let wanted = if K::HAS_NOTE && !self.source.prunes { self.lister.len() } else { 0 };
+        ensure!(notes == wanted, "{notes} objects have a note, not {wanted}");
         self.indices_agree_with(&truth)
     }
 
@@ -284,37 +254,23 @@ impl<K: Weight> Watching for Mirror<K> {
         for handler in &self.handlers {
             tally.count_events(handler.witness.lock().counts());
         }
-        // Both were there from the begin: what one was told more was over before the other got to it.
+        // Both handlers exist from the start. The plain one received more events, because the other
+        // merged them.
         if let [
             all,
             Handler { manner: Manner { filters: false, coalesces: true, .. }, witness, .. },
             ..,
         ] = &*self.handlers
         {
-            let told = witness.lock().count("updated");
-            let left_out = all.witness.lock().count("updated").saturating_sub(told);
-            tally.add("states left out", left_out);
+            let plain = witness.lock().count("updated");
+            let merged = all.witness.lock().count("updated").saturating_sub(plain);
+            tally.add("states merged", merged);
         }
     }
 
     fn stop(self: Box<Self>) -> LocalBoxFuture<'static, ()> {
         async move { self.informer.stop().await }.boxed_local()
     }
-}
-
-// === impl Manner ===
-
-impl Manner {
-    fn names(self) -> impl Iterator<Item = &'static str> {
-        let names =
-            [(self.filters, "filters"), (self.resyncs, "resyncs"), (self.coalesces, "coalesces")];
-        names.into_iter().filter_map(|(is_so, name)| is_so.then_some(name))
-    }
-}
-
-/// What a handler that filters wants: what is even, and whatever has no number.
-fn is_wanted((_, _, number): &Truth) -> bool {
-    number.is_none_or(|number| number.is_multiple_of(2))
 }
 
 fn is_expired(error: &ReflectorError) -> bool {
@@ -325,7 +281,7 @@ fn is_expired(error: &ReflectorError) -> bool {
     }
 }
 
-/// That of the library, or one that leaves more time for trouble.
+/// Returns the library's back-off, or a shorter one that leaves more time for faults.
 fn backoff(hasty: bool) -> BackoffConfig {
     let mut backoff = BackoffConfig::default();
     if hasty {

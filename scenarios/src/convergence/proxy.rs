@@ -1,29 +1,31 @@
-//! A stretch of wire between a client and a server, which can be cut.
+//! A TCP proxy between a client and a server whose connections can be cut.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Passes bytes on, both ways, until told otherwise. Dropping it resets every connection.
+/// Forwards bytes in both directions. Dropping it resets every connection.
 #[derive(Debug)]
 pub(super) struct Proxy {
     address: SocketAddr,
     wire: Arc<Mutex<Wire>>,
-    /// Held for its `Drop`.
+    /// Kept for its `Drop`.
     _accepting: JoinSet<()>,
 }
 
-/// What all connections have in common.
+/// The shared state of all connections.
 #[derive(Debug, Default)]
 struct Wire {
-    /// Cancelled to cut the connections that are open.
+    /// Cancelled to cut the open connections.
     cut: CancellationToken,
-    /// How many more bytes clients get before all is cut.
+    /// The number of bytes that clients receive before all connections are cut.
     left: Option<usize>,
-    /// Whether new connections are reset at once.
+    /// `true` if new connections are reset at once.
     closed: bool,
 }
 
@@ -48,19 +50,19 @@ impl Proxy {
         self.wire.lock().cut();
     }
 
-    /// Resets every connection when clients have got so many more bytes.
+    /// Resets every connection after clients have received `bytes` more bytes.
     pub(super) fn cut_after(&self, bytes: usize) {
         self.wire.lock().left = Some(bytes);
     }
 
-    /// Resets every connection, and every one that is tried before it is open again.
+    /// Resets every connection, and each new one until `open` is called.
     pub(super) fn close(&self) {
         let mut wire = self.wire.lock();
         wire.closed = true;
         wire.cut();
     }
 
-    /// From now on connections go through.
+    /// Accepts connections again.
     pub(super) fn open(&self) {
         self.wire.lock().closed = false;
     }
@@ -74,7 +76,7 @@ impl Wire {
         std::mem::take(&mut self.cut).cancel();
     }
 
-    /// How many of these bytes a client gets.
+    /// Returns how many of `bytes` a client receives.
     fn pass(&mut self, bytes: usize) -> usize {
         let Some(left) = &mut self.left else { return bytes };
         let passed = bytes.min(*left);
@@ -95,7 +97,7 @@ async fn accept(listener: TcpListener, server: SocketAddr, wire: Arc<Mutex<Wire>
                     let wire = wire.lock();
                     (!wire.closed).then(|| wire.cut.clone())
                 };
-                // A connection that is dropped is reset.
+                // Dropping a connection resets it.
                 if client.set_zero_linger().is_ok() && let Some(cut) = cut {
                     connections.spawn(connect(client, server, cut, Arc::clone(&wire)));
                 }
@@ -104,7 +106,7 @@ async fn accept(listener: TcpListener, server: SocketAddr, wire: Arc<Mutex<Wire>
     }
 }
 
-/// Passes on what comes until one side has ended, or all is cut; then both are reset.
+/// Forwards bytes until one side has ended or all connections are cut; then resets both sides.
 async fn connect(
     client: TcpStream,
     server: SocketAddr,
@@ -137,7 +139,7 @@ async fn connect(
     }
 }
 
-/// Passes on as many bytes as `pass` allows.
+/// Forwards as many bytes as `pass` allows.
 async fn copy(from: &TcpStream, to: &TcpStream, pass: impl Fn(usize) -> usize) -> io::Result<()> {
     let mut buffer = vec![0; 16 << 10];
     loop {

@@ -1,11 +1,13 @@
-//! A real etcd and kube-apiserver, and what goes wrong with them, by chance.
+//! A real etcd and kube-apiserver, with random faults.
 
 use homeostat::kube_client::Client;
-use homeostat_apiserver::control_plane::ControlPlane;
+use homeostat_testing::control_plane::ControlPlane;
 
-use super::{dice::Dice, ground, proxy::Proxy};
+use super::dice::Dice;
+use super::ground;
+use super::proxy::Proxy;
 
-/// Breaks the informers' connections and the server until it is ended.
+/// Breaks the informers' connections and the server until it ends.
 pub(super) struct Real {
     plane: ControlPlane,
     user: Client,
@@ -15,8 +17,8 @@ pub(super) struct Real {
     trace: Vec<&'static str>,
 }
 
-/// While nobody gets through, objects come and go; then the server forgets when, and starts anew. A crash with
-/// everybody connected comes later.
+/// While the proxy is closed, objects are created and deleted; then the server compacts its history
+/// and restarts. A crash with open connections comes later.
 const CLOSED: usize = 4;
 const FORGETS: usize = 8;
 const OPENS: usize = 9;
@@ -74,7 +76,7 @@ impl Real {
         Ok(())
     }
 
-    /// etcd refuses if nothing was written since the last time.
+    /// etcd rejects a compaction if nothing was written since the last one.
     async fn compact(&mut self) {
         let done = self.plane.compact().await.is_ok();
         self.trace.push(if done { "history compacted" } else { "nothing to compact" });

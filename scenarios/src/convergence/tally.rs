@@ -1,10 +1,12 @@
-//! What was exercised: a run in which nothing happened proves nothing.
+//! Counts of the situations that a run has covered: a run without faults proves nothing.
 
-use std::{collections::BTreeMap, fmt, ops::AddAssign};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::AddAssign;
 
-use homeostat_apiserver::faults::{Faults, Verb};
+use homeostat_faults::{Faults, Verb};
 
-/// How often what happened.
+/// Counts by situation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     counts: BTreeMap<String, usize>,
@@ -13,13 +15,13 @@ pub struct Tally {
 // === impl Tally ===
 
 impl Tally {
-    /// How often this happened: an event (`event: …`), a fault (`fault: …`), a request (`request: …`), an informer or a
-    /// handler that was made so (`weight: …`, `fifo: …`, `handler: …`).
+    /// Returns the count of an event (`event: …`), a fault (`fault: …`), a request (`request: …`),
+    /// or of informers and handlers with a setting (`weight: …`, `fifo: …`, `handler: …`).
     pub fn count(&self, what: &str) -> usize {
         self.counts.get(what).copied().unwrap_or_default()
     }
 
-    /// How many kinds of faults there were.
+    /// Returns the number of kinds of faults.
     pub fn fault_classes(&self) -> usize {
         self.counts.keys().filter(|what| what.starts_with("fault: ")).count()
     }
@@ -34,15 +36,15 @@ impl Tally {
 
     pub(super) fn count_faults(&mut self, faults: &Faults) {
         for entry in faults.trace().entries() {
-            // Without places, lengths and times: what is left names the class.
-            let class = entry.words().rsplit(": ").next().unwrap_or_default();
+            // Positions, lengths and times are removed, so that the rest names the kind.
+            let class = entry.message().rsplit(": ").next().unwrap_or_default();
             let class: String =
                 class.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect();
             self.add(&format!("fault: {}", class.trim()), 1);
         }
     }
 
-    /// To be called before anybody but the informer asks.
+    /// Must be called before another client than the informer sends a request.
     pub(super) fn count_requests(&mut self, faults: &Faults) {
         for verb in [Verb::List, Verb::Watch] {
             let count = usize::try_from(faults.count(verb, "configmaps")).unwrap_or(usize::MAX);

@@ -1,34 +1,36 @@
-//! What goes wrong between the informer and the server, by chance.
+//! Random faults between an informer and the embedded server.
 
 use std::time::Duration;
 
 use homeostat::kube_client::{Client, Config};
-use homeostat_apiserver::{
-    ApiServer, Backup, Duplex, Listener,
-    faults::{Break, Calls, Chaos, Class, Cut, Faults, HeldWatches, Lost, Partition, Refusal},
+use homeostat_apiserver::{ApiServer, Backup, Duplex, Listener};
+use homeostat_faults::{
+    ApiError, Break, Calls, Chaos, Cut, FaultClass, Faults, HeldWatches, Lost, Partition,
 };
 
-use super::{Convergence, Wire, dice::Dice, ground, proxy::Proxy};
+use super::dice::Dice;
+use super::proxy::Proxy;
+use super::{Convergence, Wire, ground};
 
-/// The embedded server. Breaks the informer's requests and watches until it is ended.
+/// The embedded server. Breaks the informer's requests and watches until it ends.
 pub(super) struct Embedded {
     server: ApiServer,
     faults: Faults,
     line: Line,
     dice: Dice,
-    /// Whether nothing happens that makes a client ask for everything again, which would make good what it had lost.
+    /// `true` excludes faults that cause a relist, because a relist would repair lost events.
     gentle: bool,
-    /// What the server was like once, to be set back to that in the end.
+    /// A backup of the server, to be restored at the end.
     backup: Option<Backup>,
     held: Option<HeldWatches>,
     partition: Option<Partition>,
 }
 
-/// How the informer gets to the server.
+/// The connection of the informer.
 enum Line {
     InProcess,
     Pipe(Duplex),
-    /// The listener is held for its `Drop`.
+    /// The listener is kept for its `Drop`.
     Socket(Proxy, #[expect(dead_code, reason = "dropping it closes it")] Listener),
 }
 
@@ -51,7 +53,7 @@ impl Embedded {
         let faults = server.faults();
         let gentle = dice.one_in(4);
         let longest = Duration::from_millis(if line.is_real() { 50 } else { 2000 });
-        let chaos = chaos(gentle, &mut dice).longest_delay(longest);
+        let chaos = chaos(gentle, &mut dice).max_delay(longest);
         faults.chaos(Calls::any().by("informer"), chaos);
         Ok(Self { server, faults, line, dice, gentle, backup: None, held: None, partition: None })
     }
@@ -74,7 +76,7 @@ impl Embedded {
         &self.faults
     }
 
-    /// One more thing goes wrong, or is well again.
+    /// Injects or heals one fault.
     pub(super) fn step(&mut self) {
         self.partition = None;
         if let Line::Socket(proxy, _) = &self.line {
@@ -86,13 +88,13 @@ impl Embedded {
         }
         let watches = || Calls::watches().by("informer");
         let warm_up = Duration::from_millis(if self.line.is_real() { 100 } else { 3000 });
-        // What follows 11 makes the past unknown.
+        // Faults from 11 on make history unavailable.
         match self.dice.below(if self.gentle { 12 } else { 18 }) {
             2 | 3 if self.gentle => drop(self.faults.tear_watches(watches())),
             7..10 if self.gentle => self.corrupt_watch(),
             0 | 1 => drop(self.faults.end_watches(watches())),
             2 => drop(self.faults.expire_watches(watches())),
-            3 => drop(self.faults.refuse_watches(watches(), &Refusal::internal_error())),
+            3 => drop(self.faults.fail_watches(watches(), &ApiError::internal_error())),
             4 => drop(self.faults.inject_line(watches(), "{\"type\":\"MODIFIED\",\"object\":{")),
             5 => drop(self.faults.inject_line(watches(), "")),
             6 => self.held = Some(self.faults.hold_watches(watches())),
@@ -102,10 +104,10 @@ impl Embedded {
                 self.partition = Some(self.faults.partition("informer", lost));
             }
             10 | 11 => drop(self.faults.tear_watches(watches())),
-            12 => self.server.compact(),
+            12 => self.server.expire_history(),
             13 if self.dice.one_in(2) => self.server.restart(),
             13 => self.server.restart_slowly(warm_up),
-            // What only a long silence tells is no test in real time.
+            // A fault that is noticed only after a long silence is not tested in real time.
             14 if !self.line.is_real() && self.dice.one_in(8) => {
                 self.backup = Some(self.server.backup());
             }
@@ -132,13 +134,13 @@ impl Embedded {
         }
     }
 
-    /// The next list, or the next watch, is cut or wrong at some byte.
+    /// Cuts or corrupts the next list or watch at some byte.
     fn spoil(&mut self) {
         let (lists, watches) = (Calls::list("configmaps"), Calls::watch("configmaps"));
         let byte = self.dice.below(1500);
         match self.dice.below(5) {
-            0 => self.faults.truncate_reply(lists.by("informer"), byte),
-            1 => self.faults.corrupt_reply(lists.by("informer"), byte),
+            0 => drop(self.faults.truncate_reply(lists.by("informer"), byte)),
+            1 => drop(self.faults.corrupt_reply(lists.by("informer"), byte)),
             2 => self.corrupt_watch(),
             _ => {
                 let how = self.dice.pick(&[Break::Reset, Break::End, Break::Stall]);
@@ -147,15 +149,17 @@ impl Embedded {
         }
     }
 
-    /// The next watch has a wrong byte somewhere.
+    /// Corrupts a byte of the next watch.
     fn corrupt_watch(&mut self) {
         let watches = Calls::watch("configmaps").by("informer");
         self.faults.corrupt_watches(watches, self.dice.below(1500));
     }
 
-    /// Nothing goes wrong any more. Says whether, just before, the server was set back: then versions go back, too.
+    /// Ends all faults. Returns `true` if the server was restored just before, so that versions go
+    /// back.
     ///
-    /// In real time, what would be noticed only after minutes, as a stalled watch, ends with its connection.
+    /// In real time, faults that would be noticed only after minutes, such as a stalled watch, end
+    /// with their connection.
     pub(super) fn end(&mut self) -> bool {
         self.faults.heal();
         (self.held, self.partition) = (None, None);
@@ -170,15 +174,21 @@ impl Embedded {
     }
 }
 
-/// What happens by chance; to a gentle server's watches more of it.
+/// Returns the random faults; a gentle server has more faults of its watches.
 fn chaos(gentle: bool, dice: &mut Dice) -> Chaos {
     if gentle {
-        let torn = [Class::WatchTorn, Class::WatchEnded, Class::WatchDelayed, Class::Rewound];
-        let chaos = Chaos::of(0.0).with(Class::Corrupted, 0.4).with(Class::RequestLost, 0.1);
+        let torn = [
+            FaultClass::WatchTorn,
+            FaultClass::WatchEnded,
+            FaultClass::WatchDelayed,
+            FaultClass::WatchRewound,
+        ];
+        let chaos =
+            Chaos::of(0.0).with(FaultClass::WatchCorrupted, 0.4).with(FaultClass::RequestLost, 0.1);
         return torn.into_iter().fold(chaos, |chaos, class| chaos.with(class, 0.1));
     }
     let rate = dice.pick(&[0.0, 0.05, 0.2, 0.5]);
-    Chaos::of(rate).with(Class::WatchStalled, rate / 10.0)
+    Chaos::of(rate).with(FaultClass::WatchStalled, rate / 10.0)
 }
 
 // === impl Line ===

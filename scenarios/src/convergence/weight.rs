@@ -1,6 +1,7 @@
-//! What an informer can hold of a `ConfigMap`, from all of it to nothing but its metadata.
+//! The representations of a `ConfigMap` that an informer can hold, from all of it to metadata only.
 //!
-//! `data.number` has to be a number. The server does not know that, and so it stores objects that do not fit.
+//! `data.number` must be a number. The server does not know that, so it stores objects that do not
+//! fit.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +12,23 @@ use serde::{Deserialize, Deserializer};
 
 use super::Truth;
 
-/// A weight that an informer of `ConfigMap`s can have.
+/// A representation of `ConfigMap`s.
 pub(super) trait Weight: Object<Kind = ConfigMap> + DeserializeOwned {
-    /// What it is called in a tally.
+    /// The name in a tally.
     const NAME: &'static str;
 
-    /// The number, if it is one.
+    /// True if it shows the member `data.note`, which each object has.
+    const HAS_NOTE: bool = false;
+
+    /// Returns the number, if it is one.
     fn number(&self) -> Option<u64>;
 
-    /// What can be seen of an object at this weight.
+    /// Returns true if the object has a note.
+    fn has_note(&self) -> bool {
+        false
+    }
+
+    /// Returns the part of an object that this representation shows.
     fn sight(truth: Truth) -> Truth {
         truth
     }
@@ -30,7 +39,7 @@ pub(super) trait Weight: Object<Kind = ConfigMap> + DeserializeOwned {
     }
 }
 
-/// The part of a `ConfigMap` that is looked at.
+/// The part of a `ConfigMap` that is read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Counted {
     metadata: ObjectMeta,
@@ -42,6 +51,7 @@ pub(super) struct Counted {
 struct Data {
     #[serde(default, deserialize_with = "number")]
     number: Option<u64>,
+    note: Option<String>,
 }
 
 // === impl Counted ===
@@ -56,24 +66,34 @@ impl Object for Counted {
 
 // === impl Weight ===
 
-/// A projection: what does not fit it is opaque.
+/// A projection: an object that does not fit it is opaque.
 impl Weight for Counted {
     const NAME: &'static str = "projection";
+    const HAS_NOTE: bool = true;
 
     fn number(&self) -> Option<u64> {
         self.data.number
+    }
+
+    fn has_note(&self) -> bool {
+        self.data.note.is_some()
     }
 }
 
 impl Weight for ConfigMap {
     const NAME: &'static str = "typed";
+    const HAS_NOTE: bool = true;
 
     fn number(&self) -> Option<u64> {
         number_of(self.data.as_ref())
     }
+
+    fn has_note(&self) -> bool {
+        self.data.as_ref().is_some_and(|data| data.contains_key("note"))
+    }
 }
 
-/// What does not fit is there all the same: that shows when it is decoded.
+/// An object that does not fit is stored; the error shows when it is decoded.
 impl Weight for Lazy<Counted> {
     const NAME: &'static str = "lazy";
 
@@ -94,13 +114,13 @@ impl Weight for Metadata<ConfigMap> {
     }
 }
 
-/// What there is to say about an object of which only the metadata is known.
+/// Returns the visible part of an object of which only the metadata is known.
 pub(super) fn metadata_truth(metadata: &ObjectMeta) -> Truth {
     let [uid, version] = [&metadata.uid, &metadata.resource_version];
     (uid.clone().unwrap_or_default(), version.clone().unwrap_or_default(), None)
 }
 
-/// The number of a `ConfigMap` with these data, if it fits.
+/// Returns the number of a `ConfigMap` with these data, if it fits.
 pub(super) fn number_of(data: Option<&BTreeMap<String, String>>) -> Option<u64> {
     data?.get("number")?.parse().ok()
 }

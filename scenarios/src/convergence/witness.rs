@@ -1,17 +1,18 @@
-//! A handler that believes nothing: it keeps a shadow of the store from what it is told, and complains about every event
-//! that cannot follow from the ones before. Pure.
+//! A handler that checks its events: it keeps a shadow of the store and records every event that
+//! cannot follow from the earlier ones. Pure.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use homeostat::informer::Event;
 
 use super::Truth;
 use super::weight::{Weight, metadata_truth};
 
-/// What one handler was told.
+/// The events of one handler.
 #[derive(Debug)]
 pub(super) struct Witness<K> {
-    /// Whether it may be told once more what it knows.
+    /// `true` if the handler has a resync period, so that states repeat.
     resyncs: bool,
     objects: BTreeMap<String, Seen<K>>,
     counts: BTreeMap<&'static str, usize>,
@@ -21,17 +22,17 @@ pub(super) struct Witness<K> {
 
 #[derive(Debug)]
 struct Seen<K> {
-    /// The last state that fitted.
-    told: Option<Arc<K>>,
+    /// The last state that decoded.
+    last: Option<Arc<K>>,
     now: Truth,
 }
 
-/// An event, compared with what was known before.
+/// An event, compared with the state before it.
 struct Verdict {
     name: &'static str,
-    /// Whether it can follow.
+    /// `true` if the event can follow.
     fits: bool,
-    /// What is there now.
+    /// The state after the event.
     now: Option<Truth>,
 }
 
@@ -48,17 +49,17 @@ impl<K: Weight> Witness<K> {
         }
     }
 
-    /// What it believes there is.
+    /// Returns the state according to the events.
     pub(super) fn shadow(&self) -> BTreeMap<String, Truth> {
         self.objects.iter().map(|(key, seen)| (key.clone(), seen.now.clone())).collect()
     }
 
-    /// Events that cannot be.
+    /// Returns the events that cannot follow.
     pub(super) fn complaints(&self) -> &[String] {
         &self.complaints
     }
 
-    /// Versions that went back: possible only if the server was set back.
+    /// Returns the versions that decreased, which is valid only if the server was restored.
     pub(super) fn went_back(&self) -> &[String] {
         &self.went_back
     }
@@ -86,49 +87,49 @@ impl<K: Weight> Witness<K> {
         let known = self.objects.remove(&key);
         let Verdict { name, fits, now } = self.judge(&event, known.as_ref());
         *self.counts.entry(name).or_default() += 1;
-        let before = known.as_ref().map(|seen| (&seen.now, seen.told.is_some()));
+        let before = known.as_ref().map(|seen| (&seen.now, seen.last.is_some()));
         self.complain_if(!fits, || format!("{event:?} of {key} after {before:?}"));
         self.compare(&key, known.as_ref(), now.as_ref());
         if let Some(now) = now {
-            let told = match event {
+            let last = match event {
                 Event::Added { object, .. } => Some(object),
                 Event::Updated { new, .. } => Some(new),
-                _ => known.and_then(|seen| seen.told),
+                _ => known.and_then(|seen| seen.last),
             };
-            self.objects.insert(key, Seen { told, now });
+            self.objects.insert(key, Seen { last, now });
         }
     }
 
     fn judge(&self, event: &Event<K>, known: Option<&Seen<K>>) -> Verdict {
-        let told = known.and_then(|seen| seen.told.as_ref());
+        let last = known.and_then(|seen| seen.last.as_ref());
         let (name, fits, now) = match event {
-            Event::Added { object, .. } => ("added", told.is_none(), Some(object.truth())),
+            Event::Added { object, .. } => ("added", last.is_none(), Some(object.truth())),
             Event::Updated { old, new } => {
                 let again = Arc::ptr_eq(old, new);
-                let follows = told.is_some_and(|told| Arc::ptr_eq(told, old));
+                let follows = last.is_some_and(|last| Arc::ptr_eq(last, old));
                 let fits = follows && old.uid() == new.uid() && (!again || self.resyncs);
-                (if again { "told again" } else { "updated" }, fits, Some(new.truth()))
+                (if again { "resynced" } else { "updated" }, fits, Some(new.truth()))
             }
             Event::Deleted { last_known, certain } => {
-                let same = told.is_some_and(|told| told.uid() == last_known.uid());
+                let same = last.is_some_and(|last| last.uid() == last_known.uid());
                 (if *certain { "deleted" } else { "deleted unseen" }, same, None)
             }
             Event::Opaque { last_known, metadata } => {
-                let same = match (told, last_known) {
-                    (Some(told), Some(last_known)) => Arc::ptr_eq(told, last_known),
+                let same = match (last, last_known) {
+                    (Some(last), Some(last_known)) => Arc::ptr_eq(last, last_known),
                     (None, None) => true,
                     _ => false,
                 };
                 ("opaque", same, Some(metadata_truth(metadata)))
             }
             Event::OpaqueDeleted { .. } => {
-                ("opaque deleted", known.is_some() && told.is_none(), None)
+                ("opaque deleted", known.is_some() && last.is_none(), None)
             }
         };
         Verdict { name, fits, now }
     }
 
-    /// The version has to grow as long as it is the same object, unless the same state is told once more.
+    /// Checks that the version of one object grows, unless a resync repeats a state.
     fn compare(&mut self, key: &str, known: Option<&Seen<K>>, now: Option<&Truth>) {
         let (Some(Seen { now: before, .. }), Some(now)) = (known, now) else { return };
         self.complain_if(before.0 != now.0, || format!("{key} has another uid: {now:?}"));

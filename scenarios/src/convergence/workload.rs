@@ -1,23 +1,24 @@
-//! What users do meanwhile: objects are made, changed, spoilt, deleted, and made again.
+//! The users' operations during the faults: they create, change, spoil, delete and recreate
+//! objects.
 
-use homeostat::kube_client::{
-    Api, Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
+use homeostat::kube_client::api::{DeleteParams, Patch, PatchParams, PostParams};
+use homeostat::kube_client::{Api, Client};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{Pace, dice::Dice};
+use super::Pace;
+use super::dice::Dice;
 
-/// A user who never meets a fault.
+/// A user without faults.
 pub(super) struct Workload {
     user: Client,
     dice: Dice,
     pace: Pace,
 }
 
-/// So many operations, on so many names in two namespaces: few, so that much happens to each.
+/// The number of operations, and of names in each of two namespaces: few names, so that each object
+/// changes often.
 const OPERATIONS: u64 = 80;
 const NAMES: u64 = 6;
 pub(super) const NAMESPACES: [&str; 2] = ["default", "kube-public"];
@@ -37,7 +38,8 @@ impl Workload {
         }
     }
 
-    /// An error means that the object is there already, or not any more: the next operation is another one.
+    /// An error means that the object already exists or no longer exists; the next operation
+    /// follows.
     async fn operate(&mut self, operation: u64) {
         let namespace = self.dice.pick(&NAMESPACES);
         let name = format!("object-{}", self.dice.below(NAMES));
@@ -68,7 +70,7 @@ impl Workload {
         let number = if self.dice.one_in(8) { "none".to_owned() } else { number.to_string() };
         let map = json!({
             "metadata": { "name": name, "labels": { "watched": "yes" } },
-            "data": { "number": number },
+            "data": { "number": number, "note": "a member that an informer may prune" },
         });
         let map = serde_json::from_value(map).expect("this is a ConfigMap");
         maps.create(&PostParams::default(), &map).await

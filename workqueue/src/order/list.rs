@@ -1,38 +1,47 @@
-//! Lists whose members are numbers and whose links lie beside what the numbers name: to join, to leave
-//! from the middle and to move take the same few steps whatever the length, and no memory. Pure.
+//! Doubly linked lists of slot numbers whose links are in a separate slice. Each operation takes
+//! constant time and allocates nothing. Pure.
+//!
+//! A number is in at most one list per slice of links. The lists do not check this: their owner,
+//! `Ranked`, relies on the state, which queues a slot at most once. The links of a number that is
+//! in no list are stale.
+//!
+//! This is not `std::collections::LinkedList`, whose nodes cannot leave from the middle in constant
+//! time, and which allocates each of them.
 
-/// Who comes before and behind a member.
+/// The neighbours of a member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
     before: u32,
     behind: u32,
 }
 
-/// A list; its members' links are in a slice of the owner's, which each call is given.
+/// A list. The owner keeps the members' links in a slice and passes it to each call.
 pub(super) struct List {
     first: u32,
     last: u32,
 }
 
-/// Nobody: the end of a list.
+/// Marks the end of a list.
 const NONE: u32 = u32::MAX;
 
 // === impl Links ===
 
 impl Links {
-    /// Those of a number that is in no list.
+    /// The links of a number that is in no list.
     pub(super) const UNUSED: Self = Self { before: NONE, behind: NONE };
 }
 
 // === impl List ===
 
 impl List {
+    /// The list without members.
     pub(super) const EMPTY: Self = Self { first: NONE, last: NONE };
 
     pub(super) fn is_empty(&self) -> bool {
         self.first == NONE
     }
 
+    /// Returns the first member, in constant time.
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }

@@ -19,7 +19,7 @@ fn of(dimension: u64) -> Rank {
     Rank { priority: 0, dimension }
 }
 
-/// Pushes these, numbered from 0 on.
+/// Pushes slots with these ranks, numbered from 0.
 fn filled(mut order: Order, ranks: &[Rank]) -> Order {
     for (slot, &rank) in (0..).zip(ranks) {
         order.push(slot, rank);
@@ -32,7 +32,7 @@ fn take_all(order: &mut Order) -> Vec<u32> {
 }
 
 #[test]
-fn without_a_ranking_first_come_is_first_served() {
+fn slots_without_a_ranking_come_first_in_first_out() {
     let mut order = filled(Order::new(None), &[at(1), at(9), at(3)]);
     assert_eq!(order.raise(0, 10), None);
     order.want(1, 10);
@@ -41,7 +41,7 @@ fn without_a_ranking_first_come_is_first_served() {
 }
 
 #[test]
-fn higher_priorities_come_first_and_equal_ones_as_they_came() {
+fn higher_priorities_come_first_and_equal_ones_in_order_of_arrival() {
     let ranks = [at(0), at(-100), at(7), at(0), at(7), at(i32::MIN), at(i32::MAX)];
     assert_eq!(take_all(&mut filled(ranked(0, false), &ranks)), [6, 2, 4, 0, 3, 1, 5]);
 }
@@ -50,27 +50,27 @@ fn higher_priorities_come_first_and_equal_ones_as_they_came() {
 fn raised_slot_goes_to_the_end_of_its_new_priority() {
     let mut order = filled(ranked(0, false), &[at(0), at(5), at(0), at(5)]);
     assert_eq!(order.raise(2, 5), Some(0));
-    assert_eq!(order.raise(1, 5), None, "no higher: it stays where it is");
+    assert_eq!(order.raise(1, 5), None, "not higher: it keeps its place");
     assert_eq!(order.raise(1, 4), None);
     assert_eq!((order.priority(1), order.priority(2)), (5, 5));
     assert_eq!(take_all(&mut order), [1, 3, 2, 0]);
 }
 
 #[test]
-fn slot_comes_again_at_the_highest_priority_that_was_wanted() {
+fn slot_is_queued_again_at_the_highest_requested_priority() {
     let mut order = filled(ranked(0, false), &[at(5), at(3), at(2)]);
     assert_eq!(order.take_first(), Some(0));
     order.want(0, -1);
     order.want(0, 2);
     order.want(0, 1);
-    assert_eq!(order.priority(0), 5, "that at which it was taken");
+    assert_eq!(order.priority(0), 5, "the priority at which it was taken");
     order.push_again(0, false);
     assert_eq!(order.priority(0), 2, "the highest, not the last");
-    assert_eq!(take_all(&mut order), [1, 2, 0], "its old priority is history");
+    assert_eq!(take_all(&mut order), [1, 2, 0], "its old priority does not count");
 }
 
 #[test]
-fn unfinished_slot_falls_no_lower_than_it_was() {
+fn unfinished_slot_keeps_at_least_its_priority() {
     for (wanted, priority) in [(None, 5), (Some(2), 5), (Some(9), 9)] {
         let mut order = filled(ranked(0, false), &[at(5)]);
         order.take_first();
@@ -83,7 +83,7 @@ fn unfinished_slot_falls_no_lower_than_it_was() {
 }
 
 #[test]
-fn every_so_many_th_hand_out_is_the_oldest() {
+fn every_nth_hand_out_is_the_oldest_slot() {
     let mut order = filled(ranked(3, false), &[at(-100), at(-100), at(0), at(0), at(0), at(0)]);
     assert_eq!(take_all(&mut order), [2, 3, 0, 4, 5, 1]);
     let mut order = filled(ranked(1, false), &[at(-1), at(0), at(1)]);
@@ -98,7 +98,7 @@ fn raised_slot_keeps_its_age() {
 }
 
 #[test]
-fn nothing_starves_while_more_important_slots_keep_coming() {
+fn low_priority_does_not_starve_while_higher_ones_keep_coming() {
     const EVERY: u32 = 10;
     const BEFORE: u32 = 7;
     let mut order = ranked(EVERY, false);
@@ -113,10 +113,12 @@ fn nothing_starves_while_more_important_slots_keep_coming() {
         }
         taken == BEFORE
     });
-    // Each of those before it is taken and comes again, younger: the first aged one is this very slot.
+    // Each slot before it is taken and queued again with a new age: the first hand-out by age is
+    // this slot.
     assert_eq!(hand_outs, Some(EVERY));
 
-    // Where those before it are as unimportant, they are served by their age, too: the bound itself.
+    // If the slots before it have a low priority too, the hand-outs by age serve them first: this
+    // reaches the bound.
     let mut order = filled(ranked(EVERY, false), &[at(-5); BEFORE as usize]);
     order.push(BEFORE, at(-6));
     order.push(BEFORE + 1, at(0));
@@ -137,7 +139,7 @@ fn dimensions_take_turns() {
 }
 
 #[test]
-fn dimension_that_comes_new_has_its_turn_after_the_others() {
+fn new_dimension_takes_its_turn_after_the_others() {
     let mut order = filled(ranked(0, true), &[of(1), of(1), of(2), of(2)]);
     assert_eq!(order.take_first(), Some(0));
     order.push(4, of(3));
@@ -158,7 +160,7 @@ fn hand_outs_of_two_busy_dimensions_differ_by_no_more_than_one() {
         let first = u32::try_from(dimension * 1000).expect("small");
         (first..first + number).for_each(|slot| order.push(slot, of(dimension)));
     };
-    // One has queued a hundred times as much as the other, and before.
+    // Dimension 1 has queued 100 times as many slots as dimension 3, and before it.
     queued(&mut order, 1, 900);
     queued(&mut order, 2, 300);
     queued(&mut order, 3, 9);
@@ -173,7 +175,7 @@ fn hand_outs_of_two_busy_dimensions_differ_by_no_more_than_one() {
 }
 
 #[test]
-fn steady_use_takes_no_more_memory() {
+fn steady_use_does_not_grow_memory() {
     let mut order = ranked(4, true);
     for round in 0..10_000_u32 {
         let rank = Rank { priority: (round % 5).cast_signed(), dimension: u64::from(round % 3) };
@@ -199,21 +201,21 @@ fn steady_use_takes_no_more_memory() {
 #[derive(Debug, Clone)]
 enum Step {
     Push(i32, u64),
-    /// The n-th of those that are queued.
+    /// The n-th queued slot.
     Raise(usize, i32),
     Take,
-    /// The n-th of those that were taken.
+    /// The n-th taken slot.
     Want(usize, i32),
     Again(usize, bool),
 }
 
-/// The same, as plainly as can be: lists that are searched.
+/// A simple model of the order: lists that it searches.
 struct Model {
     ranking: Ranking,
-    /// In the order of their age.
+    /// Longest queued first.
     queued: Vec<Entry>,
     taken: Vec<Entry>,
-    /// The dimensions that take turns at each priority.
+    /// The dimensions of each priority, next turn first.
     turns: BTreeMap<i32, Vec<u64>>,
     arrivals: usize,
     hand_outs: u32,
@@ -225,7 +227,7 @@ struct Entry {
     rank: Rank,
     wanted: Option<i32>,
     arrival: usize,
-    /// By when it must be handed out.
+    /// The number of the last hand-out by which it must have its turn.
     bound: u32,
 }
 
@@ -301,7 +303,8 @@ fn apply(step: &Step, order: &mut Order, model: &mut Model, tally: &Tally) {
             let used = |slot: &u32| {
                 model.queued.iter().chain(&model.taken).any(|entry| entry.slot == *slot)
             };
-            let slot = (0..1000).find(|slot| !used(slot)).expect("there are more");
+            let slot =
+                (0..1000).find(|slot| !used(slot)).expect("fewer than 1,000 slots are in use");
             let rank = Rank { priority, dimension };
             order.push(slot, rank);
             model.push(Entry { slot, rank, wanted: None, arrival: 0, bound: u32::MAX });
@@ -320,7 +323,7 @@ fn apply(step: &Step, order: &mut Order, model: &mut Model, tally: &Tally) {
         }
         Step::Take => {
             let first = order.first();
-            tally.tell_outcome(|| format!("{first:?}"));
+            tally.record_outcome(|| format!("{first:?}"));
             assert_eq!(order.take_first(), first);
             assert_eq!(first, model.take(tally));
         }
@@ -334,7 +337,7 @@ fn apply(step: &Step, order: &mut Order, model: &mut Model, tally: &Tally) {
             tally.count("queued again", usize::from(entry.wanted.is_some() || unfinished));
             if entry.wanted.is_some() || unfinished {
                 let had = unfinished.then_some(entry.rank.priority);
-                entry.rank.priority = entry.wanted.max(had).expect("one of them is there");
+                entry.rank.priority = entry.wanted.max(had).expect("`wanted` or `had` is set");
                 order.push_again(entry.slot, unfinished);
                 model.push(entry);
             }
@@ -343,14 +346,14 @@ fn apply(step: &Step, order: &mut Order, model: &mut Model, tally: &Tally) {
     }
 }
 
-/// The schedule under one ranking.
+/// Runs a schedule under one ranking.
 fn run(ranking: Ranking, steps: &[Step], tally: &Tally) {
-    tally.tell(|| format!("{ranking:?}"));
+    tally.record_step(|| format!("{ranking:?}"));
     let mut order = Order::new(Some(ranking));
     let (queued, taken, turns) = (Vec::new(), Vec::new(), BTreeMap::new());
     let mut model = Model { ranking, queued, taken, turns, arrivals: 0, hand_outs: 0 };
     for step in steps {
-        tally.tell(|| format!("{step:?}"));
+        tally.record_step(|| format!("{step:?}"));
         apply(step, &mut order, &mut model, tally);
         let queued = model.queued.len();
         assert_eq!((order.len(), order.is_empty()), (queued, queued == 0));
@@ -361,7 +364,7 @@ fn run(ranking: Ranking, steps: &[Step], tally: &Tally) {
 }
 
 #[test]
-fn any_schedule_is_that_of_searched_lists() {
+fn any_schedule_matches_searched_lists() {
     let step = prop_oneof![
         12 => (-1..2, 0..3_u64).prop_map(|(priority, of)| Step::Push(priority, of)),
         3 => (0..12_usize, -2..4).prop_map(|(nth, priority)| Step::Raise(nth, priority)),
@@ -369,7 +372,7 @@ fn any_schedule_is_that_of_searched_lists() {
         3 => (0..4_usize, -3..4).prop_map(|(nth, priority)| Step::Want(nth, priority)),
         4 => (0..4_usize, 0..2_u8).prop_map(|(nth, again)| Step::Again(nth, again == 1)),
     ];
-    // Each schedule under each of the rankings.
+    // Each schedule runs under each ranking.
     let least = &[
         ("raised", 1_000),
         ("oldest first", 3_000),

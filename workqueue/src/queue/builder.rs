@@ -1,26 +1,26 @@
-//! The queue's options.
+//! The builder of a queue, with its options.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hash};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use crate::cause::Merge;
 use crate::order::Ranking;
 use crate::rate_limiter::{ExponentialFailureRateLimiter, RateLimiter};
 
 use super::Queue;
-use super::shared::{Dimension, Shared};
+use super::shared::{Dimension, Options, Shared};
 
-/// The priority for what nobody waits for: the first look at everything after a start, and the regular
-/// ones after that. What a user has just changed comes before it, at 0.
+/// The priority for work that can wait: the initial list after a start, and resyncs. Changes are
+/// added at 0 and come first. (controller-runtime's `handler.LowPriority` has the same value.)
 pub const LOW_PRIORITY: i32 = -100;
 
-/// How priorities are obeyed: higher ones first, but no item waits for ever.
+/// The order by priority: higher priorities first, and no item waits forever.
 ///
-/// Every tenth hand-out is not the item with the highest priority but the one that has been queued
-/// longest, whatever its priority. So an item that has `p` others queued before it is handed out within
-/// `10 · (p + 1)` hand-outs, however many more important ones keep coming, and they get nine
-/// tenths of the workers even then.
+/// Every tenth hand-out is the item that has been queued longest, whatever its priority. With `p`
+/// items queued before it, an item is handed out within `10 · (p + 1)` hand-outs. Higher priorities
+/// still get nine of ten hand-outs.
 ///
 /// # Examples
 ///
@@ -47,11 +47,29 @@ pub struct Priorities {
     oldest_every: Option<NonZeroU32>,
 }
 
-/// Makes a [`Queue`]; every option has a default.
+/// Builds a [`Queue`]; each option has a default.
+///
+/// Made by [`Queue::builder`]. Defaults: no name and so no metrics, a per-item back-off of 5 ms to
+/// 1,000 s, FIFO order, no causes, no inspection.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_workqueue::{Priorities, Queue, default_controller_rate_limiter};
+///
+/// let queue: Queue<String> = Queue::builder()
+///     .name("replicaset")
+///     .rate_limiter(default_controller_rate_limiter())
+///     .priorities(Priorities::default())
+///     .build();
+/// assert_eq!(queue.name(), "replicaset");
+/// ```
 #[must_use = "a builder makes no queue before `build`"]
-pub struct Builder<T> {
+pub struct QueueBuilder<T, Cause = ()> {
     name: Arc<str>,
     limiter: Box<dyn RateLimiter<T>>,
+    /// Does nothing before `causes` is called: `Cause` is then `()`.
+    merge: Merge<Cause>,
     priorities: Option<Priorities>,
     dimension: Option<Dimension<T>>,
     inspected: bool,
@@ -60,29 +78,48 @@ pub struct Builder<T> {
 // === impl Priorities ===
 
 impl Priorities {
-    /// Hands out the item that has been queued longest, whatever its priority, every so many-th time.
+    /// Sets how often the queue ignores the priorities: each `every`-th hand-out is the item that
+    /// has been queued longest. The default is 10.
     ///
-    /// An item with `p` others queued before it is handed out within `every · (p + 1)` hand-outs.
+    /// With `p` items queued before it, an item is handed out within `every · (p + 1)` hand-outs.
     pub fn oldest_every(self, every: NonZeroU32) -> Self {
         Self { oldest_every: Some(every) }
     }
 
-    /// Hands out what has the highest priority, always: what has a low one can wait for ever.
+    /// Always hands out the highest priority. Items of a low priority can wait forever.
+    ///
+    /// Use it only if high priorities are rare. controller-runtime's priority queue has this order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_workqueue::{Priorities, Queue};
+    ///
+    /// let queue = Queue::builder().priorities(Priorities::default().strict()).build();
+    /// queue.at_priority(-1).add(0);
+    /// queue.add_batch(1..=20);
+    /// for _ in 0..20 {
+    ///     let item = queue.try_get().expect("20 of priority 0 are queued");
+    ///     assert_ne!(*item, 0);
+    ///     item.done();
+    /// }
+    /// assert_eq!(*queue.try_get().expect("one is left"), 0);
+    /// ```
     pub fn strict(self) -> Self {
         Self { oldest_every: None }
     }
 }
 
-/// The longest queued item every tenth time.
+/// Every tenth hand-out is the item that has been queued longest.
 impl Default for Priorities {
     fn default() -> Self {
         Self { oldest_every: NonZeroU32::new(10) }
     }
 }
 
-// === impl Builder ===
+// === impl QueueBuilder ===
 
-impl<T> Builder<T>
+impl<T> QueueBuilder<T>
 where
     T: Eq + Hash + Clone + Send + Sync + 'static,
 {
@@ -90,51 +127,106 @@ where
         Self {
             name: Arc::from(""),
             limiter: Box::<ExponentialFailureRateLimiter<T>>::default(),
+            merge: Merge::new(|(), ()| ()),
             priorities: None,
             dimension: None,
             inspected: false,
         }
     }
 
-    /// Names the queue, for logs, and for metrics.
+    /// Lets each request carry a cause: the reason for which the item was added, as a type of the
+    /// author.
+    ///
+    /// The queue merges the causes of an item that is added several times: `merge(earlier, later)`
+    /// merges `later` into `earlier`. The queue calls it when an item is added that is already
+    /// queued or delayed, or was already added while held, and when a worker drops an item that was
+    /// added meanwhile. Without causes (`Cause = ()`) the queue stores nothing and calls nothing.
+    ///
+    /// `merge` runs under the queue's lock. Keep it short, and do not call the queue in it. If it
+    /// panics, `earlier` keeps its value at the panic, and the panic is logged and counted. The
+    /// queue does not call it for a zero-sized type, because two such causes are always equal.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_workqueue::Queue;
+    ///
+    /// #[derive(Debug, PartialEq)]
+    /// enum Trigger {
+    ///     Changed,
+    ///     Resync,
+    /// }
+    ///
+    /// // A change is more than a resync; otherwise the first trigger stays.
+    /// let queue = Queue::builder()
+    ///     .causes(|earlier: &mut Trigger, later: Trigger| {
+    ///         if *earlier == Trigger::Resync {
+    ///             *earlier = later;
+    ///         }
+    ///     })
+    ///     .build();
+    /// queue.because(Trigger::Resync).add("default/web");
+    /// queue.because(Trigger::Changed).add("default/web");
+    ///
+    /// let key = queue.try_get().expect("it was added");
+    /// assert_eq!(*key.cause(), Trigger::Changed);
+    /// key.done();
+    /// assert!(queue.try_get().is_none(), "one request, one hand-out");
+    /// ```
+    pub fn causes<Cause: Send + 'static>(
+        self,
+        merge: impl Fn(&mut Cause, Cause) + Send + 'static,
+    ) -> QueueBuilder<T, Cause> {
+        let Self { name, limiter, merge: _, priorities, dimension, inspected } = self;
+        QueueBuilder { name, limiter, merge: Merge::new(merge), priorities, dimension, inspected }
+    }
+}
+
+impl<T, Cause> QueueBuilder<T, Cause>
+where
+    T: Eq + Hash + Clone + Send + Sync + 'static,
+    Cause: Send + 'static,
+{
+    /// Names the queue in logs and metrics.
     ///
     /// If there is a recorder for the `metrics` facade when the queue is built, a queue with a name
     /// reports the metrics of client-go's queues, with the label `name`: `workqueue_depth`,
-    /// `workqueue_adds_total`, `workqueue_queue_duration_seconds`, `workqueue_work_duration_seconds`,
-    /// `workqueue_unfinished_work_seconds`, `workqueue_longest_running_processor_seconds` and
-    /// `workqueue_retries_total`. The depth counts what is asked for: also an item that is held and was
-    /// added again, unlike [`Queue::len`]. With [`priorities`](Self::priorities) it has the label `priority`,
-    /// too: 25 of them, and `exceeded_cardinality_limit` for all others. (A recorder without any state,
-    /// whose type has no size, cannot be told from none.)
+    /// `workqueue_adds_total`, `workqueue_queue_duration_seconds`,
+    /// `workqueue_work_duration_seconds`, `workqueue_unfinished_work_seconds`,
+    /// `workqueue_longest_running_processor_seconds` and `workqueue_retries_total`. Unlike
+    /// [`Queue::len`], the depth also counts held items that were added again. With
+    /// [`priorities`](Self::priorities) the depth also has the label `priority`, with up to 25
+    /// values, and `exceeded_cardinality_limit` for all other priorities.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Decides how long [`Queue::add_rate_limited`] waits.
+    /// Sets the rate limiter, which computes the delay of [`Queue::add_rate_limited`]. The default
+    /// is [`ExponentialFailureRateLimiter::default`].
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<T>) -> Self {
         self.limiter = Box::new(limiter);
         self
     }
 
-    /// Hands out items by the priority that they were added [at](Queue::at_priority), and those of one
-    /// priority in the order in which they were queued. Without this, priorities are ignored.
+    /// Hands out items by their [priority](Queue::at_priority), and items of equal priority in the
+    /// order in which they were queued. Without this option, priorities have no effect.
     pub fn priorities(mut self, priorities: Priorities) -> Self {
         self.priorities = Some(priorities);
         self
     }
 
-    /// Lets the items of one priority take turns by this (a namespace, a tenant): each hand-out is the
-    /// next one's who has something queued, so that nobody waits for all that another one has queued
-    /// before.
+    /// Lets namespaces, tenants or other groups take turns within a priority. `dimension` returns
+    /// the group of an item. Each hand-out is the first item of the next group that has items
+    /// queued, so that a group with many items does not delay a group with few.
     ///
-    /// While two of them have items of the same priority queued, and nothing of a higher one is, the
-    /// numbers of their hand-outs differ by no more than one; only the turns of the longest queued item
-    /// ([`Priorities`]) come on top.
+    /// While two groups have items of the highest queued priority, the numbers of their hand-outs
+    /// differ by at most 1. The hand-outs of the longest queued item ([`Priorities`]) come in
+    /// addition.
     ///
-    /// The function runs outside of the queue's lock, once for each add. Only the hash of what it returns
-    /// counts, so that two whose hashes are the same share their turns. What it returns cannot borrow from
-    /// the item; where a copy of a name is too dear, return a hash of it.
+    /// The function runs outside of the queue's lock, once per add. Only the hash of its result
+    /// counts: groups with the same hash share their turns. The result cannot borrow from the item;
+    /// to avoid a copy of a name, return a hash of it.
     ///
     /// # Examples
     ///
@@ -151,36 +243,41 @@ where
         self
     }
 
-    /// Remembers since when and why items are in the queue, for [`Queue::inspect`]. This reads the clock
-    /// at each step, which a queue that is neither inspected nor measured does not.
+    /// Records when and by which operation items were queued, for [`Queue::inspect`]. This reads
+    /// the clock at each step; a queue without this option and without metrics does not read it.
+    ///
+    /// Queues with metrics can be inspected without it.
     pub fn inspect(mut self) -> Self {
         self.inspected = true;
         self
     }
 
-    /// Makes the queue. This spawns nothing and needs no runtime.
-    pub fn build(self) -> Queue<T> {
+    /// Builds the queue. This spawns no task and needs no runtime.
+    pub fn build(self) -> Queue<T, Cause> {
         let ranking = self.ranking();
-        let shared = Shared::new(self.name, self.limiter, ranking, self.dimension, self.inspected);
-        Queue { shared: Arc::new(shared) }
+        let Self { name, limiter, merge, priorities: _, dimension, inspected } = self;
+        let give_back = Shared::give_back;
+        let options = Options { name, limiter, merge, ranking, dimension, inspected, give_back };
+        Queue { shared: Arc::new(Shared::new(options)) }
     }
 
+    /// Returns the options of the order; `None` for FIFO.
     fn ranking(&self) -> Option<Ranking> {
         let fair = self.dimension.is_some();
         match self.priorities {
             Some(Priorities { oldest_every }) => {
                 Some(Ranking { by_priority: true, oldest_every, fair })
             }
-            // Turns alone let nobody wait for ever: the oldest need no turn of their own.
+            // With turns alone no item waits forever, so that no ageing is needed.
             None if fair => Some(Ranking { by_priority: false, oldest_every: None, fair }),
             None => None,
         }
     }
 }
 
-impl<T> fmt::Debug for Builder<T> {
+impl<T, Cause> fmt::Debug for QueueBuilder<T, Cause> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("QueueBuilder")
             .field("name", &self.name)
             .field("priorities", &self.priorities)
             .field("fair", &self.dimension.is_some())

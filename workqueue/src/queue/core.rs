@@ -1,66 +1,84 @@
-//! What the queue's lock guards, and the steps under it that need more than one of its parts.
+//! The state behind the queue's lock, and the steps that change several parts of it.
+//!
+//! A `Core` wakes no task and drops no item: it returns wakers and items for the
+//! caller to wake and drop after the release of the lock. `Shared` owns the lock and calls each
+//! step.
 
 use std::task::Waker;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::delays::Delays;
-use crate::order::{Rank, Ranking};
+use crate::cause::Merge;
+use crate::delays::{Delays, Kind, Waiting};
+use crate::order::Ranking;
 use crate::request::Request;
 use crate::state::{Added, Found, Held, State};
 
 use super::observer::Observer;
 use super::timer::Timer;
 use super::waiters::Waiters;
+use super::workers::Workers;
 
-pub(super) struct Core<T> {
-    pub(super) state: State<T>,
-    pub(super) delays: Delays<T>,
-    /// Workers that wait for an item. If an item is queued while somebody is in this line, then at
-    /// least one who was taken out of it has not looked yet.
-    pub(super) workers: Waiters,
-    /// Drains that wait until nothing is queued and nothing is held.
+/// The parts of a queue that change together. Protected by `Shared::core`.
+pub(super) struct Core<T, C> {
+    /// The queued and held items.
+    pub(super) state: State<T, C>,
+    /// The delayed items. After `shut_down` it only shrinks, by `cancel` and by a drain.
+    pub(super) delays: Delays<T, C>,
+    /// Merges the causes of an item that is added twice.
+    pub(super) merge: Merge<C>,
+    /// Workers that wait for an item. While an item is queued and a worker waits here, at least one
+    /// woken worker has not polled yet.
+    pub(super) workers: Workers,
+    /// Drains that wait until no item is queued or held.
     pub(super) drains: Waiters,
-    /// Set once, never reset: nothing is added any more, and no delay ends.
+    /// Set by `shut_down` and never reset: adds are ignored, and no delay ends.
     pub(super) shutting_down: bool,
-    /// The task that ends delays, from the first delay on.
+    /// The task that ends delays; `None` before the first delay.
     pub(super) timer: Option<Timer>,
-    /// Only if somebody wants to know. Then, and only then, each step is told the time.
+    /// `Some` if the queue is inspected or measured. Only then does a step receive the time.
     pub(super) observer: Option<Box<Observer>>,
 }
 
-/// What became of an item that was to be queued.
-pub(super) struct Enqueued<T> {
+/// The outcome of adding an item.
+pub(super) struct Enqueued<T, C> {
+    /// The worker to wake for a newly queued item, if one waits.
     pub(super) worker: Option<Waker>,
-    /// What was known and what was delayed: to be dropped outside of the lock.
-    pub(super) spare: [Option<T>; 2],
+    /// The item that was merged and those whose delays ended. The caller drops them outside of the
+    /// lock.
+    pub(super) spare: [Option<T>; 3],
+    /// The cause of an item that a drain has returned. The caller drops it outside of the lock.
+    pub(super) ignored: Option<C>,
+    /// The effect on the depth, for the metrics.
     pub(super) change: Change,
 }
 
-/// What an item that was to be queued, or was returned, has changed.
+/// The effect of an add or a release on the queue's depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing: it was asked for already, or is gone.
+    /// None: the item was already requested, or is gone.
     None,
-    /// One more is queued at this priority.
+    /// The item is newly queued at this priority.
     Queued(i32),
-    /// It is held, and was not asked for since: it is to be queued at this priority.
+    /// The item is held and requested again, for the first time since its hand-out, at this
+    /// priority.
     Wanted(i32),
-    /// It was asked for, at a lower priority.
+    /// The item was already requested, at a lower priority.
     Raised { from: i32, to: i32 },
-    /// It was returned unfinished, and not asked for since: it is queued at this priority again.
+    /// The worker dropped the item without `done`; it is queued again at this priority.
     Returned(i32),
 }
 
 // === impl Core ===
 
-impl<T> Core<T> {
-    pub(super) fn new(ranking: Option<Ranking>, observed: bool) -> Self {
+impl<T, C> Core<T, C> {
+    pub(super) fn new(ranking: Option<Ranking>, merge: Merge<C>, observed: bool) -> Self {
         Self {
             state: State::new(ranking),
             delays: Delays::new(),
-            workers: Waiters::new(),
+            merge,
+            workers: Workers::new(),
             drains: Waiters::new(),
             shutting_down: false,
             timer: None,
@@ -68,7 +86,14 @@ impl<T> Core<T> {
         }
     }
 
-    /// A worker has taken an item. Tells how long it was queued, if that is observed.
+    /// Returns the waker of a worker if the queued items need one more.
+    #[inline]
+    pub(super) fn wake_worker(&mut self) -> Option<Waker> {
+        self.workers.wake_for(self.state.queued())
+    }
+
+    /// Records that a worker has taken an item. Returns how long it was queued, or zero without an
+    /// observer.
     #[inline]
     pub(super) fn observe_taken(&mut self, held: Held, now: Option<Instant>) -> Duration {
         match (&mut self.observer, now) {
@@ -77,7 +102,8 @@ impl<T> Core<T> {
         }
     }
 
-    /// A worker has returned an item. Tells how long it was held, if that is observed.
+    /// Records that a worker has returned an item. Returns how long it was held, or zero without an
+    /// observer.
     #[inline]
     pub(super) fn observe_released(&mut self, held: Held, now: Option<Instant>) -> Duration {
         match (&mut self.observer, now) {
@@ -86,7 +112,8 @@ impl<T> Core<T> {
         }
     }
 
-    /// What a slot changes that is queued again, and that was asked for, while held, at this priority.
+    /// Returns the change of a slot that is queued again and was requested, while held, at priority
+    /// `wanted`.
     pub(super) fn requeued(&self, slot: u32, wanted: Option<i32>) -> Change {
         let to = self.state.priority(slot);
         match wanted {
@@ -96,8 +123,9 @@ impl<T> Core<T> {
         }
     }
 
-    /// Gives up the memory of a burst that is over; what is returned is to be dropped outside of the lock.
-    pub(super) fn trim(&mut self) -> Option<State<T>> {
+    /// Releases the memory of a past burst. The caller drops the returned state outside of the
+    /// lock.
+    pub(super) fn trim(&mut self) -> Option<State<T, C>> {
         let burst = self.state.trim();
         if let (Some(observer), Some(_)) = (&mut self.observer, &burst) {
             observer.trim();
@@ -106,72 +134,85 @@ impl<T> Core<T> {
     }
 }
 
-impl<T: Eq> Core<T> {
-    /// Queues an item that is wanted now.
+impl<T: Eq, C> Core<T, C> {
+    /// Queues an item and ends its delay.
+    ///
+    /// An item that waits for `add_after` or after a return is taken out of the delays: the add
+    /// makes it ready now. A deadline of `schedule` stays.
     #[inline]
     pub(super) fn add(
         &mut self,
         hash: u64,
         item: T,
-        request: Request,
+        request: Request<C>,
         now: Option<Instant>,
-    ) -> Enqueued<T> {
-        // All that is compared is compared before anything changes: an `Eq` that panics costs nothing
-        // but this call.
+    ) -> Enqueued<T, C> {
+        // All comparisons run before any change, so that a panic of `Eq` changes nothing.
         let found = self.state.find(hash, &item);
-        let (delayed, rank) = self.overtake(hash, &item, request.rank);
-        let mut enqueued = self.enqueue(found, item, Request { rank, ..request }, now);
+        let [delayed, rest] = self.delays.find_all(hash, &item, [Kind::Delay, Kind::Rest]);
+        let (delayed, request) = self.overtake(delayed, request);
+        let (rest, request) = self.overtake(rest, request);
+        let mut enqueued = self.enqueue(found, item, request, now);
         enqueued.spare[1] = delayed;
+        enqueued.spare[2] = rest;
         enqueued
     }
 
-    /// Queues the first item whose delay is over, if there is one.
-    pub(super) fn end_delay(&mut self, now: Instant) -> Option<Enqueued<T>> {
+    /// Queues the first item whose delay has ended, if any.
+    ///
+    /// Returns `None` if nothing is due at `now`. The item keeps the operation of the request that
+    /// set its deadline, for `inspect`.
+    pub(super) fn end_delay(&mut self, now: Instant) -> Option<Enqueued<T, C>> {
         let (hash, item) = self.delays.first_due(now)?;
-        let found = self.state.find(hash, item); // before anything changes, as above
-        let (_, item, request) = self.delays.take_due(now)?;
-        Some(self.enqueue(found, item, request, Some(now)))
+        let found = self.state.find(hash, item); // before any change, as above
+        let due = self.delays.take_due(now)?;
+        Some(self.enqueue(found, due.item, due.request, Some(now)))
     }
 
-    /// Ends the delay of an item that is wanted now, at no lower priority than it was to have. Returns
-    /// what to drop.
-    fn overtake(&mut self, hash: u64, item: &T, rank: Rank) -> (Option<T>, Rank) {
-        match self.delays.remove(hash, item) {
-            None => (None, rank),
-            Some((item, priority)) => {
-                (Some(item), Rank { priority: rank.priority.max(priority), ..rank })
-            }
-        }
+    /// Ends the delay in this slot, if any, because its item is added now. The request takes the
+    /// higher of both priorities and the merged cause. Returns the delayed item, which the caller
+    /// drops outside of the lock.
+    #[inline]
+    fn overtake(&mut self, slot: Option<u32>, mut request: Request<C>) -> (Option<T>, Request<C>) {
+        let Some(slot) = slot else { return (None, request) };
+        let Waiting { item, request: mut delayed, .. } = self.delays.remove_found(slot);
+        self.merge.merge(&mut delayed.cause, request.cause);
+        request.rank.priority = request.rank.priority.max(delayed.rank.priority);
+        request.given_back = request.given_back.max(delayed.given_back);
+        (Some(item), Request { cause: delayed.cause, ..request })
     }
 
-    /// Queues an item that was just searched.
+    /// Queues an item that the caller has just looked up.
     #[inline]
     fn enqueue(
         &mut self,
         found: Found,
         item: T,
-        request: Request,
+        request: Request<C>,
         now: Option<Instant>,
-    ) -> Enqueued<T> {
-        let Request { rank, reason } = request;
-        let added = self.state.add(found, item, rank);
+    ) -> Enqueued<T, C> {
+        let (priority, operation) = (request.rank.priority, request.operation);
+        let added = self.state.add(found, item, request, &mut self.merge);
         if let (Some(observer), Some(now)) = (&mut self.observer, now) {
             match added {
-                Added::Queued(slot) => observer.queued(slot, reason, now),
-                Added::Wanted(slot, _) => observer.wanted(slot, reason, now),
-                Added::Raised { .. } | Added::Merged(_) => {}
+                Added::Queued(slot) => observer.queued(slot, operation, now),
+                Added::Wanted(slot, _) => observer.wanted(slot, operation, now),
+                Added::Raised { .. } | Added::Merged(_) | Added::Ignored(..) => {}
             }
         }
+        let mut ignored = None;
         let (known, change) = match added {
-            Added::Queued(_) => (None, Change::Queued(rank.priority)),
-            Added::Wanted(_, item) => (Some(item), Change::Wanted(rank.priority)),
-            Added::Raised { from, item } => {
-                (Some(item), Change::Raised { from, to: rank.priority })
-            }
+            Added::Queued(_) => (None, Change::Queued(priority)),
+            Added::Wanted(_, item) => (Some(item), Change::Wanted(priority)),
+            Added::Raised { from, item } => (Some(item), Change::Raised { from, to: priority }),
             Added::Merged(item) => (Some(item), Change::None),
+            Added::Ignored(item, cause) => {
+                ignored = Some(cause);
+                (Some(item), Change::None)
+            }
         };
         let queued = matches!(change, Change::Queued(_));
-        let worker = if queued { self.workers.next() } else { None };
-        Enqueued { worker, spare: [known, None], change }
+        let worker = if queued { self.wake_worker() } else { None };
+        Enqueued { worker, spare: [known, None, None], ignored, change }
     }
 }

@@ -1,9 +1,20 @@
-//! What Kubernetes' dashboards expect of a work queue, under the very same names.
+//! The metrics of client-go's queues, under the same names
+//! (component-base/metrics/prometheus/workqueue).
+//!
+//! A queue without a name or without a recorder has no `Metrics` at all, so that it pays for a
+//! check of an `Option` and nothing else. The panics of a recorder are caught: a worker never ends
+//! because of a metric.
+//!
+//! Lifetime of a gauge: each item that is added to `workqueue_depth` is subtracted exactly once,
+//! when it is taken, when a drain returns it, or when the queue is dropped. The gauges of held
+//! items are the work of a task, the ticker. It starts with the first hand-out, runs while items
+//! are held, and ends by itself at the first tick at which none is.
 
 use std::mem;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use homeostat_core::metrics::{is_recorded, record};
 use metrics::{Counter, Gauge, Histogram, SharedString};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -14,41 +25,57 @@ use crate::sync::Mutex;
 use super::core::Change;
 use super::shared::Shared;
 
-/// The buckets that Kubernetes gives to `workqueue_queue_duration_seconds` and
-/// `workqueue_work_duration_seconds`: from 10 ns on, each ten times the one before.
+/// The histogram buckets that Kubernetes uses for `workqueue_queue_duration_seconds` and
+/// `workqueue_work_duration_seconds`: from 10 ns to 10 s in powers of 10.
 ///
-/// The `metrics` facade carries no buckets: tell these to the exporter.
+/// The `metrics` facade has no buckets: configure the exporter with these.
+///
+/// The unit is the second. Work that takes longer than 10 s is in the last, unbounded bucket only.
 pub const DURATION_BUCKETS: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0];
 
-/// A queue's handles, taken once: a handle that was taken before there is a recorder stays silent.
+/// The metric handles of a queue, registered when the queue is built. Handles that are registered
+/// before a recorder is installed record nothing.
 ///
-/// Everything here is called outside of the queue's lock: a recorder is somebody else's code.
+/// All methods run outside of the queue's lock, because a recorder is the author's code.
 pub(super) struct Metrics {
+    /// `workqueue_depth`. Each item is subtracted when it is taken, handed back, or dropped with
+    /// the queue.
     depth: Depth,
+    /// `workqueue_adds_total`: requests that were not merged.
     adds: Counter,
+    /// `workqueue_queue_duration_seconds`: from the request to the hand-out.
     queue_duration: Histogram,
+    /// `workqueue_work_duration_seconds`: from the hand-out to its end, with or without `done`.
     work_duration: Histogram,
+    /// `workqueue_unfinished_work_seconds`: the sum over all held items.
     unfinished: Gauge,
+    /// `workqueue_longest_running_processor_seconds`: the longest of them.
     longest: Gauge,
+    /// `workqueue_retries_total`: `add_after` and `add_rate_limited`.
     retries: Counter,
-    /// The task that keeps the gauges of what is held, while something is. Locked before the queue.
+    /// The task that updates the gauges of held items while items are held. Locked before the
+    /// queue.
     ticker: Mutex<Option<Ticker>>,
 }
 
-/// How many items are asked for and not taken: as in client-go, those that are held and asked for again
-/// count as well as those that are queued.
+/// The number of requested items that no worker has taken yet. As in client-go, this includes held
+/// items that were added again.
+///
+/// A queue by priority has one gauge for each of its first 25 priorities and one for all others.
+/// The gauge of a priority is never removed, so that the number of time series stays bounded.
 enum Depth {
     All(Gauge),
     ByPriority { name: SharedString, known: Mutex<Vec<(i32, Gauge)>>, others: Gauge },
 }
 
-/// Owns the task that sets the gauges; dropping this ends it.
+/// Owns the task that updates the gauges; dropping this aborts the task.
 struct Ticker(JoinHandle<()>);
 
-/// How often the gauges of what is held are set, as in client-go.
+/// The period at which the gauges of held items are updated, as in client-go.
 const TICK: Duration = Duration::from_millis(500);
 
-/// So many priorities have a label of their own, as in controller-runtime: each is a time series more.
+/// The number of priorities with their own label, as in controller-runtime. Each label value is a
+/// time series.
 const PRIORITIES: usize = 25;
 
 /// The label that all other priorities share, as in controller-runtime.
@@ -57,14 +84,23 @@ const OTHER_PRIORITIES: &str = "exceeded_cardinality_limit";
 // === impl Metrics ===
 
 impl Metrics {
-    /// `None` if nobody would see them: without a name, or without a recorder.
+    /// Returns `None` without a name, without a recorder, or if the recorder panics.
     pub(super) fn new(name: &str, by_priority: bool) -> Option<Self> {
         if name.is_empty() || !is_recorded() {
             return None;
         }
+        let mut handles = None;
+        record(|| handles = Some(Self::register(name, by_priority)));
+        handles
+    }
+
+    /// Registers all handles. The names, the label `name` and the units (seconds) are those of
+    /// client-go; `workqueue_depth` has the label `priority` in addition if the queue orders by
+    /// priority, as in controller-runtime.
+    fn register(name: &str, by_priority: bool) -> Self {
         let name = SharedString::from(name.to_owned());
         let labels = || [("name", name.clone())];
-        Some(Self {
+        Self {
             depth: Depth::new(&name, by_priority),
             adds: metrics::counter!("workqueue_adds_total", &labels()),
             queue_duration: metrics::histogram!("workqueue_queue_duration_seconds", &labels()),
@@ -73,12 +109,19 @@ impl Metrics {
             longest: metrics::gauge!("workqueue_longest_running_processor_seconds", &labels()),
             retries: metrics::counter!("workqueue_retries_total", &labels()),
             ticker: Mutex::new(None),
-        })
+        }
     }
 
-    // Cold, as all that follow: whoever keeps no metrics has short steps for that.
+    // Cold, like all methods below, so that the steps of a queue without metrics stay short.
+    /// Records the effect of an add or a release on the depth and on the number of adds.
     #[cold]
     pub(super) fn changed(&self, change: Change) {
+        record(|| self.change(change));
+    }
+
+    /// Maps a change to the gauges. A [`Change::Returned`] item raises the depth but not the adds:
+    /// it is no new request.
+    fn change(&self, change: Change) {
         match change {
             Change::None => {}
             Change::Queued(priority) | Change::Wanted(priority) => {
@@ -93,34 +136,46 @@ impl Metrics {
         }
     }
 
+    /// Counts a request by `add_after` or `add_rate_limited`.
     #[cold]
     pub(super) fn retried(&self) {
-        self.retries.increment(1);
+        record(|| self.retries.increment(1));
     }
 
+    /// Records that a worker took an item of this priority after it had `waited`.
+    ///
+    /// Two separate calls: if the recorder panics in the first, the second still runs.
     #[cold]
     pub(super) fn taken(&self, priority: i32, waited: Duration) {
-        self.depth.add(priority, -1.0);
-        self.queue_duration.record(waited);
+        record(|| self.depth.add(priority, -1.0));
+        record(|| self.queue_duration.record(waited));
     }
 
-    /// An item was returned.
+    /// Records that a worker returned an item after `worked`.
     #[cold]
     pub(super) fn released(&self, worked: Duration, change: Change) {
-        self.work_duration.record(worked);
+        record(|| self.work_duration.record(worked));
         self.changed(change);
     }
 
-    /// Items of these priorities are asked for no longer.
+    /// Removes items of these priorities from the depth.
     pub(super) fn handed_back(&self, priorities: Vec<i32>) {
         for priority in priorities {
-            self.depth.add(priority, -1.0);
+            record(|| self.depth.add(priority, -1.0));
         }
     }
 
-    /// Sees to it that the gauges of what is held are set. Outside of a runtime they are not.
+    /// Starts the task that updates the gauges of held items, unless it runs. Does nothing outside
+    /// of a runtime.
+    ///
+    /// Takes the ticker's lock for each hand-out of a queue with metrics; it is free except while
+    /// the task reads the gauges.
     #[cold]
-    pub(super) fn tick<T: Send + Sync + 'static>(&self, queue: &Arc<Shared<T>>) {
+    pub(super) fn tick<T, C>(&self, queue: &Arc<Shared<T, C>>)
+    where
+        T: Send + Sync + 'static,
+        C: Send + 'static,
+    {
         let mut ticker = self.ticker.lock();
         if ticker.as_ref().is_some_and(|Ticker(task)| !task.is_finished()) {
             return;
@@ -129,17 +184,20 @@ impl Metrics {
         *ticker = Some(Ticker(runtime.spawn(tick(Arc::downgrade(queue)))));
     }
 
-    /// Nothing is held, and nothing will be.
+    /// Stops the task and sets its gauges to 0. The queue holds no item any more.
     pub(super) fn stop(&self) {
         let ticker = self.ticker.lock().take();
         if ticker.is_some() {
-            self.unfinished.set(0.0);
-            self.longest.set(0.0);
+            self.set_gauges(Duration::ZERO, Duration::ZERO);
         }
     }
 
-    /// Sets the gauges of what is held; false, and the task is no longer owned, if nothing is.
-    fn set_unfinished<T>(&self, queue: &Shared<T>) -> bool {
+    /// Updates the gauges of held items. Returns false if no item is held; the task is then
+    /// released.
+    ///
+    /// The check for held items and the release of the task happen under both locks. So a hand-out
+    /// in between either is seen here, or finds no task and starts another.
+    fn set_unfinished<T, C>(&self, queue: &Shared<T, C>) -> bool {
         let mut ticker = self.ticker.lock();
         let now = Instant::now();
         let core = queue.core.lock();
@@ -150,28 +208,29 @@ impl Metrics {
         let ended = if holds_any { None } else { mem::take(&mut *ticker) };
         drop(ticker);
         drop(ended);
-        self.unfinished.set(sum.as_secs_f64());
-        self.longest.set(longest.as_secs_f64());
+        self.set_gauges(sum, longest);
         holds_any
+    }
+
+    /// Sets both gauges, in seconds.
+    fn set_gauges(&self, sum: Duration, longest: Duration) {
+        record(|| self.unfinished.set(sum.as_secs_f64()));
+        record(|| self.longest.set(longest.as_secs_f64()));
     }
 }
 
-async fn tick<T>(queue: Weak<Shared<T>>) {
+/// Updates the gauges every 500 ms until no item is held or the queue is gone. The gauges are 0
+/// when it ends by itself.
+async fn tick<T, C>(queue: Weak<Shared<T, C>>) {
     loop {
         sleep(TICK).await;
-        // The handle does not live across the wait, so that this ends with the queue's last one.
+        // The strong handle is dropped before the wait, so that the task ends with the queue.
         let Some(queue) = queue.upgrade() else { return };
         let Some(metrics) = &queue.metrics else { return };
         if !metrics.set_unfinished(&queue) {
             return;
         }
     }
-}
-
-/// Whether metrics go anywhere. The facade does not tell; but what it calls when there is no recorder has
-/// no state at all, and one that records has some.
-fn is_recorded() -> bool {
-    metrics::with_recorder(|recorder| size_of_val(recorder) > 0)
 }
 
 // === impl Depth ===
@@ -190,7 +249,8 @@ impl Depth {
         metrics::gauge!("workqueue_depth", "name" => name.clone(), "priority" => priority)
     }
 
-    /// A priority has its label for ever: what was added to a gauge is taken from the same one.
+    /// Adds to the gauge of this priority. A priority keeps its gauge, so that an item is
+    /// subtracted from the gauge to which it was added.
     fn add(&self, priority: i32, number: f64) {
         match self {
             Self::All(gauge) => gauge.increment(number),
@@ -200,7 +260,8 @@ impl Depth {
         }
     }
 
-    /// The gauge of this priority, if it is among the first; asks the recorder while nothing is locked.
+    /// Returns the gauge of this priority if it is one of the first 25. Calls the recorder outside
+    /// of the lock.
     fn of(known: &Mutex<Vec<(i32, Gauge)>>, name: &SharedString, priority: i32) -> Option<Gauge> {
         let find = |known: &[(i32, Gauge)]| {
             let mut all = known.iter();
@@ -217,7 +278,7 @@ impl Depth {
         }
         let gauge = Self::gauge(name, priority.to_string().into());
         let mut known = known.lock();
-        // Another thread may have been faster.
+        // Another thread may have registered the gauge in the meantime.
         let faster = find(&known);
         if faster.is_none() && known.len() < PRIORITIES {
             known.push((priority, gauge.clone()));

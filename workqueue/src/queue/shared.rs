@@ -1,9 +1,12 @@
-//! What all handles of a queue share, and every step that changes it: one lock, then wake-ups.
+//! The state that all handles of a queue share, and the steps that change it.
 //!
-//! Each step locks once, changes the pure parts, and carries what it has to wake or to drop out of the
-//! lock. Under the lock run only `Hash`, `Eq` and `Clone` of the item; no waker, no limiter, no `Drop`.
+//! Each step takes the lock once, changes the pure parts, and wakes tasks and drops items after the
+//! release. The only code of the author that runs under the lock is `Eq` and `Clone` of the item
+//! and the merge function: no waker, no rate limiter and no `Drop` of an item.
+//!
+//! Lock order, outermost first: the limiter, the ticker of the metrics, the core. No step takes a
+//! further lock while it holds the core.
 
-use std::hash::{BuildHasher as _, Hash};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -12,89 +15,126 @@ use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::delays::Delayed;
+use crate::cause::Merge;
+use crate::delays::All;
+use crate::inspect::Snapshot;
 use crate::order::{Rank, Ranking};
-use crate::rate_limiter::RateLimiter;
-use crate::request::{Reason, Request};
+use crate::rate_limiter::{GuardedLimiter, RateLimiter};
+use crate::request::{Request, Terms};
 use crate::state::{Held, Released, Taken};
 use crate::sync::Mutex;
 
 use super::core::{Change, Core};
-use super::drain::Undone;
-use super::inspect::Snapshot;
-use super::many::Many;
+use super::drain::Unfinished;
 use super::metrics::Metrics;
 use super::processing::Processing;
-use super::timer::Timer;
 
-/// The user's function, and then the hash of what it returned.
+mod adding;
+
+/// Calls the author's function and hashes its result.
 pub(super) type Dimension<T> = Box<dyn Fn(&T, &RandomState) -> u64 + Send + Sync>;
 
-pub(super) struct Shared<T> {
+/// Owned by all handles and all guards. The timer and the task of the metrics have weak references,
+/// so that the queue ends with its last handle or guard.
+pub(super) struct Shared<T, C> {
     pub(super) name: Arc<str>,
-    pub(super) core: Mutex<Core<T>>,
-    /// Under a lock of its own, because it is the user's code. Never locked together with `core`.
-    pub(super) limiter: Mutex<Box<dyn RateLimiter<T>>>,
-    /// Tells the timer that the next deadline has changed. Not in `core`: the timer holds it, too.
+    /// The queue's lock. No step takes another lock while it holds this one.
+    pub(super) core: Mutex<Core<T, C>>,
+    /// It has its own lock, because it is the author's code. This lock comes before that of `core`:
+    /// a limiter that adds to its own queue holds both. No step calls the limiter while it holds
+    /// the lock of `core`.
+    pub(super) limiter: GuardedLimiter<T>,
+    /// Wakes the timer when the next deadline changes. It is outside of `core` because the timer
+    /// holds it too.
     timer_wake: Arc<Notify>,
+    /// Seeded per queue. All hashes are computed by it, outside of the lock.
     hasher: RandomState,
-    /// Whether the priorities of items count.
+    /// True if the queue orders by priority.
     by_priority: bool,
-    /// By what the items of one priority take turns, if they do.
+    /// Returns the group by which the items of one priority take turns; `None` without turns.
     dimension: Option<Dimension<T>>,
     pub(super) metrics: Option<Metrics>,
-    /// Whether the core has an observer.
+    /// True if the core has an observer.
     observed: bool,
+    /// Returns an unfinished item. A function pointer, because the `Drop` of a guard has no bounds
+    /// on `T`.
+    give_back: GiveBack<T, C>,
 }
 
-/// What the timer does next.
+/// The type of [`Shared::give_back`].
+type GiveBack<T, C> = fn(&Arc<Shared<T, C>>, Held, C);
+
+/// The queue's options.
+pub(super) struct Options<T, C> {
+    pub(super) name: Arc<str>,
+    pub(super) limiter: Box<dyn RateLimiter<T>>,
+    pub(super) merge: Merge<C>,
+    pub(super) ranking: Option<Ranking>,
+    pub(super) dimension: Option<Dimension<T>>,
+    /// True if the queue records times and operations for `inspect`.
+    pub(super) inspected: bool,
+    /// [`Shared::give_back`].
+    pub(super) give_back: GiveBack<T, C>,
+}
+
+/// The next step of the timer.
+///
+/// Computed under the lock together with the release of due items, so that no deadline is set in
+/// between without a wake-up.
 pub(super) enum Next {
-    /// More is due already.
+    /// Run again: more items are due.
     Now,
-    /// Sleep until then, or until it is woken.
+    /// Sleep until this instant or a wake-up.
     At(Instant),
-    /// Sleep until it is woken.
+    /// Sleep until a wake-up.
     Never,
-    /// The queue is shut down: no delay ends any more.
+    /// End: the queue is shut down.
     End,
 }
 
-/// How many items are queued under one lock, so that workers get in between.
-const AT_ONCE: usize = 128;
-
 // === impl Shared ===
 
-impl<T> Shared<T> {
-    pub(super) fn new(
-        name: Arc<str>,
-        limiter: Box<dyn RateLimiter<T>>,
-        ranking: Option<Ranking>,
-        dimension: Option<Dimension<T>>,
-        inspected: bool,
-    ) -> Self {
+impl<T, C> Shared<T, C> {
+    /// Creates the state of an empty queue. Registers the metrics, which calls the recorder; spawns
+    /// no task.
+    pub(super) fn new(options: Options<T, C>) -> Self {
+        let Options { name, limiter, merge, ranking, dimension, inspected, give_back } = options;
         let by_priority = ranking.is_some_and(|ranking| ranking.by_priority);
         let metrics = Metrics::new(&name, by_priority);
         let observed = inspected || metrics.is_some();
         Self {
             name,
-            core: Mutex::new(Core::new(ranking, observed)),
-            limiter: Mutex::new(limiter),
+            core: Mutex::new(Core::new(ranking, merge, observed)),
+            limiter: GuardedLimiter::new(limiter),
             timer_wake: Arc::new(Notify::new()),
             hasher: RandomState::default(),
             by_priority,
             dimension,
             metrics,
             observed,
+            give_back,
         }
     }
 
-    /// The time, if anybody wants to know: to read the clock takes a third of what an add does.
+    /// Returns the current time, or `None` without an observer. Reading the clock takes a third of
+    /// the time of an add.
     #[inline]
     pub(super) fn now(&self) -> Option<Instant> {
         self.observed.then(Instant::now)
     }
 
-    /// Asks the user's function, and therefore runs outside of the lock.
+    /// Computes the rank, which calls the author's function. The caller must not hold the lock.
+    fn request(&self, item: &T, terms: Terms<C>) -> Request<C> {
+        let Terms { priority, operation, cause } = terms;
+        Request { rank: self.rank(item, priority), operation, cause, given_back: 0 }
+    }
+
+    /// Returns the rank of an item for the order. A queue without priorities has one level, 0, and
+    /// a queue without turns has one group, 0.
+    ///
+    /// # Panics
+    ///
+    /// If the function of `fair_by` panics.
     fn rank(&self, item: &T, priority: i32) -> Rank {
         Rank {
             priority: if self.by_priority { priority } else { 0 },
@@ -102,19 +142,38 @@ impl<T> Shared<T> {
         }
     }
 
-    /// A worker returns its item; `finished` says whether it called `done`.
+    /// Finishes an item.
     #[inline]
-    pub(super) fn release(&self, held: Held, finished: bool) {
+    pub(super) fn done(&self, held: Held) {
+        self.release(held, |core| core.state.done(held));
+    }
+
+    /// Returns an item that its worker dropped without `done`: see [`Shared::give_back`].
+    pub(super) fn give_back_unfinished(shared: &Arc<Self>, held: Held, cause: C) {
+        (shared.give_back)(shared, held, cause);
+        let queue = &*shared.name;
+        tracing::debug!(queue, "item dropped before it was done, queued again");
+    }
+
+    /// Ends a hand-out by `step`: wakes a worker if the item is queued again, and all drains if the
+    /// queue is idle then.
+    ///
+    /// The order is fixed: observe, count and pick the wakers under the lock; wake, drop, report
+    /// and measure after it. It runs in `Drop` of a guard, so that it must not panic and needs no
+    /// bound on `T`.
+    #[inline]
+    pub(super) fn release(&self, held: Held, step: impl FnOnce(&mut Core<T, C>) -> Released<T, C>) {
         let now = self.now();
         let mut core = self.core.lock();
-        let released = if finished { core.state.done(held) } else { core.state.give_back(held) };
+        let released = step(&mut core);
         let worked = core.observe_released(held, now);
         let (woken, change) = match released {
             Released::Requeued { wanted } => {
-                (core.workers.next(), core.requeued(held.slot(), wanted))
+                (core.wake_worker(), core.requeued(held.slot(), wanted))
             }
-            Released::Gone(_) => (None, Change::None),
+            Released::Gone(..) => (None, Change::None),
         };
+        let panics = core.merge.take_panics();
         let (drains, burst) = if core.state.is_idle() {
             (core.drains.all(), core.trim())
         } else {
@@ -123,11 +182,16 @@ impl<T> Shared<T> {
         drop(core);
         wake(woken.into_iter().chain(drains));
         drop(burst);
+        panics.report(&self.name);
         if let Some(metrics) = &self.metrics {
             metrics.released(worked, change);
         }
     }
 
+    /// Ignores adds from now on, and wakes all workers and the timer, which then end.
+    ///
+    /// Drains are not woken: an item that is queued at this time is still handed out. Calling it
+    /// twice has no further effect.
     pub(super) fn shut_down(&self) {
         let mut core = self.core.lock();
         core.shutting_down = true;
@@ -138,55 +202,72 @@ impl<T> Shared<T> {
     }
 }
 
-/// A queue that is gone counts no longer; nothing else would set its gauges back.
-impl<T> Drop for Shared<T> {
+/// Removes the queue's items from the gauges: nothing else would reset them.
+impl<T, C> Drop for Shared<T, C> {
     fn drop(&mut self) {
         if let Some(metrics) = &self.metrics {
-            metrics.handed_back(self.core.lock().state.requests().collect());
+            // No lock: nothing else refers to the queue any more.
+            metrics.handed_back(self.core.get_mut().state.requests().collect());
             metrics.stop();
         }
     }
 }
 
-impl<T: Clone> Shared<T> {
-    /// Takes out everything; what is held stays with its worker, but is not queued again.
-    pub(super) fn hand_back(&self) -> Undone<T> {
+impl<T: Clone + Eq, C> Shared<T, C> {
+    /// Takes out all items. Held items stay with their workers, but are not queued again.
+    ///
+    /// The queue is empty afterwards, except for the held slots, which are vacated when their
+    /// workers return. Causes and later delays of the same items are dropped after the release of
+    /// the lock.
+    ///
+    /// # Panics
+    ///
+    /// If the `Clone` or `Eq` of an item panics. Nothing is taken out then.
+    pub(super) fn hand_back(&self) -> Unfinished<T> {
         let mut core = self.core.lock();
         let mut priorities = Vec::new();
         if self.metrics.is_some() {
             priorities.extend(core.state.requests());
         }
-        let undone = Undone {
-            held: core.state.hand_back_held(),
-            queued: core.state.take_queued(),
-            delayed: core.delays.take_all(),
-        };
-        // Another drain may wait longer for what is here no more.
+        // All comparisons and clones run before any change.
+        let entries = core.delays.entries_by_slot();
+        let (held, causes) = core.state.hand_back_held();
+        let queued = core.state.take_queued();
+        let All { items: delayed, later } = core.delays.take_all(&entries);
+        // Another drain with a longer timeout may wait for the items that are now gone.
         let drains = if core.state.is_idle() { core.drains.all() } else { Vec::new() };
         drop(core);
+        drop((causes, later));
         wake(drains);
         if let Some(metrics) = &self.metrics {
             metrics.handed_back(priorities);
         }
-        undone
+        let items = |requests: Vec<(T, C)>| requests.into_iter().map(|(item, _)| item).collect();
+        Unfinished { held, queued: items(queued), delayed: items(delayed) }
     }
 }
 
-impl<T: Clone + Send + Sync + 'static> Shared<T> {
-    /// What is where, if that is observed.
+impl<T, C> Shared<T, C>
+where
+    T: Clone + Send + Sync + 'static,
+    C: Send + 'static,
+{
+    /// Returns a snapshot of all items, or `None` without an observer.
+    ///
+    /// The items are cloned under the lock and sorted after it. The failures come from the limiter,
+    /// which has its own lock, so that they can be newer than the items.
     pub(super) fn inspect(&self) -> Option<Snapshot<T>> {
         let mut snapshot = self.core.lock().inspect()?;
         snapshot.queued.sort_by_key(|queued| queued.since);
         snapshot.delayed.sort_by_key(|delayed| delayed.until);
         snapshot.held.sort_by_key(|held| held.since);
-        let limiter = self.limiter.lock();
-        snapshot.set_failures(|item| limiter.failures(item));
-        drop(limiter);
+        snapshot.set_failures(|item| self.limiter.failures(&self.name, item));
         Some(snapshot)
     }
 
+    /// Takes the next item, or returns `None` if nothing is queued.
     #[inline]
-    pub(super) fn take(shared: &Arc<Self>) -> Option<Processing<T>> {
+    pub(super) fn take(shared: &Arc<Self>) -> Option<Processing<T, C>> {
         let now = shared.now();
         let mut core = shared.core.lock();
         let taken = core.state.take()?;
@@ -195,10 +276,13 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
         Some(Self::hand_out(shared, taken, waited))
     }
 
-    /// To be called outside of the lock with what was taken under it.
+    /// Makes the guard of a taken item. The caller must not hold the lock.
     #[inline]
-    pub(super) fn hand_out(shared: &Arc<Self>, taken: Taken<T>, waited: Duration) -> Processing<T> {
-        // First, because a recorder is somebody else's code: if it panics, the item is given back.
+    pub(super) fn hand_out(
+        shared: &Arc<Self>,
+        taken: Taken<T, C>,
+        waited: Duration,
+    ) -> Processing<T, C> {
         let processing = Processing::new(shared, taken);
         if let Some(metrics) = &shared.metrics {
             metrics.taken(processing.priority(), waited);
@@ -208,117 +292,7 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
     }
 }
 
-impl<T: Eq + Hash> Shared<T> {
-    pub(super) fn add(&self, item: T, priority: i32, reason: Reason) {
-        let hash = self.hasher.hash_one(&item);
-        let rank = self.rank(&item, priority);
-        let now = self.now();
-        let mut core = self.core.lock();
-        if core.shutting_down {
-            return;
-        }
-        let enqueued = core.add(hash, item, Request { rank, reason }, now);
-        drop(core);
-        wake(enqueued.worker);
-        drop(enqueued.spare);
-        if let Some(metrics) = &self.metrics {
-            metrics.changed(enqueued.change);
-            if reason != Reason::Added {
-                metrics.retried();
-            }
-        }
-    }
-
-    pub(super) fn add_batch(&self, items: impl IntoIterator<Item = T>, priority: i32) {
-        let mut items = items.into_iter();
-        let mut chunk = Vec::new();
-        loop {
-            // The iterator is the caller's code, and a hash takes a while: both outside of the lock.
-            let hashed = items.by_ref().take(AT_ONCE);
-            chunk.extend(hashed.map(|item| {
-                let rank = self.rank(&item, priority);
-                (self.hasher.hash_one(&item), item, rank)
-            }));
-            if chunk.is_empty() {
-                return;
-            }
-            self.add_chunk(&mut chunk);
-            chunk.clear();
-        }
-    }
-
-    /// Queues these, in order, under one lock. Leaves in the chunk what is to be dropped.
-    fn add_chunk(&self, chunk: &mut Vec<(u64, T, Rank)>) {
-        let mut many = Many::new(self.metrics.as_ref());
-        let now = self.now();
-        chunk.reverse(); // so that taking the first leaves the others where they are
-        let mut core = self.core.lock();
-        if core.shutting_down {
-            return;
-        }
-        while let Some((hash, item, rank)) = chunk.pop() {
-            many.push(core.add(hash, item, Request { rank, reason: Reason::Added }, now));
-        }
-        drop(core);
-        drop(many);
-    }
-
-    /// Takes back what was delayed; returns whether it was.
-    pub(super) fn cancel(&self, item: &T) -> bool {
-        let hash = self.hasher.hash_one(item);
-        let delayed = self.core.lock().delays.remove(hash, item);
-        delayed.is_some()
-    }
-
-    /// Queues what is due, up to a bound, and tells when to look again.
-    pub(super) fn release_due(&self, now: Instant) -> Next {
-        let mut many = Many::new(self.metrics.as_ref());
-        let mut core = self.core.lock();
-        if core.shutting_down {
-            return Next::End;
-        }
-        for _ in 0..AT_ONCE {
-            let Some(enqueued) = core.end_delay(now) else { break };
-            many.push(enqueued);
-        }
-        let next = match core.delays.next_deadline() {
-            Some(due) if due <= now => Next::Now,
-            Some(due) => Next::At(due),
-            None => Next::Never,
-        };
-        drop(core);
-        drop(many);
-        next
-    }
-}
-
-impl<T: Eq + Hash + Send + Sync + 'static> Shared<T> {
-    /// Delays the item until `due`; starts the timer if it does not run.
-    #[track_caller]
-    pub(super) fn delay(shared: &Arc<Self>, item: T, priority: i32, due: Instant, reason: Reason) {
-        let hash = shared.hasher.hash_one(&item);
-        let request = Request { rank: shared.rank(&item, priority), reason };
-        let mut core = shared.core.lock();
-        if core.shutting_down {
-            return;
-        }
-        // First, because it panics outside of a runtime. It ends with its runtime, and starts again on
-        // the next one.
-        if !core.timer.as_ref().is_some_and(Timer::is_running) {
-            core.timer = Some(Timer::start(Arc::downgrade(shared), Arc::clone(&shared.timer_wake)));
-        }
-        let delayed = core.delays.insert(hash, item, request, due);
-        drop(core);
-        if let Delayed::Next(_) = delayed {
-            shared.timer_wake.notify_one();
-        }
-        if let Some(metrics) = &shared.metrics {
-            metrics.retried();
-        }
-    }
-}
-
-/// Wakes them, outside of the lock: a waker is somebody else's code.
+/// Wakes these tasks. The caller must not hold the lock, because a waker runs the executor's code.
 pub(super) fn wake(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {
         waker.wake();

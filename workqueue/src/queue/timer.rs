@@ -1,4 +1,8 @@
-//! The task that queues what is due.
+//! The task that queues items when their delay ends.
+//!
+//! There is one task per queue, and it starts with the first delay: a queue that never delays needs
+//! no runtime. The task sleeps until the earliest deadline; a new earliest deadline wakes it
+//! through `Notify`, which keeps a wake-up that comes while the task is not waiting.
 
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
@@ -10,10 +14,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::shared::{Next, Shared};
 
-/// Owns the timer task; dropping this ends it.
+/// Owns the timer task; dropping this aborts the task.
 ///
-/// The queue owns this, and the task holds the queue only while it queues what is due: so the task
-/// ends with the queue's last handle.
+/// The queue owns this. The task has a strong handle of the queue only while it queues items, so
+/// that it ends with the queue's last handle.
 pub(super) struct Timer {
     task: JoinHandle<()>,
 }
@@ -21,19 +25,19 @@ pub(super) struct Timer {
 // === impl Timer ===
 
 impl Timer {
-    /// Starts the task on the runtime of the caller.
-    #[track_caller]
-    pub(super) fn start<T>(queue: Weak<Shared<T>>, wake: Arc<Notify>) -> Self
+    /// Starts the task on the runtime of the caller; `None` outside of a runtime.
+    pub(super) fn start<T, C>(queue: Weak<Shared<T, C>>, wake: Arc<Notify>) -> Option<Self>
     where
         T: Eq + Hash + Send + Sync + 'static,
+        C: Send + 'static,
     {
-        let Ok(runtime) = Handle::try_current() else {
-            panic!("a delay needs the queue's timer, and that a tokio runtime: there is none here")
-        };
-        Self { task: runtime.spawn(run(queue, wake)) }
+        let runtime = Handle::try_current().ok()?;
+        Some(Self { task: runtime.spawn(run(queue, wake)) })
     }
 
-    /// Whether the task still runs. It does not after its runtime has ended.
+    /// Returns true if the task runs. It stops when its runtime shuts down.
+    ///
+    /// A timer that does not run is replaced by the next delay, on the runtime of that caller.
     pub(super) fn is_running(&self) -> bool {
         !self.task.is_finished()
     }
@@ -45,7 +49,9 @@ impl Drop for Timer {
     }
 }
 
-async fn run<T: Eq + Hash>(queue: Weak<Shared<T>>, wake: Arc<Notify>) {
+/// Runs until the queue is gone or shut down. After 128 items it yields, so that a burst of due
+/// items does not block the runtime's thread.
+async fn run<T: Eq + Hash, C>(queue: Weak<Shared<T, C>>, wake: Arc<Notify>) {
     while let Some(next) = release_due(&queue) {
         match next {
             Next::Now => yield_now().await,
@@ -60,15 +66,16 @@ async fn run<T: Eq + Hash>(queue: Weak<Shared<T>>, wake: Arc<Notify>) {
     }
 }
 
-/// Queues what is due; `None` if the queue is gone. Apart, so that no handle lives across a wait.
-fn release_due<T: Eq + Hash>(queue: &Weak<Shared<T>>) -> Option<Next> {
+/// Queues the due items; `None` if the queue is gone. A function of its own, so that no strong
+/// handle is alive during a wait.
+fn release_due<T: Eq + Hash, C>(queue: &Weak<Shared<T, C>>) -> Option<Next> {
     queue.upgrade().map(|shared| shared.release_due(Instant::now()))
 }
 
-/// What the models of tests/loom.rs have instead of the task, whose tokio parts loom does not know.
+/// The timer's step for the models of tests/loom.rs: loom does not support tokio's timer and tasks.
 #[cfg(homeostat_loom)]
-impl<T: Eq + Hash> super::Queue<T> {
-    /// Does what the task does when it wakes at `now`, with the same step.
+impl<T: Eq + Hash, C> super::Queue<T, C> {
+    /// Ends the delays that are over at `now`, as the task does.
     #[doc(hidden)]
     pub fn end_delays(&self, now: Instant) {
         while let Next::Now = self.shared.release_due(now) {}

@@ -1,4 +1,8 @@
-//! Lets so many attempts through per second, whatever the item.
+//! A token bucket, which limits the attempts per second of all items together.
+//!
+//! The bucket stores no tokens and needs no timer: it stores the time at which it is full again.
+//! Each attempt moves that time by one interval, and the delay is the part of it that exceeds the
+//! burst.
 
 use std::time::Duration;
 
@@ -6,11 +10,16 @@ use tokio::time::Instant;
 
 use super::RateLimiter;
 
-/// Lets `burst` attempts through at once, then so many per second, whatever the item.
+/// Admits `burst` attempts at once and then `per_second` attempts per second, for all items
+/// together.
 ///
-/// Every call *reserves*: it gets a slot of its own, and the next call the slot after that, so that
-/// many calls at the same instant are spread out and not refused together. (golang.org/x/time/rate's
-/// `Reserve`; a limiter that only admits or refuses cannot stand in for it.)
+/// Each call reserves its own slot, and the next call gets the slot after that: many calls at the
+/// same instant are spread out instead of rejected together. (This is `Reserve` of
+/// golang.org/x/time/rate; a limiter that only admits or rejects cannot replace it.)
+///
+/// Use it together with a per-item limiter in a [`MaxOfRateLimiter`](super::MaxOfRateLimiter):
+/// alone it does not slow down an item that always fails. It takes constant memory for any number
+/// of items.
 ///
 /// # Examples
 ///
@@ -29,27 +38,46 @@ use super::RateLimiter;
 /// ```
 #[derive(Debug, Clone)]
 pub struct BucketRateLimiter {
-    /// The time that one attempt takes up.
+    /// The time between two attempts: the inverse of the rate.
     interval: Duration,
-    /// The time that a full bucket is worth.
+    /// The time in which an empty bucket fills: `interval` times the burst.
     burst: Duration,
-    /// The first call; times are durations since then, which saturate where instants would panic.
+    /// The time of the first call. Times are durations since then: durations saturate where
+    /// instants panic.
     start: Option<Instant>,
-    /// When everything reserved so far is paid for. The bucket is full from then on.
+    /// The time at which the bucket is full again, if no further attempt comes.
     paid: Duration,
 }
 
 // === impl BucketRateLimiter ===
 
 impl BucketRateLimiter {
-    /// Lets `burst` attempts through at once and `per_second` on average.
+    /// Creates a bucket that admits `burst` attempts at once and `per_second` on average.
     ///
-    /// Without a burst nothing comes through, ever, unless the rate is infinite: an attempt has to fit
-    /// into the bucket.
+    /// With a burst of 0 the delay is always [`Duration::MAX`], unless the rate is infinite: an
+    /// attempt has to fit into the bucket.
     ///
     /// # Panics
     ///
-    /// If `per_second` is not a number above zero.
+    /// If `per_second` is zero, negative or NaN.
+    ///
+    /// # Examples
+    ///
+    /// An idle bucket fills up again:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use homeostat_workqueue::{BucketRateLimiter, RateLimiter};
+    /// use tokio::time::Instant;
+    ///
+    /// let mut limiter = BucketRateLimiter::new(1.0, 1);
+    /// let now = Instant::now();
+    /// assert_eq!(limiter.when(&"a", now), Duration::ZERO);
+    /// assert_eq!(limiter.when(&"b", now), Duration::from_secs(1));
+    /// let later = now + Duration::from_secs(60);
+    /// assert_eq!(limiter.when(&"c", later), Duration::ZERO);
+    /// ```
     pub fn new(per_second: f64, burst: u32) -> Self {
         assert!(per_second > 0.0, "a bucket needs a rate above zero, not {per_second}");
         let interval = Duration::try_from_secs_f64(per_second.recip()).unwrap_or(Duration::MAX);
@@ -69,10 +97,10 @@ impl<T> RateLimiter<T> for BucketRateLimiter {
         self.paid.saturating_sub(now).saturating_sub(self.burst)
     }
 
-    /// Nothing: the bucket knows no items.
+    /// Does nothing: the bucket does not count per item.
     fn forget(&mut self, _item: &T) {}
 
-    /// Always 0: the bucket knows no items.
+    /// Returns 0: the bucket does not count per item.
     fn failures(&self, _item: &T) -> u32 {
         0
     }

@@ -1,4 +1,4 @@
-//! Doubles an item's delay with each failure.
+//! A limiter that doubles an item's delay with each failure.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -8,9 +8,14 @@ use tokio::time::Instant;
 use super::RateLimiter;
 use super::failures::Failures;
 
-/// Doubles an item's delay with each of its failures, up to a maximum: `base`, `2·base`, `4·base`, …
+/// Doubles an item's delay with each failure, up to a maximum: `base`, `2·base`, `4·base`, ….
 ///
-/// The count is kept until [`forget`](RateLimiter::forget): forget the items that succeed.
+/// The count grows until [`forget`](RateLimiter::forget): call it for each item that succeeds.
+///
+/// Use it for items that fail independently of each other. Use
+/// [`FastSlowRateLimiter`](super::FastSlowRateLimiter) when a failure either passes at once or
+/// lasts. There is no jitter, as in client-go's `TypedItemExponentialFailureRateLimiter`. It keeps
+/// a clone of each item that has failed and was not forgotten.
 ///
 /// # Examples
 ///
@@ -30,7 +35,9 @@ use super::failures::Failures;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ExponentialFailureRateLimiter<T> {
+    /// The delay after the first failure. With 0 every delay is 0.
     base: Duration,
+    /// The longest delay. It applies also if it is shorter than `base`.
     max: Duration,
     failures: Failures<T>,
 }
@@ -38,17 +45,19 @@ pub struct ExponentialFailureRateLimiter<T> {
 // === impl ExponentialFailureRateLimiter ===
 
 impl<T> ExponentialFailureRateLimiter<T> {
-    /// Waits `base` after the first failure and twice as long after each further one, never longer
-    /// than `max`.
+    /// Creates a limiter whose delay is `base` after the first failure and doubles with each
+    /// further one, up to `max`.
+    ///
+    /// Any two durations are valid; a delay that overflows is `max`.
     pub fn new(base: Duration, max: Duration) -> Self {
         Self { base, max, failures: Failures::new() }
     }
 
-    /// `base · 2^failures`, at most `max`.
+    /// Returns `base · 2^failures`, at most `max`.
     pub(super) fn delay(&self, failures: u32) -> Duration {
         let base = self.base.as_nanos();
-        // Shifting by no more than the leading zeros loses no bit; by more, it is beyond any `max`,
-        // unless there is nothing to shift.
+        // A shift by at most the number of leading zeros loses no bit. A larger shift exceeds any
+        // `max`, unless `base` is 0.
         if base != 0 && failures > base.leading_zeros() {
             return self.max;
         }
@@ -57,7 +66,8 @@ impl<T> ExponentialFailureRateLimiter<T> {
     }
 }
 
-/// 5 ms, doubled up to 1,000 s: the per-item half of what Kubernetes' own controllers use.
+/// Starts at 5 ms and doubles up to 1,000 s: the per-item part of the limiter of Kubernetes' own
+/// controllers.
 impl<T> Default for ExponentialFailureRateLimiter<T> {
     fn default() -> Self {
         Self::new(Duration::from_millis(5), Duration::from_secs(1000))
@@ -82,7 +92,7 @@ where
     }
 }
 
-/// A duration that is known to be shorter than another `Duration`, from its nanoseconds.
+/// Converts nanoseconds, which must be fewer than those of `Duration::MAX`, to a duration.
 fn duration_from_nanos(nanos: u128) -> Duration {
     const PER_SECOND: u128 = 1_000_000_000;
     let seconds = u64::try_from(nanos / PER_SECOND).unwrap_or(u64::MAX);

@@ -1,17 +1,21 @@
-//! How often each item has failed. Pure.
+//! Failure counts per item. Pure.
+//!
+//! The map keeps a clone of each item that has failed since it was last forgotten. Without `forget`
+//! it grows by one entry per distinct item, as in client-go. Its memory is released when the last
+//! item is forgotten.
 
 use std::hash::Hash;
 
 use hashbrown::HashMap;
 
-/// Counts per item, from one up; they stop at the largest number instead of starting anew.
+/// Failure counts per item. They saturate at the largest number.
 #[derive(Debug, Clone)]
 pub(super) struct Failures<T> {
-    /// Never zero.
+    /// The counts, each at least 1.
     counts: HashMap<T, u32, foldhash::fast::RandomState>,
 }
 
-/// Memory for so many items is kept when the last one is forgotten.
+/// The number of items whose memory is kept when the last item is forgotten.
 const KEPT: usize = 1024;
 
 // === impl Failures ===
@@ -23,10 +27,12 @@ impl<T> Failures<T> {
 }
 
 impl<T: Eq + Hash> Failures<T> {
+    /// Returns the number of failures of the item; 0 if it is unknown.
     pub(super) fn get(&self, item: &T) -> u32 {
         self.counts.get(item).copied().unwrap_or(0)
     }
 
+    /// Removes the item. When the last item is removed, the memory of a burst is released.
     pub(super) fn forget(&mut self, item: &T) {
         self.counts.remove(item);
         if self.counts.is_empty() && self.counts.capacity() > 2 * KEPT {
@@ -36,7 +42,9 @@ impl<T: Eq + Hash> Failures<T> {
 }
 
 impl<T: Eq + Hash + Clone> Failures<T> {
-    /// Counts one more; returns how many there were before.
+    /// Counts a failure. Returns the number of failures before it.
+    ///
+    /// Clones the item at its first failure only.
     pub(super) fn count(&mut self, item: &T) -> u32 {
         let Some(count) = self.counts.get_mut(item) else {
             self.counts.insert(item.clone(), 1);
@@ -58,7 +66,7 @@ mod tests {
         failures.counts.insert('a', u32::MAX - 1);
         assert_eq!(failures.count(&'a'), u32::MAX - 1);
         assert_eq!(failures.count(&'a'), u32::MAX);
-        assert_eq!(failures.count(&'a'), u32::MAX, "and not 0");
+        assert_eq!(failures.count(&'a'), u32::MAX, "saturates, does not wrap to 0");
         assert_eq!((failures.get(&'a'), failures.get(&'b')), (u32::MAX, 0));
         failures.forget(&'a');
         assert_eq!(failures.count(&'a'), 0);

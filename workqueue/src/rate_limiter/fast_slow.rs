@@ -1,4 +1,4 @@
-//! A few quick retries, then slow ones.
+//! A limiter with a few fast retries and slow retries after them.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -8,9 +8,13 @@ use tokio::time::Instant;
 use super::RateLimiter;
 use super::failures::Failures;
 
-/// Tries an item quickly a few times, then slowly for as long as it fails.
+/// Returns a short delay for an item's first failures and a long delay for all further ones.
 ///
-/// The count is kept until [`forget`](RateLimiter::forget): forget the items that succeed.
+/// The count grows until [`forget`](RateLimiter::forget): call it for each item that succeeds.
+///
+/// Use it when most failures pass within a few attempts (a conflict) and the others need a change
+/// of the object. This is client-go's `TypedItemFastSlowRateLimiter`. It keeps a clone of each item
+/// that has failed and was not forgotten.
 ///
 /// # Examples
 ///
@@ -30,6 +34,7 @@ use super::failures::Failures;
 pub struct FastSlowRateLimiter<T> {
     fast: Duration,
     slow: Duration,
+    /// The number of failures of an item with the delay `fast`; with 0 all delays are `slow`.
     fast_attempts: u32,
     failures: Failures<T>,
 }
@@ -37,7 +42,8 @@ pub struct FastSlowRateLimiter<T> {
 // === impl FastSlowRateLimiter ===
 
 impl<T> FastSlowRateLimiter<T> {
-    /// Waits `fast` after each of an item's first `fast_attempts` failures, and `slow` after the others.
+    /// Creates a limiter that returns `fast` for the first `fast_attempts` failures of an item and
+    /// `slow` for the others.
     pub fn new(fast: Duration, slow: Duration, fast_attempts: u32) -> Self {
         Self { fast, slow, fast_attempts, failures: Failures::new() }
     }

@@ -1,4 +1,4 @@
-//! The longest of several limiters' delays.
+//! A limiter that returns the longest delay of several limiters.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,15 +7,34 @@ use tokio::time::Instant;
 
 use super::RateLimiter;
 
-/// Waits as long as the strictest of several limiters asks; all of them are charged.
+/// Returns the longest delay of several limiters. Each attempt counts in all of them.
+///
+/// Use it to limit each item and all items together, as
+/// [`default_controller_rate_limiter`](super::default_controller_rate_limiter) does. A bucket
+/// inside it spends a slot for each attempt, also when another limiter's delay is longer. This is
+/// client-go's `TypedMaxOfRateLimiter`.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_workqueue::{
+///     BucketRateLimiter, ExponentialFailureRateLimiter, MaxOfRateLimiter, Queue, RateLimiter,
+/// };
+///
+/// let per_item: Box<dyn RateLimiter<String>> = Box::new(ExponentialFailureRateLimiter::default());
+/// let for_all: Box<dyn RateLimiter<String>> = Box::new(BucketRateLimiter::new(10.0, 100));
+/// let limiter = MaxOfRateLimiter::new([per_item, for_all]);
+/// let queue: Queue<String> = Queue::builder().rate_limiter(limiter).build();
+/// ```
 pub struct MaxOfRateLimiter<T> {
+    /// Every call goes to all of them; the order has no effect on the result.
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
 
 // === impl MaxOfRateLimiter ===
 
 impl<T> MaxOfRateLimiter<T> {
-    /// Joins these limiters. Without any, nothing ever waits.
+    /// Combines these limiters. Without a limiter the delay is always 0.
     pub fn new(limiters: impl IntoIterator<Item = Box<dyn RateLimiter<T>>>) -> Self {
         Self { limiters: limiters.into_iter().collect() }
     }

@@ -1,4 +1,4 @@
-//! A limiter that never asks for more than so much.
+//! A limiter that bounds the delay of another limiter.
 
 use std::time::Duration;
 
@@ -6,7 +6,10 @@ use tokio::time::Instant;
 
 use super::RateLimiter;
 
-/// Waits as long as another limiter asks, but never longer than a maximum.
+/// Returns the delay of another limiter, up to a maximum.
+///
+/// Use it when a retry must not come later than `max`, whatever the back-off is. It does
+/// not change the counts of the other limiter. This is client-go's `TypedWithMaxWaitRateLimiter`.
 ///
 /// # Examples
 ///
@@ -28,7 +31,23 @@ pub struct MaxWaitRateLimiter<L> {
 // === impl MaxWaitRateLimiter ===
 
 impl<L> MaxWaitRateLimiter<L> {
-    /// Bounds what this limiter asks for.
+    /// Creates a limiter that returns the delay of `limiter`, at most `max`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use homeostat_workqueue::{ExponentialFailureRateLimiter, MaxWaitRateLimiter, RateLimiter};
+    /// use tokio::time::Instant;
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let inner = ExponentialFailureRateLimiter::new(second, 1000 * second);
+    /// let mut limiter = MaxWaitRateLimiter::new(inner, 3 * second);
+    /// let now = Instant::now();
+    /// let delays = [(); 3].map(|()| limiter.when(&"key", now));
+    /// assert_eq!(delays, [second, 2 * second, 3 * second]);
+    /// ```
     pub fn new(limiter: L, max: Duration) -> Self {
         Self { limiter, max }
     }

@@ -11,7 +11,7 @@ const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The delays of so many attempts of one item at one instant.
+/// Returns the delays of `attempts` attempts of one item at one instant.
 fn delays(limiter: &mut impl RateLimiter<char>, attempts: usize) -> Vec<Duration> {
     let now = Instant::now();
     (0..attempts).map(|_| limiter.when(&'a', now)).collect()
@@ -35,7 +35,7 @@ fn exponential_default_is_5_ms_to_1000_s() {
 }
 
 #[test]
-fn exponential_counts_each_item_apart_and_forgets() {
+fn exponential_counts_failures_per_item_until_forget() {
     let now = Instant::now();
     let mut limiter = ExponentialFailureRateLimiter::new(millis(1), millis(50));
     limiter.when(&'a', now);
@@ -58,7 +58,7 @@ fn exponential_survives_any_number_of_failures() {
     ] {
         let limiter = ExponentialFailureRateLimiter::<char>::new(base, max);
         let mut before = Duration::ZERO;
-        // Beyond 127 failures the power of two has no bit left in 128.
+        // From 128 failures on, 2^failures does not fit into 128 bits.
         for failures in (0..300).chain([u32::MAX - 1, u32::MAX]) {
             let delay = limiter.delay(failures);
             assert!(delay >= before && delay <= max, "{base:?}·2^{failures} = {delay:?}");
@@ -83,26 +83,26 @@ fn exponential_is_exact_up_to_its_maximum() {
 }
 
 #[test]
-fn bucket_gives_each_call_a_slot_of_its_own() {
+fn bucket_gives_each_call_its_own_slot() {
     let mut limiter = BucketRateLimiter::new(10.0, 3);
     assert_eq!(delays(&mut limiter, 6), [0, 0, 0, 100, 200, 300].map(millis));
     assert_eq!(RateLimiter::<char>::failures(&limiter, &'a'), 0);
 }
 
 #[test]
-fn bucket_fills_with_time_but_never_over_its_brim() {
+fn bucket_refills_with_time_up_to_its_burst() {
     let now = Instant::now();
     let mut limiter = BucketRateLimiter::new(10.0, 2);
     let mut when = |at: u64| limiter.when(&'a', now + millis(at));
     assert_eq!([when(0), when(0), when(0)], [0, 0, 100].map(millis));
-    // 150 ms later the debt is paid and half a token is there.
+    // 150 ms later the bucket holds half a token.
     assert_eq!(when(150), millis(50));
-    // Very much later it holds two tokens, not more.
+    // Much later it holds two tokens, its burst.
     assert_eq!([when(90_000), when(90_000), when(90_000)], [0, 0, 100].map(millis));
 }
 
 #[test]
-fn bucket_survives_a_rate_that_nobody_can_wait_for() {
+fn bucket_accepts_extreme_rates() {
     let mut limiter = BucketRateLimiter::new(f64::MIN_POSITIVE, 1);
     assert_eq!(delays(&mut limiter, 3)[0], Duration::ZERO);
     let mut limiter = BucketRateLimiter::new(f64::INFINITY, 0);
@@ -116,10 +116,11 @@ fn bucket_without_a_burst_lets_nothing_through() {
 }
 
 #[test]
-fn bucket_gives_slots_in_the_order_of_its_calls_even_if_their_clocks_disagree() {
+fn bucket_gives_slots_in_call_order_even_if_clocks_disagree() {
     let now = Instant::now();
     let mut limiter = BucketRateLimiter::new(10.0, 1);
-    // The clock is read before the limiter's lock is taken: a later call may bring an earlier time.
+    // A caller reads the clock before it takes the limiter's lock, so that a later call may have an
+    // earlier time.
     let slots = [0, 3, 1, 2].map(|at| {
         let at = now + millis(at);
         at + limiter.when(&'a', at)
@@ -129,7 +130,7 @@ fn bucket_gives_slots_in_the_order_of_its_calls_even_if_their_clocks_disagree() 
 
 #[test]
 #[should_panic(expected = "a rate above zero")]
-fn bucket_refuses_a_rate_that_is_no_number() {
+fn bucket_rejects_a_rate_that_is_not_a_number() {
     BucketRateLimiter::new(f64::NAN, 1);
 }
 
@@ -152,7 +153,7 @@ fn fast_slow_without_fast_attempts_is_slow() {
 }
 
 #[test]
-fn max_wait_bounds_what_another_limiter_asks_for() {
+fn max_wait_bounds_the_delay_of_another_limiter() {
     let inner = ExponentialFailureRateLimiter::new(millis(1), millis(50));
     let mut limiter = MaxWaitRateLimiter::new(inner, millis(5));
     assert_eq!(delays(&mut limiter, 5), [1, 2, 4, 5, 5].map(millis));
@@ -184,7 +185,7 @@ fn max_of_charges_all_and_takes_the_longest() {
     assert_eq!(limiter.failures(&'a'), 2);
     limiter.forget(&'a');
     assert_eq!(limiter.failures(&'a'), 0);
-    assert_eq!(limiter.when(&'a', now), millis(500), "the bucket forgets nobody");
+    assert_eq!(limiter.when(&'a', now), millis(500), "`forget` does not refill the bucket");
     assert_eq!(MaxOfRateLimiter::new([]).when(&'a', now), Duration::ZERO);
 }
 

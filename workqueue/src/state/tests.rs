@@ -3,18 +3,27 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::{Just, Strategy, prop_oneof};
 
 use super::{Added, Held, Released, SLOTS_KEPT, SLOTS_PER_USED, State, Taken};
+use crate::cause::Merge;
+use crate::inspect::Operation;
 use crate::order::Rank;
+use crate::request::Request;
 use crate::testing::{Schedules, Tally};
 
-/// All keys collide: what tells them apart must be `Eq`.
+/// The hash of all keys: only `Eq` distinguishes them.
 const HASH: u64 = 7;
 
-fn add<T: Eq>(state: &mut State<T>, hash: u64, item: T) -> Added<T> {
-    let found = state.find(hash, &item);
-    state.add(found, item, Rank::default())
+fn no_causes() -> Merge<()> {
+    Merge::new(|(), ()| ())
 }
 
-fn take(state: &mut State<u8>) -> (Held, u8) {
+fn add<T: Eq>(state: &mut State<T, ()>, hash: u64, item: T) -> Added<T, ()> {
+    let found = state.find(hash, &item);
+    let (rank, operation) = (Rank::default(), Operation::Add);
+    let request = Request { rank, operation, cause: (), given_back: 0 };
+    state.add(found, item, request, &mut no_causes())
+}
+
+fn take(state: &mut State<u8, ()>) -> (Held, u8) {
     let Taken { held, item, .. } = state.take().expect("something is queued");
     (held, item)
 }
@@ -37,7 +46,7 @@ fn item_added_twice_is_handed_out_once() {
     assert_eq!(add(&mut state, HASH, 1), Added::Merged(1));
     let (held, _) = take(&mut state);
     assert_eq!(state.take(), None);
-    assert_eq!(state.done(held), Released::Gone(Some(1)));
+    assert_eq!(state.done(held), Released::Gone(Some(1), None));
     assert!(state.is_idle());
 }
 
@@ -53,8 +62,8 @@ fn item_added_while_held_is_not_handed_out_before_it_is_done() {
     let (held, _) = take(&mut state);
     assert_eq!(
         state.done(held),
-        Released::Gone(Some(1)),
-        "two adds while held are one more hand-out"
+        Released::Gone(Some(1), None),
+        "two adds while held cause one hand-out"
     );
 }
 
@@ -64,23 +73,23 @@ fn item_given_back_is_queued_behind_the_others() {
     add(&mut state, HASH, 1);
     add(&mut state, HASH, 2);
     let (held, _) = take(&mut state);
-    assert_eq!(state.give_back(held), Released::Requeued { wanted: None });
+    assert_eq!(state.give_back(held, (), &mut no_causes()), Released::Requeued { wanted: None });
     assert_eq!([take(&mut state).1, take(&mut state).1], [2, 1]);
 }
 
 #[test]
-fn item_that_was_handed_back_is_not_queued_again() {
+fn item_that_a_drain_returned_is_not_queued_again() {
     let mut state = State::new(None);
     add(&mut state, HASH, 1);
     add(&mut state, HASH, 2);
     let (first, _) = take(&mut state);
     let (second, _) = take(&mut state);
     add(&mut state, HASH, 2);
-    assert_eq!(state.hand_back_held(), [1, 2]);
-    assert_eq!(state.hand_back_held(), [0; 0], "once is enough");
-    assert!(!state.is_idle(), "the workers still have them");
-    assert_eq!(state.give_back(first), Released::Gone(Some(1)));
-    assert_eq!(state.done(second), Released::Gone(Some(2)));
+    assert_eq!(state.hand_back_held().0, [1, 2]);
+    assert_eq!(state.hand_back_held().0, [0; 0], "not returned a second time");
+    assert!(!state.is_idle(), "the workers still hold them");
+    assert_eq!(state.give_back(first, (), &mut no_causes()), Released::Gone(Some(1), Some(())));
+    assert_eq!(state.done(second), Released::Gone(Some(2), None));
     assert!(state.is_idle());
 }
 
@@ -111,26 +120,26 @@ fn memory_of_a_burst_is_given_back_when_less_is_used() {
         let trimmed = state.trim().map(|old| old.slots.len());
         (trimmed, state.slots.len())
     };
-    assert_eq!(run(burst), (None, burst), "another one may follow");
-    assert_eq!(run(burst), (None, burst), "and did");
-    assert_eq!(run(burst / SLOTS_PER_USED + 1), (None, burst), "an eighth is much");
+    assert_eq!(run(burst), (None, burst), "kept for a next burst");
+    assert_eq!(run(burst), (None, burst), "the next burst reused it");
+    assert_eq!(run(burst / SLOTS_PER_USED + 1), (None, burst), "more than an eighth is used");
     assert_eq!(run(burst / SLOTS_PER_USED), (Some(burst), 0));
     assert_eq!(run(SLOTS_KEPT), (None, SLOTS_KEPT));
-    assert_eq!(run(1), (None, SLOTS_KEPT), "little is kept");
+    assert_eq!(run(1), (None, SLOTS_KEPT), "up to 1,024 slots are kept");
 }
 
 #[derive(Debug, Clone)]
 enum Step {
     Add(u8),
     Take,
-    /// The n-th of those that are held.
+    /// The n-th held item.
     Done(usize),
     GiveBack(usize),
     TakeQueued,
     HandBack,
 }
 
-/// client-go's three sets, as plainly as can be.
+/// A simple model: client-go's three sets.
 #[derive(Default)]
 struct Model {
     queue: VecDeque<u8>,
@@ -154,7 +163,7 @@ impl Model {
 }
 
 #[test]
-fn any_schedule_is_that_of_three_sets() {
+fn any_schedule_matches_three_sets() {
     let step = prop_oneof![
         30 => (0..6_u8).prop_map(Step::Add),
         20 => Just(Step::Take),
@@ -177,7 +186,7 @@ fn run(steps: &[Step], tally: &Tally) {
     let mut state = State::new(None);
     let mut model = Model::default();
     for step in steps {
-        tally.tell(|| format!("{step:?}"));
+        tally.record_step(|| format!("{step:?}"));
         apply(step, &mut state, &mut model, tally);
         assert_eq!(state.queued(), model.queue.len());
         assert_eq!(state.held(), model.processing.len());
@@ -186,33 +195,39 @@ fn run(steps: &[Step], tally: &Tally) {
     }
 }
 
-fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, tally: &Tally) {
-    match *step {
-        Step::Add(item) => {
-            let held = model.processing.get(&item).copied();
-            let wanted = model.dirty.insert(item);
-            tally.count("added while held", usize::from(held.is_some()));
-            // Two hashes for six keys: some collide, some do not.
-            match add(state, u64::from(item % 2), item) {
-                Added::Queued(_) => {
-                    assert!(wanted && held.is_none());
-                    model.queue.push_back(item);
-                }
-                Added::Wanted(slot, known) => {
-                    let handed_back = model.handed_back.contains(&item);
-                    assert!(wanted && !handed_back, "only the first add while held");
-                    assert_eq!((Some(slot), known), (held.map(Held::slot), item));
-                }
-                Added::Merged(known) => {
-                    assert!(!wanted || model.handed_back.contains(&item));
-                    assert_eq!(known, item);
-                }
-                Added::Raised { .. } => panic!("there are no priorities"),
-            }
+fn apply_add(item: u8, state: &mut State<u8, ()>, model: &mut Model, tally: &Tally) {
+    let held = model.processing.get(&item).copied();
+    let wanted = model.dirty.insert(item);
+    tally.count("added while held", usize::from(held.is_some()));
+    // Two hashes for six keys: some of them collide.
+    match add(state, u64::from(item % 2), item) {
+        Added::Queued(_) => {
+            assert!(wanted && held.is_none());
+            model.queue.push_back(item);
         }
+        Added::Wanted(slot, known) => {
+            let handed_back = model.handed_back.contains(&item);
+            assert!(wanted && !handed_back, "only the first add while held");
+            assert_eq!((Some(slot), known), (held.map(Held::slot), item));
+        }
+        Added::Merged(known) => {
+            assert!(!wanted);
+            assert_eq!(known, item);
+        }
+        Added::Ignored(known, ()) => {
+            assert!(model.handed_back.contains(&item));
+            assert_eq!(known, item);
+        }
+        Added::Raised { .. } => panic!("there are no priorities"),
+    }
+}
+
+fn apply(step: &Step, state: &mut State<u8, ()>, model: &mut Model, tally: &Tally) {
+    match *step {
+        Step::Add(item) => apply_add(item, state, model, tally),
         Step::Take => {
             let taken = state.take();
-            tally.tell_outcome(|| format!("{taken:?}"));
+            tally.record_outcome(|| format!("{taken:?}"));
             assert_eq!(taken.as_ref().map(|taken| taken.item), model.queue.pop_front());
             if let Some(Taken { held, item, .. }) = taken {
                 model.dirty.remove(&item);
@@ -224,23 +239,28 @@ fn apply(step: &Step, state: &mut State<u8>, model: &mut Model, tally: &Tally) {
             let Some((&item, &held)) = model.processing.iter().nth(nth) else { return };
             let back = matches!(step, Step::GiveBack(_));
             tally.count("dropped without done", usize::from(back));
-            let released = if back { state.give_back(held) } else { state.done(held) };
+            let released =
+                if back { state.give_back(held, (), &mut no_causes()) } else { state.done(held) };
             let wanted = model.dirty.contains(&item).then_some(0);
             let again = model.release(item, back);
             let requeued = Released::Requeued { wanted };
-            assert_eq!(released, if again { requeued } else { Released::Gone(Some(item)) });
+            assert_eq!(
+                released,
+                if again { requeued } else { Released::Gone(Some(item), back.then_some(())) }
+            );
         }
         Step::TakeQueued => {
             let queued: Vec<u8> = model.queue.drain(..).collect();
             model.dirty.retain(|item| !queued.contains(item));
             tally.count("queued ones taken back", queued.len());
-            assert_eq!(state.take_queued(), queued);
+            let items = state.take_queued().into_iter().map(|(item, ())| item);
+            assert_eq!(items.collect::<Vec<_>>(), queued);
         }
         Step::HandBack => {
             let held: BTreeSet<u8> = model.processing.keys().copied().collect();
             let new: BTreeSet<u8> = held.difference(&model.handed_back).copied().collect();
             tally.count("held ones handed back", new.len());
-            assert_eq!(state.hand_back_held().into_iter().collect::<BTreeSet<_>>(), new);
+            assert_eq!(state.hand_back_held().0.into_iter().collect::<BTreeSet<_>>(), new);
             model.handed_back.extend(new);
         }
     }

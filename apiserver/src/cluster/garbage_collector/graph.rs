@@ -1,26 +1,24 @@
-//! Who owns whom, as last seen.
+//! The graph of owners and dependents, as last seen.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_core::ApiResource;
 
-use crate::cluster::object::Object;
+use crate::cluster::partial_object::PartialObject;
 
 /// The finalizer of an owner that is deleted after its dependents.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
-/// The finalizer of an owner that is deleted after its dependents have forgotten it.
+/// The finalizer of an owner that is deleted after its dependents lose their reference to it.
 pub(super) const ORPHAN: &str = "orphan";
 
 pub(super) type Uid = Arc<str>;
 
-/// A kind that is followed.
+/// A kind that the collector lists and watches.
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(super) struct FollowedKind {
     pub(super) resource: ApiResource,
     pub(super) is_namespaced: bool,
 }
@@ -28,12 +26,12 @@ pub(super) struct Kind {
 /// All objects of the followed kinds, with edges from owners to dependents.
 #[derive(Debug)]
 pub(super) struct Graph {
-    kinds: Arc<[Kind]>,
-    /// Ordered, so that what follows from a list follows in a fixed order.
+    kinds: Arc<[FollowedKind]>,
+    /// Ordered, so that the keys after a list have a fixed order.
     pub(super) nodes: BTreeMap<Uid, Node>,
-    /// From an owner's UID, whether it is a node or not, to nodes that name it. No set is empty.
+    /// The nodes that reference an owner UID. The owner need not be a node. No set is empty.
     pub(super) dependents: HashMap<Uid, BTreeSet<Uid>>,
-    /// Owners that are known to be gone. Only those that a node still names are remembered.
+    /// Owners that are known to be gone and that a node still references.
     pub(super) absent: HashMap<Uid, Owner>,
 }
 
@@ -49,7 +47,7 @@ pub(super) struct Node {
     pub(super) is_deleted: bool,
 }
 
-/// An owner, by all that identifies it. An object with its UID and another name is not it.
+/// The full identity of an owner. An object with the same UID and another name is not the owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) kind: usize,
@@ -61,7 +59,7 @@ pub(super) struct Owner {
 // === impl Graph ===
 
 impl Graph {
-    pub(super) fn new(kinds: Vec<Kind>) -> Self {
+    pub(super) fn new(kinds: Vec<FollowedKind>) -> Self {
         Self {
             kinds: kinds.into(),
             nodes: BTreeMap::new(),
@@ -70,12 +68,12 @@ impl Graph {
         }
     }
 
-    pub(super) fn kinds(&self) -> Arc<[Kind]> {
+    pub(super) fn kinds(&self) -> Arc<[FollowedKind]> {
         Arc::clone(&self.kinds)
     }
 
-    /// These are all objects of `kind` there are. Returns what to look at, as the next two do.
-    pub(super) fn replace(&mut self, kind: usize, objects: Vec<Object>) -> Vec<Uid> {
+    /// Replaces all objects of `kind`. Returns the affected UIDs, as the next two methods do.
+    pub(super) fn replace(&mut self, kind: usize, objects: Vec<PartialObject>) -> Vec<Uid> {
         let present: BTreeSet<&str> =
             objects.iter().filter_map(|object| object.metadata.uid.as_deref()).collect();
         let gone: Vec<Uid> = self
@@ -90,8 +88,8 @@ impl Graph {
         touched
     }
 
-    /// An object is new or has changed.
-    pub(super) fn apply(&mut self, kind: usize, object: Object) -> Vec<Uid> {
+    /// Adds or updates an object.
+    pub(super) fn apply(&mut self, kind: usize, object: PartialObject) -> Vec<Uid> {
         let metadata = object.metadata;
         let (Some(uid), Some(name)) = (metadata.uid, metadata.name) else { return Vec::new() };
         let uid: Uid = uid.into();
@@ -115,21 +113,21 @@ impl Graph {
         if waits && !before.is_some_and(Node::waits_for_dependents) {
             touched.extend(self.dependents_of(&uid).map(Arc::clone));
         }
-        let forsaken: Vec<String> = before
+        let removed_owners: Vec<String> = before
             .into_iter()
             .flat_map(|before| &before.owners)
             .map(|owner| owner.uid.clone())
             .filter(|owner| !owners.contains(owner.as_str()))
             .collect();
-        // An owner that is on its way out may wait for this object.
-        let concerned = owners.iter().copied().chain(forsaken.iter().map(String::as_str));
+        // An owner that is being deleted may wait for this object.
+        let concerned = owners.iter().copied().chain(removed_owners.iter().map(String::as_str));
         touched.extend(concerned.filter_map(|owner| self.deleted_node(owner)));
         self.nodes.insert(Arc::clone(&uid), node);
-        self.unlink(&uid, forsaken.iter().map(String::as_str));
+        self.unlink(&uid, removed_owners.iter().map(String::as_str));
         touched
     }
 
-    /// An object is gone.
+    /// Removes an object.
     pub(super) fn remove(&mut self, uid: Option<&str>) -> Vec<Uid> {
         let Some((uid, node)) = uid.and_then(|uid| self.nodes.remove_entry(uid)) else {
             return Vec::new();
@@ -146,7 +144,7 @@ impl Graph {
         touched
     }
 
-    /// An owner is known to be gone; its UID will not come back.
+    /// Marks an owner as gone. Its UID is never reused.
     pub(super) fn mark_absent(&mut self, owner: Owner) {
         if self.dependents.contains_key(&owner.uid) {
             self.absent.insert(Arc::clone(&owner.uid), owner);
@@ -157,7 +155,7 @@ impl Graph {
         self.dependents.get(owner).into_iter().flatten()
     }
 
-    /// Which followed kind a reference means, by group and kind: a version is only a way to write it.
+    /// Returns the followed kind of a reference, by group and kind. The version is not compared.
     pub(super) fn kind_of(&self, reference: &OwnerReference) -> Option<usize> {
         let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
         self.kinds
@@ -200,12 +198,12 @@ impl Node {
         self.finalizers.iter().any(|has| has == finalizer)
     }
 
-    /// Whether it is being deleted in the foreground.
+    /// Returns true if the object is being deleted in the foreground.
     pub(super) fn waits_for_dependents(&self) -> bool {
         self.is_deleted && self.has_finalizer(FOREGROUND)
     }
 
-    /// Whether it keeps this owner from going.
+    /// Returns true if the object blocks the deletion of `owner`.
     pub(super) fn blocks(&self, owner: &str) -> bool {
         self.owners.iter().any(|o| o.uid == owner && o.block_owner_deletion == Some(true))
     }

@@ -1,4 +1,4 @@
-//! What is to be done about an object: decided from the graph alone, without waiting.
+//! Decides the next step for an object from the graph alone, without I/O.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use kube_core::params::PropagationPolicy;
 
 use super::graph::{FOREGROUND, Graph, Node, ORPHAN, Owner, Uid};
 
-/// What to do about an object now.
+/// The next step for an object.
 #[derive(Debug, PartialEq)]
 pub(super) enum Plan {
     Nothing,
-    /// Ask the server whether these owners are there.
-    Look(Vec<Owner>),
+    /// Ask the server whether these owners exist.
+    CheckOwners(Vec<Owner>),
     Delete {
         target: Target,
         policy: PropagationPolicy,
     },
-    /// Give it these owners instead of those it has.
+    /// Replace its owner references.
     SetOwners {
         target: Target,
         owners: Vec<OwnerReference>,
     },
-    /// Give these dependents these owners, and then let the object go.
+    /// Replace the owner references of the dependents, then the finalizers of the object.
     Release {
         target: Target,
         finalizers: Vec<String>,
@@ -30,7 +30,7 @@ pub(super) enum Plan {
     },
 }
 
-/// An object as it was when it was looked at.
+/// The identity and version of an object at the time of the decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) kind: usize,
@@ -40,11 +40,11 @@ pub(super) struct Target {
     pub(super) resource_version: Option<String>,
 }
 
-/// How an owner is.
-enum Standing {
-    /// There, or of a kind that is not followed.
-    Solid,
-    /// Being deleted in the foreground: it waits for its dependents.
+/// The state of an owner.
+enum OwnerState {
+    /// It exists, or its kind is not followed.
+    Exists,
+    /// It is being deleted in the foreground and waits for its dependents.
     Waiting,
     Gone,
     Unknown(Owner),
@@ -61,7 +61,7 @@ impl Graph {
         }
     }
 
-    /// An object that is being deleted, perhaps with a finalizer that is ours to remove.
+    /// Plans for an object that is being deleted: removes the collector's finalizer if it is due.
     fn plan_deleted(&self, uid: &Uid, node: &Node) -> Plan {
         let mut dependents = self
             .dependents_of(uid)
@@ -84,26 +84,26 @@ impl Graph {
         }
     }
 
-    /// An object that lives as long as one of its owners does.
+    /// Plans for an object that is not being deleted.
     fn plan_dependent(&self, uid: &Uid, node: &Node) -> Plan {
-        let mut solid = Vec::new();
+        let mut existing = Vec::new();
         let mut unknown = Vec::new();
         let mut waits = false;
         for reference in &node.owners {
-            match self.standing(node, reference) {
-                Standing::Solid => solid.push(reference.clone()),
-                Standing::Waiting => waits = true,
-                Standing::Gone => {}
-                Standing::Unknown(owner) => unknown.push(owner),
+            match self.owner_state(node, reference) {
+                OwnerState::Exists => existing.push(reference.clone()),
+                OwnerState::Waiting => waits = true,
+                OwnerState::Gone => {}
+                OwnerState::Unknown(owner) => unknown.push(owner),
             }
         }
         let target = target(uid, node);
         if !unknown.is_empty() {
-            Plan::Look(unknown)
-        } else if solid.len() == node.owners.len() {
+            Plan::CheckOwners(unknown)
+        } else if existing.len() == node.owners.len() {
             Plan::Nothing
-        } else if !solid.is_empty() {
-            Plan::SetOwners { target, owners: solid }
+        } else if !existing.is_empty() {
+            Plan::SetOwners { target, owners: existing }
         } else if waits && self.dependents_of(uid).next().is_some() {
             self.plan_middle(target, node)
         } else {
@@ -111,29 +111,31 @@ impl Graph {
         }
     }
 
-    /// An object between an owner that waits for it and dependents of its own: those go first.
+    /// Plans for an object with a waiting owner and dependents of its own: the dependents are
+    /// deleted first.
     fn plan_middle(&self, target: Target, node: &Node) -> Plan {
         let mut dependents = self.dependents_of(&target.uid).filter_map(|uid| self.nodes.get(uid));
-        let is_circle = dependents.any(Node::waits_for_dependents);
+        let is_cycle = dependents.any(Node::waits_for_dependents);
         let blocks = node.owners.iter().any(|owner| owner.block_owner_deletion == Some(true));
-        if is_circle && blocks {
-            // Each might wait for the other for ever; so this one no longer keeps anybody waiting.
-            let release = |owner: &OwnerReference| OwnerReference {
+        if is_cycle && blocks {
+            // The objects may wait for each other forever, so this one stops blocking its
+            // owners.
+            let unblock = |owner: &OwnerReference| OwnerReference {
                 block_owner_deletion: Some(false),
                 ..owner.clone()
             };
-            return Plan::SetOwners { target, owners: node.owners.iter().map(release).collect() };
+            return Plan::SetOwners { target, owners: node.owners.iter().map(unblock).collect() };
         }
         Plan::Delete { target, policy: PropagationPolicy::Foreground }
     }
 
-    fn standing(&self, dependent: &Node, reference: &OwnerReference) -> Standing {
-        let Some(kind) = self.kind_of(reference) else { return Standing::Solid };
+    fn owner_state(&self, dependent: &Node, reference: &OwnerReference) -> OwnerState {
+        let Some(kind) = self.kind_of(reference) else { return OwnerState::Exists };
         let namespace = match (self.is_namespaced(kind), &dependent.namespace) {
             (true, Some(namespace)) => Some(namespace.clone()),
-            // An object of the whole cluster cannot have an owner inside a namespace: the reference
-            // is a mistake, and mistakes do not delete.
-            (true, None) => return Standing::Solid,
+            // A cluster-scoped object cannot have a namespaced owner: the reference is invalid and
+            // deletes nothing.
+            (true, None) => return OwnerState::Exists,
             (false, _) => None,
         };
         let owner = Owner {
@@ -143,10 +145,10 @@ impl Graph {
             uid: reference.uid.as_str().into(),
         };
         match self.nodes.get(&owner.uid) {
-            Some(node) if owner.is(node) && node.waits_for_dependents() => Standing::Waiting,
-            Some(node) if owner.is(node) => Standing::Solid,
-            _ if self.absent.get(&owner.uid) == Some(&owner) => Standing::Gone,
-            _ => Standing::Unknown(owner),
+            Some(node) if owner.is(node) && node.waits_for_dependents() => OwnerState::Waiting,
+            Some(node) if owner.is(node) => OwnerState::Exists,
+            _ if self.absent.get(&owner.uid) == Some(&owner) => OwnerState::Gone,
+            _ => OwnerState::Unknown(owner),
         }
     }
 }
@@ -159,7 +161,7 @@ impl Owner {
     }
 }
 
-/// What was asked for before counts: a finalizer says how the object's own dependents are to go.
+/// Returns the propagation policy that the finalizers of the object request.
 fn policy(node: &Node) -> PropagationPolicy {
     if node.has_finalizer(ORPHAN) {
         PropagationPolicy::Orphan

@@ -1,4 +1,4 @@
-//! One container: from its start to its end, and to the start after that.
+//! The state machine of one container: start, end and restart.
 
 use std::time::Duration;
 
@@ -10,32 +10,30 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::time::Instant;
 
-use super::{
-    pod::Pod,
-    script::{Run, Script},
-};
+use super::exit_script::{ExitScript, Run};
+use super::pod::Pod;
 
-/// The longest wait for a restart, as on real nodes.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// Maximum restart delay, as on real nodes.
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(300);
 
-/// A container that ran for so long has no past: its next end counts as its first. As on real nodes.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+/// After a run of this length the next end counts as the first one, as on real nodes.
+const BACKOFF_RESET: Duration = Duration::from_secs(600);
 
-/// The reason of a wait for a restart.
+/// The reason in the status while a container waits for its restart.
 const BACK_OFF: &str = "CrashLoopBackOff";
 
-/// How long things take on the nodes.
+/// The delays of the simulated nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delays {
-    /// From a container's start to its being ready.
+    /// From the start of a container until it is ready.
     pub(super) ready: Duration,
-    /// From a pod's deletion to its end.
+    /// From the deletion of a pod until it has stopped.
     pub(super) stop: Duration,
-    /// From a container's second end in a row to its start; doubled by each end that follows.
+    /// From the second consecutive end of a container to its restart; each further end doubles it.
     pub(super) restart: Duration,
 }
 
-/// Now, by the clock that measures and by the one that is written down.
+/// The present time, by tokio's clock and by the server's wall clock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment {
     pub(super) now: Instant,
@@ -47,36 +45,36 @@ pub(super) struct Moment {
 pub(super) struct Container {
     name: String,
     image: String,
-    script: Result<Script, String>,
+    script: Result<ExitScript, String>,
     status: Option<ContainerStatus>,
-    /// Since when it is seen in this state.
+    /// The time at which this state was seen first.
     since: Instant,
-    /// Set when it has been ready since its last start: from then on that is no business of ours.
+    /// True if it has been ready since its last start; after that another client may change it.
     was_ready: bool,
-    /// How often in a row it has ended.
+    /// Number of consecutive ends.
     ends: u32,
 }
 
-/// What comes next for a container.
+/// The next step of a container.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    Stays,
-    /// Nothing before this time.
+    Unchanged,
+    /// The container changes at this time.
     Later(Instant),
     Becomes(Box<ContainerStatus>),
 }
 
-/// What a container's status says.
+/// The state in the status of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It has not been started, or waits for something that is not known here.
+    /// It has not been started, or waits for another reason than a restart.
     New,
     Running,
     Ended(i32),
     BackingOff,
 }
 
-/// Whether a container is started again.
+/// The `restartPolicy` of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RestartPolicy {
     Always,
@@ -103,7 +101,7 @@ impl RestartPolicy {
         }
     }
 
-    /// The phase of a pod whose containers are so.
+    /// Returns the phase of a pod with these containers.
     pub(super) fn phase(self, containers: &[ContainerStatus]) -> &'static str {
         let states: Vec<State> = containers.iter().map(|one| state(Some(one))).collect();
         let has_ended =
@@ -119,7 +117,7 @@ impl RestartPolicy {
 // === impl Container ===
 
 impl Container {
-    /// All containers of a pod, which were `before` when they were last seen.
+    /// Returns all containers of a pod. `before` are the same containers when they were last seen.
     pub(super) fn all(pod: &Pod, before: &[Self], now: Instant) -> Vec<Self> {
         let containers = pod.spec.containers.iter();
         containers
@@ -127,7 +125,7 @@ impl Container {
                 let mut this = Self {
                     name: container.name.clone(),
                     image: container.image.clone(),
-                    script: Script::of(pod, &container.name),
+                    script: ExitScript::parse(pod, &container.name),
                     status: None,
                     since: now,
                     was_ready: false,
@@ -136,20 +134,20 @@ impl Container {
                 let mut statuses = pod.status.container_statuses.iter();
                 this.status = statuses.find(|status| status.name == this.name).cloned();
                 if this.status.is_none() && pod.status.phase.as_deref() == Some("Running") {
-                    // Somebody says that it runs, and no more.
+                    // Another client set the phase, without container statuses.
                     let started = pod.status.start_time.clone();
                     this.status = Some(this.running(0, pod.is_ready(), started));
                 }
-                this.remember(before.iter().find(|container| container.name == this.name), now);
+                this.carry_over(before.iter().find(|container| container.name == this.name), now);
                 this
             })
             .collect()
     }
 
-    fn remember(&mut self, before: Option<&Self>, now: Instant) {
+    fn carry_over(&mut self, before: Option<&Self>, now: Instant) {
         self.was_ready = self.status.as_ref().is_some_and(|status| status.ready);
         let Some(before) = before else {
-            self.ends = u32::from(self.rests());
+            self.ends = u32::from(self.is_stopped());
             return;
         };
         self.ends = before.ends;
@@ -157,9 +155,9 @@ impl Container {
         if is_same_run && self.state() == before.state() {
             self.since = before.since;
             self.was_ready |= before.was_ready;
-        } else if self.rests() && !(is_same_run && before.rests()) {
+        } else if self.is_stopped() && !(is_same_run && before.is_stopped()) {
             let ran = now.duration_since(before.since);
-            let has_past = before.state() != State::Running || ran < FORGOTTEN_AFTER;
+            let has_past = before.state() != State::Running || ran < BACKOFF_RESET;
             self.ends = if has_past { self.ends.saturating_add(1) } else { 1 };
         }
     }
@@ -168,34 +166,35 @@ impl Container {
         self.status.as_ref()
     }
 
-    /// What comes next, in a pod that is to live.
+    /// Returns the next step in a pod that is not being deleted.
     pub(super) fn next(&self, policy: RestartPolicy, delays: &Delays, at: Moment) -> Next {
         match (self.state(), &self.script) {
-            (State::New, Err(why)) => self.refused(why),
+            (State::New, Err(message)) => self.config_error(message),
             (State::New, Ok(_)) => {
                 let started = Some(Time(at.time));
                 becomes(self.running(0, delays.ready.is_zero(), started))
             }
             (State::Running, script) => {
-                let run = script.as_ref().map_or(Run::On, |script| script.run(self.restarts()));
-                self.next_of_run(run, delays, at)
+                let run =
+                    script.as_ref().map_or(Run::Forever, |script| script.run(self.restarts()));
+                self.next_while_running(run, delays, at)
             }
-            (State::Ended(code), _) if !policy.restarts(code) => Next::Stays,
-            (State::Ended(_), _) => match self.wait(delays) {
+            (State::Ended(code), _) if !policy.restarts(code) => Next::Unchanged,
+            (State::Ended(_), _) => match self.restart_delay(delays) {
                 Duration::ZERO => self.restarted(delays, at),
                 wait => self.backing_off(wait),
             },
-            (State::BackingOff, _) => match self.since + self.wait(delays) {
+            (State::BackingOff, _) => match self.since + self.restart_delay(delays) {
                 time if at.now < time => Next::Later(time),
                 _ => self.restarted(delays, at),
             },
         }
     }
 
-    fn next_of_run(&self, run: Run, delays: &Delays, at: Moment) -> Next {
+    fn next_while_running(&self, run: Run, delays: &Delays, at: Moment) -> Next {
         let ready_at = (!self.was_ready).then(|| self.since + delays.ready);
         let ends_at = match run {
-            Run::On => None,
+            Run::Forever => None,
             Run::Exits { after, code } => Some((self.since + after, code)),
         };
         match (ends_at, ready_at) {
@@ -205,21 +204,22 @@ impl Container {
                 status.ready = true;
                 becomes(status)
             }
-            (None, None) => Next::Stays,
+            (None, None) => Next::Unchanged,
             (ends_at, ready_at) => {
                 let times = ends_at.map(|(time, _)| time).into_iter().chain(ready_at);
-                times.min().map_or(Next::Stays, Next::Later)
+                times.min().map_or(Next::Unchanged, Next::Later)
             }
         }
     }
 
-    /// How long its next start has to wait: the first end in a row costs nothing.
-    fn wait(&self, delays: &Delays) -> Duration {
+    /// Returns the restart delay; after the first of several consecutive ends it is 0.
+    fn restart_delay(&self, delays: &Delays) -> Duration {
         match self.ends.checked_sub(2) {
             None => Duration::ZERO,
-            Some(doublings) => {
-                delays.restart.saturating_mul(2_u32.saturating_pow(doublings)).min(LONGEST_WAIT)
-            }
+            Some(doublings) => delays
+                .restart
+                .saturating_mul(2_u32.saturating_pow(doublings))
+                .min(MAX_RESTART_DELAY),
         }
     }
 
@@ -255,22 +255,22 @@ impl Container {
             ..ContainerStateTerminated::default()
         };
         let state = ContainerState { terminated: Some(terminated), ..ContainerState::default() };
-        self.resting(state, self.status.as_ref().and_then(|status| status.last_state.clone()))
+        self.stopped(state, self.status.as_ref().and_then(|status| status.last_state.clone()))
     }
 
     fn backing_off(&self, wait: Duration) -> Next {
         let message = format!("back-off {wait:?} restarting failed container={}", self.name);
-        self.resting(waiting(BACK_OFF, message), self.last_state())
+        self.stopped(waiting(BACK_OFF, message), self.last_state())
     }
 
-    fn refused(&self, why: &str) -> Next {
-        let state = waiting("CreateContainerConfigError", why.to_owned());
-        let is_told =
+    fn config_error(&self, message: &str) -> Next {
+        let state = waiting("CreateContainerConfigError", message.to_owned());
+        let is_reported =
             self.status.as_ref().is_some_and(|known| known.state.as_ref() == Some(&state));
-        if is_told { Next::Stays } else { self.resting(state, None) }
+        if is_reported { Next::Unchanged } else { self.stopped(state, None) }
     }
 
-    fn resting(&self, state: ContainerState, last_state: Option<ContainerState>) -> Next {
+    fn stopped(&self, state: ContainerState, last_state: Option<ContainerState>) -> Next {
         becomes(ContainerStatus {
             state: Some(state),
             last_state,
@@ -279,7 +279,7 @@ impl Container {
         })
     }
 
-    /// Its last end.
+    /// Returns the state of its last end.
     fn last_state(&self) -> Option<ContainerState> {
         let status = self.status.as_ref()?;
         match self.state() {
@@ -288,8 +288,8 @@ impl Container {
         }
     }
 
-    /// Whether it has run, and does not now.
-    fn rests(&self) -> bool {
+    /// Returns true if the container has run and does not run now.
+    fn is_stopped(&self) -> bool {
         matches!(self.state(), State::Ended(_) | State::BackingOff)
     }
 

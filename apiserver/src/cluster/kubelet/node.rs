@@ -1,76 +1,79 @@
-//! A node, as its kubelet makes it known and keeps it alive.
+//! The `Node` object and the Lease of one simulated node.
 
 use std::time::Duration;
 
-use jiff::{Timestamp, tz::TimeZone};
-use k8s_openapi::{
-    api::{coordination::v1::Lease, core::v1::Node},
-    apimachinery::pkg::apis::meta::v1::Time,
-};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_client::{Api, Client, Error, Result};
 use kube_core::params::{Patch, PatchParams, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{super::in_time, clock::ServerClock};
+use super::super::with_timeout;
+use super::server_clock::ServerClock;
 
-/// Where the Leases of nodes are.
-const LEASES: &str = "kube-node-lease";
+/// The namespace of the Leases of nodes.
+const LEASE_NAMESPACE: &str = "kube-node-lease";
 
-/// So many renewals may be missed until a node counts as lost: 40 s to real nodes' 10 s.
+/// Renewal periods per lease duration: real nodes renew every 10 s a lease of 40 s.
 const RENEWALS_PER_LEASE: u32 = 4;
 
-/// What a node's place in the cluster is called.
+/// The registered `Node` object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Registered {
+pub(super) struct Registration {
     pub(super) uid: String,
-    /// When its `Node` was made, by the server's clock.
+    /// The creation timestamp of the `Node`.
     pub(super) created: Option<Time>,
 }
 
-/// The requests that keep one node alive.
+/// The requests that register one node and renew its Lease.
 #[derive(Clone)]
-pub(super) struct Heart {
+pub(super) struct Heartbeat {
     pub(super) client: Client,
     pub(super) node: String,
     pub(super) clock: ServerClock,
     pub(super) period: Duration,
 }
 
-// === impl Heart ===
+// === impl Heartbeat ===
 
-impl Heart {
-    /// Makes the node known, and takes pods. One that is known already is as good.
-    pub(super) async fn register(mut self) -> Result<Registered> {
+impl Heartbeat {
+    /// Creates the `Node` and its Lease, sets it ready and removes its taints. An existing `Node`
+    /// is used.
+    pub(super) async fn register(mut self) -> Result<Registration> {
         let nodes = Api::<Node>::all(self.client.clone());
         let labels = json!({
-            "kubernetes.io/hostname": self.node, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+            "kubernetes.io/hostname": self.node,
+            "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
         });
         let node = json!({ "metadata": { "name": self.node, "labels": labels } });
         let node = match create(&nodes, node).await? {
             Some(made) => made,
-            None => in_time(nodes.get(&self.node)).await?,
+            None => with_timeout(nodes.get(&self.node)).await?,
         };
         self.clock.observe(node.metadata.creation_timestamp.as_ref(), Instant::now());
         let params = PatchParams::default();
         let status = Patch::Strategic(status(&self.node, self.clock.now(Instant::now())));
-        in_time(nodes.patch_status(&self.node, &params, &status)).await?;
-        // A new node is tainted until somebody has seen it ready.
-        let welcome = Patch::Merge(json!({ "spec": { "taints": null } }));
-        in_time(nodes.patch(&self.node, &params, &welcome)).await?;
+        with_timeout(nodes.patch_status(&self.node, &params, &status)).await?;
+        // The API server taints a new node as not ready.
+        let untaint = Patch::Merge(json!({ "spec": { "taints": null } }));
+        with_timeout(nodes.patch(&self.node, &params, &untaint)).await?;
         let uid = node.metadata.uid.unwrap_or_default();
         self.renew(uid.clone()).await?;
-        Ok(Registered { uid, created: node.metadata.creation_timestamp })
+        Ok(Registration { uid, created: node.metadata.creation_timestamp })
     }
 
-    /// Says that the node lives.
+    /// Renews the Lease, or creates it.
     pub(super) async fn renew(&self, uid: String) -> Result<()> {
-        let leases = Api::<Lease>::namespaced(self.client.clone(), LEASES);
+        let leases = Api::<Lease>::namespaced(self.client.clone(), LEASE_NAMESPACE);
         let renewed = json!({ "spec": { "renewTime": self.micro_time() } });
         let patch = Patch::Merge(&renewed);
         let params = PatchParams::default();
-        match in_time(leases.patch(&self.node, &params, &patch)).await {
+        match with_timeout(leases.patch(&self.node, &params, &patch)).await {
             Err(Error::Api(status)) if status.is_not_found() => {}
             other => return other.map(drop),
         }
@@ -93,13 +96,13 @@ impl Heart {
     }
 }
 
-/// Creates an object; nothing, if there is one of this name.
+/// Creates an object. Returns `None` if an object of this name exists.
 async fn create<K>(api: &Api<K>, object: Value) -> Result<Option<K>>
 where
     K: Clone + std::fmt::Debug + serde::Serialize + DeserializeOwned,
 {
     let object = serde_json::from_value(object).map_err(Error::SerdeError)?;
-    match in_time(api.create(&PostParams::default(), &object)).await {
+    match with_timeout(api.create(&PostParams::default(), &object)).await {
         Ok(made) => Ok(Some(made)),
         Err(Error::Api(status)) if status.is_already_exists() => Ok(None),
         Err(error) => Err(error),
@@ -113,11 +116,11 @@ fn status(node: &str, now: Timestamp) -> Value {
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         })
     };
-    // Room for more than any test asks for; 110 pods is what a real node allows.
-    let room = json!({ "cpu": "64", "memory": "256Gi", "pods": "110" });
+    // 110 pods is the default of a real node.
+    let capacity = json!({ "cpu": "64", "memory": "256Gi", "pods": "110" });
     json!({ "status": {
-        "capacity": room,
-        "allocatable": room,
+        "capacity": capacity,
+        "allocatable": capacity,
         "conditions": [
             condition("MemoryPressure", "False", "KubeletHasSufficientMemory"),
             condition("DiskPressure", "False", "KubeletHasNoDiskPressure"),
@@ -126,8 +129,9 @@ fn status(node: &str, now: Timestamp) -> Value {
         ],
         "addresses": [{ "type": "Hostname", "address": node }],
         "nodeInfo": {
-            "machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "", "osImage": "homeostat",
-            "containerRuntimeVersion": "homeostat://0.1.0", "kubeletVersion": "v1.37.1", "kubeProxyVersion": "",
+            "machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "",
+            "osImage": "homeostat", "containerRuntimeVersion": "homeostat://0.1.0",
+            "kubeletVersion": "v1.37.1", "kubeProxyVersion": "",
             "operatingSystem": "linux", "architecture": "amd64",
         },
     }})

@@ -1,4 +1,4 @@
-//! What is to be done for a pod: decided from its last known state alone, without waiting.
+//! Decides the next step for a pod from its last known state, without I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,24 +6,22 @@ use k8s_openapi::api::core::v1::ContainerStatus;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{
-    container::{Container, Delays, Moment, Next, RestartPolicy},
-    pod::Pod,
-    status,
-};
+use super::container::{Container, Delays, Moment, Next, RestartPolicy};
+use super::pod::Pod;
+use super::status;
 
-/// A pod's place; another pod may take it.
+/// The namespace and name of a pod; a later pod may have the same key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct PodKey {
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
-/// What to do for a pod now.
+/// The next step for a pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     Nothing,
-    /// Nothing before this time.
+    /// The pod is due at this time.
     Later(Instant),
     Do(Step),
 }
@@ -35,9 +33,10 @@ pub(super) enum Step {
         uid: String,
         node: String,
     },
-    /// Patches the status, if the pod is still what was looked at: no transition is told twice.
-    Report(Value),
-    Finish {
+    /// Patches the status, on condition that the pod is unchanged, so that no transition is written
+    /// twice.
+    PatchStatus(Value),
+    Delete {
         uid: String,
     },
 }
@@ -45,19 +44,19 @@ pub(super) enum Step {
 /// All pods, as last seen.
 #[derive(Debug)]
 pub(super) struct Pods {
-    known: BTreeMap<PodKey, Known>,
+    known: BTreeMap<PodKey, KnownPod>,
     nodes: Vec<String>,
-    /// Which node gets the next pod.
-    turn: usize,
+    /// The number of pods bound so far, for the round-robin choice of a node.
+    bound: usize,
     delays: Delays,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownPod {
     pod: Pod,
     uid: String,
     containers: Vec<Container>,
-    /// When it was first seen to be deleted.
+    /// The time at which its deletion was seen first.
     deleted: Option<Instant>,
 }
 
@@ -65,10 +64,10 @@ struct Known {
 
 impl Pods {
     pub(super) fn new(nodes: Vec<String>, delays: Delays) -> Self {
-        Self { known: BTreeMap::new(), nodes, turn: 0, delays }
+        Self { known: BTreeMap::new(), nodes, bound: 0, delays }
     }
 
-    /// These are all pods there are; returns the keys to look at.
+    /// Replaces all pods. Returns their keys.
     pub(super) fn replace(&mut self, pods: Vec<Pod>, now: Instant) -> Vec<PodKey> {
         let keys: Vec<PodKey> = pods.into_iter().filter_map(|pod| self.apply(pod, now)).collect();
         let present: BTreeSet<&PodKey> = keys.iter().collect();
@@ -76,7 +75,7 @@ impl Pods {
         keys
     }
 
-    /// A pod is new or has changed; returns its key. None if it has no name, which no server sends.
+    /// Adds or updates a pod. Returns its key, or `None` if it has no namespace, name or UID.
     pub(super) fn apply(&mut self, pod: Pod, now: Instant) -> Option<PodKey> {
         let key = key(&pod)?;
         let uid = pod.metadata.uid.clone()?;
@@ -84,7 +83,7 @@ impl Pods {
         let is_deleted = pod.metadata.deletion_timestamp.is_some();
         let deleted_before = before.as_ref().and_then(|known| known.deleted);
         let containers = before.as_ref().map_or(&[][..], |known| &known.containers);
-        let known = Known {
+        let known = KnownPod {
             uid,
             containers: Container::all(&pod, containers, now),
             deleted: is_deleted.then(|| deleted_before.unwrap_or(now)),
@@ -108,12 +107,15 @@ impl Pods {
     pub(super) fn plan(&mut self, key: &PodKey, at: Moment) -> Plan {
         let Some(known) = self.known.get(key) else { return Plan::Nothing };
         let Some(node) = known.pod.spec.node_name.as_ref().filter(|node| !node.is_empty()) else {
-            // One that is deleted before it was bound goes without our help.
-            if known.deleted.is_some() {
+            // The API server removes an unbound pod by itself, and binds none that has gates. Pods
+            // with claims are bound when their devices are allocated.
+            let spec = &known.pod.spec;
+            let waits = !spec.scheduling_gates.is_empty() || !spec.resource_claims.is_empty();
+            if known.deleted.is_some() || waits {
                 return Plan::Nothing;
             }
-            let node = self.nodes[self.turn % self.nodes.len()].clone();
-            self.turn += 1;
+            let node = self.nodes[self.bound % self.nodes.len()].clone();
+            self.bound += 1;
             return Plan::Do(Step::Bind { uid: known.uid.clone(), node });
         };
         if !self.nodes.contains(node) {
@@ -126,21 +128,23 @@ impl Pods {
     }
 }
 
-// === impl Known ===
+// === impl KnownPod ===
 
-impl Known {
-    /// Once the grace period is zero all that was asked of us is done; finalizers may keep the pod.
+impl KnownPod {
+    /// Plans the deletion of a pod. Once the grace period is 0, the kubelet is done; finalizers may
+    /// keep the pod.
     fn plan_deletion(&self, time: Instant, now: Instant) -> Plan {
         if self.pod.metadata.deletion_grace_period_seconds == Some(0) {
             Plan::Nothing
         } else if now < time {
             Plan::Later(time)
         } else {
-            Plan::Do(Step::Finish { uid: self.uid.clone() })
+            Plan::Do(Step::Delete { uid: self.uid.clone() })
         }
     }
 
-    /// What its containers do next is told, all that is due in one step. A pod that has finished stays as it is.
+    /// Plans the next status of a pod, with all changes that are due. A finished pod does not
+    /// change.
     fn plan_status(&self, delays: &Delays, at: Moment) -> Plan {
         let phase = self.pod.status.phase.as_deref().unwrap_or("Pending");
         if !matches!(phase, "Pending" | "Running") {
@@ -148,23 +152,25 @@ impl Known {
         }
         let policy = RestartPolicy::of(&self.pod);
         let mut later: Option<Instant> = None;
-        let mut is_news = false;
+        let mut has_changed = false;
         let mut statuses: Vec<ContainerStatus> = Vec::new();
         for container in &self.containers {
             match container.next(policy, delays, at) {
                 Next::Becomes(status) => {
-                    is_news = true;
+                    has_changed = true;
                     statuses.push(*status);
                     continue;
                 }
                 Next::Later(time) => later = Some(later.map_or(time, |known| known.min(time))),
-                Next::Stays => {}
+                Next::Unchanged => {}
             }
             statuses.extend(container.status().cloned());
         }
-        if is_news {
+        if has_changed {
             let phase = policy.phase(&statuses);
-            return Plan::Do(Step::Report(status::report(&self.pod, phase, &statuses, at.time)));
+            return Plan::Do(Step::PatchStatus(status::report(
+                &self.pod, phase, &statuses, at.time,
+            )));
         }
         later.map_or(Plan::Nothing, Plan::Later)
     }

@@ -1,15 +1,13 @@
-//! As much of a pod as a kubelet looks at.
+//! A pod, reduced to the fields that the kubelet uses.
 
 use std::borrow::Cow;
 
-use k8s_openapi::{
-    api::core::v1::ContainerStatus,
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
-};
+use k8s_openapi::api::core::v1::{ContainerStatus, PodSchedulingGate};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube_core::{NamespaceResourceScope, Resource};
 use serde::{Deserialize, Serialize};
 
-/// A pod whose other fields are not even parsed.
+/// A pod; other fields are not parsed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Pod {
     #[serde(default)]
@@ -24,6 +22,11 @@ pub(super) struct Pod {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Spec {
     pub(super) node_name: Option<String>,
+    #[serde(default)]
+    pub(super) scheduling_gates: Vec<PodSchedulingGate>,
+    /// Only their number counts.
+    #[serde(default)]
+    pub(super) resource_claims: Vec<serde_json::Value>,
     pub(super) restart_policy: Option<String>,
     #[serde(default)]
     pub(super) containers: Vec<Container>,

@@ -1,4 +1,4 @@
-//! The status a kubelet writes.
+//! The status patches of the kubelet.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ContainerStatus;
@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use super::pod::Pod;
 
-/// The patch that says how the containers of a pod are, provided that the pod is still what was looked at.
+/// Returns the patch of a pod's status, on condition that UID and resource version are unchanged.
 ///
-/// A strategic merge: conditions are merged by type, so that others' conditions stay; containers are not merged.
+/// It is a strategic merge patch: conditions are merged by type, so that conditions of other
+/// writers stay; container statuses are replaced.
 pub(super) fn report(
     pod: &Pod,
     phase: &str,
@@ -42,7 +43,8 @@ pub(super) fn report(
     json!({ "metadata": metadata, "status": status })
 }
 
-/// What is to be said of a condition, if that is news. It is as old as its status.
+/// Returns a condition if it differs from the present one. The transition time changes only with
+/// the status.
 fn condition(
     pod: &Pod,
     name: &str,
@@ -50,16 +52,18 @@ fn condition(
     now: Timestamp,
 ) -> Option<Value> {
     let status = if holds { "True" } else { "False" };
-    let mut said = json!({ "type": name, "status": status, "reason": reason, "message": message });
-    let known = pod.status.conditions.iter().find(|condition| condition.type_ == name);
+    let mut condition =
+        json!({ "type": name, "status": status, "reason": reason, "message": message });
+    let known = pod.status.conditions.iter().find(|known| known.type_ == name);
     match known {
         Some(known) if known.status == status => {
-            let is_news = (known.reason.as_deref(), known.message.as_deref()) != (reason, message);
-            return is_news.then_some(said);
+            let has_changed =
+                (known.reason.as_deref(), known.message.as_deref()) != (reason, message);
+            return has_changed.then_some(condition);
         }
         _ => {}
     }
-    said["lastProbeTime"] = Value::Null;
-    said["lastTransitionTime"] = json!(now);
-    Some(said)
+    condition["lastProbeTime"] = Value::Null;
+    condition["lastTransitionTime"] = json!(now);
+    Some(condition)
 }

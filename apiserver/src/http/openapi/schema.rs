@@ -1,4 +1,4 @@
-//! The schemas of a document: those of its kinds, and of every type that they have.
+//! The schemas of a document: those of its kinds, and of every type that they use.
 
 use serde_json::{Map, Value, json};
 
@@ -22,11 +22,19 @@ impl Schemas {
         Value::Object(self.by_name)
     }
 
-    /// Adds a kind and its list, with all that is in them. The reference to it.
+    /// Adds a kind, its list, and all types that they use. Returns the reference to the kind.
     pub(super) fn add_kind(&mut self, kind: &Kind) -> Value {
         let types = Types::all();
-        let (name, mut schema) = match types.of_kind(&kind.group, &kind.kind) {
-            Some(known) if !kind.custom => (type_name(known), self.object(known)),
+        let known = types.of_kind(&kind.group, &kind.version, &kind.kind);
+        let (name, mut schema) = match (known, &kind.definition) {
+            (Some(known), None) if !kind.custom => (type_name(known), self.object(known)),
+            (_, Some(definition)) => {
+                self.add_type(types.metadata());
+                let mut schema: Value =
+                    serde_json::from_str(&definition.document).unwrap_or_default();
+                schema["properties"]["metadata"] = wrapped(METADATA);
+                (custom_name(kind), schema)
+            }
             _ => {
                 self.add_type(types.metadata());
                 let free = json!({
@@ -63,7 +71,7 @@ impl Schemas {
         if self.by_name.contains_key(&name) {
             return;
         }
-        // Types may have themselves in them.
+        // Types may be recursive: the entry stops the recursion.
         self.by_name.insert(name.clone(), Value::Null);
         let schema = self.object(known);
         self.by_name.insert(name, schema);
@@ -93,7 +101,7 @@ impl Schemas {
 
     fn member(&mut self, member: &Member) -> Value {
         let schema = self.shape(&member.shape, &member.values);
-        // Nothing may stand beside a reference, so the real documents wrap those of members.
+        // A reference must stand alone, so the real documents wrap the reference of a member.
         if schema.get("$ref").is_some() { json!({"allOf": [schema]}) } else { schema }
     }
 
@@ -125,7 +133,7 @@ impl Schemas {
     }
 }
 
-/// A type that has a schema and no members.
+/// Returns the schema of a type without members.
 fn special(shape: &Shape) -> (String, Value) {
     let text = |format: &str| json!({"type": "string", "format": format});
     let in_meta = |name: &str| format!("{META}.{name}");
@@ -146,7 +154,7 @@ fn special(shape: &Shape) -> (String, Value) {
     }
 }
 
-/// What every kind says of itself.
+/// Adds `apiVersion` and `kind` to the schema of a kind.
 fn add_type_meta(schema: &mut Value, kind: &Kind, name: &str) {
     for member in ["apiVersion", "kind"] {
         schema["properties"][member] = json!({"type": "string"});
@@ -159,12 +167,7 @@ pub(super) fn gvk(kind: &Kind, name: &str) -> Value {
 }
 
 fn type_name(known: &Type) -> String {
-    let (package, name) = (known.package, known.name);
-    if package == "meta" {
-        format!("{META}.{name}")
-    } else {
-        format!("io.k8s.api.{package}.v1.{name}")
-    }
+    known.full_name.to_owned()
 }
 
 /// `com.example.v1.Widget`

@@ -1,13 +1,14 @@
 //! The other kinds of the core group.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Test::{self, By};
-use super::{Check, is_empty, items, judge, member, pod_spec, selectors, text};
+use super::{Check, check_text, is_empty, items, member, pod_spec, selectors, text};
+use crate::fields::Fields;
 use crate::go_json::syntax_error;
 use crate::names;
-use crate::object::Fields;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
@@ -22,30 +23,30 @@ pub(crate) fn config_map(object: &Fields, causes: Causes<'_>) {
     let list = |key: &str| object.get(key).and_then(Value::as_object);
     for (key, _) in list("data").into_iter().flatten() {
         let at = format!("data[{key}]");
-        judge(&json!(key), names::config_key, &at, causes);
+        check_text(&json!(key), names::config_key, &at, causes);
         if list("binaryData").is_some_and(|binary| binary.contains_key(key)) {
             causes.push(Cause::invalid(at, &json!(key), "duplicate of key present in binaryData"));
         }
     }
     for (key, _) in list("binaryData").into_iter().flatten() {
-        judge(&json!(key), names::config_key, &format!("binaryData[{key}]"), causes);
+        check_text(&json!(key), names::config_key, &format!("binaryData[{key}]"), causes);
     }
     let sizes = |key: &str, of: fn(&str) -> usize| -> usize {
         list(key).into_iter().flatten().filter_map(|(_, value)| value.as_str()).map(of).sum()
     };
-    if sizes("data", str::len) + sizes("binaryData", |text| text.len() / 4 * 3) > LARGEST {
-        causes.push(Cause::too_long("[]", LARGEST));
+    if sizes("data", str::len) + sizes("binaryData", |text| text.len() / 4 * 3) > MAX_DATA {
+        causes.push(Cause::too_long("[]", MAX_DATA));
     }
 }
 
-/// All data of one object together.
-const LARGEST: usize = 1024 * 1024;
+/// The largest data of one object, in bytes.
+const MAX_DATA: usize = 1024 * 1024;
 
 fn secret_text(data: Option<&Fields>, key: &str) -> Option<Vec<u8>> {
     STANDARD.decode(data?.get(key)?.as_str()?).ok()
 }
 
-/// What secrets of a type must hold.
+/// The keys that secrets of a type must have.
 const SECRETS: [(&str, &[&str]); 5] = [
     ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
@@ -58,7 +59,7 @@ pub(crate) fn secret(object: &Fields, causes: Causes<'_>) {
     const ACCOUNT: &str = "kubernetes.io/service-account.name";
     let data = object.get("data").and_then(Value::as_object);
     for (key, _) in data.into_iter().flatten() {
-        judge(&json!(key), names::config_key, &format!("data[{key}]"), causes);
+        check_text(&json!(key), names::config_key, &format!("data[{key}]"), causes);
     }
     let kind = object.get("type").and_then(Value::as_str).unwrap_or("");
     let has = |key: &str| data.is_some_and(|data| data.contains_key(key));
@@ -71,13 +72,13 @@ pub(crate) fn secret(object: &Fields, causes: Causes<'_>) {
         causes.push(Cause::required("data[password]", ""));
     }
     let data_size = |key: &String| secret_text(data, key).map_or(0, |bytes| bytes.len());
-    if data.is_some_and(|data| data.keys().map(data_size).sum::<usize>() > LARGEST) {
-        causes.push(Cause::too_long("data", LARGEST));
+    if data.is_some_and(|data| data.keys().map(data_size).sum::<usize>() > MAX_DATA) {
+        causes.push(Cause::too_long("data", MAX_DATA));
     }
     for key in [".dockerconfigjson", ".dockercfg"].iter().filter(|key| needed.contains(key)) {
-        if let Some(why) = secret_text(data, key).and_then(|bytes| syntax_error(&bytes)) {
+        if let Some(detail) = secret_text(data, key).and_then(|bytes| syntax_error(&bytes)) {
             let shown = "\"<secret contents redacted>\"";
-            causes.push(Cause::invalid_shown(format!("data[{key}]"), shown, &why));
+            causes.push(Cause::invalid_text(format!("data[{key}]"), shown, &detail));
         }
     }
     let annotations = object.get("metadata").map_or(&Value::Null, |it| member(it, "annotations"));
@@ -98,28 +99,51 @@ const SERVICE: &[Check] = &[
 pub(crate) fn service(object: &Fields, causes: Causes<'_>) {
     let spec = spec(object);
     super::run(SERVICE, spec, "spec", causes);
-    let addresses = member(spec, "clusterIPs");
-    if text(spec, "type") == "ExternalName" {
-        if !is_empty(addresses) || !text(spec, "clusterIP").is_empty() {
-            let why = "may not be set for ExternalName services";
-            causes.push(Cause::forbidden("spec.clusterIPs", why));
+    let kind = text(spec, "type");
+    if kind == "ExternalName" {
+        let detail = "may not be set for ExternalName services";
+        for key in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if !is_empty(member(spec, key)) {
+                causes.push(Cause::forbidden(format!("spec.{key}"), detail));
+            }
         }
         if text(spec, "externalName").is_empty() {
             causes.push(Cause::required("spec.externalName", ""));
         }
-        return;
     }
-    for (place, address) in items(addresses).iter().enumerate() {
-        let known = address.as_str().is_some_and(|it| it == "None" || is_address(it));
-        if !known {
-            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            causes.push(Cause::invalid(format!("spec.clusterIPs[{place}]"), address, why));
-        }
+    if matches!(kind, "LoadBalancer" | "NodePort") && text(spec, "clusterIP") == "None" {
+        let detail = format!("may not be set to 'None' for {kind} services");
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!("None"), &detail));
+    }
+    service_node_ports(kind, items(member(spec, "ports")), causes);
+    let needs_health_check =
+        kind == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local";
+    let health_check = member(spec, "healthCheckNodePort");
+    if !needs_health_check && health_check.as_i64().is_some_and(|port| port != 0) {
+        let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is \
+                      'Local'";
+        causes.push(Cause::invalid("spec.healthCheckNodePort", health_check, detail));
     }
 }
 
-fn is_address(text: &str) -> bool {
-    text.parse::<std::net::IpAddr>().is_ok()
+fn service_node_ports(kind: &str, ports: &[Value], causes: Causes<'_>) {
+    let field = |at: usize| format!("spec.ports[{at}].nodePort");
+    let node_port = |port: &Value| member(port, "nodePort").as_i64().filter(|port| *port != 0);
+    for (at, _) in ports.iter().enumerate().filter(|(_, port)| node_port(port).is_some()) {
+        if kind == "ClusterIP" {
+            let detail = "may not be used when `type` is 'ClusterIP'";
+            causes.push(Cause::forbidden(field(at), detail));
+        }
+    }
+    let mut known = Vec::new();
+    for (at, port) in ports.iter().enumerate() {
+        let Some(number) = node_port(port) else { continue };
+        let pair = (text(port, "protocol"), number);
+        if known.contains(&pair) {
+            causes.push(Cause::duplicate(field(at), &json!(number)));
+        }
+        known.push(pair);
+    }
 }
 
 fn service_ports(spec: &Value, ports: &Value, at: &str, causes: Causes<'_>) {
@@ -136,7 +160,7 @@ fn service_ports(spec: &Value, ports: &Value, at: &str, causes: Causes<'_>) {
             causes.push(Cause::required(format!("{at}.name"), ""));
         }
         if !name.is_empty() {
-            judge(member(port, "name"), names::dns_label, &format!("{at}.name"), causes);
+            check_text(member(port, "name"), names::dns_label, &format!("{at}.name"), causes);
             if known.contains(&name) {
                 causes.push(Cause::duplicate(format!("{at}.name"), &json!(name)));
             }
@@ -159,23 +183,17 @@ fn service_ports(spec: &Value, ports: &Value, at: &str, causes: Causes<'_>) {
 fn service_port(port: &Value, at: &str, causes: Causes<'_>) {
     const RANGE: std::ops::RangeInclusive<i64> = 1..=65_535;
     let number = |key: &str| member(port, key).as_i64();
-    let why = "must be between 1 and 65535, inclusive";
+    let detail = "must be between 1 and 65535, inclusive";
     if number("port").is_none_or(|number| !RANGE.contains(&number)) {
-        causes.push(Cause::invalid(format!("{at}.port"), member(port, "port"), why));
+        causes.push(Cause::invalid(format!("{at}.port"), member(port, "port"), detail));
     }
     super::run(&[("protocol", Test::OneOf(pod_spec::PROTOCOLS))], port, at, causes);
     let target = member(port, "targetPort");
     if target.is_string() {
-        judge(target, names::port, &format!("{at}.targetPort"), causes);
+        check_text(target, names::port, &format!("{at}.targetPort"), causes);
     } else if number("targetPort").is_none_or(|number| !RANGE.contains(&number)) {
         let shown = if target.is_null() { &json!(0) } else { target };
-        causes.push(Cause::invalid(format!("{at}.targetPort"), shown, why));
-    }
-    let node_port = member(port, "nodePort");
-    if number("nodePort").is_some_and(|number| !(30_000..=32_767).contains(&number)) {
-        let why =
-            "provided port is not in the valid range. The range of valid ports is 30000-32767";
-        causes.push(Cause::invalid(format!("{at}.nodePort"), node_port, why));
+        causes.push(Cause::invalid(format!("{at}.targetPort"), shown, detail));
     }
 }
 
@@ -186,15 +204,16 @@ pub(crate) fn node(object: &Fields, causes: Causes<'_>) {
     let mut known = Vec::new();
     for (place, taint) in items(member(spec(object), "taints")).iter().enumerate() {
         let at = format!("metadata.taints[{place}]");
-        judge(member(taint, "key"), names::qualified, &format!("{at}.key"), causes);
+        check_text(member(taint, "key"), names::qualified, &format!("{at}.key"), causes);
         super::run(&[("effect", Test::OneOf(EFFECTS))], taint, &at, causes);
         let [key, effect] = ["key", "effect"].map(|name| text(taint, name));
         if known.contains(&(key, effect)) {
             let shown = json!({
-                "Key": key, "Value": text(taint, "value"), "Effect": effect, "TimeAdded": member(taint, "timeAdded"),
+                "Key": key, "Value": text(taint, "value"), "Effect": effect,
+                "TimeAdded": member(taint, "timeAdded"),
             });
             let at_fault = format!("{shown}: taints must be unique by key and effect pair");
-            causes.push(Cause::duplicate_shown(at, &at_fault));
+            causes.push(Cause::duplicate_text(at, &at_fault));
         }
         known.push((key, effect));
     }
@@ -204,14 +223,14 @@ pub(crate) fn node(object: &Fields, causes: Causes<'_>) {
     };
     for (place, range) in ranges.into_iter().enumerate() {
         if !range.as_str().is_some_and(is_range) {
-            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            causes.push(Cause::invalid(format!("spec.podCIDRs[{place}]"), range, why));
+            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            causes.push(Cause::invalid(format!("spec.podCIDRs[{place}]"), range, detail));
         }
     }
 }
 
-/// Whether it is a range of addresses: `10.9.8.0/24`.
-fn is_range(text: &str) -> bool {
+/// Returns whether a text is a range of addresses: `10.9.8.0/24`.
+pub(super) fn is_range(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
     let (Ok(address), Ok(bits)) = (address.parse::<std::net::IpAddr>(), bits.parse::<u8>()) else {
         return false;

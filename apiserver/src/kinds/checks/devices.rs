@@ -1,19 +1,19 @@
-//! Claims to devices, and the devices.
+//! Resource claims and resource slices.
 
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, Required, Text};
 use super::{Check, is_empty, items, member, text};
+use crate::fields::Fields;
 use crate::names;
-use crate::object::Fields;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
-/// So much may be in one list of a claim.
-const MOST: usize = 32;
-/// So many pods may share a claim.
-const MOST_CONSUMERS: usize = 256;
+/// The largest number of items in a list of a claim.
+const MAX_ITEMS: usize = 32;
+/// The largest number of pods that share a claim.
+const MAX_CONSUMERS: usize = 256;
 
 pub(crate) const CLAIM: &[Check] = &[
     ("requests", By(at_most)),
@@ -24,7 +24,7 @@ pub(crate) const CLAIM: &[Check] = &[
     ("constraints", Each(&[("", By(constraint))])),
     ("config", By(at_most)),
     ("config", Each(CONFIG)),
-    // These the real server finds in a second pass.
+    // The real server finds these in a second pass.
     ("requests", Each(MODES)),
     ("constraints", Each(&[("matchAttribute", By(full_name))])),
     ("config", Each(&[("opaque.driver", Text(names::any_subdomain))])),
@@ -39,8 +39,8 @@ const CONFIG: &[Check] = &[("opaque", Required("")), ("opaque", By(opaque))];
 
 fn at_most(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
     let found = items(list).len();
-    if found > MOST {
-        causes.push(Cause::too_many(at, found, MOST));
+    if found > MAX_ITEMS {
+        causes.push(Cause::too_many(at, found, MAX_ITEMS));
     }
 }
 
@@ -48,12 +48,13 @@ fn one_form(_: &Value, request: &Value, at: &str, causes: Causes<'_>) {
     let (exactly, first) = (member(request, "exactly"), member(request, "firstAvailable"));
     match (exactly.is_null(), is_empty(first)) {
         (true, true) => {
-            let why = "exactly one of `exactly` or `firstAvailable` is required";
-            causes.push(Cause::required(at, why));
+            let detail = "exactly one of `exactly` or `firstAvailable` is required";
+            causes.push(Cause::required(at, detail));
         }
         (false, false) => {
-            let why = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-            causes.push(Cause::invalid(at, &Value::Null, why));
+            let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple \
+                fields are set";
+            causes.push(Cause::invalid(at, &Value::Null, detail));
         }
         (false, true) => device(exactly, &format!("{at}.exactly"), causes),
         (true, false) => {
@@ -74,12 +75,12 @@ fn device(request: &Value, at: &str, causes: Causes<'_>) {
     super::run(SELECTORS, request, at, causes);
     let count = member(request, "count");
     let number = count.as_i64().unwrap_or(0);
-    let why = match text(request, "allocationMode") {
+    let detail = match text(request, "allocationMode") {
         "All" if number != 0 => "must not be specified when allocationMode is 'All'",
         "ExactCount" if number <= 0 => "must be greater than zero",
         _ => return,
     };
-    causes.push(Cause::invalid(format!("{at}.count"), count, why));
+    causes.push(Cause::invalid(format!("{at}.count"), count, detail));
 }
 
 /// Selectors have an expression, which is not compiled.
@@ -103,12 +104,13 @@ fn twice(_: &Value, requests: &Value, at: &str, causes: Causes<'_>) {
 fn constraint(_: &Value, constraint: &Value, at: &str, causes: Causes<'_>) {
     let by = ["matchAttribute", "distinctAttribute"];
     if by.iter().all(|key| member(constraint, key).is_null()) {
-        let why = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
-        causes.push(Cause::required(at, why));
+        let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but \
+            multiple fields are set";
+        causes.push(Cause::required(at, detail));
     }
 }
 
-/// Whether each constraint is about requests that there are.
+/// Checks that each constraint refers to existing requests.
 fn named(devices: &Value, constraints: &Value, at: &str, causes: Causes<'_>) {
     let requests = items(member(devices, "requests"));
     let is_request = |name: &str| {
@@ -121,10 +123,10 @@ fn named(devices: &Value, constraints: &Value, at: &str, causes: Causes<'_>) {
     for (place, constraint) in items(constraints).iter().enumerate() {
         for (name_place, name) in items(member(constraint, "requests")).iter().enumerate() {
             if name.as_str().is_some_and(|name| !is_request(name)) {
-                let why = "must be the name of a request in the claim or the name of a request and a subrequest separated \
-                           by '/'";
+                let detail = "must be the name of a request in the claim or the name of a request \
+                    and a subrequest separated by '/'";
                 let at = format!("{at}[{place}].requests[{name_place}]");
-                causes.push(Cause::invalid(at, name, why));
+                causes.push(Cause::invalid(at, name, detail));
             }
         }
     }
@@ -132,8 +134,8 @@ fn named(devices: &Value, constraints: &Value, at: &str, causes: Causes<'_>) {
 
 fn full_name(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
     if name.as_str().is_some_and(|name| !name.contains('/')) {
-        let why = "a fully qualified name must be a domain and a name separated by a slash";
-        causes.push(Cause::invalid(at, name, why));
+        let detail = "a fully qualified name must be a domain and a name separated by a slash";
+        causes.push(Cause::invalid(at, name, detail));
     }
 }
 
@@ -143,16 +145,16 @@ fn opaque(_: &Value, opaque: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-/// Who may use a claim: pods, each once, and none before there is something to use.
+/// Checks the pods that may use a claim: each once, and none before the claim is allocated.
 pub(crate) fn consumers(status: &Value, causes: Causes<'_>) {
     let at = "status.reservedFor";
     let list = items(member(status, "reservedFor"));
-    if list.len() > MOST_CONSUMERS {
-        causes.push(Cause::too_many(at, list.len(), MOST_CONSUMERS));
+    if list.len() > MAX_CONSUMERS {
+        causes.push(Cause::too_many(at, list.len(), MAX_CONSUMERS));
     }
     if !list.is_empty() && member(status, "allocation").is_null() {
-        let why = "may not be specified when `allocated` is not set";
-        causes.push(Cause::forbidden(at, why));
+        let detail = "may not be specified when `allocated` is not set";
+        causes.push(Cause::forbidden(at, detail));
     }
     for (place, consumer) in list.iter().enumerate() {
         let at = format!("{at}[{place}]");
@@ -186,7 +188,8 @@ pub(crate) fn slice(slice: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
 }
 
 fn one_place(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
-    const WHY: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+    const WHY: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, \
+        `perDeviceNodeSelection` is required";
     let places = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
     let is_given = |key: &&str| !is_empty(member(spec, key)) && *member(spec, key) != false;
     let given: Vec<String> =
@@ -196,8 +199,8 @@ fn one_place(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
         1 => {}
         _ => {
             let shown = format!("{{{}}}", given.join(", "));
-            let why = format!("{WHY}, but multiple fields are set");
-            causes.push(Cause::invalid(at, &json!(shown), &why));
+            let detail = format!("{WHY}, but multiple fields are set");
+            causes.push(Cause::invalid(at, &json!(shown), &detail));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! A pod's spec, in a pod and in every template of one.
+//! Pod specs, in pods and templates.
 
 use serde_json::{Value, json};
 
 use super::Test::{AtLeast, Between, By, Each, EachNamed, Has, NotNegative, OneOf, Required, Text};
 use super::quantities::resources;
-use super::{Check, is_empty, items, member, selectors, text};
+use super::{Check, is_empty, items, member, pod_level, selectors, text};
 use crate::names;
 use crate::status::Cause;
 
@@ -20,6 +20,7 @@ pub(crate) const POD_SPEC: &[Check] = &[
     ("initContainers", EachNamed("name", CONTAINER)),
     ("initContainers", By(mounts)),
     ("initContainers", By(other_names)),
+    ("resources", By(pod_level::resources)),
     ("restartPolicy", OneOf(&["Always", "OnFailure", "Never"])),
     ("dnsPolicy", OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"])),
     ("nodeSelector", By(selectors::labels)),
@@ -70,7 +71,7 @@ const PROBE: &[Check] = &[
 const VOLUME: &[Check] =
     &[("", By(one_source)), ("name", Required("")), ("name", Text(names::dns_label))];
 
-/// What a volume can be of, in the order in which the real server looks; and what that needs.
+/// The sources of a volume, in the order of the real server, and the member that each needs.
 const SOURCES: &[(&str, &str)] = &[
     ("emptyDir", ""),
     ("hostPath", "path"),
@@ -128,7 +129,7 @@ fn source(variable: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
     const KINDS: &str =
         "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
     let Some(members) = source.as_object() else { return };
-    let why = if members.is_empty() {
+    let detail = if members.is_empty() {
         format!("must specify one of: {KINDS}")
     } else if !text(variable, "value").is_empty() {
         "may not be specified when `value` is not empty".to_owned()
@@ -139,10 +140,10 @@ fn source(variable: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
         super::run(&[("fieldPath", By(field_path))], field, &format!("{at}.fieldRef"), causes);
         return;
     };
-    causes.push(Cause::invalid(at, &json!(""), &why));
+    causes.push(Cause::invalid(at, &json!(""), &detail));
 }
 
-/// The fields of a pod that its processes may see.
+/// The fields of a pod that the downward API offers.
 const FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -160,8 +161,8 @@ fn field_path(_: &Value, path: &Value, at: &str, causes: &mut Vec<Cause>) {
     let of_map =
         field.starts_with("metadata.labels[") || field.starts_with("metadata.annotations[");
     if !of_map && !FIELDS.contains(&field) {
-        let why = format!("error converting fieldPath: field label not supported: {field}");
-        causes.push(Cause::invalid(at, path, &why));
+        let detail = format!("error converting fieldPath: field label not supported: {field}");
+        causes.push(Cause::invalid(at, path, &detail));
     }
 }
 
@@ -172,8 +173,8 @@ fn handler(_: &Value, probe: &Value, at: &str, causes: &mut Vec<Cause>) {
         causes.push(Cause::required(at, "must specify a handler type"));
     }
     for kind in given {
-        let why = "may not specify more than 1 handler type";
-        causes.push(Cause::forbidden(format!("{at}.{kind}"), why));
+        let detail = "may not specify more than 1 handler type";
+        causes.push(Cause::forbidden(format!("{at}.{kind}"), detail));
     }
 }
 
@@ -184,16 +185,16 @@ fn one_source(_: &Value, volume: &Value, at: &str, causes: &mut Vec<Cause>) {
         super::run(&[(needed, Required(""))], member(volume, kind), &at, causes);
     }
     for (kind, _) in given {
-        let why = "may not specify more than 1 volume type";
-        causes.push(Cause::forbidden(format!("{at}.{kind}"), why));
+        let detail = "may not specify more than 1 volume type";
+        causes.push(Cause::forbidden(format!("{at}.{kind}"), detail));
     }
 }
 
-/// Shows the claim as the real server's messages do.
+/// Shows a claim as the real server's messages do.
 fn claim_source(_: &Value, claim: &Value, at: &str, causes: &mut Vec<Cause>) {
     let by_name = member(claim, "resourceClaimName");
     let by_template = member(claim, "resourceClaimTemplateName");
-    let why = match (by_name.is_null(), by_template.is_null()) {
+    let detail = match (by_name.is_null(), by_template.is_null()) {
         (true, true) => "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`",
         (false, false) => {
             "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
@@ -201,22 +202,24 @@ fn claim_source(_: &Value, claim: &Value, at: &str, causes: &mut Vec<Cause>) {
         _ => return,
     };
     let shown = json!({
-        "Name": member(claim, "name"), "ResourceClaimName": by_name, "ResourceClaimTemplateName": by_template,
+        "Name": member(claim, "name"), "ResourceClaimName": by_name,
+        "ResourceClaimTemplateName": by_template,
     });
-    causes.push(Cause::invalid(at, &shown, why));
+    causes.push(Cause::invalid(at, &shown, detail));
 }
 
 fn toleration(_: &Value, toleration: &Value, at: &str, causes: &mut Vec<Cause>) {
     let [key, operator, value] = ["key", "operator", "value"].map(|name| text(toleration, name));
     let operator_at = format!("{at}.operator");
     if key.is_empty() && operator != "Exists" {
-        let why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        causes.push(Cause::invalid(&operator_at, &json!(operator), why));
+        let detail = "operator must be Exists when `key` is empty, which means \"match all values \
+            and all keys\"";
+        causes.push(Cause::invalid(&operator_at, &json!(operator), detail));
     }
     let effect = text(toleration, "effect");
     if !member(toleration, "tolerationSeconds").is_null() && effect != "NoExecute" {
-        let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        causes.push(Cause::invalid(format!("{at}.effect"), &json!(effect), why));
+        let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+        causes.push(Cause::invalid(format!("{at}.effect"), &json!(effect), detail));
     }
     match operator {
         "" | "Equal" => {
@@ -226,8 +229,8 @@ fn toleration(_: &Value, toleration: &Value, at: &str, causes: &mut Vec<Cause>) 
             }
         }
         "Exists" if !value.is_empty() => {
-            let why = "value must be empty when `operator` is 'Exists'";
-            causes.push(Cause::invalid(&operator_at, &json!(value), why));
+            let detail = "value must be empty when `operator` is 'Exists'";
+            causes.push(Cause::invalid(&operator_at, &json!(value), detail));
         }
         "Exists" => {}
         other => {
@@ -241,21 +244,21 @@ fn gates(spec: &Value, gates: &Value, at: &str, causes: &mut Vec<Cause>) {
     let mut known = Vec::new();
     for (place, gate) in items(gates).iter().enumerate() {
         let (at, name) = (format!("{at}[{place}]"), text(gate, "name"));
-        super::judge(&json!(name), names::qualified, &at, causes);
+        super::check_text(&json!(name), names::qualified, &at, causes);
         if known.contains(&name) {
             causes.push(Cause::duplicate(at, &json!(name)));
         }
         known.push(name);
     }
     if !known.is_empty() && !text(spec, "nodeName").is_empty() {
-        let why = "cannot be set until all schedulingGates have been cleared";
-        causes.push(Cause::forbidden(at.replace("schedulingGates", "nodeName"), why));
+        let detail = "cannot be set until all schedulingGates have been cleared";
+        causes.push(Cause::forbidden(at.replace("schedulingGates", "nodeName"), detail));
     }
 }
 
-/// Whether each container mounts volumes that there are.
+/// Checks that containers mount only existing volumes.
 fn mounts(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>) {
-    // One that is not valid is none.
+    // An invalid volume does not count.
     let is_valid = |volume: &&Value| {
         let mut found = Vec::new();
         super::run(VOLUME, volume, "", &mut found);
@@ -280,17 +283,17 @@ fn mounts(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether each container claims what the pod does.
+/// Checks that containers claim only what the pod claims.
 fn claims(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>) {
     let claims = items(member(spec, "resourceClaims"));
     let mut known: Vec<&str> = claims.iter().map(|claim| text(claim, "name")).collect();
     known.sort_unstable();
     known.dedup();
-    let mut why = "must be one of the names in pod.spec.resourceClaims".to_owned();
+    let mut detail = "must be one of the names in pod.spec.resourceClaims".to_owned();
     if known.is_empty() {
-        why += " which is empty";
+        detail += " which is empty";
     } else {
-        why = format!("{why}: {}", known.join(", "));
+        detail = format!("{detail}: {}", known.join(", "));
     }
     for (place, container) in items(containers).iter().enumerate() {
         let used = items(member(member(container, "resources"), "claims"));
@@ -298,13 +301,13 @@ fn claims(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>) {
             let name = text(claim, "name");
             if !known.contains(&name) {
                 let at = format!("{at}[{place}].resources.claims[{claim_place}]");
-                causes.push(Cause::not_found(at, &json!(name), &why));
+                causes.push(Cause::not_found(at, &json!(name), &detail));
             }
         }
     }
 }
 
-/// An init container shares its name with no container.
+/// Checks that no init container has the name of a container.
 fn other_names(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>) {
     let others = items(member(spec, "containers"));
     for (place, container) in items(containers).iter().enumerate() {
@@ -315,7 +318,7 @@ fn other_names(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Caus
     }
 }
 
-/// A template of pods that `kind` makes, which may restart only so.
+/// Checks a template of pods that `kind` creates, with the restart policies that it allows.
 pub(crate) fn template(
     template: &Value,
     at: &str,
@@ -336,12 +339,12 @@ pub(crate) fn template(
         [_] => causes.push(Cause::unsupported(policy_at, policy, restarts)),
         several => {
             let valid: Vec<String> = several.iter().map(|one| format!("\"{one}\"")).collect();
-            let why = format!("valid values: {}", valid.join(", "));
-            causes.push(Cause::required(policy_at, &why));
+            let detail = format!("valid values: {}", valid.join(", "));
+            causes.push(Cause::required(policy_at, &detail));
         }
     }
     if restarts.len() == 1 && !is_empty(member(spec, "activeDeadlineSeconds")) {
-        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
-        causes.push(Cause::forbidden(format!("{at}.activeDeadlineSeconds"), &why));
+        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
+        causes.push(Cause::forbidden(format!("{at}.activeDeadlineSeconds"), &detail));
     }
 }

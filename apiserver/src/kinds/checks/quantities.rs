@@ -1,15 +1,16 @@
 //! Names and amounts of resources.
 
+use homeostat_quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::{NOT_NEGATIVE, judge, member};
+use super::{NOT_NEGATIVE, check_text, member};
 use crate::names;
-use crate::quantity::Quantity;
+use crate::quantity;
 use crate::status::Cause;
 
-/// What a container may ask for by a short name.
+/// Unqualified names that a container may request.
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// What a quota may limit by a short name, but for what is counted.
+/// Unqualified names that a quota may limit, except for those that count objects.
 const AMOUNTS: [&str; 15] = [
     "cpu",
     "memory",
@@ -27,7 +28,7 @@ const AMOUNTS: [&str; 15] = [
     "count/secrets",
     "count/configmaps",
 ];
-/// What is counted, and so whole.
+/// Resources that count objects: their amounts are integers.
 const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
@@ -40,7 +41,12 @@ const COUNTED: [&str; 9] = [
     "services.loadbalancers",
 ];
 
-/// Whether a quota may limit it by this short name.
+/// Returns whether the name is one of Kubernetes' own limits of a quota, other than `count/…`.
+pub(super) fn is_standard_limit(name: &str) -> bool {
+    is_huge(name) || (is_of_quotas(name) && name != "storage" && !name.starts_with("count/"))
+}
+
+/// Returns whether a quota may limit this unqualified name.
 fn is_of_quotas(name: &str) -> bool {
     AMOUNTS.contains(&name) || COUNTED.contains(&name)
 }
@@ -49,36 +55,36 @@ fn is_standard_anywhere(name: &str) -> bool {
     OF_CONTAINERS.contains(&name) || is_of_quotas(name) || name.starts_with("hugepages-")
 }
 
-/// A name that is qualified, or known.
-fn any_name(name: &str, at: &str, causes: &mut Vec<Cause>) -> bool {
+/// Checks a name that must be qualified or known.
+pub(super) fn any_name(name: &str, at: &str, causes: &mut Vec<Cause>) -> bool {
     let before = causes.len();
-    judge(&json!(name), names::qualified, at, causes);
+    check_text(&json!(name), names::qualified, at, causes);
     if causes.len() > before {
         return false;
     }
     if !name.contains('/') && !is_standard_anywhere(name) {
-        let why = "must be a standard resource type or fully qualified";
-        causes.push(Cause::invalid(at, &json!(name), why));
+        let detail = "must be a standard resource type or fully qualified";
+        causes.push(Cause::invalid(at, &json!(name), detail));
     }
     true
 }
 
-/// The name of what a container asks for.
+/// Checks the name of a container's resource.
 pub(crate) fn container_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
     let fits = any_name(name, at, causes);
     let standard = OF_CONTAINERS.contains(&name) || name.starts_with("hugepages-");
     if fits && !name.contains('/') && !standard {
-        let why = "must be a standard resource for containers";
-        causes.push(Cause::invalid(at, &json!(name), why));
+        let detail = "must be a standard resource for containers";
+        causes.push(Cause::invalid(at, &json!(name), detail));
     }
 }
 
-/// The name of what a quota limits.
+/// Checks the name of a quota's resource.
 pub(crate) fn quota_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
     any_name(name, at, causes);
     if !name.contains('/') && !is_of_quotas(name) && !is_huge(name) {
-        let why = "must be a standard resource for quota";
-        causes.push(Cause::invalid(at, &json!(name), why));
+        let detail = "must be a standard resource for quota";
+        causes.push(Cause::invalid(at, &json!(name), detail));
     }
 }
 
@@ -86,35 +92,46 @@ fn is_huge(name: &str) -> bool {
     name.trim_start_matches("requests.").starts_with("hugepages-")
 }
 
-/// An amount of that: not negative, and whole if it is counted.
+/// Checks an amount: not negative, and an integer if it counts objects.
 pub(crate) fn amount(name: &str, value: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let Some(quantity) = Quantity::read(value) else { return };
+    let Some(quantity) = quantity::read(value) else { return };
     if quantity.is_negative() {
         causes.push(Cause::invalid(at, value, NOT_NEGATIVE));
     }
-    if is_whole(name) && !quantity.is_whole() {
+    if is_whole(name) && !quantity.is_integer() {
         causes.push(Cause::invalid(at, value, "must be an integer"));
     }
 }
 
-/// Whether only whole numbers of it make sense.
+/// Returns whether amounts of the resource must be integers.
 fn is_whole(name: &str) -> bool {
     COUNTED.contains(&name) || (name.contains('/') && !is_native(name))
 }
 
-/// A resource of Kubernetes itself.
+/// Returns whether the resource is one of Kubernetes' own.
 fn is_native(name: &str) -> bool {
     name.split_once('/').is_none_or(|(domain, _)| domain.contains("kubernetes.io/"))
 }
 
-/// The requests and limits of a container.
+/// Checks the requests and limits of a container.
 pub(super) fn resources(_: &Value, resources: &Value, at: &str, causes: &mut Vec<Cause>) {
+    requirements(resources, container_name, at, causes);
+}
+
+/// Checks requests and limits, whose names `check_name` checks.
+pub(super) fn requirements(
+    resources: &Value,
+    check_name: fn(&str, &str, &mut Vec<Cause>),
+    at: &str,
+    causes: &mut Vec<Cause>,
+) {
     let (limits, requests) = (member(resources, "limits"), member(resources, "requests"));
     for (list, name) in [(limits, "limits"), (requests, "requests")] {
         for (resource, value) in list.as_object().into_iter().flatten() {
             let at = format!("{at}.{name}[{resource}]");
-            container_name(resource, &at, causes);
+            check_name(resource, &at, causes);
             amount(resource, value, &at, causes);
+            pages(resource, value, &at, causes);
         }
     }
     let requests = requests.as_object().into_iter().flatten();
@@ -127,25 +144,47 @@ pub(super) fn resources(_: &Value, resources: &Value, at: &str, causes: &mut Vec
         }
     }
     if unlimited {
-        let why = "Limit must be set for non overcommitable resources";
-        causes.push(Cause::required(format!("{at}.limits"), why));
+        let detail = "Limit must be set for non overcommitable resources";
+        causes.push(Cause::required(format!("{at}.limits"), detail));
+    }
+    let has = |is: fn(&str) -> bool| {
+        let lists = [limits, member(resources, "requests")].map(Value::as_object);
+        lists.into_iter().flatten().any(|list| list.keys().any(|name| is(name)))
+    };
+    if has(is_page) && !has(|name| matches!(name, "cpu" | "memory")) {
+        causes.push(Cause::forbidden(at, "HugePages require cpu or memory"));
     }
 }
 
-/// Whether what is asked for is what is had: there is no more of it on a busy node than on an idle one.
+/// Checks that huge pages are requested in multiples of their size.
+fn pages(resource: &str, value: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let Some(size) = resource.strip_prefix("hugepages-") else { return };
+    let Some(quantity) = quantity::read(value) else { return };
+    let size = size.parse::<Quantity>().map_or(0, |size| size.value());
+    if size <= 0 || quantity.value() % size != 0 {
+        let detail = format!("{quantity} is not positive integer multiple of {resource}");
+        causes.push(Cause::invalid(at, value, &detail));
+    }
+}
+
+fn is_page(resource: &str) -> bool {
+    resource.starts_with("hugepages-")
+}
+
+/// Returns whether requests must equal limits: the resource cannot be overcommitted.
 fn is_fixed(resource: &str) -> bool {
     resource.contains('/') || resource.starts_with("hugepages-")
 }
 
 fn within(resource: &str, value: &Value, limit: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let (Some(wanted), Some(most)) = (Quantity::read(value), Quantity::read(limit)) else { return };
-    let relation = if is_fixed(resource) && wanted.nano() != most.nano() {
+    let (Some(wanted), Some(most)) = (quantity::read(value), quantity::read(limit)) else { return };
+    let relation = if is_fixed(resource) && wanted != most {
         "equal to"
-    } else if wanted.nano() > most.nano() {
+    } else if wanted > most {
         "less than or equal to"
     } else {
         return;
     };
-    let why = format!("must be {relation} {resource} limit of {most}");
-    causes.push(Cause::invalid(at, value, &why));
+    let detail = format!("must be {relation} {resource} limit of {most}");
+    causes.push(Cause::invalid(at, value, &detail));
 }

@@ -1,14 +1,17 @@
-//! Quotas, limits and claims to storage.
+//! Resource quotas, limit ranges and volume claims.
 
+use std::collections::BTreeSet;
+
+use homeostat_quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::Test::{self, By, Each, Text};
-use super::quantities::{amount, container_name, quota_name};
+use super::Test::{self, Text};
+use super::quantities::{amount, container_name, is_standard_limit, quota_name};
 use super::workloads::all_known;
-use super::{Check, is_empty, items, judge, member, text};
+use super::{Check, check_text, is_empty, items, member, text};
+use crate::fields::Fields;
 use crate::names;
-use crate::object::Fields;
-use crate::quantity::Quantity;
+use crate::quantity;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
@@ -28,24 +31,22 @@ pub(crate) fn storage_claim(object: &Fields, causes: Causes<'_>) {
     let spec = spec(object);
     let modes = member(spec, "accessModes");
     if is_empty(modes) {
-        let why = "at least 1 access mode is required";
-        causes.push(Cause::required("spec.accessModes", why));
+        let detail = "at least 1 access mode is required";
+        causes.push(Cause::required("spec.accessModes", detail));
     } else if let Some(unknown) = all_known(modes, &MODES) {
         causes.push(Cause::unsupported("spec.accessModes", unknown, &MODES));
     }
     let storage = member(member(member(spec, "resources"), "requests"), "storage");
-    match Quantity::read(storage) {
+    match quantity::read(storage) {
         None => causes.push(Cause::required("spec.resources[storage]", "")),
-        Some(size) if size.nano() <= 0 => {
-            let why = "must be greater than zero";
-            causes.push(Cause::invalid("spec.resources[storage]", storage, why));
+        Some(size) if !size.is_positive() => {
+            let detail = "must be greater than zero";
+            causes.push(Cause::invalid("spec.resources[storage]", storage, detail));
         }
         Some(_) => {}
     }
     super::run(STORAGE, spec, "spec", causes);
 }
-
-const SELECTOR: &[Check] = &[("scopeSelector.matchExpressions", Each(&[("", By(scope))]))];
 
 pub(crate) fn quota(object: &Fields, causes: Causes<'_>) {
     let spec = spec(object);
@@ -53,10 +54,10 @@ pub(crate) fn quota(object: &Fields, causes: Causes<'_>) {
     let hard = member(spec, "hard").as_object();
     let names: Vec<&str> = hard.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     scopes(member(spec, "scopes"), &names, causes);
-    super::run(SELECTOR, spec, "spec", causes);
+    selector(spec, &names, causes);
 }
 
-/// The amounts of a quota, in its spec and its status.
+/// Checks the amounts of a quota, in its spec and its status.
 pub(crate) fn amounts(list: &Value, at: &str, causes: Causes<'_>) {
     for (name, value) in list.as_object().into_iter().flatten() {
         let at = format!("{at}[{name}]");
@@ -65,71 +66,131 @@ pub(crate) fn amounts(list: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-const SCOPES: [&str; 6] = [
+/// The scopes, in the order of upstream's set and its exception.
+const SCOPES: [&str; 7] = [
     "Terminating",
     "NotTerminating",
     "BestEffort",
     "NotBestEffort",
     "PriorityClass",
+    "VolumeAttributesClass",
     "CrossNamespacePodAffinity",
 ];
-/// What a scope about time can limit; one about guarantees limits pods only.
+/// The scopes that a selector can only require to exist.
+const PLAIN_SCOPES: [&str; 5] =
+    ["Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity"];
+/// Scopes that exclude each other.
+const CONFLICTS: [[&str; 2]; 2] =
+    [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
+/// The resources that a scope of pods can limit. The quality of service limits pods only.
 const COMPUTE: [&str; 7] =
     ["pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+const STORAGE_SCOPED: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
+const MISFIT: &str = "unsupported scope applied to resource";
+
+/// Returns whether some limit does not fit a scope. Other names than the standard ones fit.
+fn is_misfit(scope: &str, names: &[&str]) -> bool {
+    let fits = |name: &str| match scope {
+        "BestEffort" => name == "pods",
+        "VolumeAttributesClass" => STORAGE_SCOPED.contains(&name),
+        known if SCOPES.contains(&known) => COMPUTE.contains(&name),
+        _ => true,
+    };
+    names.iter().any(|name| is_standard_limit(name) && !fits(name))
+}
+
+fn do_conflict(scopes: &[&str]) -> bool {
+    CONFLICTS.iter().any(|pair| pair.iter().all(|scope| scopes.contains(scope)))
+}
 
 fn scopes(list: &Value, names: &[&str], causes: Causes<'_>) {
     let scopes: Vec<&str> = items(list).iter().filter_map(Value::as_str).collect();
-    let mut wrong = |why: &str| causes.push(Cause::invalid("spec.scopes", list, why));
+    let mut wrong = |detail: &str| causes.push(Cause::invalid("spec.scopes", list, detail));
     for scope in &scopes {
         if !SCOPES.contains(scope) {
             wrong("unsupported scope");
         }
-        let fits = |name: &&str| match *scope {
-            "BestEffort" => *name == "pods",
-            "Terminating" | "NotTerminating" | "NotBestEffort" => COMPUTE.contains(name),
-            _ => true,
-        };
-        for _ in names.iter().filter(|name| !fits(name)) {
-            wrong("unsupported scope applied to resource");
+        if is_misfit(scope, names) {
+            wrong(MISFIT);
         }
     }
-    let both = |a, b| scopes.contains(&a) && scopes.contains(&b);
-    if both("BestEffort", "NotBestEffort") || both("Terminating", "NotTerminating") {
+    if do_conflict(&scopes) {
         wrong("conflicting scopes");
     }
 }
 
-fn scope(_: &Value, expression: &Value, at: &str, causes: Causes<'_>) {
-    // The real server does not say which of them it is.
-    let at = at.split('[').next().unwrap_or(at);
-    let [name, operator] = ["scopeName", "operator"].map(|key| text(expression, key));
-    if !SCOPES.contains(&name) {
-        causes.push(Cause::invalid(format!("{at}.scopeName"), &json!(name), "unsupported scope"));
+/// Checks that an update keeps the scopes. Their order does not matter.
+pub(crate) fn scopes_stay(object: &Fields, old: &Fields, causes: Causes<'_>) {
+    let set = |object| -> BTreeSet<&str> {
+        items(member(spec(object), "scopes")).iter().filter_map(Value::as_str).collect()
+    };
+    if set(object) != set(old) {
+        let scopes = member(spec(object), "scopes");
+        causes.push(Cause::invalid("spec.scopes", scopes, "field is immutable"));
     }
-    let needs_exists = SCOPES.contains(&name) && name != "PriorityClass";
+}
+
+fn selector(spec: &Value, names: &[&str], causes: Causes<'_>) {
+    const AT: &str = "spec.scopeSelector.matchExpressions";
+    let expressions = items(member(member(spec, "scopeSelector"), "matchExpressions"));
+    let mut scopes = Vec::new();
+    for expression in expressions {
+        let name = text(expression, "scopeName");
+        if !SCOPES.contains(&name) {
+            let at = format!("{AT}.scopeName");
+            causes.push(Cause::invalid(at, &json!(name), "unsupported scope"));
+        }
+        if is_misfit(name, names) {
+            causes.push(Cause::invalid(AT, &shown_selector(expressions), MISFIT));
+        }
+        operator(expression, AT, causes);
+        scopes.push(name);
+    }
+    if do_conflict(&scopes) {
+        causes.push(Cause::invalid(AT, member(spec, "scopes"), "conflicting scopes"));
+    }
+}
+
+/// Shows a selector as the real server's messages do.
+fn shown_selector(expressions: &[Value]) -> Value {
+    let shown = |expression: &Value| {
+        let [name, operator, values] =
+            ["scopeName", "operator", "values"].map(|key| member(expression, key));
+        json!({"ScopeName": name, "Operator": operator, "Values": values})
+    };
+    json!({"MatchExpressions": expressions.iter().map(shown).collect::<Vec<_>>()})
+}
+
+/// Checks the operator of an expression. The real server does not say which of them is wrong.
+fn operator(expression: &Value, at: &str, causes: Causes<'_>) {
+    let [name, operator] = ["scopeName", "operator"].map(|key| text(expression, key));
     let operator_at = format!("{at}.operator");
-    if needs_exists && operator != "Exists" {
-        let why = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, \
-                   ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or \
-                   ResourceQuotaScopeCrossNamespacePodAffinity";
-        causes.push(Cause::invalid(&operator_at, &json!(operator), why));
+    if PLAIN_SCOPES.contains(&name) && operator != "Exists" {
+        let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
+            ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
+            ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+        causes.push(Cause::invalid(&operator_at, &json!(operator), detail));
     }
     let no_values = is_empty(member(expression, "values"));
     match operator {
         "In" | "NotIn" if no_values => {
-            let why =
+            let detail =
                 "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
-            causes.push(Cause::required(format!("{at}.values"), why));
+            causes.push(Cause::required(format!("{at}.values"), detail));
         }
         "Exists" | "DoesNotExist" if !no_values => {
-            let why =
+            let detail =
                 "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-            causes.push(Cause::invalid(format!("{at}.values"), member(expression, "values"), why));
+            causes.push(Cause::invalid(
+                format!("{at}.values"),
+                member(expression, "values"),
+                detail,
+            ));
         }
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         other => {
-            let why = "not a valid selector operator";
-            causes.push(Cause::invalid(&operator_at, &json!(other), why));
+            let detail = "not a valid selector operator";
+            causes.push(Cause::invalid(&operator_at, &json!(other), detail));
         }
     }
 }
@@ -142,10 +203,10 @@ pub(crate) fn limit_range(object: &Fields, causes: Causes<'_>) {
         let at = format!("spec.limits[{place}]");
         let kind = text(limit, "type");
         let before = causes.len();
-        judge(&json!(kind), names::qualified, &format!("{at}.type"), causes);
+        check_text(&json!(kind), names::qualified, &format!("{at}.type"), causes);
         if causes.len() == before && !KINDS.contains(&kind) && !kind.contains('/') {
-            let why = "must be a standard limit type or fully qualified";
-            causes.push(Cause::invalid(format!("{at}.type"), &json!(kind), why));
+            let detail = "must be a standard limit type or fully qualified";
+            causes.push(Cause::invalid(format!("{at}.type"), &json!(kind), detail));
         }
         if known.contains(&kind) {
             causes.push(Cause::duplicate(format!("{at}.type"), &json!(kind)));
@@ -157,9 +218,9 @@ pub(crate) fn limit_range(object: &Fields, causes: Causes<'_>) {
         limits_in_order(limit, &at, causes);
         let storage = |list| !member(member(limit, list), "storage").is_null();
         if kind == "PersistentVolumeClaim" && !storage("min") && !storage("max") {
-            let why =
+            let detail =
                 "either minimum or maximum storage value is required, but neither was provided";
-            causes.push(Cause::required(format!("{at}.limits"), why));
+            causes.push(Cause::required(format!("{at}.limits"), detail));
         }
     }
 }
@@ -176,11 +237,11 @@ fn limit_names(kind: &str, list: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-/// A member, and what it is called.
+/// A member, and its name in messages.
 type Called = (&'static str, &'static str);
 
-/// What of a limit must not be greater than what: (the member at fault, the member that is shown, the smaller, the larger,
-/// and what each of these is called).
+/// Pairs of limits in ascending order: (the member at fault, the member that is shown, the smaller,
+/// the larger, and their names).
 const ORDER: [(&str, &str, Called, Called); 6] = [
     ("min", "min", ("min", "min value"), ("max", "max value")),
     (
@@ -208,25 +269,24 @@ const ORDER: [(&str, &str, Called, Called); 6] = [
 fn limits_in_order(limit: &Value, at: &str, causes: Causes<'_>) {
     let lists = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
     let all = lists.iter().filter_map(|list| member(limit, list).as_object());
-    let names: std::collections::BTreeSet<&str> =
-        all.flatten().map(|(name, _)| name.as_str()).collect();
+    let names: BTreeSet<&str> = all.flatten().map(|(name, _)| name.as_str()).collect();
     for name in names {
-        let amount = |list: &str| Quantity::read(member(member(limit, list), name));
+        let amount = |list: &str| quantity::read(member(member(limit, list), name));
         for (fault, shown, (small, small_called), (large, large_called)) in ORDER {
             let (Some(less), Some(more)) = (amount(small), amount(large)) else { continue };
-            if less.nano() > more.nano() {
-                let why = format!("{small_called} {less} is greater than {large_called} {more}");
+            if less > more {
+                let detail = format!("{small_called} {less} is greater than {large_called} {more}");
                 let shown = member(member(limit, shown), name);
-                causes.push(Cause::invalid(format!("{at}.{fault}[{name}]"), shown, &why));
+                causes.push(Cause::invalid(format!("{at}.{fault}[{name}]"), shown, &detail));
             }
         }
         let ratio = member(member(limit, "maxLimitRequestRatio"), name);
-        if let Some(given) = Quantity::read(ratio)
-            && given.nano() < 1_000_000_000
+        if let Some(given) = quantity::read(ratio)
+            && given < Quantity::from(1)
         {
-            let why = format!("ratio {given} is less than 1");
+            let detail = format!("ratio {given} is less than 1");
             let at = format!("{at}.maxLimitRequestRatio[{name}]");
-            causes.push(Cause::invalid(at, ratio, &why));
+            causes.push(Cause::invalid(at, ratio, &detail));
         }
     }
 }

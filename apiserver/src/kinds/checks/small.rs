@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::{NOT_NEGATIVE, is_empty, judge, member};
-use crate::kinds::read_path;
+use super::{NOT_NEGATIVE, check_text, is_empty, member};
+use crate::fields::Fields;
+use crate::fields::read_path;
 use crate::names;
-use crate::object::Fields;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
-/// The classes of the system, which are always there.
+/// The built-in priority classes.
 const SYSTEM: [(&str, i64); 2] =
     [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
-/// The largest priority that is not the system's.
-const HIGHEST: i64 = 1_000_000_000;
+/// The highest priority of a class that is not built in.
+const MAX_PRIORITY: i64 = 1_000_000_000;
 
-/// The longest reason, action and name of who reports; the longest message.
-const LONGEST: usize = 128;
-const LONGEST_MESSAGE: usize = 1024;
+/// The longest reason, action and controller name; the longest message.
+const MAX_LENGTH: usize = 128;
+const MAX_MESSAGE: usize = 1024;
 
 pub(crate) fn event(event: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     any_event(event, "reportingComponent", causes);
@@ -30,8 +30,8 @@ fn any_event(event: &Fields, reporter_at: &str, causes: Causes<'_>) {
     let dated = !text("eventTime").is_empty();
     let cluster_scoped = about.is_empty() && (own == "default" || (dated && own == "kube-system"));
     if about != own && !cluster_scoped && (about.is_empty() || !dated) {
-        let why = "does not match event.namespace";
-        causes.push(Cause::invalid("involvedObject.namespace", &json!(about), why));
+        let detail = "does not match event.namespace";
+        causes.push(Cause::invalid("involvedObject.namespace", &json!(about), detail));
     }
     if !dated {
         return;
@@ -40,26 +40,26 @@ fn any_event(event: &Fields, reporter_at: &str, causes: Causes<'_>) {
     if reporter.is_empty() {
         causes.push(Cause::required(reporter_at, ""));
     }
-    judge(&json!(reporter), names::qualified, reporter_at, causes);
+    check_text(&json!(reporter), names::qualified, reporter_at, causes);
     for (member, longest) in
-        [("reportingInstance", LONGEST), ("action", LONGEST), ("reason", LONGEST)]
+        [("reportingInstance", MAX_LENGTH), ("action", MAX_LENGTH), ("reason", MAX_LENGTH)]
     {
         if text(member).is_empty() {
             causes.push(Cause::required(member, ""));
         }
         too_long(member, text(member), longest, causes);
     }
-    too_long("message", text("message"), LONGEST_MESSAGE, causes);
+    too_long("message", text("message"), MAX_MESSAGE, causes);
 }
 
 fn too_long(member: &str, text: &str, longest: usize, causes: Causes<'_>) {
     if text.len() > longest {
-        let why = format!("can have at most {longest} characters");
-        causes.push(Cause::invalid(member, &json!(""), &why));
+        let detail = format!("can have at most {longest} characters");
+        causes.push(Cause::invalid(member, &json!(""), &detail));
     }
 }
 
-/// An event of the group of its own, in the form in which it is stored: there, more is asked.
+/// Checks an event of the group `events.k8s.io`, in its stored form: it has stricter rules.
 pub(crate) fn new_event(event: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     const KEPT: [&str; 11] = [
         "involvedObject",
@@ -91,8 +91,8 @@ pub(crate) fn new_event(event: &Fields, old: Option<&Fields>, causes: Causes<'_>
     }
     let kind = get(event, "type");
     if kind != "Normal" && kind != "Warning" {
-        let why = format!("has invalid value: {}", kind.as_str().unwrap_or(""));
-        causes.push(Cause::invalid("type", &json!(""), &why));
+        let detail = format!("has invalid value: {}", kind.as_str().unwrap_or(""));
+        causes.push(Cause::invalid("type", &json!(""), &detail));
     }
     for key in ["firstTimestamp", "lastTimestamp", "count", "source"] {
         let value = get(event, key);
@@ -137,16 +137,16 @@ pub(crate) fn priority_class(class: &Fields, old: Option<&Fields>, causes: Cause
     let name = read_path(class, "metadata.name").and_then(Value::as_str).unwrap_or("");
     let value = class.get("value").and_then(Value::as_i64);
     if SYSTEM.iter().any(|(system, priority)| name == *system && value == Some(*priority)) {
-        // It is made by the server.
+        // Only the server creates these.
     } else if name.starts_with("system-") {
-        let why = format!(
-            "priority class names with 'system-' prefix are reserved for system use only. error: {name} is not a known \
-             system priority class"
+        let detail = format!(
+            "priority class names with 'system-' prefix are reserved for system use only. error: \
+             {name} is not a known system priority class"
         );
-        causes.push(Cause::forbidden("metadata.name", &why));
-    } else if class.get("value").and_then(Value::as_i64).is_some_and(|value| value > HIGHEST) {
-        let why = format!("maximum allowed value of a user defined priority is {HIGHEST}");
-        causes.push(Cause::forbidden("value", &why));
+        causes.push(Cause::forbidden("metadata.name", &detail));
+    } else if class.get("value").and_then(Value::as_i64).is_some_and(|value| value > MAX_PRIORITY) {
+        let detail = format!("maximum allowed value of a user defined priority is {MAX_PRIORITY}");
+        causes.push(Cause::forbidden("value", &detail));
     }
     let policies = &["PreemptLowerPriority", "Never"];
     let policy = class.get("preemptionPolicy").unwrap_or(&Value::Null);

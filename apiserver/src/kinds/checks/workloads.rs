@@ -1,10 +1,10 @@
-//! What keeps pods running: replicas, selectors, templates, strategies.
+//! Workloads: replicas, selectors, templates, strategies.
 
 use serde_json::{Value, json};
 
 use super::Test::{By, NotNegative};
 use super::{Check, NOT_NEGATIVE, is_empty, items, member, pod_spec, selectors, text};
-use crate::object::{Fields, string_map};
+use crate::fields::{Fields, string_map};
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
@@ -17,7 +17,7 @@ fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)
 }
 
-/// Whether a status counts no more of some pods than of all.
+/// Checks that no part of a status counts more pods than the whole.
 fn counts(object: &Fields, old: Option<&Fields>, parts: &[&str], causes: Causes<'_>) {
     if old.is_none() {
         return;
@@ -30,13 +30,13 @@ fn counts(object: &Fields, old: Option<&Fields>, parts: &[&str], causes: Causes<
         }
     }
     for key in parts.iter().filter(|key| count(key) > count("replicas")) {
-        let why = "cannot be greater than status.replicas";
-        causes.push(Cause::invalid(format!("status.{key}"), &json!(count(key)), why));
+        let detail = "cannot be greater than status.replicas";
+        causes.push(Cause::invalid(format!("status.{key}"), &json!(count(key)), detail));
     }
     let available = count("availableReplicas");
     if available > count("readyReplicas") {
-        let why = "cannot be greater than readyReplicas";
-        causes.push(Cause::invalid("status.availableReplicas", &json!(available), why));
+        let detail = "cannot be greater than readyReplicas";
+        causes.push(Cause::invalid("status.availableReplicas", &json!(available), detail));
     }
 }
 
@@ -65,14 +65,14 @@ pub(crate) fn deployment(object: &Fields, old: Option<&Fields>, causes: Causes<'
     let deadline = member(spec, "progressDeadlineSeconds");
     let ready = member(spec, "minReadySeconds").as_i64().unwrap_or(0);
     if deadline.as_i64().is_some_and(|deadline| deadline <= ready) {
-        let why = "must be greater than minReadySeconds";
-        causes.push(Cause::invalid("spec.progressDeadlineSeconds", deadline, why));
+        let detail = "must be greater than minReadySeconds";
+        causes.push(Cause::invalid("spec.progressDeadlineSeconds", deadline, detail));
     }
     counts(object, old, &["updatedReplicas", "readyReplicas", "availableReplicas"], causes);
     collisions(object, old, causes);
 }
 
-/// Collisions are only ever counted up.
+/// Checks that the collision count does not decrease.
 fn collisions(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     let count = |object: &Fields| {
         member(object.get("status").unwrap_or(&Value::Null), "collisionCount").as_i64()
@@ -89,8 +89,8 @@ pub(crate) fn stateful_set(object: &Fields, old: Option<&Fields>, causes: Causes
     let spec = spec(object);
     let policy = member(spec, "podManagementPolicy");
     if !POLICIES.contains(&policy.as_str().unwrap_or("")) {
-        let why = "must be 'OrderedReady' or 'Parallel'";
-        causes.push(Cause::invalid("spec.podManagementPolicy", policy, why));
+        let detail = "must be 'OrderedReady' or 'Parallel'";
+        causes.push(Cause::invalid("spec.podManagementPolicy", policy, detail));
     }
     run(&[("updateStrategy", By(stateful_strategy))], spec, causes);
     run(&[("replicas", NotNegative), MIN_READY], spec, causes);
@@ -138,7 +138,7 @@ pub(crate) fn replication_controller(object: &Fields, old: Option<&Fields>, caus
     counts(object, old, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], causes);
 }
 
-/// Whether there is a selector that can be read.
+/// Returns whether there is a valid selector.
 fn selector(spec: &Value, kind: &str, needed: bool, causes: Causes<'_>) -> bool {
     let selector = member(spec, "selector");
     if selector.is_null() {
@@ -150,20 +150,35 @@ fn selector(spec: &Value, kind: &str, needed: bool, causes: Causes<'_>) -> bool 
     let before = causes.len();
     run(&[SELECTOR], spec, causes);
     if causes.len() > before {
-        // Each kind says it in its own way, or not at all.
+        // Each kind reports it differently, or not at all.
         let shown = selector.to_string();
         match kind {
             "daemonset" => {}
-            "statefulset" => causes.push(Cause::invalid_shown("spec.selector", &shown, "")),
+            "statefulset" => causes.push(Cause::invalid_text("spec.selector", &shown, "")),
             _ => causes.push(Cause::invalid("spec.selector", selector, "invalid label selector")),
         }
         return false;
     }
     if is_empty(member(selector, "matchLabels")) && is_empty(member(selector, "matchExpressions")) {
-        let why = format!("empty selector is invalid for {kind}");
-        causes.push(Cause::invalid("spec.selector", selector, &why));
+        let detail = format!("empty selector is invalid for {kind}");
+        causes.push(Cause::invalid("spec.selector", selector, &detail));
     }
     true
+}
+
+/// Checks a template that stands alone: its pods may end.
+pub(crate) fn pod_template(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    const POLICIES: &[&str] = &["Always", "OnFailure", "Never"];
+    let template = object.get("template").unwrap_or(&Value::Null);
+    pod_spec::template(template, "template", ("PodTemplate", POLICIES), causes);
+}
+
+pub(crate) fn controller_revision(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    let object = Value::Object(object.clone());
+    if member(&object, "data").is_null() {
+        causes.push(Cause::required("data", "data is mandatory"));
+    }
+    super::run(&[("revision", NotNegative)], &object, "", causes);
 }
 
 fn template(spec: &Value, kind: &str, causes: Causes<'_>) {
@@ -178,14 +193,14 @@ fn strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
         "RollingUpdate" => rolling_deployment(rolling, &format!("{at}.rollingUpdate"), causes),
         "Recreate" if rolling.is_null() => {}
         "Recreate" => {
-            let why = "may not be specified when strategy `type` is 'Recreate'";
-            causes.push(Cause::forbidden(format!("{at}.rollingUpdate"), why));
+            let detail = "may not be specified when strategy `type` is 'Recreate'";
+            causes.push(Cause::forbidden(format!("{at}.rollingUpdate"), detail));
         }
         _ => causes.push(Cause::unsupported(at, &shown(strategy), &["Recreate", "RollingUpdate"])),
     }
 }
 
-/// A strategy as the real server's messages show it.
+/// Shows a strategy as the real server's messages do.
 fn shown(strategy: &Value) -> Value {
     json!({"Type": member(strategy, "type"), "RollingUpdate": member(strategy, "rollingUpdate")})
 }
@@ -197,8 +212,8 @@ fn rolling_deployment(rolling: &Value, at: &str, causes: Causes<'_>) {
     count_or_percent(unavailable, &unavailable_at, causes);
     count_or_percent(surge, &surge_at, causes);
     if is_none(unavailable) && is_none(surge) {
-        let why = "may not be 0 when `maxSurge` is 0";
-        causes.push(Cause::invalid(&unavailable_at, unavailable, why));
+        let detail = "may not be 0 when `maxSurge` is 0";
+        causes.push(Cause::invalid(&unavailable_at, unavailable, detail));
     }
     at_most_all(unavailable, &unavailable_at, causes);
 }
@@ -208,8 +223,8 @@ fn stateful_strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) 
     match text(strategy, "type") {
         "OnDelete" if rolling.is_null() => {}
         "OnDelete" => {
-            let why = "only allowed for updateStrategy 'RollingUpdate'";
-            causes.push(Cause::invalid(format!("{at}.rollingUpdate"), rolling, why));
+            let detail = "only allowed for updateStrategy 'RollingUpdate'";
+            causes.push(Cause::invalid(format!("{at}.rollingUpdate"), rolling, detail));
         }
         "RollingUpdate" => {
             let at = format!("{at}.rollingUpdate");
@@ -223,8 +238,8 @@ fn stateful_strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) 
             at_most_all(unavailable, &at, causes);
         }
         _ => {
-            let why = "must be 'RollingUpdate' or 'OnDelete'";
-            causes.push(Cause::invalid(at, &shown(strategy), why));
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            causes.push(Cause::invalid(at, &shown(strategy), detail));
         }
     }
 }
@@ -246,18 +261,18 @@ fn rolling_daemons(rolling: &Value, at: &str, causes: Causes<'_>) {
     at_most_all(surge, &format!("{at}.maxSurge"), causes);
     match (is_none(unavailable), is_none(surge)) {
         (true, true) => {
-            let why = "cannot be 0 when maxSurge is 0";
-            causes.push(Cause::required(format!("{at}.maxUnavailable"), why));
+            let detail = "cannot be 0 when maxSurge is 0";
+            causes.push(Cause::required(format!("{at}.maxUnavailable"), detail));
         }
         (false, false) => {
-            let why = "may not be set when maxUnavailable is non-zero";
-            causes.push(Cause::invalid(format!("{at}.maxSurge"), surge, why));
+            let detail = "may not be set when maxUnavailable is non-zero";
+            causes.push(Cause::invalid(format!("{at}.maxSurge"), surge, detail));
         }
         _ => {}
     }
 }
 
-/// Whether it comes to nobody: `0`, `"0%"`, or nothing at all.
+/// Returns whether a value means no pod: `0`, `"0%"`, or a missing value.
 fn is_none(value: &Value) -> bool {
     value.as_str().map_or_else(
         || value.as_i64().unwrap_or(0) == 0,
@@ -270,15 +285,15 @@ fn percent_of(text: &str) -> Option<u64> {
 }
 
 fn count_or_percent(value: &Value, at: &str, causes: Causes<'_>) {
-    let why = match value {
+    let detail = match value {
         Value::String(text) if percent_of(text).is_none() => {
-            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used \
-             for validation is '[0-9]+%')"
+            "a valid percent string must be a numeric string followed by an ending '%' (e.g. \
+             '1%',  or '93%', regex used for validation is '[0-9]+%')"
         }
         Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => NOT_NEGATIVE,
         _ => return,
     };
-    causes.push(Cause::invalid(at, value, why));
+    causes.push(Cause::invalid(at, value, detail));
 }
 
 fn at_most_all(value: &Value, at: &str, causes: Causes<'_>) {
@@ -320,8 +335,8 @@ pub(crate) fn job(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     }
 }
 
-/// What a job keeps. How many are to complete may change where that also says how many run, what its pods are while none
-/// runs.
+/// Checks the immutable members of a job. The completions may change together with the parallelism,
+/// and the template while no pod runs.
 fn job_update(new: &Value, old: &Value, causes: Causes<'_>) {
     let elastic = member(new, "completionMode") == "Indexed"
         && member(new, "completions") == member(new, "parallelism");
@@ -336,13 +351,14 @@ fn job_update(new: &Value, old: &Value, causes: Causes<'_>) {
     for key in ["completions", "selector", "template", "completionMode", "podFailurePolicy"] {
         let may_change = (key == "completions" && elastic) || (key == "template" && idle);
         if !may_change && member(new, key) != member(old, key) {
-            let why = "field is immutable";
-            causes.push(Cause::invalid(format!("spec.{key}"), member(new, key), why));
+            let detail = "field is immutable";
+            causes.push(Cause::invalid(format!("spec.{key}"), member(new, key), detail));
         }
     }
 }
 
-/// What a job's template keeps while no pod runs: where its pods may go, and with how much, may still change.
+/// Returns a job's template without the members that may change while no pod runs: scheduling and
+/// resources.
 fn without_scheduling(template: &Value) -> Value {
     const MUTABLE: [&str; 4] = ["nodeSelector", "affinity", "tolerations", "schedulingGates"];
     let mut template = template.clone();
@@ -362,7 +378,7 @@ fn without_scheduling(template: &Value) -> Value {
     template
 }
 
-/// What must hold of the status of a job that is said to be over.
+/// Checks the status of a job that is marked as finished.
 fn job_status(object: &Fields, old: &Fields, causes: Causes<'_>) {
     let [new, old] = [object, old].map(|job| job.get("status").unwrap_or(&Value::Null));
     let has = |status: &Value, kind: &str| {
@@ -371,29 +387,29 @@ fn job_status(object: &Fields, old: &Fields, causes: Causes<'_>) {
     };
     let [complete, failed] = ["Complete", "Failed"].map(|kind| has(new, kind) && !has(old, kind));
     if complete && member(new, "completionTime").is_null() {
-        let why = "completionTime is required for Complete jobs";
-        causes.push(Cause::required("status.completionTime", why));
+        let detail = "completionTime is required for Complete jobs";
+        causes.push(Cause::required("status.completionTime", detail));
     }
     for (ends, kind, first) in
         [(complete, "Complete", "SuccessCriteriaMet"), (failed, "Failed", "FailureTarget")]
     {
         if ends && !has(new, first) {
-            let why =
+            let detail =
                 format!("cannot set {kind}=True condition without the {first}=true condition");
-            causes.push(Cause::invalid_shown("status.conditions", &why, ""));
+            causes.push(Cause::invalid_text("status.conditions", &detail, ""));
         }
     }
     let active = member(new, "active");
     if (complete || failed) && active.as_i64().unwrap_or(0) > 0 {
-        let why = "active>0 is invalid for finished job";
-        causes.push(Cause::invalid("status.active", active, why));
+        let detail = "active>0 is invalid for finished job";
+        causes.push(Cause::invalid("status.active", active, detail));
     }
     let uncounted = member(new, "uncountedTerminatedPods");
     if (complete || failed) && !is_empty(uncounted) {
         let list = |key| member(uncounted, key);
         let shown = json!({"Succeeded": list("succeeded"), "Failed": list("failed")});
-        let why = "must be empty for finished job";
-        causes.push(Cause::invalid("status.uncountedTerminatedPods", &shown, why));
+        let detail = "must be empty for finished job";
+        causes.push(Cause::invalid("status.uncountedTerminatedPods", &shown, detail));
     }
 }
 
@@ -417,12 +433,12 @@ pub(crate) fn cron_job(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) 
     let schedule = text(spec, "schedule");
     let fields: Vec<&str> = schedule.split_whitespace().collect();
     if schedule.contains("TZ") {
-        let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-        causes.push(Cause::invalid("spec.schedule", member(spec, "schedule"), why));
+        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        causes.push(Cause::invalid("spec.schedule", member(spec, "schedule"), detail));
     } else if !schedule.is_empty() && !schedule.starts_with('@') && fields.len() != 5 {
         let found = fields.join(" ");
-        let why = format!("expected exactly 5 fields, found {}: [{found}]", fields.len());
-        causes.push(Cause::invalid("spec.schedule", member(spec, "schedule"), &why));
+        let detail = format!("expected exactly 5 fields, found {}: [{found}]", fields.len());
+        causes.push(Cause::invalid("spec.schedule", member(spec, "schedule"), &detail));
     }
     run(&[("startingDeadlineSeconds", NotNegative), ("timeZone", By(time_zone))], spec, causes);
     let policies = &["Allow", "Forbid", "Replace"];
@@ -443,20 +459,20 @@ pub(crate) fn cron_job(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) 
 fn time_zone(_: &Value, zone: &Value, at: &str, causes: Causes<'_>) {
     let Some(name) = zone.as_str() else { return };
     let database = jiff::tz::db();
-    let why = match name {
+    let detail = match name {
         "" => "timeZone must be nil or non-empty string".to_owned(),
         name if name.eq_ignore_ascii_case("local") => {
             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
                 .to_owned()
         }
-        // A machine without the database takes every name.
+        // Without a time zone database, every name is accepted.
         name if database.get(name).is_ok() || database.available().next().is_none() => return,
         name => format!("unknown time zone {name}"),
     };
-    causes.push(Cause::invalid(at, zone, &why));
+    causes.push(Cause::invalid(at, zone, &detail));
 }
 
-/// Whether a list holds something else than it may.
+/// Returns the first entry of a list that is not one of `known`.
 pub(crate) fn all_known<'a>(list: &'a Value, known: &[&str]) -> Option<&'a Value> {
     items(list).iter().find(|one| one.as_str().is_none_or(|one| !known.contains(&one)))
 }

@@ -1,4 +1,4 @@
-//! The group `apps`: what keeps pods running.
+//! The group `apps`.
 
 use super::pod_spec::POD_SPEC;
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, named};
@@ -9,7 +9,7 @@ use crate::names;
 const TEMPLATE: Defaults = Defaults { under: "spec.template.spec", rules: POD_SPEC };
 
 pub(super) fn rows() -> Vec<Kind> {
-    vec![replica_set(), deployment(), stateful_set(), daemon_set()]
+    vec![replica_set(), deployment(), stateful_set(), daemon_set(), controller_revision()]
 }
 
 fn workload(kind: &'static str, plural: &'static str) -> Kind {
@@ -110,9 +110,17 @@ fn daemon_set() -> Kind {
             },
             TEMPLATE,
         ],
-        prepare: workload::first_template,
-        inherits: workload::count_templates,
+        prepare: workload::set_first_template_generation,
+        inherits: workload::increment_template_generation,
         validate: checks::workloads::daemon_set,
         ..workload("DaemonSet", "daemonsets")
+    }
+}
+
+fn controller_revision() -> Kind {
+    Kind {
+        immutable: &["data"],
+        validate: checks::workloads::controller_revision,
+        ..named("apps", "ControllerRevision", "controllerrevisions")
     }
 }

@@ -1,12 +1,13 @@
-//! The group `batch`: what runs pods to their end.
+//! The group `batch`.
 
 use super::pod_spec::POD_SPEC;
 use super::{ALL, KEEPS_SPEC, OF_SPEC, label, named};
 use crate::kinds::DefaultValue::{From, Json};
-use crate::kinds::{DefaultValue, Defaults, Dependents, FieldLabel, Kind, checks, job};
+use crate::kinds::{DefaultValue, Defaults, Dependents, Kind, checks, job};
 use crate::names;
+use crate::object::FieldLabel;
 
-/// What a job has that is not in a template of one.
+/// The defaults of a job that its template in a `CronJob` does not have.
 const JOB: &[(&str, DefaultValue)] = &[
     ("completions", From(job::completions)),
     ("parallelism", Json("1")),
@@ -25,9 +26,10 @@ pub(super) fn rows() -> Vec<Kind> {
 fn job() -> Kind {
     Kind {
         dependents: Dependents::Orphaned,
-        unsaid_policy: Some(
-            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or \
-             set propagationPolicy=Orphan to suppress this warning",
+        no_policy_warning: Some(
+            "child pods are preserved by default when jobs are deleted; set \
+             propagationPolicy=Background to remove them or set propagationPolicy=Orphan to \
+             suppress this warning",
         ),
         categories: ALL,
         status: KEEPS_SPEC,

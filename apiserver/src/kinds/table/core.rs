@@ -1,13 +1,17 @@
-//! The group without a name.
+//! The core group.
 
 use super::pod_spec::{POD, POD_SPEC};
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::{
-    Action, Admission, Defaults, Dependents, Effect, FieldLabel, Kind, OnCreate, Scale, Status,
-    checks, limits, namespace, node, pod, secret, service, workload,
+    Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Relay,
+    Status, checks, limits, namespace, node, pod, resize, secret, service, workload,
 };
 use crate::names;
+use crate::object::FieldLabel;
+
+const NAMESPACE_FIELDS: &[FieldLabel] =
+    &[label("status.phase", &["status.phase"]), label("name", &["metadata.name"])];
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![
@@ -22,6 +26,9 @@ pub(super) fn rows() -> Vec<Kind> {
         replication_controller(),
         resource_quota(),
         limit_range(),
+        pod_template(),
+        binding(),
+        component_status(),
     ]
 }
 
@@ -33,7 +40,7 @@ fn namespace() -> Kind {
         status: KEEPS_SPEC,
         returns_deleted: true,
         deletes_collections: false,
-        fields: const { &[label("status.phase", &["status.phase"]), label("name", &["metadata.name"])] },
+        fields: NAMESPACE_FIELDS,
         defaults: &[Defaults { under: "status", rules: &[("phase", Json("\"Active\""))] }],
         derive: namespace::label_with_name,
         prepare: namespace::prepare,
@@ -80,13 +87,13 @@ fn pod() -> Kind {
         body: "Eviction",
         api_version: "policy/v1",
         body_type: "",
-        effect: Effect::Delete,
+        effect: Effect::Evict,
     };
     const PRIORITY: Admission = Admission {
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
         built_in: "system-",
-        apply: pod::prioritize,
+        apply: pod::set_priority,
     };
     Kind {
         short_names: &["po"],
@@ -106,6 +113,7 @@ fn pod() -> Kind {
         validate: pod::validate,
         immutable: &["status.qosClass"],
         grace: Some(pod::grace),
+        resize: Some(resize::RESIZE),
         parts: &[("ephemeralcontainers", "spec.ephemeralContainers")],
         admission: Some(PRIORITY),
         actions: &[BINDING, EVICTION],
@@ -143,8 +151,8 @@ fn service() -> Kind {
                 rules: &[("loadBalancer.ingress[].ipMode", From(service::ip_mode))],
             },
         ],
-        prepare: service::allocate,
         inherits: service::inherit,
+        allocate: Some(service::allocate),
         validate: service::validate,
         ..named("", "Service", "services")
     }
@@ -162,7 +170,7 @@ fn secret() -> Kind {
     Kind {
         fields: const { &[label("type", &["type"])] },
         defaults: &[Defaults { under: "", rules: &[("type", Json("\"Opaque\""))] }],
-        derive: secret::take_texts,
+        derive: secret::merge_string_data,
         validate: secret::validate,
         warn: secret::warn,
         immutable: &["type"],
@@ -187,9 +195,17 @@ fn persistent_volume_claim() -> Kind {
 }
 
 fn service_account() -> Kind {
+    const TOKEN: Action = Action {
+        name: "token",
+        body: "TokenRequest",
+        api_version: "authentication.k8s.io/v1",
+        body_type: "io.k8s.api.authentication.v1.TokenRequest",
+        effect: Effect::IssueToken,
+    };
     Kind {
         short_names: &["sa"],
         returns_deleted: true,
+        actions: &[TOKEN],
         ..named("", "ServiceAccount", "serviceaccounts")
     }
 }
@@ -202,7 +218,7 @@ fn replication_controller() -> Kind {
         status: KEEPS_SPEC,
         generation: OF_SPEC,
         fields: const { &[label("status.replicas", &["status.replicas"])] },
-        scale: Some(Scale { selector: "spec.selector", ..REPLICAS }),
+        scale: Some(REPLICAS),
         defaults: &[
             Defaults {
                 under: "spec",
@@ -210,7 +226,7 @@ fn replication_controller() -> Kind {
             },
             Defaults { under: "spec.template.spec", rules: POD_SPEC },
         ],
-        derive: workload::take_labels_of_template,
+        derive: workload::default_labels_from_template,
         validate: checks::workloads::replication_controller,
         ..named("", "ReplicationController", "replicationcontrollers")
     }
@@ -222,7 +238,6 @@ fn resource_quota() -> Kind {
         status: KEEPS_SPEC,
         returns_deleted: true,
         validate: limits::validate_quota,
-        immutable: &["spec.scopes", "spec.scopeSelector"],
         ..named("", "ResourceQuota", "resourcequotas")
     }
 }
@@ -240,6 +255,36 @@ fn limit_range() -> Kind {
         }],
         validate: limits::validate_range,
         ..named("", "LimitRange", "limitranges")
+    }
+}
+
+fn pod_template() -> Kind {
+    Kind {
+        returns_deleted: true,
+        generation: Generation::Of(&["template"]),
+        defaults: &[Defaults { under: "template.spec", rules: POD_SPEC }],
+        validate: checks::workloads::pod_template,
+        ..named("", "PodTemplate", "podtemplates")
+    }
+}
+
+/// The old way to bind a pod.
+fn binding() -> Kind {
+    Kind {
+        operations: Operations::Create,
+        relay: Some(Relay { plural: "pods", action: "binding" }),
+        ..named("", "Binding", "bindings")
+    }
+}
+
+/// The health of a cluster's components, of which the server has none.
+fn component_status() -> Kind {
+    Kind {
+        short_names: &["cs"],
+        namespaced: false,
+        deprecation: "v1 ComponentStatus is deprecated in v1.19+",
+        operations: Operations::Read,
+        ..named("", "ComponentStatus", "componentstatuses")
     }
 }
 

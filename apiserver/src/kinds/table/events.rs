@@ -1,8 +1,9 @@
-//! Events under both their names, and leases: small objects that are written often.
+//! Events in both of their groups, and leases.
 
 use super::{PLAIN, label, named};
 use crate::kinds::DefaultValue::Json;
-use crate::kinds::{Defaults, Dependents, FieldLabel, Generation, Kind, StoredAs, checks};
+use crate::kinds::{Defaults, Dependents, Generation, Kind, StoredAs, checks};
+use crate::object::FieldLabel;
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![event(), events_v1(), lease(), priority_class()]
@@ -32,6 +33,8 @@ fn events_v1() -> Kind {
             ("deprecatedLastTimestamp", "lastTimestamp"),
             ("deprecatedCount", "count"),
         ],
+        convert: |_| {},
+        convert_back: |_| {},
     };
     Kind {
         stored_as: Some(&AS_CORE),
@@ -57,7 +60,7 @@ fn priority_class() -> Kind {
     Kind {
         short_names: &["pc"],
         namespaced: false,
-        // Only ever 1: an update does not count.
+        // Always 1: no update increments it.
         generation: Generation::Of(&[]),
         defaults: DEFAULTS,
         validate: checks::small::priority_class,
@@ -83,7 +86,8 @@ const EVENT_FIELDS: &[FieldLabel] = &[
     label("type", &["type"]),
 ];
 
-/// The same, in the same order, under the names of the group of its own: the values are those of the stored form.
+/// The same field labels, in the same order, for `events.k8s.io`: the values are those of the
+/// stored form.
 const NEW_EVENT_FIELDS: &[FieldLabel] = &[
     label("regarding.kind", &["involvedObject.kind"]),
     label("regarding.namespace", &["involvedObject.namespace"]),

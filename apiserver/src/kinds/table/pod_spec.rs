@@ -1,9 +1,9 @@
-//! The defaults of a pod's spec, in a pod and in every template of one.
+//! The defaults of a pod's spec, in pods and templates.
 
 use crate::kinds::DefaultValue::{self, From, Json, Merge};
 use crate::kinds::pod;
 
-/// What a template has too.
+/// Defaults in pods and templates.
 pub(super) const POD_SPEC: &[(&str, DefaultValue)] = &[
     ("serviceAccountName", From(pod::service_account)),
     ("serviceAccount", From(pod::service_account_name)),
@@ -47,6 +47,6 @@ pub(super) const POD_SPEC: &[(&str, DefaultValue)] = &[
     ("volumes[].ephemeral.volumeClaimTemplate.spec.volumeMode", Json("\"Filesystem\"")),
 ];
 
-/// What only a pod has.
+/// Defaults only in pods.
 pub(super) const POD: &[(&str, DefaultValue)] =
     &[("enableServiceLinks", Json("true")), ("containers|initContainers[]", Merge(pod::requests))];

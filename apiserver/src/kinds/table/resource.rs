@@ -1,16 +1,22 @@
-//! The group `resource.k8s.io`: devices, and claims to them.
+//! The group `resource.k8s.io`.
 
-use super::{OF_SPEC, label, named};
+use super::{KEEPS_SPEC, OF_SPEC, label, named};
 use crate::kinds::DefaultValue::Merge;
 use crate::kinds::{DefaultValue, Defaults, Kind, OnCreate, Status, checks, claim};
 
 const REQUESTS: &[(&str, DefaultValue)] = &[
-    ("requests[].exactly", Merge(claim::one_device)),
-    ("requests[].firstAvailable[]", Merge(claim::one_device)),
+    ("requests[].exactly", Merge(claim::default_device_count)),
+    ("requests[].firstAvailable[]", Merge(claim::default_device_count)),
 ];
 
 pub(super) fn rows() -> Vec<Kind> {
-    vec![resource_claim(), resource_claim_template(), device_class(), resource_slice()]
+    vec![
+        resource_claim(),
+        resource_claim_template(),
+        device_class(),
+        resource_slice(),
+        device_taint_rule(),
+    ]
 }
 
 fn of_group(kind: &'static str, plural: &'static str) -> Kind {
@@ -28,7 +34,9 @@ fn resource_claim() -> Kind {
     Kind {
         status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
         defaults: &[Defaults { under: "spec.devices", rules: REQUESTS }],
+        inherits: claim::drop_deallocated_devices,
         validate: claim::validate,
+        permits: claim::check_permissions,
         ..of_group("ResourceClaim", "resourceclaims")
     }
 }
@@ -62,7 +70,7 @@ fn resource_slice() -> Kind {
                 label("spec.pool.name", &["spec.pool.name"]),
             ]
         },
-        prepare: claim::date_taints,
+        prepare: claim::set_taint_times,
         inherits: claim::inherit_times,
         validate: checks::devices::slice,
         immutable: &[
@@ -73,5 +81,16 @@ fn resource_slice() -> Kind {
             "spec.allNodes",
         ],
         ..of_group("ResourceSlice", "resourceslices")
+    }
+}
+
+fn device_taint_rule() -> Kind {
+    Kind {
+        namespaced: false,
+        status: KEEPS_SPEC,
+        generation: OF_SPEC,
+        returns_deleted: false,
+        prepare: claim::set_taint_time,
+        ..of_group("DeviceTaintRule", "devicetaintrules")
     }
 }

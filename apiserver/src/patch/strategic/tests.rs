@@ -64,7 +64,7 @@ fn adoption_upgrades_a_reference_to_the_same_owner_in_place() {
 }
 
 #[test]
-fn adoption_of_another_uid_shows_the_uid_so_that_the_server_can_refuse_it() {
+fn adoption_of_another_uid_shows_the_uid_so_that_the_server_can_reject_it() {
     let adopt = json!({"metadata": {"uid": "former"}});
     let pod = patched("Pod", pod_with_owners(&json!([])), &adopt);
     assert_eq!(pod["metadata"]["uid"], "former");
@@ -95,7 +95,8 @@ fn release_of_the_last_owner_leaves_no_list() {
         "ownerReferences": [{"$patch": "delete", "uid": "rs"}],
         "$deleteFromPrimitiveList/finalizers": ["f"],
     }});
-    let pod = json!({"metadata": {"uid": "pod", "ownerReferences": [{"uid": "rs"}], "finalizers": ["f"]}});
+    let pod = json!({"metadata": {"uid": "pod", "ownerReferences": [{"uid": "rs"}],
+        "finalizers": ["f"]}});
     assert_eq!(patched("Pod", pod, &release), json!({"metadata": {"uid": "pod"}}));
 }
 
@@ -134,7 +135,7 @@ fn conditions_are_merged_by_type() {
 }
 
 #[test]
-fn containers_and_what_is_in_them_are_merged_in_templates_as_in_pods() {
+fn containers_and_their_lists_are_merged_in_templates_as_in_pods() {
     let spec = json!({"containers": [
         {"name": "a", "image": "a:1", "env": [{"name": "X", "value": "1"}], "args": ["x", "y"]},
         {"name": "b", "image": "b:1", "ports": [{"containerPort": 80}]},
@@ -177,14 +178,14 @@ fn claim_statuses_and_reservations_have_their_keys() {
 }
 
 #[test]
-fn a_list_without_a_rule_is_replaced() {
+fn list_without_a_rule_is_replaced() {
     let pod = json!({"spec": {"tolerations": [{"key": "a"}, {"key": "b"}]}});
     let patch = json!({"spec": {"tolerations": [{"key": "c"}]}});
     assert_eq!(patched("Pod", pod, &patch), patch);
 }
 
 #[test]
-fn an_unknown_kind_has_the_rules_of_metadata_only() {
+fn unknown_kind_has_only_the_rules_of_metadata() {
     let foo = json!({
         "metadata": {"finalizers": ["a"]},
         "status": {"conditions": [{"type": "A"}]},
@@ -234,7 +235,7 @@ fn objects_obey_replace_and_delete() {
 }
 
 #[test]
-fn keyed_lists_obey_replace_wherever_it_stands() {
+fn keyed_lists_obey_replace_in_any_position() {
     let pod = json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}]}});
     for containers in [
         json!([{"name": "c"}, {"$patch": "replace"}]),
@@ -258,7 +259,7 @@ fn elements_are_deleted_by_key() {
 }
 
 #[test]
-fn a_created_object_contains_no_directive() {
+fn created_object_contains_no_directive() {
     let patch = json!({"spec": {
         "$retainKeys": ["containers"],
         "$setElementOrder/containers": [{"name": "a"}],
@@ -313,10 +314,10 @@ fn element_order_places_named_elements_and_leaves_others_near_their_place() {
     assert_eq!(patched("Pod", pod, &patch), json!({"metadata": {"finalizers": ["b", "a"]}}));
 }
 
-// === refusals ===
+// === rejections ===
 
 #[test]
-fn what_a_server_refuses_is_refused_in_its_words() {
+fn rejected_patches_have_the_servers_text() {
     let pod = json!({
         "metadata": {"labels": {"a": "b"}, "finalizers": ["f"]},
         "spec": {"containers": [{"name": "a"}]},
@@ -375,7 +376,7 @@ fn what_a_server_refuses_is_refused_in_its_words() {
 }
 
 #[test]
-fn what_is_no_object_is_a_bad_request() {
+fn patch_that_is_no_object_is_a_bad_request() {
     for body in ["", "{", "[]", "3"] {
         let error = apply(PatchKind::Strategic, json!({}), body.as_bytes(), "v1", "Pod");
         assert_eq!(error.unwrap_err().code(), 400, "{body}");
@@ -384,7 +385,7 @@ fn what_is_no_object_is_a_bad_request() {
 
 // === properties ===
 
-/// Any JSON object of a few levels, nulls included.
+/// Generates any JSON object of a few levels, with nulls.
 pub(in crate::patch) fn any_object() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Null),
@@ -406,7 +407,8 @@ fn members(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> 
         .prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
-/// A list of objects with different values of `key`, in any order, each with members of `rest` besides.
+/// Generates a list of objects with different values of `key`, in any order, each with the members
+/// of `rest`.
 fn keyed(key: &'static str, rest: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     prop::collection::btree_map("[abcd]", rest, 0..4)
         .prop_map(move |elements| -> Vec<Value> {
@@ -442,7 +444,7 @@ fn any_pod() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn an_empty_patch_changes_nothing(pod in any_pod()) {
+    fn empty_patch_changes_nothing(pod in any_pod()) {
         prop_assert_eq!(patched("Pod", pod.clone(), &json!({})), pod);
     }
 
@@ -468,9 +470,10 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_bytes_nothing_panics(pod in any_pod(), patch in any_object(), kind in 0..3_u8) {
+    fn patch_of_any_bytes_does_not_panic(pod in any_pod(), patch in any_object(), kind in 0..3_u8) {
         let kind = [PatchKind::Json, PatchKind::Merge, PatchKind::Strategic][usize::from(kind)];
-        let patch = json!({"spec": {"containers": patch["a"], "$setElementOrder/containers": patch["b"]}, "metadata": patch["c"]});
+        let patch = json!({"spec": {"containers": patch["a"],
+            "$setElementOrder/containers": patch["b"]}, "metadata": patch["c"]});
         let _outcome = apply(kind, pod, patch.to_string().as_bytes(), "v1", "Pod");
     }
 }

@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// caches stay right while the server is restarted and forgets its past.
-func caches(s *scene) {
+// caches checks that informers follow the server across restarts and compactions.
+func caches(s *fixture) {
 	factory := informers.NewSharedInformerFactory(s.client, 0)
 	maps := factory.Core().V1().ConfigMaps()
 	pods := factory.Core().V1().Pods()
-	seen := newShadow()
+	seen := newMirror()
 	_, err := maps.Informer().AddEventHandler(seen)
 	must(err)
 	pods.Informer()
@@ -32,10 +32,10 @@ func caches(s *scene) {
 		_, err := api.Create(s.ctx, configMap(fmt.Sprintf("m-%02d", n)), metav1.CreateOptions{})
 		must(err)
 	}
-	s.eventually("the cache shows what was made", func() bool { return seen.len() == count })
+	s.eventually("the cache has the created objects", func() bool { return seen.len() == count })
 
 	for round, disturb := range []string{"restart", "compact", "restart"} {
-		s.ask(disturb)
+		s.disrupt(disturb)
 		patch := fmt.Appendf(nil, `{"data": {"n": "%d"}}`, round)
 		for n := range count - round {
 			_, err := api.Patch(s.ctx, fmt.Sprintf("m-%02d", n), types.MergePatchType, patch, metav1.PatchOptions{})
@@ -57,39 +57,39 @@ func caches(s *scene) {
 		})
 	}
 	seen.check()
-	check(pods.Informer().HasSynced(), "the pods are synced")
+	check(pods.Informer().HasSynced(), "the pods are not synced")
 }
 
-// shadow is what a handler knows of the objects.
-type shadow struct {
+// mirror is the state of the objects according to the events of a handler.
+type mirror struct {
 	lock    sync.Mutex
 	objects map[string]*corev1.ConfigMap
 	wrong   []string
 }
 
-func newShadow() *shadow {
-	return &shadow{objects: map[string]*corev1.ConfigMap{}}
+func newMirror() *mirror {
+	return &mirror{objects: map[string]*corev1.ConfigMap{}}
 }
 
-func (s *shadow) len() int {
+func (s *mirror) len() int {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return len(s.objects)
 }
 
-func (s *shadow) check() {
+func (s *mirror) check() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	check(len(s.wrong) == 0, "events that cannot be: %v", s.wrong)
+	check(len(s.wrong) == 0, "impossible events: %v", s.wrong)
 }
 
-func (s *shadow) expect(name string, known bool, event string) {
+func (s *mirror) expect(name string, known bool, event string) {
 	if _, is := s.objects[name]; is != known {
 		s.wrong = append(s.wrong, event+" "+name)
 	}
 }
 
-func (s *shadow) OnAdd(object any, _ bool) {
+func (s *mirror) OnAdd(object any, _ bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	added := object.(*corev1.ConfigMap)
@@ -97,7 +97,7 @@ func (s *shadow) OnAdd(object any, _ bool) {
 	s.objects[added.Name] = added
 }
 
-func (s *shadow) OnUpdate(_, object any) {
+func (s *mirror) OnUpdate(_, object any) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	updated := object.(*corev1.ConfigMap)
@@ -105,7 +105,7 @@ func (s *shadow) OnUpdate(_, object any) {
 	s.objects[updated.Name] = updated
 }
 
-func (s *shadow) OnDelete(object any) {
+func (s *mirror) OnDelete(object any) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if tombstone, is := object.(cache.DeletedFinalStateUnknown); is {

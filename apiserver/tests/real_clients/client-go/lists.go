@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// lists reads collections: in pages, of a version, with selectors, and what happens to them afterwards.
-func lists(s *scene) {
+// lists checks lists in pages, at a version and with selectors, and the watches after them.
+func lists(s *fixture) {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	for n := range 25 {
 		object := configMap(fmt.Sprintf("m-%02d", n))
@@ -44,15 +44,15 @@ func lists(s *scene) {
 
 	watches(s, even.ResourceVersion)
 
-	s.ask("compact")
+	s.disrupt("compact")
 	_, err = maps.List(s.ctx, metav1.ListOptions{Limit: 5, Continue: even.Continue})
 	check(apierrors.IsResourceExpired(err), "expired: %v", err)
 	status, is := err.(apierrors.APIStatus)
 	check(is && status.Status().ListMeta.Continue != "", "a fresh token comes with it: %v", err)
 }
 
-// watches sees what happens to those that a selector names, from a version on.
-func watches(s *scene, version string) {
+// watches checks the events of a watch with a selector and a resource version.
+func watches(s *fixture, version string) {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	watcher, err := maps.Watch(s.ctx, metav1.ListOptions{LabelSelector: "even=true", ResourceVersion: version})
 	must(err)

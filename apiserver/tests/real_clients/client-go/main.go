@@ -1,5 +1,5 @@
-// Uses client-go as a controller does, against the server of the kubeconfig that the first argument names. The second names
-// what is to be shown. It ends with 0 if everything was as client-go's users expect; otherwise it says what was not.
+// Uses client-go as a controller does. The first argument is the path of a kubeconfig, the second the name of a part.
+// The exit code is 0 if all checks pass; otherwise the program panics with the failed check.
 package main
 
 import (
@@ -15,59 +15,57 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// No step takes longer on a machine that is merely busy.
-const patience = 60 * time.Second
+// timeout bounds every wait, with a margin for a busy machine.
+const timeout = 60 * time.Second
 
-// scene is what every part gets: a client and a namespace of its own.
-type scene struct {
+// fixture is the argument of every part: a client and a namespace of its own.
+type fixture struct {
 	ctx       context.Context
 	config    *rest.Config
 	client    kubernetes.Interface
 	namespace string
-	said      *bufio.Reader
+	input     *bufio.Reader
 }
 
 func main() {
-	parts := map[string]func(*scene){
+	parts := map[string]func(*fixture){
 		"objects":  objects,
 		"lists":    lists,
 		"caches":   caches,
 		"election": election,
 		"events":   events,
 		"metadata": metadata,
+		"foos":     foos,
 	}
 	part, known := parts[os.Args[2]]
 	if !known {
-		fail("there is no part %q", os.Args[2])
+		fail("unknown part %q", os.Args[2])
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*timeout)
 	defer cancel()
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
 	must(err)
 	config.QPS, config.Burst = 1000, 1000
-	// Typed clients write protobuf unless they are told not to.
-	config.ContentType = "application/json"
-	config.AcceptContentTypes = "application/json"
 	client, err := kubernetes.NewForConfig(config)
 	must(err)
-	s := &scene{ctx: ctx, config: config, client: client, namespace: os.Args[2], said: bufio.NewReader(os.Stdin)}
+	s := &fixture{ctx: ctx, config: config, client: client, namespace: os.Args[2], input: bufio.NewReader(os.Stdin)}
 	s.createNamespace()
 	part(s)
 	fmt.Println("done")
 }
 
-// ask has whoever started this do something to the server, and waits until it is done.
-func (s *scene) ask(what string) {
+// disrupt requests a disruption of the server from the test, and waits until it is done.
+func (s *fixture) disrupt(what string) {
 	fmt.Println(what)
-	_, err := s.said.ReadString('\n')
+	_, err := s.input.ReadString('\n')
 	must(err)
 }
 
-func (s *scene) eventually(what string, condition func() bool) {
-	err := wait.PollUntilContextTimeout(s.ctx, 10*time.Millisecond, patience, true,
+func (s *fixture) eventually(what string, condition func() bool) {
+	err := wait.PollUntilContextTimeout(s.ctx, 10*time.Millisecond, timeout, true,
 		func(context.Context) (bool, error) { return condition(), nil })
 	if err != nil {
-		fail("%s: still not after %v", what, patience)
+		fail("%s: not within %v", what, timeout)
 	}
 }
 

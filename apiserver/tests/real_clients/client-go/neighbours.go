@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// election has two candidates: the second leads when the first steps down.
-func election(s *scene) {
+// election checks leader election with two candidates: the second leads after the first releases the lease.
+func election(s *fixture) {
 	leads := make(chan string, 2)
 	candidate := func(name string) context.CancelFunc {
 		ctx, cancel := context.WithCancel(s.ctx)
@@ -47,8 +48,8 @@ func election(s *scene) {
 	check(*lease.Spec.HolderIdentity == "two" && *lease.Spec.LeaseTransitions >= 1, "lease: %v", lease.Spec)
 }
 
-// events are counted, not repeated.
-func events(s *scene) {
+// events checks that repeated events are counted in one object.
+func events(s *fixture) {
 	broadcaster := record.NewBroadcaster()
 	defer broadcaster.Shutdown()
 	sink := &typedcorev1.EventSinkImpl{Interface: s.client.CoreV1().Events(s.namespace)}
@@ -67,8 +68,8 @@ func events(s *scene) {
 	})
 }
 
-// metadata asks for less than the objects, and for objects without their types.
-func metadata(s *scene) {
+// metadata checks the metadata client, the dynamic client and discovery.
+func metadata(s *fixture) {
 	_, err := s.client.AppsV1().ReplicaSets(s.namespace).Create(s.ctx, replicaSet("web"), metav1.CreateOptions{})
 	must(err)
 	resource := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
@@ -95,4 +96,28 @@ func metadata(s *scene) {
 	version, err := s.client.Discovery().ServerVersion()
 	must(err)
 	check(version.Minor == "37", "version: %v", version)
+	openAPI(s)
+}
+
+// openAPI checks the OpenAPI v2 document, which the discovery client reads in protobuf.
+func openAPI(s *fixture) {
+	document, err := s.client.Discovery().OpenAPISchema()
+	must(err)
+	check(document.Swagger == "2.0" && len(document.Paths.Path) > 50, "paths: %d", len(document.Paths.Path))
+	types := map[string]bool{}
+	for _, named := range document.Definitions.AdditionalProperties {
+		if named.Name != "io.k8s.api.core.v1.PodSpec" {
+			continue
+		}
+		for _, property := range named.Value.Properties.AdditionalProperties {
+			value := property.Value
+			types[property.Name+" "+strings.Join(value.GetType().GetValue(), "")+value.XRef] = true
+		}
+	}
+	for _, known := range []string{
+		"containers array", "hostNetwork boolean", "nodeSelector object", "nodeName string",
+		"affinity #/definitions/io.k8s.api.core.v1.Affinity",
+	} {
+		check(types[known], "%s is not among the types of a PodSpec: %v", known, types)
+	}
 }

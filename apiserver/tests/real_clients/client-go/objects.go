@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func (s *scene) createNamespace() {
+func (s *fixture) createNamespace() {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	_, err := s.client.CoreV1().Namespaces().Create(s.ctx, namespace, metav1.CreateOptions{})
 	must(err)
@@ -38,8 +38,8 @@ func replicaSet(name string) *appsv1.ReplicaSet {
 	}
 }
 
-// objects writes and reads one at a time; errors are told apart as controllers tell them apart.
-func objects(s *scene) {
+// objects checks reads and writes of single objects, with the error predicates of controllers.
+func objects(s *fixture) {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	_, err := maps.Get(s.ctx, "a", metav1.GetOptions{})
 	check(apierrors.IsNotFound(err), "not found: %v", err)
@@ -53,7 +53,7 @@ func objects(s *scene) {
 	_, err = maps.Create(s.ctx, configMap("b"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	must(err)
 	_, err = maps.Get(s.ctx, "b", metav1.GetOptions{})
-	check(apierrors.IsNotFound(err), "a dry run leaves nothing: %v", err)
+	check(apierrors.IsNotFound(err), "a dry run stored an object: %v", err)
 
 	conflicts(s, made)
 	patches(s)
@@ -73,8 +73,8 @@ func objects(s *scene) {
 	check(len(left.Items) == 1 && left.Items[0].Name == "a", "left: %v", left.Items)
 }
 
-// conflicts has many writers of one object, each with what it has read.
-func conflicts(s *scene, made *corev1.ConfigMap) {
+// conflicts checks concurrent updates of one object.
+func conflicts(s *fixture, made *corev1.ConfigMap) {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	made.Data["n"] = "1"
 	_, err := maps.Update(s.ctx, made, metav1.UpdateOptions{})
@@ -85,7 +85,7 @@ func conflicts(s *scene, made *corev1.ConfigMap) {
 	var wait sync.WaitGroup
 	for range writers {
 		wait.Go(func() {
-			// Each fails at most once for each of the others.
+			// Each writer fails at most once per other writer.
 			backoff := retry.DefaultRetry
 			backoff.Steps = 10 * writers
 			must(retry.RetryOnConflict(backoff, func() error {
@@ -102,10 +102,10 @@ func conflicts(s *scene, made *corev1.ConfigMap) {
 	wait.Wait()
 	now, err := maps.Get(s.ctx, "a", metav1.GetOptions{})
 	must(err)
-	check(now.Data["n"] == "1"+strings.Repeat("+", writers), "nobody's write is lost: %q", now.Data["n"])
+	check(now.Data["n"] == "1"+strings.Repeat("+", writers), "a write is lost: %q", now.Data["n"])
 }
 
-func patches(s *scene) {
+func patches(s *fixture) {
 	maps := s.client.CoreV1().ConfigMaps(s.namespace)
 	for patch, body := range map[types.PatchType]string{
 		types.JSONPatchType:           `[{"op": "add", "path": "/data/json", "value": "1"}]`,
@@ -122,7 +122,7 @@ func patches(s *scene) {
 	check(apierrors.IsInvalid(err), "a test that fails: %v", err)
 }
 
-func replicaSets(s *scene) {
+func replicaSets(s *fixture) {
 	sets := s.client.AppsV1().ReplicaSets(s.namespace)
 	made, err := sets.Create(s.ctx, replicaSet("web"), metav1.CreateOptions{})
 	must(err)

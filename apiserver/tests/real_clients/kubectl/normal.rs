@@ -1,13 +1,14 @@
-//! What differs from run to run in what kubectl prints.
+//! Masks the values in the output of kubectl that differ between runs.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Each is replaced by its name: times, ages, uids, versions, generated suffixes, addresses. Nothing else is.
+/// The masked values: times, ages, uids, versions, generated suffixes, addresses. Nothing else is
+/// masked.
 static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
-        // kubectl's own log: what it was doing when its time ran out is chance.
+        // The log of kubectl depends on timing.
         (r"(?m)^[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ .*\n", ""),
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
@@ -18,17 +19,17 @@ static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"(?m)^(Resource Version:\s+)\d+$", "${1}VERSION"),
         (r"\b(\d+d)?(\d+h)?(\d+m)?\d+m?s( ago)?\b", "AGE"),
         (r"\b127\.0\.0\.1:\d+", "ADDRESS"),
-        (r"\b10\.0\.0\.\d{1,3}\b", "CLUSTER-IP"),
+        (r"\b10\.0\.\d{1,3}\.\d{1,3}\b", "CLUSTER-IP"),
         (r"(generated-)[bcdfghjklmnpqrstvwxz2456789]{5}\b", "${1}SUFFIX"),
         (r"/tmp/\S+", "FILE"),
-        // The embedded server does not pass itself off as a build of Kubernetes.
+        // The embedded server has a version suffix of its own.
         (r"v1\.37\.1\+homeostat", "v1.37.1"),
-        // The width of a column follows what is in it.
+        // The width of a column depends on its values.
         (r"(AGE|CLUSTER-IP|SUFFIX) +", "$1  "),
         (r" +\n", "\n"),
     ]
     .into_iter()
-    .map(|(pattern, name)| (Regex::new(pattern).expect("the patterns are written here"), name))
+    .map(|(pattern, name)| (Regex::new(pattern).expect("the patterns are constant"), name))
     .collect()
 });
 
@@ -38,7 +39,7 @@ pub(crate) fn normal(printed: &str) -> String {
         .fold(printed.to_owned(), |text, (mask, name)| mask.replace_all(&text, *name).into_owned())
 }
 
-/// The same lines in the order of their letters.
+/// Returns the lines in alphabetical order.
 pub(crate) fn sorted(printed: &str) -> String {
     let mut lines: Vec<&str> = printed.lines().collect();
     lines.sort_unstable();

@@ -1,22 +1,17 @@
-//! kube-runtime's reflector as a consumer of the load server: what `../informer/consume.go` does with client-go.
-//! Prints one line of JSON. The allocator is mimalloc, as in our own consumer.
+//! kube-runtime's reflector as a consumer of the load server, as `../informer/consume.go` is for
+//! client-go. Prints one line of JSON. The allocator is mimalloc, as in our own consumer.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use futures::{StreamExt as _, TryStreamExt as _, stream::BoxStream};
+use futures::{StreamExt as _, TryStreamExt as _};
+use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, Client, Config,
-    runtime::{
-        WatchStreamExt as _, reflector,
-        watcher::{self, Event, watcher},
-    },
-};
+use kube::{Api, Client, Config};
+use kube::runtime::{WatchStreamExt as _, reflector};
+use kube::runtime::watcher::{self, Event, watcher};
 use mimalloc::MiMalloc;
 use serde_json::{Value, json};
 
@@ -71,7 +66,9 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn next(events: &mut BoxStream<'_, watcher::Result<Event<Pod>>>) -> anyhow::Result<Event<Pod>> {
+async fn next(
+    events: &mut BoxStream<'_, watcher::Result<Event<Pod>>>,
+) -> anyhow::Result<Event<Pod>> {
     events.try_next().await?.context("the stream ended")
 }
 
@@ -86,7 +83,7 @@ fn since(before: Usage, start: Instant, count: usize) -> anyhow::Result<Value> {
     }))
 }
 
-/// Reads what the kernel has counted.
+/// Reads the counters of the kernel.
 fn used() -> anyhow::Result<Usage> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let (_, fields) = stat.rsplit_once(')').context("a command")?;

@@ -1,4 +1,4 @@
-//! What the embedded server does in process, beside what is aimed at.
+//! Measurements of the embedded server in process, with the targets.
 
 use std::process::Command;
 use std::time::Duration;
@@ -12,17 +12,18 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-/// Wall time and CPU time of one measurement. The fastest of several is told: everything else is the machine.
+/// Wall time and CPU time of one measurement. The fastest of several measurements is reported,
+/// because slower ones contain noise of the machine.
 #[derive(Clone, Copy)]
 struct Took {
     wall: Duration,
     cpu: Duration,
 }
 
-/// How many updates a measurement has.
+/// Number of updates in a measurement.
 const UPDATES: u32 = 10_000;
 
-/// How often each measurement is repeated.
+/// Number of repetitions of each measurement.
 const REPEATS: u64 = 5;
 
 pub(crate) fn run() -> anyhow::Result<()> {
@@ -43,14 +44,14 @@ pub(crate) fn run() -> anyhow::Result<()> {
                 load.repeat(verb, next, count.into()).await
             })
             .await?;
-            tell(verb.title(), count, took, aim);
+            report(verb.title(), count, took, aim);
         }
         let events = 20_000_u32;
         let version = load.version().await?;
         load.repeat(Verb::Update, next, events.into()).await?;
         let count = usize::try_from(events)?;
         let took = best(async || load.watch(&version).await?.events(count).await).await?;
-        tell("watch events to one", events, took, ">= 100,000/s");
+        report("watch events to one", events, took, ">= 100,000/s");
         anyhow::Ok(())
     })?;
     growth(&runtime)?;
@@ -60,7 +61,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an update costs among few objects and among many, and while a paged list is open.
+/// Cost of an update among few objects, among many, and while a paged list is open.
 fn growth(runtime: &Runtime) -> anyhow::Result<()> {
     let mut first = None;
     for (objects, paged) in [(1_000, false), (100_000, false), (100_000, true)] {
@@ -69,7 +70,7 @@ fn growth(runtime: &Runtime) -> anyhow::Result<()> {
         let ratio = took.cpu.as_secs_f64() / few.as_secs_f64();
         let page = if paged { ", a paged list open" } else { "" };
         let title = format!("update of {objects}{page}");
-        tell(&title, UPDATES, took, &format!("{ratio:.2}x (<= 1.5x)"));
+        report(&title, UPDATES, took, &format!("{ratio:.2}x (<= 1.5x)"));
     }
     Ok(())
 }
@@ -93,11 +94,12 @@ pub(crate) fn memory(pods: u64) -> anyhow::Result<()> {
     runtime.block_on(async {
         let load = Load::prepare(ApiServer::new().client(), "bench", true).await?;
         let made = stream::iter(0..pods).map(|index| load.create_large_pod(index));
-        let sizes = made.buffer_unordered(IN_FLIGHT).try_fold(0, |sum, size| async move { Ok(sum + size) });
+        let add = |sum, size| async move { Ok(sum + size) };
+        let sizes = made.buffer_unordered(IN_FLIGHT).try_fold(0, add);
         let bytes = sizes.await? as u64;
         let usage = Usage::of(std::process::id())?;
         println!(
-            "{pods} pods of {} bytes: {:.2} GB resident at most, {:.2} GB of it objects (<= 1.6 GB for 100,000)",
+            "{pods} pods of {} bytes: peak RSS {:.2} GB, objects {:.2} GB (100,000: up to 1.6 GB)",
             bytes / pods.max(1),
             usage.peak_rss / 1e3,
             f64::from(u32::try_from(bytes / 1_000_000)?) / 1e3,
@@ -117,7 +119,7 @@ async fn best(mut work: impl AsyncFnMut() -> anyhow::Result<()>) -> anyhow::Resu
     Ok(best)
 }
 
-fn tell(title: &str, count: u32, took: Took, aim: &str) {
+fn report(title: &str, count: u32, took: Took, aim: &str) {
     let rate = |time: Duration| f64::from(count) / time.as_secs_f64();
     let micros = took.cpu.as_secs_f64() * 1e6 / f64::from(count);
     println!(

@@ -7,31 +7,32 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context as _;
 use homeostat::kube_client::{Client, Config};
-use homeostat_apiserver::control_plane::ControlPlane;
 use homeostat_benches::apiserver::{Load, OBJECTS, Verb};
 use homeostat_benches::process::Usage;
+use homeostat_testing::control_plane::ControlPlane;
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use super::Compare;
 
-/// A server with processes of its own.
+/// A server in its own processes.
 enum Server {
     Ours { child: Child, client: Client },
     Real { client: Client, _plane: Box<ControlPlane> },
 }
 
-/// What one measurement gave: requests (or events) per second, and CPU time of the server for each, in microseconds.
+/// Result of a measurement: requests (or events) per second, and the server's CPU time for each in
+/// microseconds.
 #[derive(Clone, Copy)]
 struct Figure {
     rate: f64,
     cpu: f64,
 }
 
-/// Figures of all rounds, by what was measured.
+/// Figures of all rounds by measurement.
 type Figures = BTreeMap<(usize, String), Vec<Figure>>;
 
-/// How many watchers there are, in turn.
+/// Numbers of watchers to measure with.
 const WATCHERS: [u32; 3] = [1, 10, 100];
 
 pub(crate) fn run(arguments: &Compare) -> anyhow::Result<()> {
@@ -146,7 +147,7 @@ impl Server {
         let mut output = BufReader::new(child.stdout.take().context("its output")?);
         let mut said = String::new();
         output.read_line(&mut said)?;
-        // It says more than this line, and must not find its output closed.
+        // The server prints further lines and fails if its output is closed.
         child.stdout = Some(output.into_inner());
         let url = said.trim_end().rsplit(' ').next().context("a URL")?;
         let mut config = Config::new(url.parse()?);
@@ -160,14 +161,14 @@ impl Server {
         client
     }
 
-    /// What all its processes have used so far, in seconds.
+    /// Returns the CPU time of all processes of the server, in seconds.
     fn cpu(&self) -> anyhow::Result<f64> {
         match self {
             Self::Ours { child, .. } => Ok(Usage::of(child.id())?.cpu()),
             Self::Real { .. } => {
                 let mut cpu = 0.0;
                 for id in descendants(std::process::id())? {
-                    // One that has just ended is not counted.
+                    // A process that has just ended is not counted.
                     cpu += Usage::of(id).map_or(0.0, |usage| usage.cpu());
                 }
                 Ok(cpu)
@@ -179,13 +180,13 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Self::Ours { child, .. } = self {
-            // It keeps nothing: there is nothing to end in an orderly way.
+            // The server stores nothing, so it needs no graceful shutdown.
             drop(child.kill().and_then(|()| child.wait()));
         }
     }
 }
 
-/// The processes that this one has started, and those that they have.
+/// Returns the descendants of the process.
 fn descendants(root: u32) -> anyhow::Result<Vec<u32>> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc")? {

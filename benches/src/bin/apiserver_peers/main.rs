@@ -1,5 +1,5 @@
-//! The embedded API server and a real one under the same load, in turn; and what the embedded one does alone, in
-//! process. Run it through `benches/peers/apiserver.sh`.
+//! Compares the embedded API server with a real one under the same load, in turn, and measures the
+//! embedded one alone, in process. `benches/peers/apiserver.sh` runs it.
 
 #![expect(clippy::print_stdout, reason = "the figures are what the program is for")]
 
@@ -12,27 +12,27 @@ mod compare;
 
 #[derive(Debug, Parser)]
 enum Arguments {
-    /// Asks both servers the same over TCP, in turn, and prints rates and ratios.
+    /// Sends both servers the same requests over TCP, in turn, and prints rates and ratios.
     Compare(Compare),
-    /// Prints what the embedded server does in process, on one core.
+    /// Prints the rates of the embedded server in process, on one core.
     Alone,
-    /// Stores pods of 12 kB until there are so many, and prints the memory that took.
+    /// Stores this number of pods of 12 kB, and prints the memory that they take.
     Memory {
         #[arg(long, default_value_t = 100_000)]
         pods: u64,
     },
 }
 
-/// What to compare.
+/// Options of the comparison.
 #[derive(Debug, clap::Args)]
 struct Compare {
     /// The program `homeostat-apiserver`.
     #[arg(long)]
     ours: PathBuf,
-    /// How often each server runs.
+    /// Number of rounds.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Requests of each kind; a hundredth of it are lists.
+    /// Number of requests of each kind; of lists a hundredth of it.
     #[arg(long, default_value_t = 2_000)]
     requests: u32,
 }

@@ -1,4 +1,4 @@
-//! Runs everybody in turn, and keeps what they report.
+//! Runs all consumers in turn, and keeps their reports.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,8 @@ use anyhow::{Context as _, ensure};
 use homeostat_benches::informer::Report;
 use serde_json::json;
 
-use super::{Compare, figures, load::LoadServer, say};
+use super::load::LoadServer;
+use super::{Compare, figures, say};
 
 /// All runs so far.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub(super) struct Comparison {
     reports: BTreeMap<Who, Vec<Report>>,
 }
 
-/// Who keeps the cache.
+/// The library that keeps the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
     ClientGo,
@@ -33,18 +34,27 @@ pub(super) enum Who {
     Lazy,
     Projection,
     Metadata,
+    /// Four handlers.
+    ClientGoFanOut,
+    TypedFanOut,
+    /// With the system's allocator instead of mimalloc.
+    TypedSystem,
+    /// With a recorder of metrics.
+    TypedMetrics,
 }
 
-/// The begin.
+/// The initial list.
 pub(super) const SYNC: &str = "sync";
-/// A watch that expired, and the begin of the run in which that was tried.
+/// An expired watch, and the initial list of the run that tests it.
 pub(super) const RELIST: &str = "relist";
 pub(super) const BEFORE_RELIST: &str = "before relist";
-/// As fast as they are taken.
+/// The same with 10 % of the objects changed.
+pub(super) const RELIST_CHANGED: &str = "relist@10";
+/// Updates at full speed.
 pub(super) const FULL_SPEED: &str = "50000@0";
-/// Few enough that everybody sleeps in between.
+/// Updates at a rate at which every consumer sleeps in between.
 pub(super) const IDLE: &str = "500@100";
-/// As many as a large cluster has.
+/// Updates at the rate of a large cluster.
 pub(super) const STEADY: &str = "15000@5000";
 
 // === impl Comparison ===
@@ -55,7 +65,7 @@ impl Comparison {
         Ok(Self { arguments, server, raw: String::new(), reports: BTreeMap::new() })
     }
 
-    /// Lets everybody do the work once; who begins changes from round to round.
+    /// Runs every consumer once. Each round starts with another consumer.
     pub(super) fn round(&mut self, round: usize) -> anyhow::Result<()> {
         let mut all = Who::ALL.to_vec();
         let only = &self.arguments.only;
@@ -67,8 +77,8 @@ impl Comparison {
         all.rotate_left(first);
         for who in all {
             self.run(round, who, who.trials()).with_context(|| who.name())?;
-            if who.relists() {
-                self.run(round, who, RELIST).with_context(|| who.name())?;
+            for trial in [RELIST, RELIST_CHANGED].into_iter().filter(|_| who.relists()) {
+                self.run(round, who, trial).with_context(|| who.name())?;
             }
         }
         Ok(())
@@ -80,7 +90,7 @@ impl Comparison {
         let output = command.args(["--phases", trials]).output()?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut report: Report = serde_json::from_slice(&output.stdout)?;
-        if report.contains_key(RELIST)
+        if (report.contains_key(RELIST) || report.contains_key(RELIST_CHANGED))
             && let Some(sync) = report.remove(SYNC)
         {
             report.insert(BEFORE_RELIST.to_owned(), sync);
@@ -88,7 +98,7 @@ impl Comparison {
         say(&format!("round {round} {:<28} {}", who.name(), figures::line(&report)));
         writeln!(self.raw, "{}", json!({ "round": round, "who": who.name(), "report": report }))?;
         self.reports.entry(who).or_default().push(report);
-        // After each run, so that what was measured is not lost with what comes after it.
+        // Written after each run, so that a later failure does not lose the figures.
         let raw = &self.arguments.raw;
         if let Some(folder) = raw.parent() {
             fs::create_dir_all(folder)?;
@@ -96,7 +106,7 @@ impl Comparison {
         fs::write(raw, &self.raw).with_context(|| format!("writing {}", raw.display()))
     }
 
-    /// Medians and ratios of all runs.
+    /// Returns the medians and ratios of all runs.
     pub(super) fn tables(&self) -> String {
         let medians =
             self.reports.iter().map(|(who, reports)| (*who, figures::medians(reports))).collect();
@@ -109,7 +119,7 @@ impl Comparison {
 // === impl Who ===
 
 impl Who {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 13] = [
         Self::ClientGo,
         Self::Typed,
         Self::KubeStreaming,
@@ -119,6 +129,10 @@ impl Who {
         Self::Compact,
         Self::KubePaged,
         Self::Metadata,
+        Self::ClientGoFanOut,
+        Self::TypedFanOut,
+        Self::TypedSystem,
+        Self::TypedMetrics,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -132,11 +146,17 @@ impl Who {
             Self::Lazy => "ours, lazy",
             Self::Projection => "ours, projection",
             Self::Metadata => "ours, metadata",
+            Self::ClientGoFanOut => "client-go, 4 handlers",
+            Self::TypedFanOut => "ours, typed, 4 handlers",
+            Self::TypedSystem => "ours, typed, system allocator",
+            Self::TypedMetrics => "ours, typed, metrics",
         }
     }
 
     fn command(self, arguments: &Compare, server: &str) -> anyhow::Result<Command> {
         let ours = std::env::current_exe()?;
+        // Built by the same command, into the same folder.
+        let system = ours.with_file_name("informer_system");
         let (program, first) = match self {
             Self::ClientGo => (&arguments.go, &["consume"][..]),
             Self::ClientGoJson => (&arguments.go, &["consume", "--json"][..]),
@@ -147,27 +167,33 @@ impl Who {
             Self::Lazy => (&ours, &["consume", "--weight=lazy"][..]),
             Self::Projection => (&ours, &["consume", "--weight=projection"][..]),
             Self::Metadata => (&ours, &["consume", "--weight=metadata"][..]),
+            Self::ClientGoFanOut => (&arguments.go, &["consume", "--handlers=4"][..]),
+            Self::TypedFanOut => (&ours, &["consume", "--weight=typed", "--handlers=4"][..]),
+            Self::TypedSystem => (&system, &["--weight=typed"][..]),
+            Self::TypedMetrics => (&ours, &["consume", "--weight=typed", "--metrics"][..]),
         };
         // The server is on the first core.
         let mut command = Command::new("taskset");
         command.args(["-c", if arguments.one_core { "1" } else { "0,1" }]);
         command.arg(program).args(first).args(["--server", server]);
-        // Huge pages cost a Rust program next to nothing in one run and seconds in the next, as the machine has some
-        // at hand or not; Go's runtime asks for none.
+        // Huge pages are off: depending on free ones, they cost a Rust program milliseconds or
+        // seconds. Go's runtime requests none.
         command.env("MIMALLOC_ALLOW_THP", "0");
         command.args(["--pods", &arguments.pods.to_string()]);
         Ok(command)
     }
 
-    /// What it is put through. Latencies only of those that are compared.
+    /// Returns the trials. Latencies are measured only for consumers that are compared by them.
     fn trials(self) -> &'static str {
         match self {
-            Self::ClientGo | Self::Typed | Self::Lazy => "50000@0 500@100 15000@5000",
+            Self::ClientGo | Self::Typed | Self::Lazy | Self::TypedSystem => {
+                "50000@0 500@100 15000@5000"
+            }
             _ => FULL_SPEED,
         }
     }
 
-    /// Whether it is looked at what asking for everything again takes.
+    /// Returns true if the cost of a relist is measured.
     fn relists(self) -> bool {
         matches!(self, Self::ClientGo | Self::Typed | Self::Lazy)
     }

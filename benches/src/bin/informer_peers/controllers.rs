@@ -1,4 +1,4 @@
-//! How much memory a `ReplicaSet` controller takes that has all pods in its cache, and nothing to do: ours, and
+//! Memory of an idle `ReplicaSet` controller that has all pods in its cache: ours, and
 //! kube-controller-manager's.
 
 use std::fs;
@@ -10,9 +10,11 @@ use anyhow::{Context as _, bail};
 use homeostat_benches::process::Usage;
 use serde_json::json;
 
-use super::{figures::median, load::LoadServer, print, say};
+use super::figures::median;
+use super::load::LoadServer;
+use super::{print, say};
 
-/// What to compare.
+/// Options of the comparison.
 #[derive(Debug, clap::Args)]
 pub(super) struct Controllers {
     /// The Go program, built from `benches/peers/informer`.
@@ -24,21 +26,21 @@ pub(super) struct Controllers {
     /// The program `kube-controller-manager`.
     #[arg(long)]
     controller_manager: PathBuf,
-    /// How often each of them runs.
+    /// Number of rounds.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How many pods there are.
+    /// Number of pods.
     #[arg(long, default_value_t = 100_000)]
     pods: u32,
 }
 
-/// A program that is killed when this goes.
+/// A program that is killed when the value is dropped.
 struct Running(Child);
 
-/// Ours may take so much of theirs.
+/// Target: the highest ratio of our peak memory to theirs.
 const WANTED: f64 = 0.2;
 
-/// A controller that has used no more than 1 % of a core for so many seconds has nothing left to do.
+/// A controller that uses at most 1 % of a core for this number of seconds is idle.
 const QUIET: usize = 5;
 
 pub(super) fn compare(arguments: &Controllers) -> anyhow::Result<()> {
@@ -65,7 +67,8 @@ pub(super) fn compare(arguments: &Controllers) -> anyhow::Result<()> {
     let ratio = ours.0 / theirs.0;
     let verdict = if ratio <= WANTED { "met" } else { "missed" };
     print(&format!(
-        "| A ReplicaSet controller with {pods} pods | peak RSS MB | CPU s |\n| --- | ---: | ---: |\n\
+        "| A ReplicaSet controller with {pods} pods | peak RSS MB | CPU s |\n\
+         | --- | ---: | ---: |\n\
          | kube-controller-manager | {:.0} | {:.1} |\n| homeostat-replicaset | {:.0} | {:.1} |\n\
          | ratio (peak RSS wanted: ≤ {WANTED}, {verdict}) | {ratio:.2} | {:.2} |",
         theirs.0,
@@ -77,7 +80,7 @@ pub(super) fn compare(arguments: &Controllers) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a controller until it has everything and has nothing left to do.
+/// Runs a controller until it has all pods and is idle.
 #[expect(clippy::disallowed_methods, reason = "there is no runtime here that it could hold up")]
 fn measure(
     program: &Path,
@@ -133,7 +136,7 @@ fn kubeconfig(server: &str) -> String {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
+        // The program may have ended.
         drop(self.0.kill());
         drop(self.0.wait());
     }

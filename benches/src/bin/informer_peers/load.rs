@@ -1,4 +1,4 @@
-//! Starting the load server and asking how it stands.
+//! Starts the load server, and reads its state.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,15 +9,15 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 
-/// A server that runs; it ends with this.
+/// A running server; dropping the value ends it.
 #[derive(Debug)]
 pub(super) struct LoadServer {
     child: Child,
-    /// Where it is: `http://…`.
+    /// The address: `http://…`.
     pub(super) url: String,
 }
 
-/// How it stands.
+/// State of the load server.
 #[derive(Debug, Deserialize)]
 pub(super) struct Status {
     asked: u64,
@@ -26,18 +26,18 @@ pub(super) struct Status {
     pub(super) replicasets: Collection,
 }
 
-/// How one of its collections stands.
+/// State of one of its collections.
 #[derive(Debug, Deserialize)]
 pub(super) struct Collection {
     watchers: usize,
-    /// How many watches have been sent the whole state.
+    /// Number of watches that have sent the full state.
     pub(super) whole: usize,
 }
 
 // === impl LoadServer ===
 
 impl LoadServer {
-    /// Starts a server with so many pods, on the first core.
+    /// Starts a server with this number of pods, on the first core.
     pub(super) fn start(go: &Path, pods: u32) -> anyhow::Result<Self> {
         let mut command = Command::new("taskset");
         command.args(["-c", "0"]).arg(go).args(["serve", "--pods", &pods.to_string()]);
@@ -49,7 +49,7 @@ impl LoadServer {
         Ok(Self { child, url: url.trim().to_owned() })
     }
 
-    /// Waits until it has nobody to serve, and has sent all that was asked for.
+    /// Waits until the server has no client and has sent all requested objects.
     #[expect(clippy::disallowed_methods, reason = "there is no runtime here that it could hold up")]
     pub(super) fn settle(&self) -> anyhow::Result<Status> {
         for _ in 0..400 {
@@ -75,7 +75,7 @@ impl LoadServer {
 
 impl Drop for LoadServer {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The process may have ended already.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,15 +1,12 @@
-//! The same cache, fed by the same server, kept by our informer, by client-go's and by kube-runtime's reflector, in
-//! turn. Run it through `benches/peers/informer.sh`.
+//! Compares our informer, client-go's informer and kube-runtime's reflector: each in turn keeps the
+//! cache of the same server. `benches/peers/informer.sh` runs it.
 //!
 //! The allocator is mimalloc.
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
-use homeostat::kube_client::{Client, Config};
-use homeostat_benches::informer::{Consumer, Report, Trial, projection::PodState};
-use homeostat_informer::{KubeListWatch, Lazy, ListWatch, Metadata, Object, SharedIndexInformer};
-use k8s_openapi::api::core::v1::Pod;
+use clap::Parser;
+use homeostat_benches::informer::{Burst, Consume};
 use mimalloc::MiMalloc;
 
 mod compare;
@@ -18,7 +15,8 @@ mod figures;
 mod load;
 mod parts;
 
-use self::{compare::Comparison, controllers::Controllers};
+use self::compare::Comparison;
+use self::controllers::Controllers;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -27,30 +25,22 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 enum Arguments {
     /// Runs all peers in turn and prints medians and ratios.
     Compare(Compare),
-    /// Runs a `ReplicaSet` controller with all pods in its cache: ours, and kube-controller-manager's.
+    /// Runs a `ReplicaSet` controller with all pods in its cache: ours, and
+    /// kube-controller-manager's.
     Controllers(Controllers),
-    /// Compares the parts of an informer, each by itself.
+    /// Compares each part of an informer separately.
     CompareParts(parts::Compare),
-    /// Measures ours.
-    Parts,
-    /// Keeps the server's pods with our informer and prints what that took.
-    Consume {
-        /// The load server.
-        #[arg(long)]
-        server: String,
-        /// How many pods it has.
-        #[arg(long, default_value_t = 100_000)]
-        pods: u32,
-        /// What is kept of each.
-        #[arg(long)]
-        weight: Weight,
-        /// What it is put through, one after another.
-        #[arg(long, value_delimiter = ' ')]
-        phases: Vec<Trial>,
-    },
+    /// Measures our parts.
+    Parts(parts::Ours),
+    /// Measures the updates of a cache of 100,000 objects beside a thread that reads all of them.
+    Readers,
+    /// Keeps the server's pods with our informer, and prints the cost.
+    Consume(Consume),
+    /// Measures the memory of an informer before, during and after a burst of objects.
+    Burst(Burst),
 }
 
-/// What to compare.
+/// Options of the comparison.
 #[derive(Debug, clap::Args)]
 struct Compare {
     /// The Go program, built from `benches/peers/informer`.
@@ -59,36 +49,21 @@ struct Compare {
     /// The program with kube-runtime, built from `benches/peers/kube-runtime`.
     #[arg(long)]
     kube_runtime: PathBuf,
-    /// How often each peer runs.
+    /// Number of rounds.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How many pods there are.
+    /// Number of pods.
     #[arg(long, default_value_t = 100_000)]
     pods: u32,
     /// Consumers get one core of their own instead of all cores.
     #[arg(long)]
     one_core: bool,
-    /// Only consumers whose names begin like this; client-go's default always runs.
+    /// Only consumers whose names start with one of these; client-go's default always runs.
     #[arg(long)]
     only: Vec<String>,
-    /// Where to keep what every run took.
+    /// File for the figures of every run.
     #[arg(long, default_value = "target/peers/informer.jsonl")]
     raw: PathBuf,
-}
-
-/// What our informer keeps of each pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-enum Weight {
-    /// All of it, as `k8s_openapi` has it.
-    Typed,
-    /// The same, with no spare capacity.
-    Compact,
-    /// The metadata, and the text of the rest.
-    Lazy,
-    /// The fields that a controller reads.
-    Projection,
-    /// The metadata; the server leaves out the rest.
-    Metadata,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -104,51 +79,24 @@ fn main() -> anyhow::Result<()> {
         }
         Arguments::Controllers(arguments) => controllers::compare(&arguments),
         Arguments::CompareParts(arguments) => parts::compare(&arguments),
-        Arguments::Parts => parts::ours(),
-        Arguments::Consume { server, pods, weight, phases } => {
-            let report = consume(&server, pods, weight, &phases)?;
-            print(&serde_json::to_string(&report)?);
+        Arguments::Parts(arguments) => parts::ours(&arguments),
+        Arguments::Readers => {
+            parts::beside_readers();
+            Ok(())
+        }
+        Arguments::Burst(arguments) => {
+            print("| Pods | RSS MB | list µs |\n| ---: | ---: | ---: |");
+            for moment in arguments.run()? {
+                let list = moment.list.as_secs_f64() * 1e6;
+                print(&format!("| {} | {:.0} | {list:.1} |", moment.pods, moment.rss));
+            }
+            Ok(())
+        }
+        Arguments::Consume(arguments) => {
+            print(&serde_json::to_string(&arguments.run()?)?);
             Ok(())
         }
     }
-}
-
-#[tokio::main]
-async fn consume(
-    server: &str,
-    pods: u32,
-    weight: Weight,
-    phases: &[Trial],
-) -> anyhow::Result<Report> {
-    let client = homeostat::client::builder().config(Config::new(server.parse()?))?.build();
-    let pods_of = client.clone();
-    match weight {
-        Weight::Typed => {
-            follow(client, KubeListWatch::<Pod>::new(pods_of, None), pods, phases).await
-        }
-        Weight::Compact => {
-            follow(client, KubeListWatch::<Pod>::new(pods_of, None).compact(), pods, phases).await
-        }
-        Weight::Lazy => {
-            follow(client, KubeListWatch::<Lazy<Pod>>::new(pods_of, None), pods, phases).await
-        }
-        Weight::Projection => {
-            follow(client, KubeListWatch::<PodState>::new(pods_of, None), pods, phases).await
-        }
-        Weight::Metadata => {
-            follow(client, KubeListWatch::<Metadata<Pod>>::new(pods_of, None), pods, phases).await
-        }
-    }
-}
-
-async fn follow<K: Object>(
-    client: Client,
-    list_watch: impl ListWatch<K>,
-    pods: u32,
-    phases: &[Trial],
-) -> anyhow::Result<Report> {
-    let informer = SharedIndexInformer::builder(list_watch).build();
-    Consumer::new(client).run(&informer, pods, phases).await
 }
 
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]

@@ -1,4 +1,4 @@
-//! The parts of an informer, each by itself, beside client-go's.
+//! Compares each part of an informer with client-go's.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,18 +6,19 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::ensure;
-use homeostat_benches::informer::parts::{PER_NODE, PODS, Parts};
+use homeostat_benches::informer::parts::{Crowd, PER_NODE, PODS, Parts, Reader};
 use tokio::time::Instant;
 
-use super::{figures::median, print, say};
+use super::figures::median;
+use super::{print, say};
 
-/// What to compare.
+/// Options of the comparison.
 #[derive(Debug, clap::Args)]
 pub(super) struct Compare {
     /// The Go program, built from `benches/peers/informer`.
     #[arg(long)]
     go: PathBuf,
-    /// How often each of them runs.
+    /// Number of rounds.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
@@ -25,21 +26,45 @@ pub(super) struct Compare {
 /// Nanoseconds per operation, by name.
 type Nanos = BTreeMap<String, f64>;
 
-/// Passes that are measured in a round, after one that is not.
+/// Number of measured passes in a round, after one that warms up.
 const PASSES: usize = 7;
 
-/// How many lists a pass makes: one takes too little for the clock.
+/// Number of lists in a pass: a single list is too short to measure.
 const LISTS: u16 = 200;
 
-/// The name that both sides know, what it is, and what ours may take of theirs.
+/// Name on both sides, description, and target ratio.
 const PARTS: [(&str, &str, f64); 6] = [
     ("fifo-hot", "queue: add one, take one", 0.5),
     ("fifo-burst", "queue: add 100,000, take all", 0.5),
     ("store-update", "store: update with two indices", 0.3),
     ("by-index", "index: 20 of 100,000", 0.25),
     ("list", "list of 100,000", 0.05),
-    ("writer-p99", "update while somebody lists, p99", 0.05),
+    ("writer-p99", "update during a list, p99", 0.05),
 ];
+
+/// Options of our own run.
+#[derive(Debug, clap::Args)]
+pub(super) struct Ours {
+    /// Only the part with this name, for a profile.
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// The time for which the updates beside one reader are measured.
+const BESIDE: Duration = Duration::from_secs(3);
+
+/// Measures the updates of a cache beside each kind of reader, and prints a table.
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds of a few seconds")]
+pub(super) fn beside_readers() {
+    let crowd = Crowd::new();
+    let mut alone = None;
+    print("| An update, p99, ns | | beside / alone |\n| --- | ---: | ---: |");
+    for reader in Reader::ALL {
+        let p99 = crowd.writer_p99(reader, BESIDE).as_nanos() as f64;
+        let ratio = p99 / *alone.get_or_insert(p99);
+        print(&format!("| {} | {p99:.0} | {ratio:.2} |", reader.name()));
+    }
+}
 
 pub(super) fn compare(arguments: &Compare) -> anyhow::Result<()> {
     let mut all: [Vec<Nanos>; 2] = [Vec::new(), Vec::new()];
@@ -56,7 +81,8 @@ pub(super) fn compare(arguments: &Compare) -> anyhow::Result<()> {
         ));
     }
     print(
-        "| Part, ns | client-go | ours | ratio | wanted | |\n| --- | ---: | ---: | ---: | ---: | --- |",
+        "| Part, ns | client-go | ours | ratio | wanted | |\n\
+         | --- | ---: | ---: | ---: | ---: | --- |",
     );
     for (name, title, wanted) in PARTS {
         let of = |who: usize| {
@@ -74,12 +100,16 @@ pub(super) fn compare(arguments: &Compare) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures ours and prints it as the Go program does.
+/// Measures our parts, and prints the figures as the Go program does.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a few seconds")]
-pub(super) fn ours() -> anyhow::Result<()> {
+pub(super) fn ours(arguments: &Ours) -> anyhow::Result<()> {
     let mut parts = Parts::new();
     let mut nanos = Nanos::new();
+    let is_wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| only == name);
     let mut measure = |name: &str, operations: usize, pass: &mut dyn FnMut()| {
+        if !is_wanted(name) {
+            return;
+        }
         pass();
         let times = (0..PASSES).map(|_| {
             let start = Instant::now();
@@ -93,14 +123,17 @@ pub(super) fn ours() -> anyhow::Result<()> {
     measure("store-update", PODS, &mut || parts.update_all());
     let mut found = 0;
     measure("by-index", PODS / PER_NODE, &mut || found += parts.look_up_all());
-    ensure!(found == (PASSES + 1) * PODS, "the index found {found}");
+    let wanted = if is_wanted("by-index") { (PASSES + 1) * PODS } else { 0 };
+    ensure!(found == wanted, "the index found {found}");
     measure("list", LISTS.into(), &mut || {
         for _ in 0..LISTS {
             std::hint::black_box(parts.list());
         }
     });
-    let p99 = parts.writer_p99(Duration::from_secs(2));
-    nanos.insert("writer-p99".to_owned(), p99.as_nanos() as f64);
+    if is_wanted("writer-p99") {
+        let p99 = parts.writer_p99(Duration::from_secs(2));
+        nanos.insert("writer-p99".to_owned(), p99.as_nanos() as f64);
+    }
     print(&serde_json::to_string(&nanos)?);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Runs everybody in turn, and keeps and compares what they report.
+//! Runs all libraries in turn, and keeps and compares their reports.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -24,14 +24,14 @@ pub(super) struct Comparison {
     samples: BTreeMap<(Workload, Who), Vec<Sample>>,
 }
 
-/// Who did the work.
+/// The library that did the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Peer(Peer),
     Ours(KeyKind),
 }
 
-/// Nanoseconds per key of one run, or of several.
+/// Nanoseconds per key of one or several runs.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     wall: Figures,
@@ -51,7 +51,7 @@ impl Comparison {
         Self { go, keys, only, raw: String::new(), samples: BTreeMap::new() }
     }
 
-    /// Lets everybody do every workload once; who begins changes from round to round.
+    /// Runs every workload once with each library. Each round starts with another library.
     pub(super) fn round(&mut self, round: usize) -> anyhow::Result<()> {
         for &workload in Workload::value_variants() {
             if !self.only.is_empty() && !self.only.contains(&workload) {
@@ -90,7 +90,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Keeps what every pass took, one line of JSON for each run.
+    /// Writes the time of every pass, one line of JSON for each run.
     pub(super) fn save(&self, raw: &Path) -> anyhow::Result<()> {
         if let Some(folder) = raw.parent() {
             fs::create_dir_all(folder)?;
@@ -98,11 +98,11 @@ impl Comparison {
         fs::write(raw, &self.raw).with_context(|| format!("writing {}", raw.display()))
     }
 
-    /// What everybody took, and the ratios.
+    /// Returns the figures of all peers, and the ratios.
     pub(super) fn table(&self) -> Result<String, fmt::Error> {
         let mut table = String::from(
-            "Nanoseconds per key: the median pass and the fastest one, wall time and CPU time of all\n\
-             threads; of each the median over the rounds. Ratios are ours / theirs.\n\n",
+            "Nanoseconds per key: the median pass and the fastest one, wall time and CPU time\n\
+             of all threads; of each the median over the rounds. Ratios are ours / theirs.\n\n",
         );
         let (ratio, fastest) = ("ratio", "fastest");
         writeln!(
@@ -138,7 +138,7 @@ impl Comparison {
         }
     }
 
-    /// The medians over all rounds.
+    /// Returns the medians over all rounds.
     fn sample(&self, workload: Workload, who: Who) -> Option<Sample> {
         let samples = self.samples.get(&(workload, who))?;
         let of = |value: fn(&Sample) -> f64| median(samples.iter().map(value).collect());
@@ -152,7 +152,7 @@ impl Comparison {
 // === impl Who ===
 
 impl Who {
-    /// Everybody who does this workload: the peer first, then ours with each kind of key.
+    /// Returns all libraries of this workload: the peer first, then ours with each kind of key.
     fn all(workload: Workload) -> [Self; 4] {
         let peer = Self::Peer(workload.peer());
         let ours = Self::Ours;
@@ -168,7 +168,7 @@ impl Who {
         }
     }
 
-    /// The program that does it.
+    /// Returns the program that does the work.
     fn program(self, go: &Path, workload: Workload) -> anyhow::Result<Command> {
         match self {
             Self::Peer(peer) => {
@@ -186,7 +186,7 @@ impl Who {
     }
 }
 
-/// What this value is called on the command line.
+/// Returns the name of a value on the command line.
 fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
@@ -199,14 +199,14 @@ impl Sample {
         Self { wall: Figures::of(wall), cpu: Figures::of(cpu) }
     }
 
-    /// The line of the table for the peer.
+    /// Returns the peer's line of the table.
     fn line(&self, name: &str) -> String {
         let (wall, cpu) = (&self.wall, &self.cpu);
         let [a, b, c, d] = [wall.median, wall.fastest, cpu.median, cpu.fastest];
         format!("  {name:<20}{a:9.1}      {b:9.1}      {c:9.1}      {d:9.1}")
     }
 
-    /// The line of the table for ours, with the ratios.
+    /// Returns our line of the table, with the ratios.
     fn line_beside(&self, base: &Self, name: &str) -> String {
         let pair = |ours: f64, theirs: f64| format!("{ours:9.1}{:6.2}", ours / theirs);
         format!(

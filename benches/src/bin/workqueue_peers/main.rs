@@ -1,5 +1,5 @@
-//! The same work on our queue, on client-go's and on controller-runtime's, in turn. Run it through
-//! `benches/peers/workqueue.sh`.
+//! Compares our queue with client-go's and controller-runtime's: each in turn does the same work.
+//! `benches/peers/workqueue.sh` runs it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,9 +16,9 @@ mod compare;
 
 use self::compare::Comparison;
 
-/// How many passes warm up, and are checked.
+/// Number of passes that warm up; their results are checked.
 const WARM_UP: usize = 2;
-/// How many passes are measured at least, however long they take.
+/// Fewest measured passes, however long they take.
 const MIN_PASSES: usize = 3;
 
 #[derive(Debug, Parser)]
@@ -28,20 +28,20 @@ enum Arguments {
         /// The Go program, built from `benches/peers/workqueue`.
         #[arg(long)]
         go: PathBuf,
-        /// How often each peer does each workload.
+        /// Number of rounds.
         #[arg(long, default_value_t = 5)]
         rounds: usize,
-        /// How many keys a pass handles.
+        /// Number of keys in a pass.
         #[arg(long, default_value_t = 100_000)]
         keys: usize,
         /// Only these workloads.
         #[arg(long)]
         only: Vec<Workload>,
-        /// Where to keep what every pass took.
+        /// File for the figures of every pass.
         #[arg(long, default_value = "target/peers/workqueue.jsonl")]
         raw: PathBuf,
     },
-    /// Does one workload on our queue and prints what it took.
+    /// Does one workload on our queue, and prints the time.
     Work(Ours),
 }
 
@@ -51,26 +51,26 @@ struct Ours {
     workload: Workload,
     #[arg(long)]
     kind: KeyKind,
-    /// How many keys a pass handles.
+    /// Number of keys in a pass.
     #[arg(long, default_value_t = 100_000)]
     keys: usize,
-    /// For how many milliseconds passes are repeated.
+    /// Duration of the measured passes in milliseconds.
     #[arg(long, default_value_t = 300)]
     budget: u64,
 }
 
-/// Our keys, and whether they are made before the clock starts or while it runs.
+/// The type of our keys. They are made before the clock starts or while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum KeyKind {
-    /// `String`s made before the clock starts, as Go's are; the queue frees them while it runs.
+    /// `String`s made before the clock starts, as in Go. The queue frees them while it runs.
     String,
-    /// `String`s cloned, and so allocated, while the clock runs.
+    /// `String`s that are cloned (and so allocated) while the clock runs.
     StringCloned,
     /// `ObjectKey`s cloned while the clock runs, as Go copies the header of a string.
     ObjectKey,
 }
 
-/// What a program says about one workload.
+/// Report of a program about one workload.
 #[derive(Debug, Serialize, Deserialize)]
 struct Report {
     wall_ns: Vec<u64>,

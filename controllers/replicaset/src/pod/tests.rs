@@ -17,13 +17,14 @@ fn ready_since(time: Option<&str>) -> Pod {
 }
 
 #[test]
-fn a_pod_decodes_whatever_other_fields_it_has() {
+fn pod_with_unknown_fields_decodes() {
     let pod = pod(&json!({
         "apiVersion": "v1", "kind": "Pod", "future": {"deep": [1, {"er": null}]},
         "metadata": {"name": "web-1", "namespace": "shop", "uid": "u1", "resourceVersion": "7",
                      "labels": {"app": "web"}, "somethingNew": true},
         "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i", "unheardOf": 1}],
-                 "initContainers": [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}],
+                 "initContainers": [
+                     {"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}],
                  "volumes": [{"name": "v", "brandNew": {}}]},
         "status": {"phase": "Running", "podIP": "10.0.0.1",
                    "conditions": [{"type": "PodScheduled", "status": "True"},
@@ -43,7 +44,7 @@ fn a_pod_decodes_whatever_other_fields_it_has() {
 }
 
 #[test]
-fn nulls_and_empty_strings_mean_nothing() {
+fn nulls_and_empty_strings_are_defaults() {
     let pod = pod(&json!({
         "metadata": {"creationTimestamp": null},
         "spec": {"nodeName": "", "initContainers": null},
@@ -57,7 +58,7 @@ fn nulls_and_empty_strings_mean_nothing() {
 }
 
 #[test]
-fn a_pod_of_the_wrong_shape_does_not_decode() {
+fn pod_with_wrong_types_does_not_decode() {
     for wrong in [
         json!({"spec": {"nodeName": 1}}),
         json!({"status": {"phase": {}}}),
@@ -93,7 +94,7 @@ fn finished_and_leaving_pods_do_not_count() {
 }
 
 #[test]
-fn the_moment_at_which_min_ready_seconds_are_over_counts_as_available() {
+fn pod_is_available_exactly_after_min_ready_seconds() {
     let pod = ready_since(Some("2026-01-01T00:00:00Z"));
     assert!(!pod.is_available(10, at("2026-01-01T00:00:09.999999999Z")));
     assert!(pod.is_available(10, at("2026-01-01T00:00:10Z")));
@@ -104,7 +105,7 @@ fn the_moment_at_which_min_ready_seconds_are_over_counts_as_available() {
 }
 
 #[test]
-fn a_ready_pod_without_a_time_is_available_only_when_no_seconds_are_asked() {
+fn ready_pod_without_a_time_is_available_only_without_min_ready_seconds() {
     let pod = ready_since(None);
     assert!(pod.is_available(0, at("2026-01-01T00:00:00Z")));
     assert!(!pod.is_available(1, at("2026-01-01T00:00:00Z")));
@@ -112,7 +113,7 @@ fn a_ready_pod_without_a_time_is_available_only_when_no_seconds_are_asked() {
 }
 
 #[test]
-fn sixty_eight_years_of_min_ready_seconds_do_no_harm() {
+fn largest_min_ready_seconds_do_not_overflow() {
     let pod = ready_since(Some("2026-01-01T00:00:00Z"));
     let now = at("2026-01-01T00:00:00Z");
     assert!(!pod.is_available(i32::MAX, now));
@@ -122,7 +123,7 @@ fn sixty_eight_years_of_min_ready_seconds_do_no_harm() {
 }
 
 #[test]
-fn the_first_ready_condition_decides() {
+fn first_ready_condition_counts() {
     let pod = pod(&json!({"status": {"conditions": [
         {"type": "Ready", "status": "False"},
         {"type": "Ready", "status": "True"},
@@ -131,10 +132,11 @@ fn the_first_ready_condition_decides() {
 }
 
 #[test]
-fn only_the_controller_reference_owns() {
+fn only_a_controller_reference_makes_an_owner() {
     let pod = pod(&json!({"metadata": {"ownerReferences": [
         {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "a"},
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "b", "controller": true},
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "b",
+         "controller": true},
     ]}}));
     assert!(pod.is_controlled_by("b"));
     assert!(!pod.is_controlled_by("a"));

@@ -58,7 +58,7 @@ fn set_ready(hours: Option<i64>) -> impl FnOnce(&mut Value) {
 }
 
 #[test]
-fn each_rule_decides_when_those_before_it_tie() {
+fn each_rule_decides_if_the_earlier_rules_tie() {
     goes_first(|v| v["spec"]["nodeName"] = json!(""), |_| {});
     goes_first(
         |v| v["status"]["phase"] = json!("Pending"),
@@ -83,7 +83,7 @@ fn each_rule_decides_when_those_before_it_tie() {
 }
 
 #[test]
-fn an_earlier_rule_beats_all_later_ones() {
+fn earlier_rule_overrides_all_later_ones() {
     // Unassigned, but Running, ready and dear: rule 1 decides.
     goes_first(
         |v| {
@@ -95,13 +95,13 @@ fn an_earlier_rule_beats_all_later_ones() {
 }
 
 #[test]
-fn two_nodes_or_no_node_at_all_are_a_tie() {
+fn two_assigned_or_two_unassigned_pods_tie() {
     let elsewhere = |v: &mut Value| v["spec"]["nodeName"] = json!("n2");
     assert_eq!(compare(&base("a", elsewhere), &base("a", |_| {})), Ordering::Equal);
 }
 
 #[test]
-fn the_more_crowded_node_loses_a_pod_first() {
+fn pod_on_the_node_with_more_related_pods_is_first() {
     let (p, q) = (base("z", |_| {}), base("a", |_| {}));
     let ranked = |p: &Arc<Pod>, rank| Facts::of(p, rank, true).rank;
     assert_eq!(ranked(&p, 4), 4);
@@ -123,7 +123,7 @@ fn ages_are_compared_by_magnitude() {
 }
 
 #[test]
-fn within_one_magnitude_the_uid_decides_and_the_rules_stop() {
+fn uid_decides_within_one_magnitude_and_ends_the_rules() {
     let five = base("a", |v| {
         set_ready(Some(5))(v);
         v["status"]["containerStatuses"] = json!([{"restartCount": 0}]);
@@ -138,7 +138,7 @@ fn within_one_magnitude_the_uid_decides_and_the_rules_stop() {
 }
 
 #[test]
-fn without_a_now_the_later_time_goes_first() {
+fn later_time_is_first_without_now() {
     let five = base("z", set_ready(Some(5)));
     let eight = base("a", set_ready(Some(8)));
     assert_eq!(compare_at(&five, &eight, None), Ordering::Less);
@@ -147,7 +147,7 @@ fn without_a_now_the_later_time_goes_first() {
 }
 
 #[test]
-fn a_sidecars_restarts_break_the_tie_of_regular_ones() {
+fn restarts_of_sidecars_break_a_tie() {
     let with = |restarts: i32| {
         base("a", move |v| {
             v["spec"]["initContainers"] = json!([{"name": "s", "restartPolicy": "Always"}]);
@@ -163,7 +163,7 @@ fn a_sidecars_restarts_break_the_tie_of_regular_ones() {
 }
 
 #[test]
-fn only_plain_numbers_are_costs() {
+fn only_plain_numbers_are_deletion_costs() {
     let cost = |text: &str| deletion_cost(&base("a", set_cost(text)));
     assert_eq!(cost("0"), 0);
     assert_eq!(cost("7"), 7);
@@ -177,7 +177,7 @@ fn only_plain_numbers_are_costs() {
 }
 
 #[test]
-fn what_goes_first_comes_first() {
+fn first_pod_to_delete_is_first_in_the_order() {
     let pods = vec![
         base("running", |_| {}),
         base("pending", |v| v["status"] = json!({"phase": "Pending"})),
@@ -192,10 +192,141 @@ fn what_goes_first_comes_first() {
     assert_eq!(uids, ["unassigned", "pending", "running", "costly"]);
 }
 
+/// Returns a pod of upstream's `TestSortingActivePods`.
+fn named(name: &str, node: &str, phase: &str, more: &Value) -> Arc<Pod> {
+    let mut value = json!({"metadata": {"name": name, "uid": name}, "spec": {"nodeName": node},
+                           "status": {"phase": phase}});
+    if !more["ready"].is_null() {
+        let since = more["since"].as_i64().map(hours_ago);
+        value["status"]["conditions"] =
+            json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]);
+    }
+    value["status"]["containerStatuses"] = more["restarts"].clone();
+    value["metadata"]["creationTimestamp"] = json!(more["created"].as_i64().map(hours_ago));
+    if let Some(restarts) = more["sidecar"].as_i64() {
+        value["spec"]["initContainers"] = json!([{"name": "sidecar", "restartPolicy": "Always"}]);
+        value["status"]["initContainerStatuses"] =
+            json!([{"name": "sidecar", "restartCount": restarts}]);
+    }
+    pod(&value)
+}
+
+/// The pods of upstream's `TestSortingActivePods`, in their order.
+fn ten_pods() -> Vec<Arc<Pod>> {
+    let three = json!([{"restartCount": 3}, {"restartCount": 0}]);
+    let two = json!([{"restartCount": 2}, {"restartCount": 1}]);
+    let ready = |name, more: Value| {
+        let mut more = more;
+        more["ready"] = json!(true);
+        named(name, "foo", "Running", &more)
+    };
+    vec![
+        named("unscheduled", "", "Pending", &json!({})),
+        named("scheduled but pending", "bar", "Pending", &json!({})),
+        named("unknown phase", "foo", "Unknown", &json!({})),
+        named("running but not ready", "foo", "Running", &json!({})),
+        ready("ready without a time", json!({"restarts": three})),
+        ready("ready now", json!({"since": 0, "restarts": three})),
+        ready("ready for a month", json!({"since": 720, "restarts": three})),
+        ready(
+            "fewer sidecar restarts",
+            json!({"since": 720, "created": 0, "restarts": two, "sidecar": 2}),
+        ),
+        ready("fewer restarts", json!({"since": 720, "created": 0, "restarts": two})),
+        ready("oldest", json!({"since": 720, "created": 720, "restarts": two})),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    #[test]
+    fn ten_pods_of_upstream_are_sorted_from_any_order(
+        shuffled in Just((0..10).collect::<Vec<usize>>()).prop_shuffle(),
+    ) {
+        let pods = ten_pods();
+        let shuffled: Vec<_> =
+            shuffled.into_iter().map(|index| Arc::clone(&pods[index])).collect();
+        let name = |pod: &Arc<Pod>| pod.metadata.name.clone();
+        let sorted: Vec<_> =
+            sort_for_deletion(shuffled, |_| 0, true, None).iter().map(name).collect();
+        prop_assert_eq!(sorted, pods.iter().map(name).collect::<Vec<_>>());
+    }
+}
+
+/// Returns a ready pod of upstream's `TestSortingActivePodsWithRanks`: ready since and created this
+/// number of hours ago.
+fn ready_pod(
+    since: Option<i64>,
+    created: Option<i64>,
+    change: impl FnOnce(&mut Value),
+) -> Arc<Pod> {
+    base("same", |v| {
+        set_ready(since)(v);
+        v["metadata"]["creationTimestamp"] = json!(created.map(hours_ago));
+        change(v);
+    })
+}
+
+/// Upstream's `TestSortingActivePodsWithRanks`: each pod comes before the other one, with these
+/// numbers of related pods on its node.
 #[test]
-fn pods_that_beat_each_other_in_a_circle_are_sorted_without_harm() {
-    // p and q differ in time and share a magnitude: the uid says p. q and s share a time: restarts say q.
-    // s and p differ in time and share a magnitude: the uid says s.
+fn pairs_of_upstream_are_ordered() {
+    let other = |node, phase| named("same", node, phase, &json!({}));
+    let unscheduled = || other("", "Pending");
+    let pending = || other("node", "Pending");
+    let unknown = || other("node", "Unknown");
+    let not_ready = || other("node", "Running");
+    let without_time = || ready_pod(None, None, |_| {});
+    let now_and = |created| ready_pod(Some(0), Some(created), |_| {});
+    let then = || ready_pod(Some(720), Some(720), |_| {});
+    let restarted = |sidecar: i32| {
+        ready_pod(Some(0), Some(0), move |v| {
+            v["spec"]["initContainers"] = json!([{"name": "s", "restartPolicy": "Always"}]);
+            v["status"]["containerStatuses"] = json!([{"restartCount": 9001}]);
+            v["status"]["initContainerStatuses"] = json!([{"name": "s", "restartCount": sidecar}]);
+        })
+    };
+    let cost = |cost| ready_pod(Some(0), Some(720), set_cost(cost));
+    let since = |hours| ready_pod(Some(hours), Some(720), |_| {});
+    let pairs = [
+        ((unscheduled(), 1), (pending(), 2)),
+        ((unscheduled(), 2), (pending(), 1)),
+        ((pending(), 1), (unknown(), 2)),
+        ((unknown(), 1), (not_ready(), 2)),
+        ((not_ready(), 1), (without_time(), 1)),
+        ((without_time(), 1), (now_and(0), 1)),
+        ((now_and(0), 2), (without_time(), 1)),
+        ((now_and(0), 1), (then(), 1)),
+        ((now_and(0), 2), (then(), 1)),
+        ((restarted(0), 1), (now_and(0), 1)),
+        ((restarted(9001), 1), (restarted(0), 1)),
+        ((now_and(0), 2), (restarted(0), 1)),
+        ((now_and(0), 1), (now_and(720), 1)),
+        ((now_and(720), 2), (now_and(0), 1)),
+        ((cost("10"), 2), (cost("100"), 1)),
+        ((since(2), 1), (since(5), 1)),
+    ];
+    for (index, ((first, rank), (second, second_rank))) in pairs.iter().enumerate() {
+        let (first, second) =
+            (Facts::of(first, *rank, true), Facts::of(second, *second_rank, true));
+        assert_eq!(first.compare(&second, Some(now())), Ordering::Less, "pair {index}");
+        assert_eq!(second.compare(&first, Some(now())), Ordering::Greater, "pair {index}");
+    }
+    let (dear, cheap) = (cost("100"), cost("10"));
+    let without_costs = Facts::of(&dear, 2, false).compare(&Facts::of(&cheap, 1, false), None);
+    assert_eq!(without_costs, Ordering::Less, "the gate is off");
+    let waiting = |hours: i64| named("same", "", "Pending", &json!({"created": hours}));
+    let equal = [(waiting(5), waiting(8)), (since(5), since(8)), (now_and(720), now_and(720))];
+    for (one, same) in equal {
+        assert_eq!(compare(&one, &same), Ordering::Equal);
+    }
+}
+
+#[test]
+fn circular_order_is_sorted_without_a_panic() {
+    // p and q differ in time and share a magnitude: the uid says p. q and s share a time: restarts
+    // say q. s and p differ in time and share a magnitude: the uid says s.
     let make = |uid: &str, hours, restarts: i32| {
         base(uid, move |v| {
             set_ready(Some(hours))(v);
@@ -211,17 +342,23 @@ fn pods_that_beat_each_other_in_a_circle_are_sorted_without_harm() {
 }
 
 #[test]
-fn ratios_count_in_ages_of_the_youngest() {
-    let chosen = [base("a", set_ready(Some(1))), base("b", set_ready(Some(5)))];
-    assert_eq!(age_ratios(chosen.iter().map(AsRef::as_ref), now()), [1, 5]);
-    let newborn = [base("a", set_ready(Some(0)))];
-    assert_eq!(age_ratios(newborn.iter().map(AsRef::as_ref), now()), [0]);
-    assert!(age_ratios([].into_iter(), now()).is_empty());
+fn ratios_compare_ages_since_creation_with_the_youngest_ready_pod() {
+    let aged = |uid: &str, hours: i64, is_ready: bool| {
+        base(uid, move |v| {
+            v["status"]["conditions"][0]["status"] = json!(if is_ready { "True" } else { "False" });
+            v["metadata"]["creationTimestamp"] = json!(hours_ago(hours));
+        })
+    };
+    let (old, older) = (aged("a", 4, true), aged("b", 9, true));
+    let (young, unready) = (aged("c", 2, true), aged("d", 1, false));
+    let active = [old.clone(), older.clone(), young, unready.clone()];
+    assert_eq!(age_ratios(&[old, older, unready], &active, now()), [2.0, 4.0]);
+    assert!(age_ratios(&[], &[], now()).is_empty());
 }
 
 proptest! {
     #[test]
-    fn the_merge_sort_agrees_with_std_on_a_total_order(items: Vec<(u8, u16)>) {
+    fn merge_sort_agrees_with_std_on_a_total_order(items: Vec<(u8, u16)>) {
         let (mut ours, mut theirs) = (items.clone(), items);
         merge_sort(&mut ours, &|p, q| p.0.cmp(&q.0));
         theirs.sort_by_key(|it| it.0);
@@ -229,7 +366,7 @@ proptest! {
     }
 
     #[test]
-    fn the_merge_sort_ends_with_what_it_was_given_whatever_it_is_told(
+    fn merge_sort_keeps_all_items_for_any_comparison(
         len in 0_usize..200,
         answers in proptest::collection::vec(-1_i8..=1, 1..64),
     ) {
@@ -245,10 +382,11 @@ proptest! {
     }
 
     #[test]
-    fn neighbours_respect_the_rules_wherever_no_time_is_involved(
-        pods in proptest::collection::vec((any::<bool>(), 0_usize..4, any::<bool>(), -3_i32..3, 0_i32..3), 0..60),
+    fn neighbours_respect_the_rules_if_no_time_is_compared(
+        pods in proptest::collection::vec(
+            (any::<bool>(), 0_usize..4, any::<bool>(), -3_i32..3, 0_i32..3), 0..60),
     ) {
-        let pods: Vec<_> = pods.into_iter().map(|(assigned, phase, ready, cost, restarts)| pod(&json!({
+        let pods = pods.into_iter().map(|(assigned, phase, ready, cost, restarts)| pod(&json!({
             "metadata": {"annotations": {DELETION_COST: cost.to_string()}},
             "spec": {"nodeName": if assigned { "n" } else { "" }},
             "status": {
@@ -256,7 +394,8 @@ proptest! {
                 "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}],
                 "containerStatuses": [{"restartCount": restarts}],
             },
-        }))).collect();
+        })));
+        let pods: Vec<_> = pods.collect();
         let sorted = sort_for_deletion(pods, |_| 0, true, Some(now()));
         for pair in sorted.windows(2) {
             prop_assert!(compare(&pair[0], &pair[1]).is_le());

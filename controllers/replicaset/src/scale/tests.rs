@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::*;
-use crate::events::COMPONENT;
-use crate::script::{self, Answer, Asked, Log, refusal, web};
+use crate::scripted_server::{self, Answer, Asked, Log, refusal, web};
+use crate::workload::ReplicaSet;
 
-/// A controller's surroundings, with a server that answers as told.
+/// A controller's surroundings, with a scripted server.
 struct World {
     requests: Requests,
     asked: Log,
@@ -19,16 +19,17 @@ struct World {
 
 impl World {
     fn new(answer: impl Fn(usize, &Asked) -> Answer + Send + Sync + 'static) -> Self {
-        let (client, asked) = script::server(answer);
+        let (client, asked) = scripted_server::server(answer);
         Self::with_client(client, asked)
     }
 
     fn with_client(client: Client, asked: Log) -> Self {
-        let (events, recorded) = script::server(|_, asked| Answer::Said(201, asked.body.clone()));
+        let (events, recorded) =
+            scripted_server::server(|_, asked| Answer::Said(201, asked.body.clone()));
         Self {
             requests: Requests::new(client),
             asked,
-            recorder: EventRecorder::new(events, COMPONENT),
+            recorder: EventRecorder::new(events, Kind::COMPONENT),
             recorded,
             expectations: UidTrackingExpectations::default(),
         }
@@ -53,9 +54,9 @@ impl World {
         set: &'a ReplicaSet,
         (key, uid): (&'a ObjectKey<Kind>, &'a Uid),
         events: &'a Events,
-    ) -> Scale<'a> {
+    ) -> Scale<'a, Kind> {
         let Self { requests, expectations, .. } = self;
-        Scale { requests, events, expectations, key, uid, set, made: &|_| () }
+        Scale { requests, events, expectations, key, uid, set, created: &|_| () }
     }
 
     fn outstanding(&self, set: &ReplicaSet) -> (i64, i64) {
@@ -63,7 +64,7 @@ impl World {
         outstanding.map_or((0, 0), |it| (it.creations, it.deletions))
     }
 
-    /// What was recorded, as type, reason, message.
+    /// Returns the recorded events as type, reason and message.
     async fn events(self) -> Vec<(String, String, String)> {
         self.recorder.shut_down().await;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -86,7 +87,7 @@ fn pod(name: &str) -> Pod {
     serde_json::from_str(&value.to_string()).unwrap()
 }
 
-fn made(n: usize) -> Answer {
+fn created(n: usize) -> Answer {
     Answer::Said(201, json!({"metadata": {"name": format!("web-{n}"), "uid": format!("u{n}")}}))
 }
 
@@ -95,8 +96,8 @@ fn event(of_type: &str, reason: &str, message: &str) -> (String, String, String)
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_pod_is_asked_for_and_expected() {
-    let world = World::new(|n, _| made(n));
+async fn each_pod_is_created_and_expected() {
+    let world = World::new(|n, _| created(n));
     let set = web(3);
     world.create(&set, 3).await.unwrap();
     assert_eq!(world.asked.lines(), ["POST /api/v1/namespaces/shop/pods"; 3]);
@@ -110,9 +111,9 @@ async fn every_pod_is_asked_for_and_expected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quota_stops_the_batches_and_what_was_not_made_is_not_expected() {
+async fn quota_stops_the_batches_and_skipped_pods_are_not_expected() {
     let why = "pods \"web-x\" is forbidden: exceeded quota";
-    let world = World::new(move |n, _| if n < 5 { made(n) } else { refusal(403, why) });
+    let world = World::new(move |n, _| if n < 5 { created(n) } else { refusal(403, why) });
     let set = web(100);
     let error = world.create(&set, 100).await.unwrap_err();
     assert_eq!(error.to_string(), why);
@@ -125,13 +126,13 @@ async fn a_quota_stops_the_batches_and_what_was_not_made_is_not_expected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_reply_and_a_server_error_leave_the_pod_expected() {
+async fn pod_stays_expected_after_a_lost_reply_or_a_server_error() {
     for code in [None, Some(500), Some(504), Some(408)] {
         let world = World::new(move |n, _| match (n, code) {
-            (0, _) => made(0),
+            (0, _) => created(0),
             (1, None) => Answer::Lost,
-            (1, Some(code)) => refusal(code, "who knows"),
-            _ => made(n),
+            (1, Some(code)) => refusal(code, "unknown outcome"),
+            _ => created(n),
         });
         let set = web(10);
         world.create(&set, 10).await.unwrap_err();
@@ -141,7 +142,7 @@ async fn a_lost_reply_and_a_server_error_leave_the_pod_expected() {
 }
 
 #[tokio::test]
-async fn a_request_that_never_left_leaves_nothing_expected() {
+async fn pod_is_not_expected_if_the_request_was_not_sent() {
     let config = Config::new("http://127.0.0.1:1".parse().unwrap());
     let client = homeostat::client::builder().config(config).unwrap().build();
     let world = World::with_client(client, Log::default());
@@ -152,7 +153,7 @@ async fn a_request_that_never_left_leaves_nothing_expected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_namespace_that_goes_away_nothing_is_made_and_nothing_is_wrong() {
+async fn terminating_namespace_stops_the_creates_without_an_error() {
     let world = World::new(|_, _| {
         let Answer::Said(code, mut status) = refusal(403, "because it is being terminated") else {
             return Answer::Lost;
@@ -168,8 +169,8 @@ async fn in_a_namespace_that_goes_away_nothing_is_made_and_nothing_is_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_template_without_labels_is_refused_before_any_request() {
-    let world = World::new(|n, _| made(n));
+async fn template_without_labels_is_refused_before_any_request() {
+    let world = World::new(|n, _| created(n));
     let set = json!({"metadata": {"namespace": "shop", "name": "web", "uid": "owner"}});
     let set: ReplicaSet = serde_json::from_str(&set.to_string()).unwrap();
     let error = world.create(&set, 2).await.unwrap_err();
@@ -193,9 +194,10 @@ async fn pods_are_deleted_by_name_and_uid() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_gone_or_another_by_now_is_as_good_as_deleted() {
-    for code in [404, 409] {
-        let world = World::new(move |_, _| refusal(code, "gone"));
+async fn delete_of_a_missing_or_replaced_pod_is_a_success() {
+    let replaced = "Precondition failed: UID in precondition: 1, UID in object meta: 2";
+    for (code, message) in [(404, "gone"), (409, replaced)] {
+        let world = World::new(move |_, _| refusal(code, message));
         let set = web(0);
         world.delete(&set, &["a", "b"]).await.unwrap();
         assert_eq!(world.outstanding(&set), (0, 0));
@@ -204,7 +206,17 @@ async fn a_pod_that_is_gone_or_another_by_now_is_as_good_as_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_delete_is_told_and_an_unanswered_one_stays_expected() {
+async fn delete_that_a_webhook_denies_with_409_is_an_error() {
+    let world = World::new(|_, _| refusal(409, "admission webhook denied the request"));
+    let set = web(0);
+    let error = world.delete(&set, &["a"]).await.unwrap_err();
+    assert!(error.to_string().contains("denied the request"), "{error}");
+    assert_eq!(world.outstanding(&set), (0, 0));
+    assert_eq!(world.events().await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_delete_is_an_error_and_an_unanswered_one_stays_expected() {
     let world = World::new(|_, asked| match asked.line.as_bytes().last() {
         Some(b'a') => refusal(403, "not yours"),
         Some(b'b') => Answer::Lost,

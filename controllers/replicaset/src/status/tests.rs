@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::workload::ReplicaSet;
 
 fn now() -> Timestamp {
     "2026-06-01T12:00:00Z".parse().unwrap()
@@ -34,7 +35,7 @@ fn next(set: &ReplicaSet, active: &[Arc<Pod>], failure: Option<&str>) -> Value {
 }
 
 #[test]
-fn pods_are_counted_by_what_they_are() {
+fn pods_are_counted_by_their_state() {
     let set = web(4, 10, &json!({}));
     let active = [
         pod("web", Some("2026-06-01T11:59:50Z")), // available, to the second
@@ -50,7 +51,7 @@ fn pods_are_counted_by_what_they_are() {
 }
 
 #[test]
-fn no_pods_are_reported_as_upstream_does() {
+fn zero_pods_are_reported_as_upstream() {
     assert_eq!(
         next(&web(0, 0, &json!({})), &[], None),
         json!({"replicas": 0, "observedGeneration": 4})
@@ -72,7 +73,7 @@ fn terminating_replicas_are_reported_or_cleared() {
 }
 
 #[test]
-fn a_failure_is_reported_once_and_goes_with_its_cause() {
+fn failure_is_reported_once_and_removed_with_its_cause() {
     let fresh = web(2, 0, &json!({}));
     let failed = next(&fresh, &[], Some("no quota"));
     assert_eq!(
@@ -86,7 +87,7 @@ fn a_failure_is_reported_once_and_goes_with_its_cause() {
 }
 
 #[test]
-fn the_reason_says_what_was_tried() {
+fn reason_names_the_failed_operation() {
     let active = [pod("web", None), pod("web", None)];
     let reason = |replicas| {
         next(&web(replicas, 0, &json!({})), &active, Some("x"))["conditions"][0]["reason"].clone()
@@ -97,7 +98,7 @@ fn the_reason_says_what_was_tried() {
 }
 
 #[test]
-fn conditions_of_others_stay_in_place() {
+fn unknown_conditions_stay_in_place() {
     let others = json!([{"type": "Strange", "status": "False", "message": "m"}]);
     let set = web(1, 0, &json!({"conditions": others}));
     assert_eq!(next(&set, &[], None)["conditions"], others);
@@ -107,7 +108,7 @@ fn conditions_of_others_stay_in_place() {
 }
 
 #[test]
-fn zero_missing_and_empty_are_the_same_status() {
+fn zero_missing_and_empty_values_are_equal() {
     let set = web(
         0,
         0,
@@ -119,7 +120,7 @@ fn zero_missing_and_empty_are_the_same_status() {
     assert!(!is_current(&older, &next_status(&older, observed)), "the generation was not observed");
 }
 
-fn look_again(set: &ReplicaSet, active: &[Arc<Pod>], later: i64) -> Option<Duration> {
+fn next_check(set: &ReplicaSet, active: &[Arc<Pod>], later: i64) -> Option<Duration> {
     let status =
         next_status(set, Observed { active, terminating: None, failure: None, now: now() });
     next_availability(set, &status, active, now(), || {
@@ -128,33 +129,73 @@ fn look_again(set: &ReplicaSet, active: &[Arc<Pod>], later: i64) -> Option<Durat
 }
 
 #[test]
-fn the_next_look_is_when_the_first_pod_becomes_available() {
+fn next_check_is_when_the_first_pod_becomes_available() {
     let active = [
         pod("web", Some("2026-06-01T11:59:58Z")),
         pod("web", Some("2026-06-01T11:59:55Z")),
         pod("web", None),
     ];
     let seconds = |s| Some(Duration::from_secs(s));
-    assert_eq!(look_again(&web(3, 10, &json!({})), &active, 0), seconds(5));
-    assert_eq!(look_again(&web(3, 10, &json!({})), &active, 2), seconds(3), "measured again");
-    assert_eq!(look_again(&web(3, 10, &json!({})), &active, 60), seconds(0), "meanwhile available");
-    assert_eq!(look_again(&web(3, 0, &json!({})), &active, 0), None);
-    assert_eq!(look_again(&web(3, 1, &json!({})), &active, 0), None, "all are available");
+    assert_eq!(next_check(&web(3, 10, &json!({})), &active, 0), seconds(5));
+    assert_eq!(next_check(&web(3, 10, &json!({})), &active, 2), seconds(3), "measured again");
+    assert_eq!(next_check(&web(3, 10, &json!({})), &active, 60), seconds(0), "meanwhile available");
+    assert_eq!(next_check(&web(3, 0, &json!({})), &active, 0), None);
+    assert_eq!(next_check(&web(3, 1, &json!({})), &active, 0), None, "all are available");
 }
 
 #[test]
-fn a_ready_pod_without_a_time_is_looked_at_after_min_ready_seconds() {
+fn ready_pod_without_a_time_is_checked_after_min_ready_seconds() {
     let undated: Pod =
         serde_json::from_str(r#"{"status":{"conditions":[{"type":"Ready","status":"True"}]}}"#)
             .unwrap();
     let active = [Arc::new(undated)];
     let set = web(1, 7, &json!({}));
-    assert_eq!(look_again(&set, &active, 0), Some(Duration::from_secs(7)));
+    assert_eq!(next_check(&set, &active, 0), Some(Duration::from_secs(7)));
 }
 
 #[test]
-fn the_longest_wait_is_a_duration_like_any_other() {
+fn longest_wait_does_not_overflow() {
     let set = web(1, i32::MAX, &json!({}));
     let active = [pod("web", Some("2026-06-01T12:00:00Z"))];
-    assert_eq!(look_again(&set, &active, 0), Some(Duration::from_secs(2_147_483_647)));
+    assert_eq!(next_check(&set, &active, 0), Some(Duration::from_secs(2_147_483_647)));
+}
+
+#[test]
+fn undecodable_pods_set_the_condition_and_keep_the_counts() {
+    let reported = web(3, 0, &json!({"replicas": 2, "observedGeneration": 3}));
+    let status = blocked_status(&reported, &["a", "b", "c", "d"], now());
+    let value = serde_json::to_value(&status).unwrap();
+    assert_eq!(
+        (value["replicas"].clone(), value["observedGeneration"].clone()),
+        (json!(2), json!(3))
+    );
+    let condition = &value["conditions"][0];
+    assert_eq!(condition["type"], json!("ReplicaFailure"));
+    assert_eq!(condition["reason"], json!("UndecodablePods"));
+    let message = "not creating or deleting pods: 4 of them cannot be decoded (a, b, c, …)";
+    assert_eq!(condition["message"], json!(message));
+    assert_eq!(condition["lastTransitionTime"], json!("2026-06-01T12:00:00Z"));
+}
+
+#[test]
+fn condition_of_undecodable_pods_replaces_a_failure_and_keeps_its_time() {
+    let failed = json!({"replicas": 2, "conditions": [
+        {"type": "Other", "status": "True"},
+        {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+         "lastTransitionTime": "2026-06-01T11:00:00Z"}]});
+    let status = blocked_status(&web(3, 0, &failed), &["a"], now());
+    let conditions = serde_json::to_value(status.conditions.unwrap()).unwrap();
+    assert_eq!(conditions.as_array().unwrap().len(), 2);
+    assert_eq!(conditions[1]["reason"], json!("UndecodablePods"));
+    assert_eq!(conditions[1]["lastTransitionTime"], json!("2026-06-01T11:00:00Z"));
+}
+
+#[test]
+fn condition_of_undecodable_pods_is_removed_once_they_decode() {
+    let blocked = json!({"replicas": 1, "conditions": [
+        {"type": "ReplicaFailure", "status": "True", "reason": "UndecodablePods"}]});
+    let status = next(&web(1, 0, &blocked), &[pod("web", None)], None);
+    assert_eq!(status.get("conditions"), None);
+    let status = next(&web(1, 0, &blocked), &[], Some("no quota"));
+    assert_eq!(status["conditions"][0]["reason"], json!("FailedCreate"), "the new failure");
 }

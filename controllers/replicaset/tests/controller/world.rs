@@ -1,28 +1,34 @@
-//! An API server in this process, the controller beside it, and a way to break what is between them.
+//! An API server in this process, the controller beside it, and a way to break what is between
+//! them.
 
 use std::time::Duration;
 
+use homeostat::client;
 use homeostat::kube_client::Client;
 use homeostat::kube_client::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use homeostat_apiserver::ApiServer;
-use homeostat_apiserver::faults::Faults;
+use homeostat_faults::Faults;
 use homeostat_replicaset::{Options, RunError, run};
+use homeostat_testing::RequestedPermissions;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{Event, Namespace, Pod};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tower::Layer as _;
 
-/// Long enough for every back-off and every second look that a test is about.
+/// Longer than every back-off and every check of an unknown write in these tests.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A cluster with one namespace, `shop`.
 pub(crate) struct World {
-    /// Everybody else: nothing between it and the server.
+    /// The client of all other users, without faults between it and the server.
     client: Client,
-    /// Between the controller and the server.
+    /// The faults between the controller and the server.
     pub(crate) faults: Faults,
+    /// The permissions that the controller requested.
+    pub(crate) requested: RequestedPermissions,
     controller: JoinSet<Result<(), RunError>>,
     stop: oneshot::Sender<()>,
     began: tokio::time::Instant,
@@ -41,7 +47,7 @@ pub(crate) fn epoch() -> Timestamp {
     "2026-06-01T12:00:00Z".parse().expect("a time")
 }
 
-/// `web` with so many replicas, which selects `app=web`.
+/// Returns `web` with `replicas` replicas, which selects `app=web`.
 pub(crate) fn web(replicas: i32) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
@@ -73,15 +79,19 @@ impl World {
         let options = Options { epoch: Some(epoch()), seed: Some(7), ..options };
         let (stop, stopped) = oneshot::channel();
         let mut controller = JoinSet::new();
-        let service = faults.client(server.client());
+        let requested = RequestedPermissions::default();
+        // The client of a deployed controller, above the faults. Its rate would delay large steps.
+        let service = faults.layer().layer(server.service());
+        let service = client::builder().qps(1000.0).burst(2000).service(service);
+        let service = service.layer(&requested.layer()).build();
         controller.spawn(async move {
             let shutdown = async { drop(stopped.await) };
             run(service, options, shutdown).await
         });
-        Self { client, faults, controller, stop, began }
+        Self { client, faults, requested, controller, stop, began }
     }
 
-    /// What the clocks of the server and the controller show.
+    /// Returns the time on the clocks of the server and the controller.
     pub(crate) fn now(&self) -> Timestamp {
         epoch() + jiff::SignedDuration::try_from(self.began.elapsed()).expect("a short while")
     }
@@ -157,7 +167,8 @@ impl World {
         events.items.into_iter().map(|event| (text(event.reason), text(event.message))).collect()
     }
 
-    /// Waits until exactly `count` pods are owned and active and reported, and then some, to see that it stays so.
+    /// Waits until exactly `count` pods are owned and active and reported, and then some, to see
+    /// that it stays so.
     #[track_caller]
     pub(crate) fn settles_at(&self, count: usize) -> impl Future<Output = Vec<Seen>> {
         let caller = std::panic::Location::caller();
@@ -176,7 +187,8 @@ impl World {
         }
     }
 
-    /// Waits until `count` pods are owned and active, and sees to it that there are never more than `most`.
+    /// Waits until `count` pods are owned and active, and sees to it that there are never more than
+    /// `most`.
     #[track_caller]
     pub(crate) fn reaches(&self, count: usize, most: usize) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();

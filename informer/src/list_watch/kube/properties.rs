@@ -1,6 +1,7 @@
-//! What holds for every stream of bytes: how it is cut changes nothing, and nothing in it costs more than its length.
+//! Properties of every byte stream: chunking changes nothing, and cost is proportional to length.
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -11,16 +12,15 @@ use kube_client::client::Body;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::{
-    KubeListWatch,
-    decode::{Decoder, Frame},
-};
+use super::KubeListWatch;
+use super::decode::{Decoder, Frame};
 use crate::list_watch::{Decoded, ListWatch, WatchEvent, WatchRequest};
+use crate::object::ObjectMeta;
 
 const MAX_FRAME: usize = 100_000;
 
-/// What a watch tells, as text: its events, then how it ended.
-async fn told(chunks: Vec<Bytes>, decoders: usize) -> (Vec<String>, String) {
+/// Returns the events of a watch as text, and how the watch ended.
+async fn events_of(chunks: Vec<Bytes>, decoders: usize) -> (Vec<String>, String) {
     let service = tower::service_fn(move |_: Request<Body>| {
         let chunks = chunks.clone();
         async move {
@@ -40,7 +40,7 @@ async fn told(chunks: Vec<Bytes>, decoders: usize) -> (Vec<String>, String) {
             Err(error) => return (events, error.to_string()),
         }
     }
-    (events, "the end".to_owned())
+    (events, "closed".to_owned())
 }
 
 fn describe(event: &WatchEvent<Pod>) -> String {
@@ -53,7 +53,8 @@ fn describe(event: &WatchEvent<Pod>) -> String {
     }
 }
 
-/// A line of a watch; now and then one that ends it. `padding` makes some as large as real objects.
+/// Generates a line of a watch; about 1 in 70 ends the watch. `padding` makes some lines as large
+/// as real objects.
 fn line(padding: usize) -> impl Strategy<Value = Vec<u8>> {
     let object = move |name: u8, spec: &str, size: usize| {
         let filler = "ü".repeat(size * padding / 20);
@@ -110,16 +111,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn every_cut_of_a_stream_tells_the_same(
+    fn any_chunking_of_a_stream_gives_the_same_events(
         bytes in lines(1, 12),
         at in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let whole = told(vec![Bytes::copy_from_slice(&bytes)], 1).await;
-            assert_eq!(told(cut(&bytes, at), 1).await, whole);
+            let whole = events_of(vec![Bytes::copy_from_slice(&bytes)], 1).await;
+            assert_eq!(events_of(cut(&bytes, at), 1).await, whole);
             let single = bytes.iter().map(|byte| Bytes::copy_from_slice(&[*byte])).collect();
-            assert_eq!(told(single, 1).await, whole);
+            assert_eq!(events_of(single, 1).await, whole);
         });
     }
 }
@@ -128,22 +129,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn several_decoders_tell_the_same_in_the_same_order(
+    fn several_decoders_keep_the_event_order(
         bytes in lines(30_000, 40),
         at in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
         runtime.block_on(async {
-            let whole = told(vec![Bytes::copy_from_slice(&bytes)], 1).await;
-            assert_eq!(told(cut(&bytes, at), 3).await, whole);
+            let whole = events_of(vec![Bytes::copy_from_slice(&bytes)], 1).await;
+            assert_eq!(events_of(cut(&bytes, at), 3).await, whole);
         });
     }
 }
 
 // === hostile objects ===
 
-/// Text that looks like an object for a while, and then is anything.
+/// Generates JSON-like text that starts as an object and may contain anything.
 fn hostile() -> impl Strategy<Value = String> {
     let scalar = prop_oneof![
         Just("1e999"),
@@ -197,11 +198,12 @@ fn hostile() -> impl Strategy<Value = String> {
     })
 }
 
-/// Decodes one event in every way; returns what came of the typed one. Nothing may panic.
+/// Decodes one event as a watch event and as a list item, and returns the watch result. Neither
+/// decoder may panic.
 fn decode_all(object: &str) -> Option<Decoded<Pod>> {
     fn one<K: serde::de::DeserializeOwned>(object: &str) -> Option<Decoded<K>> {
         let line = format!(r#"{{"type":"ADDED","object":{object}}}"#);
-        match Decoder::<K>::new().frame(line.as_bytes()) {
+        match Decoder::<K>::new().frame(line.as_bytes(), &mut String::new()) {
             Ok(Frame::Event(WatchEvent::Applied(object))) => {
                 if let Decoded::Opaque { error, .. } = &object {
                     assert!(!error.contains("panicked"), "{line}");
@@ -224,13 +226,39 @@ fn decode_all(object: &str) -> Option<Decoded<Pod>> {
 
 proptest! {
     #[test]
-    fn no_object_makes_a_decoder_panic(object in hostile()) {
+    fn decoder_never_panics(object in hostile()) {
         decode_all(&object);
+    }
+
+    /// A frame whose object comes first is decoded from its complete text.
+    #[test]
+    fn frame_without_managed_fields_is_decoded_like_the_complete_frame(
+        object in hostile(),
+        entry in hostile(),
+    ) {
+        let marked = r#""name":"a","#;
+        let object = object.replace(marked, &format!(r#"{marked}"managedFields":[{entry}],"#));
+        let usual = decoded(&format!(r#"{{"type":"ADDED","object":{object}}}"#));
+        let complete = decoded(&format!(r#"{{"object":{object},"type":"ADDED"}}"#));
+        prop_assert_eq!(usual, complete);
+    }
+}
+
+/// Returns the object of an event, or the metadata of one that is opaque.
+fn decoded(line: &str) -> Option<Result<serde_json::Value, ObjectMeta>> {
+    match Decoder::new().frame(line.as_bytes(), &mut String::new()) {
+        Ok(Frame::Event(WatchEvent::Applied(Decoded::Fits(object)))) => {
+            Some(Ok(serde_json::Value::clone(&object)))
+        }
+        Ok(Frame::Event(WatchEvent::Applied(Decoded::Opaque { metadata, .. }))) => {
+            Some(Err(ObjectMeta::clone(&metadata)))
+        }
+        _ => None,
     }
 }
 
 #[test]
-fn metadata_survives_whatever_else_is_in_the_object() {
+fn metadata_survives_undecodable_members() {
     for member in [
         r#""generation":1e999"#.to_owned(),
         r#""labels":{"a":1e999}"#.to_owned(),
@@ -251,9 +279,9 @@ fn metadata_survives_whatever_else_is_in_the_object() {
     }
 }
 
-/// A megabyte of each; what is quadratic would take minutes.
+/// Decodes 1 MiB of each shape. A quadratic decoder would take minutes.
 #[test]
-fn size_costs_time_in_proportion() {
+fn decoding_time_is_proportional_to_size() {
     let repeated = |text: &str| text.repeat((1 << 20) / text.len());
     let numbered = |text: &str| {
         let count = (1 << 20) / (text.len() + 6);

@@ -1,6 +1,18 @@
-//! A watch as a sequence of batches.
+//! The response body of a watch as a sequence of decoded batches.
+//!
+//! [`Frames`] reads chunks and splits them into lines; [`Decoding`] decodes them inline or on
+//! tasks, in stream order.
+//!
+//! ```text
+//!  body ─▶ Framing ─▶ block of lines ─▶ decode inline (small, or 1 decoder) ─▶ batch
+//!                                   └─▶ decode on a task ─▶ in stream order ──▶
+//! ```
+//!
+//! A batch is what has arrived without a wait. So a quiet watch delivers each event at once, and a
+//! busy one takes the locks of queue and store once for many events.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -10,66 +22,81 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{
-    decode::{Decoder, Frame},
-    framing::{Framing, Lines, TooLong},
-};
-use crate::{
-    list_watch::{BoxError, Refusal, WatchError, WatchEvent},
-    object::Object,
-};
+use super::decode::{Decoder, Frame};
+use super::framing::{Framing, Lines, TooLong};
+use crate::list_watch::{ApiError, BoxError, WatchError, WatchEvent};
+use crate::object::Object;
 
-/// The frames of one watch.
+/// The frames of one open watch.
+///
+/// It reads no chunk before a consumer polls, so a slow consumer slows the server down by
+/// flow control. It buffers one incomplete line, one batch, and up to `max_tasks` blocks.
 pub(super) struct Frames<K> {
     body: Body,
     framing: Framing,
     decoder: Decoder<K>,
     target: Arc<str>,
     decoding: Decoding<K>,
-    /// What comes after everything that is being decoded: the stream's error.
+    /// The end of the stream, which is returned after all lines that are still being decoded.
     ended: Ended,
 }
 
-/// What is decoded beside this task, in the order of the stream.
+/// The blocks that are decoded on other tasks, in stream order.
+///
+/// Invariant: a block is returned only after all older blocks. With a task pending, a small block
+/// also becomes a task, so that it cannot overtake.
 struct Decoding<K> {
-    /// Dropped, they are aborted: they hold nothing but bytes and objects.
+    /// The running tasks, oldest first. Dropping a handle aborts its task; a task holds only bytes
+    /// and objects.
     tasks: VecDeque<AbortOnDropHandle<Block<K>>>,
-    /// How many tasks there may be; none at all unless there are threads for them.
-    most: usize,
+    /// The maximum number of tasks; 0 on a current-thread runtime.
+    max_tasks: usize,
 }
 
-/// Lines, decoded.
+/// The decoded lines of one read.
+///
+/// Invariant: the events precede `stop` in the stream, so they are delivered first.
 struct Block<K> {
     events: Vec<WatchEvent<K>>,
-    /// What is wrong with the line after the last of them.
+    /// The error of the line after the last event.
     stop: Option<Stop>,
 }
 
-/// Whether the watch goes on. `No` → `WithError` → `Yes`, or `No` → `Yes`.
+/// The end state of the stream: `No` → `WithError` → `Yes`, or `No` → `Yes`.
+///
+/// * `No`: the body may have more chunks.
+/// * `WithError`: no chunk is read any more; the error is returned after the pending blocks.
+/// * `Yes`: the stream returns `None`, now and later.
 enum Ended {
     No,
     WithError(WatchError),
     Yes,
 }
 
-/// Why a frame ends the watch.
+/// The reason why a frame ends the watch.
 enum Stop {
     TooLong(TooLong),
     Corrupt(String),
-    Refused(Refusal),
+    Refused(ApiError),
 }
 
-/// Once a batch has so many bytes, what else has arrived becomes the next one: whoever waits for the first event of a
-/// flood need not wait for its last, and no batch takes more than a few milliseconds.
-const BATCH: usize = 512 << 10;
+/// The size from which a batch is complete: 512 KiB. The consumer of a large initial list then
+/// receives its first event before the last one has arrived, and no batch takes more than a few
+/// milliseconds.
+const BATCH_BYTES: usize = 512 << 10;
 
-/// From this size on a batch is worth a task: handing it over costs some microseconds, decoding it about 150.
-const WORTH_A_TASK: usize = 64 << 10;
+/// The size from which a batch is decoded on a task: 64 KiB. Handing it over costs a few
+/// microseconds, decoding it about 150 µs.
+const TASK_THRESHOLD: usize = 64 << 10;
 
 // === impl Frames ===
 
 impl<K: Object + DeserializeOwned> Frames<K> {
-    /// With more than one `decoders`, large batches are decoded by so many tasks, if the runtime has threads for them.
+    /// Reads `body`. If `decoders` is more than 1 and the runtime has several threads, up to that
+    /// many tasks decode large batches.
+    ///
+    /// Without a runtime, and on a current-thread runtime, lines are decoded inline: tasks would
+    /// only add work.
     pub(super) fn new(
         body: Body,
         target: Arc<str>,
@@ -86,16 +113,21 @@ impl<K: Object + DeserializeOwned> Frames<K> {
             target,
             decoding: Decoding {
                 tasks: VecDeque::new(),
-                most: if threads && decoders > 1 { decoders } else { 0 },
+                max_tasks: if threads && decoders > 1 { decoders } else { 0 },
             },
             ended: Ended::No,
         }
     }
 
-    /// Waits for a chunk that completes an event, and decodes it and all that have arrived with it.
+    /// Waits for a chunk that completes an event, and returns that event with all others that have
+    /// arrived.
+    ///
+    /// An error is returned after all events that precede it, and once; the stream then returns
+    /// `None`. Events after the error are dropped, because the consumer continues from the last
+    /// event before it.
     ///
     /// # Cancel safety
-    /// Safe: what was read is kept.
+    /// Cancel safe: everything that was read is kept.
     pub(super) async fn next_batch(&mut self) -> Option<Result<Vec<WatchEvent<K>>, WatchError>> {
         loop {
             let reads = matches!(self.ended, Ended::No) && !self.decoding.is_full();
@@ -112,7 +144,7 @@ impl<K: Object + DeserializeOwned> Frames<K> {
                 }
             };
             if let Some(stop) = block.stop {
-                // What was read after it is void, and so is the end that it led to.
+                // Lines after the error are void, and so is the end of the stream that they led to.
                 self.decoding.tasks.clear();
                 self.ended = Ended::WithError(self.stopped(stop));
             }
@@ -122,6 +154,7 @@ impl<K: Object + DeserializeOwned> Frames<K> {
         }
     }
 
+    /// Takes the error at the end of the stream. Returns it once.
     fn end(&mut self) -> Option<WatchError> {
         match std::mem::replace(&mut self.ended, Ended::Yes) {
             Ended::WithError(error) => Some(error),
@@ -129,18 +162,25 @@ impl<K: Object + DeserializeOwned> Frames<K> {
         }
     }
 
-    /// Takes chunks as long as there is no need to wait for them; returns them decoded, unless a task does that.
+    /// Reads the chunks that are available without waiting. Returns them decoded, or `None` if a
+    /// task decodes them.
+    ///
+    /// It stops at 64 KiB if tasks decode, so that several of them have work, and at 512 KiB
+    /// otherwise.
     fn read(&mut self, first: Option<Chunk>) -> Option<Block<K>> {
-        let enough = if self.decoding.most > 0 { WORTH_A_TASK } else { BATCH };
+        let enough = if self.decoding.max_tasks > 0 { TASK_THRESHOLD } else { BATCH_BYTES };
         let mut lines = self.framing.lines();
         self.take(first, &mut lines);
         while matches!(self.ended, Ended::No) && lines.bytes() < enough {
             let Some(chunk) = self.body.frame().now_or_never() else { break };
             self.take(chunk, &mut lines);
         }
-        self.decoding.begin(lines, self.decoder)
+        self.decoding.start(lines, &self.decoder)
     }
 
+    /// Adds the lines of one chunk, or records the end of the body.
+    ///
+    /// A body that ends in the middle of a line is an error: the last event was cut off.
     fn take(&mut self, chunk: Option<Chunk>, lines: &mut Lines) {
         self.ended = match chunk {
             Some(Ok(frame)) => {
@@ -152,30 +192,32 @@ impl<K: Object + DeserializeOwned> Frames<K> {
             }
             Some(Err(error)) => Ended::WithError(self.torn(super::cause(error))),
             None if self.framing.is_mid_line() => {
-                Ended::WithError(self.torn("the last event is not whole".into()))
+                Ended::WithError(self.torn("the last event is incomplete".into()))
             }
             None => Ended::Yes,
         };
     }
 
+    /// The error of a connection that broke.
     fn torn(&self, source: BoxError) -> WatchError {
         WatchError::Torn { target: Arc::clone(&self.target), source }
     }
 
+    /// Maps the reason to the error of the watch. An `ERROR` event of the server is `Ended`; a line
+    /// that cannot be read is `Corrupt`.
     fn stopped(&self, stop: Stop) -> WatchError {
         let target = Arc::clone(&self.target);
         match stop {
-            Stop::Refused(refusal) => WatchError::Ended { target, refusal },
+            Stop::Refused(error) => WatchError::Ended { target, error },
             Stop::Corrupt(error) => WatchError::Corrupt { target, error },
-            Stop::TooLong(TooLong { limit }) => WatchError::Corrupt {
-                target,
-                error: format!("an event takes more than {limit} bytes"),
-            },
+            Stop::TooLong(TooLong { limit }) => {
+                WatchError::Corrupt { target, error: format!("event exceeds {limit} bytes") }
+            }
         }
     }
 }
 
-/// What a body yields.
+/// An item of a response body.
 type Chunk = Result<http_body::Frame<Bytes>, kube_client::Error>;
 
 // === impl Decoding ===
@@ -185,33 +227,42 @@ impl<K: Object + DeserializeOwned> Decoding<K> {
         self.tasks.is_empty()
     }
 
+    /// Returns true if no further block may be read. Without tasks it is never full.
     fn is_full(&self) -> bool {
-        self.most > 0 && self.tasks.len() >= self.most
+        self.max_tasks > 0 && self.tasks.len() >= self.max_tasks
     }
 
-    /// Decodes at once what is small and next in order; all else goes to a task.
-    fn begin(&mut self, lines: Lines, decoder: Decoder<K>) -> Option<Block<K>> {
-        if self.tasks.is_empty() && (self.most == 0 || lines.bytes() < WORTH_A_TASK) {
+    /// Decodes a small block at once if no older block is pending. Gives any other block to a task.
+    ///
+    /// Returns `None` if the block became a task, or if there was nothing to decode.
+    ///
+    /// # Panics
+    ///
+    /// If it starts a task outside of a runtime. `max_tasks` is 0 there, so that no task is
+    /// started.
+    fn start(&mut self, lines: Lines, decoder: &Decoder<K>) -> Option<Block<K>> {
+        if self.tasks.is_empty() && (self.max_tasks == 0 || lines.bytes() < TASK_THRESHOLD) {
             return Some(Block::decode(&lines, decoder));
         }
         if lines.bytes() > 0 {
-            let task = Handle::current().spawn(async move { Block::decode(&lines, decoder) });
+            let decoder = decoder.clone();
+            let task = Handle::current().spawn(async move { Block::decode(&lines, &decoder) });
             self.tasks.push_back(AbortOnDropHandle::new(task));
         }
         None
     }
 
-    /// The oldest, when it is decoded. Never, if there is none.
+    /// Waits for the oldest block. Never completes if there is none.
     ///
     /// # Cancel safety
-    /// Safe: it stays the oldest until this completes.
+    /// Cancel safe: the block stays the oldest until this completes.
     async fn next(&mut self) -> Block<K> {
         let Some(oldest) = self.tasks.front_mut() else { return std::future::pending().await };
         let block = oldest.await;
         self.tasks.pop_front();
         block.unwrap_or_else(|_| Block {
             events: Vec::new(),
-            stop: Some(Stop::Corrupt("its decoder did not end".to_owned())),
+            stop: Some(Stop::Corrupt("the decoding task was aborted".to_owned())),
         })
     }
 }
@@ -219,15 +270,20 @@ impl<K: Object + DeserializeOwned> Decoding<K> {
 // === impl Block ===
 
 impl<K: DeserializeOwned> Block<K> {
-    fn decode(lines: &Lines, decoder: Decoder<K>) -> Self {
+    /// Decodes lines until the first that ends the watch.
+    ///
+    /// It is a function without `self`, so that it runs inline and on a task alike. The lines after
+    /// an error are not decoded.
+    fn decode(lines: &Lines, decoder: &Decoder<K>) -> Self {
         let mut events = Vec::new();
+        let mut buffer = String::new();
         for line in lines.iter() {
-            let stop = match line.map(|line| decoder.frame(line)) {
+            let stop = match line.map(|line| decoder.frame(line, &mut buffer)) {
                 Ok(Ok(Frame::Event(event))) => {
                     events.push(event);
                     continue;
                 }
-                Ok(Ok(Frame::Error(refusal))) => Stop::Refused(refusal),
+                Ok(Ok(Frame::Error(error))) => Stop::Refused(error),
                 Ok(Err(error)) => Stop::Corrupt(error),
                 Err(too_long) => Stop::TooLong(too_long),
             };

@@ -1,10 +1,13 @@
-//! Against a server in process: what is asked, and what comes of every kind of answer.
+//! [`KubeListWatch`] against an in-process server: the requests it sends and how it handles each
+//! kind of answer.
 
-use std::{convert::Infallible, sync::Arc};
+use std::convert::Infallible;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{Full, StreamBody};
-use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::*;
@@ -68,7 +71,7 @@ async fn batches(chunks: Chunks) -> (Vec<usize>, Option<WatchError>) {
 }
 
 #[tokio::test]
-async fn watch_asks_for_plain_text_bookmarks_and_its_place() {
+async fn watch_request_sends_version_bookmarks_and_identity_encoding() {
     let (client, seen) = client(200, &[], vec![]);
     let sets = KubeListWatch::<ReplicaSet>::new(client, Some("shop")).label_selector("a=b,c!=d e");
     assert_eq!(&*sets.target(), "replicasets.apps in namespace shop");
@@ -85,7 +88,7 @@ async fn watch_asks_for_plain_text_bookmarks_and_its_place() {
 }
 
 #[tokio::test]
-async fn watch_with_initial_events_asks_for_the_newest_unless_told_otherwise() {
+async fn watch_with_initial_events_requests_the_newest_by_default() {
     for (version, end) in [(None, ""), (Some("7".into()), "&resourceVersion=7")] {
         let (client, seen) = client(200, &[], vec![]);
         let pods = KubeListWatch::<Pod>::new(client, None);
@@ -100,7 +103,7 @@ async fn watch_with_initial_events_asks_for_the_newest_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn list_asks_for_a_page_and_a_place_in_it_but_never_for_both_place_and_version() {
+async fn list_request_never_combines_continue_token_and_version() {
     let list = br#"{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}}]}"#;
     let ask = async |request: ListRequest| {
         let (client, seen) = client(200, &[], vec![Ok(&list[..20]), Ok(&list[20..])]);
@@ -121,12 +124,12 @@ async fn list_asks_for_a_page_and_a_place_in_it_but_never_for_both_place_and_ver
 }
 
 #[tokio::test]
-async fn what_has_arrived_together_is_one_batch() {
+async fn events_in_one_read_are_one_batch() {
     assert_eq!(batches(vec![Ok(ONE), Ok(TWO)]).await.0, [2]);
 }
 
 #[tokio::test]
-async fn good_frames_come_before_the_error_whatever_it_is() {
+async fn frames_before_an_error_are_delivered_first() {
     let corrupt: [&[u8]; 6] = [
         b"{\"type\":\"ADD\n",
         b"\n",
@@ -151,11 +154,11 @@ async fn good_frames_come_before_the_error_whatever_it_is() {
 "#;
     let (sizes, error) = batches(vec![Ok(ONE), Ok(gone), Ok(TWO)]).await;
     assert!(sizes == [1] && error.unwrap().is_expired());
-    assert!(matches!(batches(vec![Ok(ONE)]).await, (_, None)), "a clean end is no error");
+    assert!(matches!(batches(vec![Ok(ONE)]).await, (_, None)), "a regular end is not an error");
 }
 
 #[tokio::test]
-async fn misfit_is_opaque_and_the_watch_goes_on() {
+async fn undecodable_object_is_opaque_and_the_watch_continues() {
     let misfit = br#"{"type":"ADDED","object":{"metadata":{"name":"m"},"spec":7}}
 "#;
     let (client, _) = client(200, &[], vec![Ok(misfit), Ok(ONE)]);
@@ -167,7 +170,7 @@ async fn misfit_is_opaque_and_the_watch_goes_on() {
 }
 
 #[tokio::test]
-async fn refusal_says_who_may_not_do_what() {
+async fn refused_request_error_has_message_and_retry_after() {
     let status =
         br#"{"kind":"Status","code":403,"reason":"Forbidden","message":"pods is forbidden"}"#;
     let (client, _) = client(403, &[("retry-after", "7")], vec![Ok(status)]);
@@ -176,12 +179,12 @@ async fn refusal_says_who_may_not_do_what() {
     assert_eq!(error.to_string(), "cannot list pods in namespace x: forbidden: pods is forbidden");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     let request = WatchRequest::after("1".into(), Duration::from_secs(300));
-    let Err(error) = pods.watch(&request).await else { panic!("it was opened") };
+    let Err(error) = pods.watch(&request).await else { panic!("the watch was opened") };
     assert_eq!(error.to_string(), "cannot watch pods in namespace x: forbidden: pods is forbidden");
 }
 
 #[test]
-fn time_to_wait_is_a_number_or_a_date_of_the_servers_clock() {
+fn retry_after_is_seconds_or_date_by_server_clock() {
     let wait = |after: &str, date: &str| {
         let headers = [(header::RETRY_AFTER, after), (header::DATE, date)];
         let headers = headers.map(|(name, value)| (name, value.parse().unwrap()));
@@ -190,14 +193,14 @@ fn time_to_wait_is_a_number_or_a_date_of_the_servers_clock() {
     assert_eq!(wait(" 7 ", ""), Some(7));
     let later = "Sun, 06 Nov 1994 08:50:37 GMT";
     assert_eq!(wait(later, "Sun, 06 Nov 1994 08:49:37 GMT"), Some(60));
-    assert_eq!(wait(later, "Sun, 06 Nov 1994 08:51:37 GMT"), None, "it is over");
+    assert_eq!(wait(later, "Sun, 06 Nov 1994 08:51:37 GMT"), None, "the date has passed");
     for odd in ["", "soon", "-1", "Sun, 99 Nov 1994 08:49:37 GMT"] {
         assert_eq!((wait(odd, later), wait(later, odd)), (None, None), "{odd}");
     }
 }
 
 #[tokio::test]
-async fn page_of_a_proxy_is_refused_or_corrupt() {
+async fn html_answer_of_proxy_is_refused_or_corrupt() {
     let (bad_gateway, _) = client(502, &[], vec![Ok(b"<html>")]);
     let error = KubeListWatch::<Pod>::new(bad_gateway, None).list(&ListRequest::new()).await;
     assert_eq!(error.unwrap_err().to_string(), "cannot list pods: status 502");
@@ -207,7 +210,7 @@ async fn page_of_a_proxy_is_refused_or_corrupt() {
 }
 
 #[tokio::test]
-async fn server_that_is_not_there_is_unreachable() {
+async fn connection_error_is_unreachable() {
     let service = tower::service_fn(|_: Request<Body>| async {
         Err::<Response<Full<Bytes>>, _>(std::io::Error::other("connection refused"))
     });
@@ -215,4 +218,110 @@ async fn server_that_is_not_there_is_unreachable() {
     let error = KubeListWatch::<Pod>::new(client, None).list(&ListRequest::new()).await;
     let text = error.unwrap_err().to_string();
     assert_eq!(text, "cannot list pods: connection refused");
+}
+
+/// Returns the client of a server that sends a list of `pods` pods in chunks of 1000 bytes, and the
+/// number of chunks that are still to come.
+fn long_list(pods: usize) -> (kube_client::Client, Arc<Mutex<usize>>) {
+    let item = |at: usize| {
+        let metadata = format!(r#""name":"p{at}","annotations":{{"a":"{}"}}"#, "x".repeat(3000));
+        format!(r#"{{"metadata":{{{metadata}}},"spec":{{"containers":[]}}}}"#)
+    };
+    let items = (0..pods).map(item).collect::<Vec<_>>().join(",");
+    let body = format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{items}]}}"#);
+    let chunks: Vec<_> = body.as_bytes().chunks(1000).map(Bytes::copy_from_slice).collect();
+    let left = Arc::new(Mutex::new(chunks.len()));
+    let count = Arc::clone(&left);
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let (chunks, count) = (chunks.clone(), Arc::clone(&count));
+        let frames = chunks.into_iter().map(move |chunk| {
+            *count.lock() -= 1;
+            Ok::<_, Infallible>(http_body::Frame::data(chunk))
+        });
+        let body = StreamBody::new(futures::stream::iter(frames));
+        async move { Ok::<_, Infallible>(Response::new(body)) }
+    });
+    (kube_client::Client::new(service, "default"), left)
+}
+
+#[tokio::test]
+async fn long_list_is_decoded_while_it_arrives_and_lets_other_tasks_run() {
+    let (client, left) = long_list(1000);
+    let pods = KubeListWatch::<Pod>::new(client, None);
+    let turns = Arc::new(Mutex::new(Vec::new()));
+    let (log, chunks_left) = (Arc::clone(&turns), Arc::clone(&left));
+    let other = async move {
+        loop {
+            log.lock().push(*chunks_left.lock());
+            tokio::task::yield_now().await;
+        }
+    };
+    let request = ListRequest::new();
+    let page = tokio::select! {
+        page = pods.list(&request) => page.unwrap(),
+        () = other => unreachable!("the other task never ends"),
+    };
+    assert_eq!(page.items.len(), 1000);
+    let during = turns.lock().iter().filter(|left| (1..3000).contains(*left)).count();
+    assert!(during >= 20, "{during} turns of another task while 3 MB were decoded");
+}
+
+#[tokio::test]
+async fn object_of_a_list_has_a_limit_and_the_list_has_none() {
+    let pods = KubeListWatch::<Pod>::new(long_list(200).0, None).max_frame(4000);
+    assert_eq!(pods.list(&ListRequest::new()).await.unwrap().items.len(), 200);
+    let pods = KubeListWatch::<Pod>::new(long_list(200).0, None).max_frame(2000);
+    let error = pods.list(&ListRequest::new()).await.unwrap_err().to_string();
+    assert_eq!(error, "cannot list pods: the answer is no list: an object exceeds 2000 bytes");
+}
+
+#[tokio::test]
+async fn list_that_breaks_off_or_ends_early_is_an_error() {
+    let begin = br#"{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}}"#;
+    let (torn, _) = client(200, &[], vec![Ok(begin), Err("reset")]);
+    let error = KubeListWatch::<Pod>::new(torn, None).list(&ListRequest::new()).await;
+    assert!(matches!(error, Err(ListError::Unreachable { .. })), "{error:?}");
+    let (short, _) = client(200, &[], vec![Ok(begin)]);
+    let error = KubeListWatch::<Pod>::new(short, None).list(&ListRequest::new()).await;
+    let text = error.unwrap_err().to_string();
+    assert_eq!(text, "cannot list pods: the answer is no list: it is incomplete");
+}
+
+#[tokio::test]
+async fn expired_list_offers_its_token_and_long_texts_are_cut() {
+    let status = br#"{"kind":"Status","code":410,"reason":"Expired",
+        "metadata":{"continue":"later"},"message":"too old"}"#;
+    let (expired, _) = client(410, &[], vec![Ok(status)]);
+    let error = KubeListWatch::<Pod>::new(expired, None).list(&ListRequest::new()).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.api_error().unwrap().continue_token(), Some("later"));
+
+    let text = "ü".repeat(1_000_000);
+    let status = format!(r#"{{"code":500,"message":"{text}","reason":"a{text}"}}"#);
+    let event = format!("{{\"type\":\"ERROR\",\"object\":{status}}}\n");
+    let (ended, _) = client(200, &[], vec![Ok(event.leak().as_bytes())]);
+    let pods = KubeListWatch::<Pod>::new(ended, None);
+    let request = WatchRequest::after("1".into(), Duration::from_secs(300));
+    let error = pods.watch(&request).await.unwrap().next().await.unwrap().unwrap_err();
+    assert!(error.to_string().len() < 10_000, "{} bytes", error.to_string().len());
+}
+
+#[tokio::test]
+async fn pruned_members_are_absent_and_identity_stays() {
+    let (client, _) = client(200, &[], vec![]);
+    let pods = || KubeListWatch::<Pod>::new(client.clone(), None);
+    let lean = pods().prune(["spec.volumes"]).prune(["status"]).managed_fields(true);
+    let object = br#"{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[{}]},
+        "spec":{"containers":[],"volumes":[{"name":"v"}]},"status":{"phase":"Running"}}}"#;
+    let Ok(decode::Frame::Event(WatchEvent::Applied(Decoded::Fits(pod)))) =
+        lean.decoder.frame(object, &mut String::new())
+    else {
+        panic!("the object fits")
+    };
+    assert!(pod.metadata.managed_fields.is_some() && pod.status.is_none());
+    assert!(pod.spec.as_ref().is_some_and(|spec| spec.volumes.is_none()));
+    let refused =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pods().prune(["metadata.name"])));
+    let message = refused.unwrap_err().downcast::<String>().unwrap();
+    assert_eq!(*message, "cannot prune pods: `metadata.name` drops `metadata.name`");
 }

@@ -1,32 +1,35 @@
-//! Any sequence of answers: what is asked, how long it waits, and that it comes to an end.
+//! Checks the reflector's decisions for random sequences of answers: the requests, the waits, and
+//! that it recovers.
 //!
-//! The checks know the rules, not the states: they count what the server has said, and hold it against what is asked.
+//! The checks know the rules, not the states: they count what the server has answered and compare
+//! that with the requests.
 
 use proptest::prelude::{Strategy, any, prop_oneof};
 
 use super::*;
 use crate::model::{Tally, check};
 
-/// What a server does with a question. What makes no sense for it is another way of failing.
+/// A server's answer to a request. An answer that does not apply to the request counts as a
+/// failure.
 #[derive(Clone, Debug)]
 enum Answer {
-    /// All is well: a whole state, or events; a watch is closed after so many seconds.
+    /// A complete list, or `news` events of a watch that closes after `lived` seconds.
     Good {
         news: u64,
         lived: u64,
     },
-    /// A whole state that is older than asked for, or than what was seen.
+    /// A list that is older than requested or than a version seen before.
     Old,
-    /// A Status: when the watch was opened, or after it had lived for so many seconds.
+    /// A Status, for the request or after the watch was open for `lived` seconds.
     Status {
         code: u16,
         retry_after: Option<u64>,
         lived: Option<u64>,
     },
     TooLarge,
-    /// The list was not at its first page.
-    ExpiredPlace,
-    Circle,
+    /// The continue token of a later page has expired.
+    ExpiredToken,
+    RepeatedToken,
     Unreachable,
     Torn {
         lived: u64,
@@ -50,8 +53,8 @@ fn answer() -> impl Strategy<Value = Answer> {
         8 => (code, retry_after, during)
             .prop_map(|(code, retry_after, lived)| Answer::Status { code, retry_after, lived }),
         1 => any::<()>().prop_map(|()| Answer::TooLarge),
-        1 => any::<()>().prop_map(|()| Answer::ExpiredPlace),
-        1 => any::<()>().prop_map(|()| Answer::Circle),
+        1 => any::<()>().prop_map(|()| Answer::ExpiredToken),
+        1 => any::<()>().prop_map(|()| Answer::RepeatedToken),
         1 => any::<()>().prop_map(|()| Answer::Unreachable),
         2 => (lived(), 0..2_u64).prop_map(|(lived, news)| Answer::Torn { lived, news }),
         3 => any::<()>().prop_map(|()| Answer::Corrupt),
@@ -61,53 +64,57 @@ fn answer() -> impl Strategy<Value = Answer> {
     ]
 }
 
-/// The state, and what was said to it.
+/// The state under test, and the history of answers.
 struct World<'a> {
     state: State,
     now: u64,
-    /// What has been handed on.
+    /// The last version that was passed on.
     last: Option<u64>,
-    /// Why a watch after `last` may be given up: counted since it was good.
+    /// Counts of the reasons to relist, since `last` was valid.
     reasons: Reasons,
-    /// Questions in a row without a wait or anything new.
-    hurry: u32,
-    /// How many waits there were since all was well for two minutes.
+    /// Consecutive requests without a wait or a new version.
+    requests_without_wait: u32,
+    /// The number of waits since a watch was healthy for two minutes.
     waits: u32,
+    /// The number before the first request without an answer, since the last answer.
+    answered_waits: Option<u32>,
     tally: &'a Tally,
 }
 
 #[derive(Default)]
 struct Reasons {
-    useless: bool,
+    unusable: bool,
     unreadable: u32,
     refused: u32,
-    /// The server cannot say what a version means to it.
+    /// The server has rejected a request because of its version.
     newest: bool,
 }
 
-fn refusal(code: u16, retry_after: Option<u64>) -> Refusal {
-    let refusal = Refusal::new(code, "", "");
+fn api_error(code: u16, retry_after: Option<u64>) -> ApiError {
+    let error = ApiError::new(code, "", "");
     match retry_after {
-        Some(seconds) => refusal.with_retry_after(Duration::from_secs(seconds)),
-        None => refusal,
+        Some(seconds) => error.with_retry_after(Duration::from_secs(seconds)),
+        None => error,
     }
 }
 
-fn too_large() -> Refusal {
-    Refusal::new(504, "Timeout", "Too large resource version: 2, current: 1")
+fn too_large() -> ApiError {
+    ApiError::new(504, "Timeout", "Too large resource version: 2, current: 1")
 }
 
 fn list_error(answer: &Answer) -> ListError {
     let target = "pods".into();
     match answer {
         Answer::Status { code, retry_after, .. } => {
-            ListError::Refused { target, refusal: refusal(*code, *retry_after) }
+            ListError::Refused { target, error: api_error(*code, *retry_after) }
         }
-        Answer::TooLarge => ListError::Refused { target, refusal: too_large() },
-        Answer::ExpiredPlace => ListError::Refused { target, refusal: refusal(410, None) },
-        Answer::Circle | Answer::Corrupt => ListError::Corrupt { target, error: "odd".into() },
+        Answer::TooLarge => ListError::Refused { target, error: too_large() },
+        Answer::ExpiredToken => ListError::Refused { target, error: api_error(410, None) },
+        Answer::RepeatedToken | Answer::Corrupt => {
+            ListError::Corrupt { target, error: "odd".into() }
+        }
         Answer::Silent | Answer::Incomplete => {
-            ListError::TimedOut { target, deadline: Duration::from_secs(75) }
+            ListError::TimedOut { target, timeout: Duration::from_secs(75) }
         }
         _ => ListError::Unreachable { target, source: "refused".into() },
     }
@@ -117,15 +124,17 @@ fn watch_error(answer: &Answer) -> WatchError {
     let target = "pods".into();
     match answer {
         Answer::Status { code, retry_after, lived: None } => {
-            WatchError::Refused { target, refusal: refusal(*code, *retry_after) }
+            WatchError::Refused { target, error: api_error(*code, *retry_after) }
         }
         Answer::Status { code, retry_after, lived: Some(_) } => {
-            WatchError::Ended { target, refusal: refusal(*code, *retry_after) }
+            WatchError::Ended { target, error: api_error(*code, *retry_after) }
         }
-        Answer::TooLarge => WatchError::Refused { target, refusal: too_large() },
-        Answer::ExpiredPlace => WatchError::Ended { target, refusal: refusal(410, None) },
-        Answer::Circle | Answer::Corrupt => WatchError::Corrupt { target, error: "odd".into() },
-        Answer::Silent => WatchError::Silent { target, deadline: Duration::from_secs(75) },
+        Answer::TooLarge => WatchError::Refused { target, error: too_large() },
+        Answer::ExpiredToken => WatchError::Ended { target, error: api_error(410, None) },
+        Answer::RepeatedToken | Answer::Corrupt => {
+            WatchError::Corrupt { target, error: "odd".into() }
+        }
+        Answer::Silent => WatchError::Silent { target, timeout: Duration::from_secs(75) },
         Answer::Incomplete => WatchError::Incomplete { target },
         Answer::Torn { .. } => WatchError::Torn { target, source: "reset".into() },
         _ => WatchError::Unreachable { target, source: "refused".into() },
@@ -133,48 +142,70 @@ fn watch_error(answer: &Answer) -> WatchError {
 }
 
 impl World<'_> {
-    fn turn(&mut self, answer: &Answer) {
+    fn step(&mut self, answer: &Answer) {
         self.now += 1;
-        let ask = self.state.ask();
+        let ask = self.state.next_request();
+        self.note_answer(answer, matches!(ask, NextRequest::List(_)));
         let (pause, retry_after) = match &ask {
-            Ask::Watch(request) => {
-                assert_eq!(request.resource_version, self.version(), "on from the last good place");
-                assert!(!self.reasons.useless, "a place that is of no use");
+            NextRequest::Probe(_) => unreachable!("no watch of this model is silent"),
+            NextRequest::Watch(request) => {
+                assert_eq!(
+                    request.resource_version,
+                    self.version(),
+                    "resumes after the last version"
+                );
+                assert!(!self.reasons.unusable, "watch from an unusable version");
                 self.watch(answer)
             }
-            Ask::WatchList(request) => {
-                self.check_whole(request.resource_version.as_ref());
+            NextRequest::WatchList(request) => {
+                self.check_list(request.resource_version.as_ref());
                 assert!(request.initial_events);
                 let newest = request.resource_version.is_none();
-                self.whole(answer, newest, Self::watch_list_failed)
+                self.answer_list(answer, newest, Self::watch_list_failed)
             }
-            Ask::List(request) => {
-                self.check_whole(request.resource_version.as_ref());
+            NextRequest::List(request) => {
+                self.check_list(request.resource_version.as_ref());
                 let paged = request.limit.is_some();
                 let newest = request.resource_version.is_none();
-                let failed = if paged { Self::list_failed } else { Self::whole_list_failed };
-                self.tally.count("in one piece", usize::from(!paged));
-                self.whole(answer, newest, failed)
+                let failed = if paged { Self::list_failed } else { Self::unpaged_list_failed };
+                self.tally.count("unpaged list", usize::from(!paged));
+                self.answer_list(answer, newest, failed)
             }
         };
         self.check_pause(pause, retry_after);
+    }
+
+    /// Undoes the waits without an answer when the server answers.
+    fn note_answer(&mut self, answer: &Answer, is_list: bool) {
+        let is_unanswered = match answer {
+            Answer::Panic => return,
+            Answer::Unreachable | Answer::Silent => true,
+            // A list cannot be torn; the model sends that as an unreachable server.
+            Answer::Incomplete | Answer::Torn { .. } => is_list,
+            _ => false,
+        };
+        if is_unanswered {
+            self.answered_waits.get_or_insert(self.waits);
+        } else {
+            self.waits = self.answered_waits.take().unwrap_or(self.waits);
+        }
     }
 
     fn version(&self) -> Option<ResourceVersion> {
         self.last.map(|last| last.to_string().into())
     }
 
-    /// A whole state is asked for only if there is a reason, and only without a version if that was the reason.
-    fn check_whole(&self, version: Option<&ResourceVersion>) {
-        let Reasons { useless, unreadable, refused, newest } = self.reasons;
-        let why = useless || unreadable >= UNREADABLE || refused >= REFUSED;
-        assert!(why || self.last.is_none(), "a whole state for no reason");
+    /// Checks that a list has a reason, and has no version only if that was the reason.
+    fn check_list(&self, version: Option<&ResourceVersion>) {
+        let Reasons { unusable, unreadable, refused, newest } = self.reasons;
+        let why = unusable || unreadable >= MAX_UNREADABLE || refused >= MAX_REFUSED;
+        assert!(why || self.last.is_none(), "relist without a reason");
         assert!(version == self.version().as_ref() || (version.is_none() && newest), "{version:?}");
-        self.tally.count("around", usize::from(!useless && self.last.is_some()));
+        self.tally.count("forced relist", usize::from(!unusable && self.last.is_some()));
         self.tally.count("newest", usize::from(version.is_none() && self.last.is_some()));
     }
 
-    fn whole(
+    fn answer_list(
         &mut self,
         answer: &Answer,
         newest: bool,
@@ -183,12 +214,12 @@ impl World<'_> {
         match answer {
             Answer::Good { .. } => (self.gathered(self.now), None),
             Answer::Old if newest || self.last.is_none() => {
-                self.tally.count("another history", usize::from(self.last.is_some()));
+                self.tally.count("restored server", usize::from(self.last.is_some()));
                 (self.gathered(self.last.unwrap_or(self.now) / 2 + 1), None)
             }
             Answer::Old => {
                 self.reasons.newest = true;
-                (self.state.whole_is_too_old(), None)
+                (self.state.full_state_too_old(), None)
             }
             Answer::Panic => (self.state.panicked(), None),
             _ => failed(self, answer),
@@ -196,12 +227,12 @@ impl World<'_> {
     }
 
     fn gathered(&mut self, version: u64) -> Duration {
-        self.tally.count("whole state", 1);
+        self.tally.count("list", 1);
         self.state.gathered(version.to_string().into());
         self.last = Some(version);
         self.now = self.now.max(version);
         self.reasons = Reasons { refused: self.reasons.refused, ..Reasons::default() };
-        self.hurry = 0;
+        self.requests_without_wait = 0;
         Duration::ZERO
     }
 
@@ -212,17 +243,17 @@ impl World<'_> {
     }
 
     fn list_failed(&mut self, answer: &Answer) -> (Duration, Option<Duration>) {
-        let continued = matches!(answer, Answer::ExpiredPlace | Answer::Circle);
+        let continued = matches!(answer, Answer::ExpiredToken | Answer::RepeatedToken);
         self.list_failed_at(answer, continued)
     }
 
-    fn whole_list_failed(&mut self, answer: &Answer) -> (Duration, Option<Duration>) {
+    fn unpaged_list_failed(&mut self, answer: &Answer) -> (Duration, Option<Duration>) {
         self.list_failed_at(answer, false)
     }
 
     fn list_failed_at(&mut self, answer: &Answer, continued: bool) -> (Duration, Option<Duration>) {
         let error = list_error(answer);
-        let misunderstood = error.refusal().is_some_and(Refusal::is_bad_request);
+        let misunderstood = error.api_error().is_some_and(ApiError::is_bad_request);
         let expired = error.is_expired() && !continued;
         self.reasons.newest |= expired || error.is_too_large_resource_version() || misunderstood;
         (self.state.list_failed(&error, continued), error.retry_after())
@@ -238,13 +269,13 @@ impl World<'_> {
         if progress {
             self.now += news;
             assert!(self.state.followed(self.now.to_string().into()));
-            assert!(!self.state.followed((self.now - 1).to_string().into()), "never back");
-            assert!(!self.state.followed(self.now.to_string().into()), "told again to its end");
+            assert!(!self.state.followed((self.now - 1).to_string().into()), "an older version");
+            assert!(!self.state.followed(self.now.to_string().into()), "end of the replay");
             self.last = Some(self.now);
             self.reasons.unreadable = 0;
         }
         if progress || lived >= 1 {
-            self.hurry = 0;
+            self.requests_without_wait = 0;
         }
         let lived = Duration::from_secs(lived);
         if lived >= BackoffConfig::default().reset_after {
@@ -268,82 +299,88 @@ impl World<'_> {
         }
     }
 
-    /// What a failed watch says about its place.
+    /// Counts the reasons to relist that a failed watch gives.
     fn note(&mut self, error: &WatchError) {
-        let useless = error.is_expired()
+        let unusable = error.is_expired()
             || error.is_too_large_resource_version()
-            || error.refusal().is_some_and(Refusal::is_bad_request);
-        self.reasons.useless |= useless;
+            || error.api_error().is_some_and(ApiError::is_bad_request);
+        self.reasons.unusable |= unusable;
         let busy = error.is_too_many_requests();
         match error {
-            WatchError::Refused { .. } if useless || busy || error.is_unauthorized() => {}
+            WatchError::Refused { .. } if unusable || busy || error.is_unauthorized() => {}
             WatchError::Refused { .. } => self.reasons.refused += 1,
             WatchError::Unreachable { .. } => {}
             _ => self.reasons.refused = 0,
         }
         if matches!(error, WatchError::Corrupt { .. } | WatchError::Ended { .. }) {
-            self.reasons.unreadable += u32::from(!useless && !busy);
+            self.reasons.unreadable += u32::from(!unusable && !busy);
         }
     }
 
     fn check_pause(&mut self, pause: Duration, retry_after: Option<Duration>) {
         if pause.is_zero() {
-            self.hurry += 1;
-            // By watch, without a version, by list, in one piece: each once.
-            assert!(self.hurry <= 5, "{} questions without a wait", self.hurry);
+            self.requests_without_wait += 1;
+            // WatchList, WatchList without version, list, list without version, unpaged list: each
+            // once.
+            assert!(
+                self.requests_without_wait <= 5,
+                "{} requests without a wait",
+                self.requests_without_wait
+            );
             return;
         }
-        self.hurry = 0;
+        self.requests_without_wait = 0;
         let config = BackoffConfig::default();
         let step = config.initial.saturating_mul(1 << self.waits.min(10)).min(config.max);
         let asked = retry_after.unwrap_or_default().min(Duration::from_secs(300));
-        assert!(pause >= step.max(asked), "{pause:?}: {step:?}, and {asked:?} was asked for");
+        assert!(pause >= step.max(asked), "{pause:?}: {step:?}, requested {asked:?}");
         assert!(
             pause <= (2 * step).max(asked + config.initial),
             "{pause:?} for {step:?}, {asked:?}"
         );
         self.waits += 1;
         self.tally.count("wait", 1);
-        self.tally.count("wait that was asked for", usize::from(asked > step));
+        self.tally.count("wait for retry-after", usize::from(asked > step));
     }
 
-    /// From here on all is well.
+    /// Answers well from now on, and checks that two answers suffice to follow the server.
     fn recover(&mut self) {
         for _ in 0..2 {
-            self.turn(&Answer::Good { news: 1, lived: 300 });
+            self.step(&Answer::Good { news: 1, lived: 300 });
         }
-        assert_eq!(self.last, Some(self.now), "two good answers are enough");
-        assert!(matches!(self.state.ask(), Ask::Watch(_)));
-        assert_eq!(self.hurry, 1, "and all that follows comes without a wait");
+        assert_eq!(self.last, Some(self.now), "two valid answers suffice");
+        assert!(matches!(self.state.next_request(), NextRequest::Watch(_)));
+        assert_eq!(self.requests_without_wait, 1, "requests continue without a wait");
     }
 }
 
 #[test]
-fn any_sequence_of_answers_is_followed_by_a_question_that_makes_sense() {
+fn next_request_is_valid_for_any_sequence_of_answers() {
     let least = [
-        ("whole state", 500),
+        ("list", 500),
         ("newest", 300),
-        ("around", 100),
-        ("another history", 20),
-        ("in one piece", 50),
+        ("forced relist", 100),
+        ("restored server", 20),
+        ("unpaged list", 50),
         ("wait", 3000),
-        ("wait that was asked for", 300),
+        ("wait for retry-after", 300),
         ("healthy watch", 50),
     ];
     check(answer(), 80, &least, |answers, tally| {
         let watch_list = answers.len() % 3 > 0;
-        let config = StateConfig { page_size: 500, watch_list, backoff: BackoffConfig::default() };
+        let config = StateConfig { watch_list, ..StateConfig::default() };
         let mut world = World {
-            state: State::new(config, answers.len() as u64),
+            state: State::new(config, Some(answers.len() as u64)),
             now: 1,
             last: None,
             reasons: Reasons::default(),
-            hurry: 0,
+            requests_without_wait: 0,
             waits: 0,
+            answered_waits: None,
             tally,
         };
         for answer in answers {
-            world.turn(answer);
+            world.step(answer);
         }
         world.recover();
     });

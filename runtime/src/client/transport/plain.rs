@@ -1,16 +1,39 @@
 //! Connections without TLS: the feature `rustls-tls` is off.
+//!
+//! The functions have the signatures of their twins with TLS, so that the rest of the client has no
+//! `cfg`. A server with `https` is refused when the client is built, not at the first request.
 
-use hyper_util::client::legacy::connect::HttpConnector;
+use std::sync::Arc;
+
 use kube_client::Config;
+use tower::BoxError;
 
-use crate::client::error::ClientError;
+use crate::client::credentials::{Credentials, PemPair};
+use crate::client::proxy::TcpConnector;
 
-pub(super) fn connector(config: &Config, tcp: HttpConnector) -> Result<HttpConnector, ClientError> {
+/// A client certificate; there is none without TLS.
+pub(in crate::client) enum ClientIdentity {}
+
+/// The text of every error of this module.
+const NO_TLS: &str = "this build has no TLS: enable homeostat's feature `rustls-tls`";
+
+/// # Errors
+///
+/// If the server's URL begins with `https`.
+pub(super) fn connector(
+    config: &Config,
+    _: &Arc<Credentials>,
+    tcp: TcpConnector,
+) -> Result<TcpConnector, BoxError> {
     if config.cluster_url.scheme_str() == Some("https") {
-        return Err(ClientError::Setup {
-            server: config.cluster_url.to_string(),
-            source: "this build has no TLS: turn homeostat's feature `rustls-tls` on".into(),
-        });
+        return Err(NO_TLS.into());
     }
     Ok(tcp)
+}
+
+/// # Errors
+///
+/// Always: a certificate cannot be used.
+pub(in crate::client) fn parse_identity(_: &PemPair) -> Result<ClientIdentity, BoxError> {
+    Err(NO_TLS.into())
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Holds objects, and tells an informer about them.
+/// Holds objects, and sends an informer their changes.
 pub(crate) struct Script<K: Object> {
     pub(crate) informer: SharedIndexInformer<K>,
     state: Arc<Mutex<State<K>>>,

@@ -1,20 +1,23 @@
-use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
 use kube_core::ApiResource;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::{garbage_collector::graph::Kind, object::Object};
+use crate::cluster::garbage_collector::graph::FollowedKind;
+use crate::cluster::partial_object::PartialObject;
 
 const PODS: usize = 0;
 const SETS: usize = 1;
 
 fn graph() -> Graph {
     let kinds = [ApiResource::erase::<Pod>(&()), ApiResource::erase::<ReplicaSet>(&())];
-    Graph::new(kinds.map(|resource| Kind { resource, is_namespaced: true }).into())
+    Graph::new(kinds.map(|resource| FollowedKind { resource, is_namespaced: true }).into())
 }
 
-/// An object whose name is its UID, owned by `ReplicaSets` of these UIDs, all of which it blocks.
-fn object(uid: &str, owners: &[&str], finalizers: &[&str], is_deleted: bool) -> Object {
+/// Returns an object whose name is its UID. It is owned by `ReplicaSets` with these UIDs and blocks
+/// the deletion of each.
+fn object(uid: &str, owners: &[&str], finalizers: &[&str], is_deleted: bool) -> PartialObject {
     let owners: Vec<_> = owners
         .iter()
         .map(|owner| {
@@ -43,7 +46,7 @@ fn uids(touched: &[Uid]) -> Vec<&str> {
 }
 
 #[test]
-fn a_dependent_goes_when_its_last_owner_is_seen_to_go() {
+fn dependent_is_deleted_after_its_last_owner() {
     let mut graph = graph();
     graph.apply(SETS, object("set", &[], &[], false));
     graph.apply(PODS, object("pod", &["set"], &[], false));
@@ -58,30 +61,30 @@ fn a_dependent_goes_when_its_last_owner_is_seen_to_go() {
 }
 
 #[test]
-fn an_owner_nobody_has_seen_is_asked_for_before_anything_is_deleted() {
+fn unseen_owner_is_looked_up_before_a_dependent_is_deleted() {
     let mut graph = graph();
     graph.apply(PODS, object("pod", &["set"], &[], false));
-    let Plan::Look(owners) = plan(&graph, "pod") else { panic!("not looked for") };
+    let Plan::CheckOwners(owners) = plan(&graph, "pod") else { panic!("not looked up") };
     assert_eq!(owners.len(), 1);
     graph.mark_absent(owners[0].clone());
     assert!(matches!(plan(&graph, "pod"), Plan::Delete { .. }));
 }
 
 #[test]
-fn an_owner_with_the_right_uid_and_another_name_is_not_the_owner() {
+fn owner_with_the_same_uid_and_another_name_is_not_the_owner() {
     let mut graph = graph();
     let mut set = object("set", &[], &[], false);
     set.metadata.name = Some("other".to_owned());
     graph.apply(SETS, set);
     graph.apply(PODS, object("pod", &["set"], &[], false));
-    assert!(matches!(plan(&graph, "pod"), Plan::Look(_)));
-    // And when that other one goes, it says nothing about the one that is meant.
+    assert!(matches!(plan(&graph, "pod"), Plan::CheckOwners(_)));
+    // The deletion of that object does not mark the owner as gone.
     graph.remove(Some("set"));
-    assert!(matches!(plan(&graph, "pod"), Plan::Look(_)));
+    assert!(matches!(plan(&graph, "pod"), Plan::CheckOwners(_)));
 }
 
 #[test]
-fn owners_of_kinds_that_are_not_followed_count_as_there() {
+fn owners_of_kinds_that_are_not_followed_count_as_existing() {
     let mut graph = graph();
     let mut pod = object("pod", &["job"], &[], false);
     pod.metadata.owner_references.as_mut().unwrap()[0].kind = "Job".to_owned();
@@ -90,24 +93,24 @@ fn owners_of_kinds_that_are_not_followed_count_as_there() {
 }
 
 #[test]
-fn of_several_owners_those_that_are_gone_are_struck_off() {
+fn references_to_deleted_owners_are_removed_while_one_owner_exists() {
     let mut graph = graph();
     graph.apply(SETS, object("set1", &[], &[], false));
     graph.apply(SETS, object("set2", &[], &[], false));
     graph.apply(PODS, object("pod", &["set1", "set2"], &[], false));
     graph.remove(Some("set1"));
-    let Plan::SetOwners { owners, .. } = plan(&graph, "pod") else { panic!("not struck off") };
+    let Plan::SetOwners { owners, .. } = plan(&graph, "pod") else { panic!("not removed") };
     assert_eq!(owners.iter().map(|owner| &*owner.uid).collect::<Vec<_>>(), ["set2"]);
 }
 
 #[test]
-fn in_the_foreground_dependents_go_first_and_the_owner_waits_for_those_that_block() {
+fn foreground_deletion_waits_for_dependents_that_block() {
     let mut graph = graph();
     graph.apply(SETS, object("set", &[], &[], false));
     graph.apply(PODS, object("pod1", &["set"], &[], false));
-    let mut casual = object("pod2", &["set"], &["example.com/hold"], false);
-    casual.metadata.owner_references.as_mut().unwrap()[0].block_owner_deletion = None;
-    graph.apply(PODS, casual);
+    let mut non_blocking = object("pod2", &["set"], &["example.com/hold"], false);
+    non_blocking.metadata.owner_references.as_mut().unwrap()[0].block_owner_deletion = None;
+    graph.apply(PODS, non_blocking);
 
     let touched = graph.apply(SETS, object("set", &[], &[FOREGROUND, "other"], true));
     assert_eq!(uids(&touched), ["set", "pod1", "pod2"]);
@@ -121,11 +124,11 @@ fn in_the_foreground_dependents_go_first_and_the_owner_waits_for_those_that_bloc
         panic!("still waiting");
     };
     assert_eq!(finalizers, ["other"]);
-    assert!(dependents.is_empty(), "foreground strikes nothing off");
+    assert!(dependents.is_empty(), "foreground deletion changes no dependent");
 }
 
 #[test]
-fn a_dependent_with_dependents_is_deleted_in_the_foreground_too() {
+fn dependent_with_dependents_is_deleted_in_the_foreground() {
     let mut graph = graph();
     graph.apply(SETS, object("top", &[], &[FOREGROUND], true));
     graph.apply(SETS, object("middle", &["top"], &[], false));
@@ -138,7 +141,7 @@ fn a_dependent_with_dependents_is_deleted_in_the_foreground_too() {
 }
 
 #[test]
-fn a_circle_of_owners_does_not_wait_for_itself() {
+fn cycle_of_owners_does_not_deadlock() {
     let mut graph = graph();
     graph.apply(SETS, object("one", &["two"], &[FOREGROUND], true));
     graph.apply(SETS, object("two", &["one"], &[], false));
@@ -147,7 +150,7 @@ fn a_circle_of_owners_does_not_wait_for_itself() {
 }
 
 #[test]
-fn orphans_forget_their_owner_before_it_goes() {
+fn orphans_lose_their_reference_before_the_owner_is_deleted() {
     let mut graph = graph();
     graph.apply(SETS, object("other", &[], &[], false));
     graph.apply(SETS, object("set", &[], &[], false));
@@ -161,12 +164,12 @@ fn orphans_forget_their_owner_before_it_goes() {
     let left: Vec<(&str, usize)> =
         dependents.iter().map(|(target, owners)| (&*target.uid, owners.len())).collect();
     assert_eq!(left, [("pod1", 0), ("pod2", 1)]);
-    // Meanwhile the dependents are not touched by themselves.
+    // The dependents have no plan of their own meanwhile.
     assert_eq!(plan(&graph, "pod1"), Plan::Nothing);
 }
 
 #[test]
-fn what_is_missing_in_a_list_is_gone() {
+fn object_missing_in_a_list_is_removed() {
     let mut graph = graph();
     graph.replace(SETS, vec![object("set1", &[], &[], false), object("set2", &[], &[], false)]);
     graph.replace(PODS, vec![object("pod", &["set1"], &[], false)]);

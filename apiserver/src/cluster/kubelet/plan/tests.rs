@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A pod as the server has it, a kubelet, and a clock.
-struct Scene {
+/// A pod as the server stores it, the kubelet's plan, and a clock.
+struct PodHarness {
     pods: Pods,
     pod: Value,
     at: Moment,
@@ -21,20 +21,20 @@ fn delays(ready: u64, stop: u64) -> Delays {
     }
 }
 
-impl Scene {
+impl PodHarness {
     fn new(nodes: usize, delays: Delays, pod: &Value) -> Self {
         let nodes = (0..nodes).map(|node| format!("node-{node}")).collect();
-        let mut made = json!({
+        let mut stored = json!({
             "metadata": { "namespace": "a", "name": "p", "uid": "u1" },
             "spec": { "nodeName": "node-0", "containers": [{ "name": "c" }] },
             "status": {},
         });
-        json_patch::merge(&mut made, pod);
+        json_patch::merge(&mut stored, pod);
         let at = Moment { now: Instant::now(), time: Timestamp::UNIX_EPOCH };
-        Self { pods: Pods::new(nodes, delays), pod: made, at }
+        Self { pods: Pods::new(nodes, delays), pod: stored, at }
     }
 
-    /// A pod with these exits.
+    /// Creates a pod with an exit script.
     fn with_exits(policy: &str, exits: &str) -> Self {
         let pod = json!({
             "metadata": { "annotations": { "exits.homeostat.dev/c": exits } },
@@ -57,23 +57,24 @@ impl Scene {
         self.at.time += Duration::from_secs(seconds);
     }
 
-    /// Does what is due until there is nothing to do, and says how the container was after each step.
-    fn until_later(&mut self) -> (Vec<String>, Option<u64>) {
-        let mut told = Vec::new();
+    /// Applies the status patches that are due. Returns the container state after each patch, and
+    /// the seconds until the next step.
+    fn run_due_steps(&mut self) -> (Vec<String>, Option<u64>) {
+        let mut states = Vec::new();
         loop {
             match self.plan() {
-                Plan::Nothing => return (told, None),
-                Plan::Later(time) => return (told, Some((time - self.at.now).as_secs())),
-                Plan::Do(Step::Report(patch)) => {
+                Plan::Nothing => return (states, None),
+                Plan::Later(time) => return (states, Some((time - self.at.now).as_secs())),
+                Plan::Do(Step::PatchStatus(patch)) => {
                     json_patch::merge(&mut self.pod["status"], &patch["status"]);
-                    told.push(self.words());
+                    states.push(self.state());
                 }
                 Plan::Do(other) => panic!("{other:?}"),
             }
         }
     }
 
-    fn words(&self) -> String {
+    fn state(&self) -> String {
         let status = &self.pod["status"];
         let container = &status["containerStatuses"][0];
         let state = container["state"].as_object().unwrap();
@@ -86,104 +87,105 @@ impl Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_is_bound_then_run_then_left_alone() {
-    let mut scene = Scene::new(2, delays(0, 0), &json!({ "spec": { "nodeName": null } }));
+async fn pod_is_bound_then_started_then_unchanged() {
+    let mut harness = PodHarness::new(2, delays(0, 0), &json!({ "spec": { "nodeName": null } }));
     for node in ["node-0", "node-1", "node-0"] {
         let bind = Step::Bind { uid: "u1".to_owned(), node: node.to_owned() };
-        assert_eq!(scene.plan(), Plan::Do(bind));
+        assert_eq!(harness.plan(), Plan::Do(bind));
     }
-    scene.pod["spec"]["nodeName"] = json!("node-0");
-    assert_eq!(scene.until_later(), (vec!["Running running ready 0".to_owned()], None));
-    let conditions = scene.pod["status"]["conditions"].as_array().unwrap();
+    harness.pod["spec"]["nodeName"] = json!("node-0");
+    assert_eq!(harness.run_due_steps(), (vec!["Running running ready 0".to_owned()], None));
+    let conditions = harness.pod["status"]["conditions"].as_array().unwrap();
     assert!(conditions.iter().all(|condition| condition["status"] == "True"), "{conditions:?}");
-    // Somebody made it unready: that is meant.
-    scene.pod["status"]["conditions"] = json!([{ "type": "Ready", "status": "False" }]);
-    scene.pod["status"]["containerStatuses"][0]["ready"] = json!(false);
-    assert_eq!(scene.plan(), Plan::Nothing);
-    scene.pod["status"]["phase"] = json!("Failed");
-    assert_eq!(scene.plan(), Plan::Nothing);
+    // Another client made it unready; the kubelet does not change it back.
+    harness.pod["status"]["conditions"] = json!([{ "type": "Ready", "status": "False" }]);
+    harness.pod["status"]["containerStatuses"][0]["ready"] = json!(false);
+    assert_eq!(harness.plan(), Plan::Nothing);
+    harness.pod["status"]["phase"] = json!("Failed");
+    assert_eq!(harness.plan(), Plan::Nothing);
 }
 
 #[tokio::test(start_paused = true)]
-async fn readiness_waits_for_its_delay() {
-    let mut scene = Scene::new(1, delays(10, 0), &json!({}));
-    assert_eq!(scene.until_later(), (vec!["Running running 0".to_owned()], Some(10)));
-    let conditions = scene.pod["status"]["conditions"].clone();
+async fn pod_is_ready_after_the_delay() {
+    let mut harness = PodHarness::new(1, delays(10, 0), &json!({}));
+    assert_eq!(harness.run_due_steps(), (vec!["Running running 0".to_owned()], Some(10)));
+    let conditions = harness.pod["status"]["conditions"].clone();
     assert_eq!(conditions[0]["message"], "containers with unready status: [c]");
-    // Another event on the way does not start the delay anew.
-    scene.wait(9);
-    assert_eq!(scene.until_later(), (vec![], Some(1)));
-    scene.wait(1);
-    assert_eq!(scene.until_later(), (vec!["Running running ready 0".to_owned()], None));
+    // An event in between does not restart the delay.
+    harness.wait(9);
+    assert_eq!(harness.run_due_steps(), (vec![], Some(1)));
+    harness.wait(1);
+    assert_eq!(harness.run_due_steps(), (vec!["Running running ready 0".to_owned()], None));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_somebody_else_runs_is_only_made_ready() {
-    let mut scene = Scene::new(1, delays(0, 0), &json!({ "status": { "phase": "Running" } }));
-    assert_eq!(scene.until_later().0, ["Running running ready 0"]);
+async fn pod_that_another_client_started_is_only_made_ready() {
+    let mut harness =
+        PodHarness::new(1, delays(0, 0), &json!({ "status": { "phase": "Running" } }));
+    assert_eq!(harness.run_due_steps().0, ["Running running ready 0"]);
     let ready = json!([{ "type": "Ready", "status": "True" }]);
     let pod = json!({ "status": { "phase": "Running", "conditions": ready } });
-    assert_eq!(Scene::new(1, delays(0, 0), &pod).plan(), Plan::Nothing);
+    assert_eq!(PodHarness::new(1, delays(0, 0), &pod).plan(), Plan::Nothing);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_that_fails_is_restarted_later_each_time() {
-    let mut scene = Scene::with_exits("Always", "1@5s");
-    assert_eq!(scene.until_later(), (vec!["Running running ready 0".to_owned()], Some(5)));
-    scene.wait(5);
-    // The first time at once.
-    let (told, later) = scene.until_later();
-    assert_eq!(told, ["Running terminated Error 0", "Running running ready 1"]);
+async fn restart_delay_of_a_failing_container_doubles() {
+    let mut harness = PodHarness::with_exits("Always", "1@5s");
+    assert_eq!(harness.run_due_steps(), (vec!["Running running ready 0".to_owned()], Some(5)));
+    harness.wait(5);
+    // The first restart has no delay.
+    let (states, later) = harness.run_due_steps();
+    assert_eq!(states, ["Running terminated Error 0", "Running running ready 1"]);
     assert_eq!(later, Some(5));
     for (restarts, wait) in [(1, 10), (2, 20), (3, 40), (4, 80), (5, 160), (6, 300), (7, 300)] {
-        scene.wait(5);
-        let (told, later) = scene.until_later();
+        harness.wait(5);
+        let (states, later) = harness.run_due_steps();
         let ended = format!("Running terminated Error {restarts}");
-        assert_eq!(told, [ended, format!("Running waiting CrashLoopBackOff {restarts}")]);
+        assert_eq!(states, [ended, format!("Running waiting CrashLoopBackOff {restarts}")]);
         assert_eq!(later, Some(wait));
-        let container = &scene.pod["status"]["containerStatuses"][0];
+        let container = &harness.pod["status"]["containerStatuses"][0];
         assert_eq!(container["lastState"]["terminated"]["exitCode"], 1);
         assert_eq!(
             container["state"]["waiting"]["message"],
             format!("back-off {wait}s restarting failed container=c")
         );
-        scene.wait(wait);
-        assert_eq!(scene.until_later().0, [format!("Running running ready {}", restarts + 1)]);
+        harness.wait(wait);
+        assert_eq!(harness.run_due_steps().0, [format!("Running running ready {}", restarts + 1)]);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_run_makes_up_for_what_was_before() {
-    let mut scene = Scene::with_exits("Always", "1@1s,1@1s,0@600s,0@1s");
-    scene.until_later();
+async fn restart_delay_is_reset_after_ten_minutes() {
+    let mut harness = PodHarness::with_exits("Always", "1@1s,1@1s,0@600s,0@1s");
+    harness.run_due_steps();
     for wait in [1, 1, 10, 600] {
-        scene.wait(wait);
-        scene.until_later();
+        harness.wait(wait);
+        harness.run_due_steps();
     }
-    assert_eq!(scene.words(), "Running running ready 3", "at once, after ten minutes");
+    assert_eq!(harness.state(), "Running running ready 3", "restarted without delay");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_not_restarted_finishes() {
-    let mut scene = Scene::with_exits("Never", "0@3s");
-    assert_eq!(scene.until_later().1, Some(3));
-    scene.wait(3);
-    let told = vec!["Succeeded terminated Completed 0".to_owned()];
-    assert_eq!(scene.until_later(), (told, None));
-    let ready = &scene.pod["status"]["conditions"][0];
+async fn pod_that_is_not_restarted_finishes() {
+    let mut harness = PodHarness::with_exits("Never", "0@3s");
+    assert_eq!(harness.run_due_steps().1, Some(3));
+    harness.wait(3);
+    let states = vec!["Succeeded terminated Completed 0".to_owned()];
+    assert_eq!(harness.run_due_steps(), (states, None));
+    let ready = &harness.pod["status"]["conditions"][0];
     assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("PodCompleted")));
-    let ended = &scene.pod["status"]["containerStatuses"][0]["state"]["terminated"];
+    let ended = &harness.pod["status"]["containerStatuses"][0]["state"]["terminated"];
     assert_eq!(ended["startedAt"], "1970-01-01T00:00:00Z");
     assert_eq!(ended["finishedAt"], "1970-01-01T00:00:03Z");
 
-    let mut scene = Scene::with_exits("Never", "7@0s");
-    let told = ["Running running ready 0", "Failed terminated Error 0"].map(str::to_owned);
-    assert_eq!(scene.until_later(), (told.to_vec(), None));
+    let mut harness = PodHarness::with_exits("Never", "7@0s");
+    let states = ["Running running ready 0", "Failed terminated Error 0"].map(str::to_owned);
+    assert_eq!(harness.run_due_steps(), (states.to_vec(), None));
 
-    let mut scene = Scene::with_exits("OnFailure", "7@0s,0@0s");
-    let (told, later) = scene.until_later();
+    let mut harness = PodHarness::with_exits("OnFailure", "7@0s,0@0s");
+    let (states, later) = harness.run_due_steps();
     assert_eq!(
-        told[1..],
+        states[1..],
         [
             "Running terminated Error 0",
             "Running running ready 1",
@@ -194,57 +196,71 @@ async fn a_pod_that_is_not_restarted_finishes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_finishes_with_its_last_container() {
+async fn pod_finishes_with_its_last_container() {
     let pod = json!({
         "metadata": { "annotations": {
             "exits.homeostat.dev/c": "0@1s", "exits.homeostat.dev/d": "3@2s",
         }},
         "spec": { "restartPolicy": "Never", "containers": [{ "name": "c" }, { "name": "d" }] },
     });
-    let mut scene = Scene::new(1, delays(0, 0), &pod);
-    scene.until_later();
-    scene.wait(1);
-    assert_eq!(scene.until_later(), (vec!["Running terminated Completed 0".to_owned()], Some(1)));
-    let ready = &scene.pod["status"]["conditions"][0];
+    let mut harness = PodHarness::new(1, delays(0, 0), &pod);
+    harness.run_due_steps();
+    harness.wait(1);
+    assert_eq!(
+        harness.run_due_steps(),
+        (vec!["Running terminated Completed 0".to_owned()], Some(1))
+    );
+    let ready = &harness.pod["status"]["conditions"][0];
     assert_eq!(ready["message"], "containers with unready status: [c]");
-    scene.wait(1);
-    assert_eq!(scene.until_later().0, ["Failed terminated Completed 0"]);
+    harness.wait(1);
+    assert_eq!(harness.run_due_steps().0, ["Failed terminated Completed 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_that_cannot_be_read_is_told_once() {
-    let mut scene = Scene::with_exits("Always", "soon");
-    let told = vec!["Pending waiting CreateContainerConfigError 0".to_owned()];
-    assert_eq!(scene.until_later(), (told, None));
-    scene.pod["metadata"]["annotations"] = json!({});
-    assert_eq!(scene.until_later().0, ["Running running ready 0"]);
+async fn invalid_exit_script_is_reported_once() {
+    let mut harness = PodHarness::with_exits("Always", "soon");
+    let states = vec!["Pending waiting CreateContainerConfigError 0".to_owned()];
+    assert_eq!(harness.run_due_steps(), (states, None));
+    harness.pod["metadata"]["annotations"] = json!({});
+    assert_eq!(harness.run_due_steps().0, ["Running running ready 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_pod_is_finished_once_even_if_finalizers_keep_it() {
-    let mut scene = Scene::new(1, delays(0, 3), &json!({ "status": { "phase": "Running" } }));
-    scene.pod["metadata"]["deletionTimestamp"] = json!(Time(Timestamp::UNIX_EPOCH));
-    scene.pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
-    assert_eq!(scene.plan(), Plan::Later(scene.at.now + Duration::from_secs(3)));
-    scene.wait(3);
-    assert_eq!(scene.plan(), Plan::Do(Step::Finish { uid: "u1".to_owned() }));
-    scene.pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);
-    assert_eq!(scene.plan(), Plan::Nothing);
+async fn pod_with_finalizers_is_deleted_once() {
+    let mut harness =
+        PodHarness::new(1, delays(0, 3), &json!({ "status": { "phase": "Running" } }));
+    harness.pod["metadata"]["deletionTimestamp"] = json!(Time(Timestamp::UNIX_EPOCH));
+    harness.pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+    assert_eq!(harness.plan(), Plan::Later(harness.at.now + Duration::from_secs(3)));
+    harness.wait(3);
+    assert_eq!(harness.plan(), Plan::Do(Step::Delete { uid: "u1".to_owned() }));
+    harness.pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+    assert_eq!(harness.plan(), Plan::Nothing);
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_of_other_nodes_and_pods_that_are_gone_are_left_alone() {
-    let mut scene = Scene::new(1, delays(0, 0), &json!({ "spec": { "nodeName": "node-7" } }));
-    assert_eq!(scene.plan(), Plan::Nothing);
-    scene.pod["spec"]["nodeName"] = json!("node-0");
-    assert!(matches!(scene.plan(), Plan::Do(Step::Report(_))));
-    let key = key(&scene.pod()).unwrap();
-    assert!(scene.pods.replace(Vec::new(), scene.at.now).is_empty());
-    assert_eq!(scene.pods.plan(&key, scene.at), Plan::Nothing);
-    // A late Deleted of the pod that had the name before.
-    let former = scene.pod();
-    scene.pod["metadata"]["uid"] = json!("u2");
-    scene.pods.apply(scene.pod(), scene.at.now).unwrap();
-    scene.pods.remove(&former);
-    assert!(matches!(scene.pods.plan(&key, scene.at), Plan::Do(Step::Report(_))));
+async fn pods_of_other_nodes_and_deleted_pods_are_not_touched() {
+    let mut harness =
+        PodHarness::new(1, delays(0, 0), &json!({ "spec": { "nodeName": "node-7" } }));
+    assert_eq!(harness.plan(), Plan::Nothing);
+    harness.pod["spec"]["nodeName"] = json!("node-0");
+    assert!(matches!(harness.plan(), Plan::Do(Step::PatchStatus(_))));
+    let key = key(&harness.pod()).unwrap();
+    assert!(harness.pods.replace(Vec::new(), harness.at.now).is_empty());
+    assert_eq!(harness.pods.plan(&key, harness.at), Plan::Nothing);
+    // A late Deleted event of the previous pod of this name.
+    let former = harness.pod();
+    harness.pod["metadata"]["uid"] = json!("u2");
+    harness.pods.apply(harness.pod(), harness.at.now).unwrap();
+    harness.pods.remove(&former);
+    assert!(matches!(harness.pods.plan(&key, harness.at), Plan::Do(Step::PatchStatus(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn gated_pod_is_not_bound_before_its_gates_are_removed() {
+    let gated = json!({"spec": {"nodeName": null, "schedulingGates": [{"name": "g"}]}});
+    let mut harness = PodHarness::new(1, delays(0, 0), &gated);
+    assert!(matches!(harness.plan(), Plan::Nothing));
+    json_patch::merge(&mut harness.pod, &json!({"spec": {"schedulingGates": null}}));
+    assert!(matches!(harness.plan(), Plan::Do(Step::Bind { .. })));
 }

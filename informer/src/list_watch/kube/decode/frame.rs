@@ -1,21 +1,29 @@
-//! One line of a watch.
+//! Decodes one line of a watch.
+//!
+//! [`FrameSeed`] is the usual pass: it reads the type, then parses the object straight into the
+//! type that the event needs. [`unusual_frame`] is the second one.
+//!
+//! A frame is `{"type":"MODIFIED","object":{…}}`. API servers send the type first, so that the
+//! object is parsed once, without an intermediate value. The second pass runs only for frames that
+//! the first one rejects: a type after the object, and an object that does not fit its type.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{
-    Deserialize,
-    de::{
-        DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor,
-    },
+use serde::Deserialize;
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor,
 };
 use serde_json::value::RawValue;
 
-use super::{Decoder, Frame, is_point, status::Status};
-use crate::{
-    json::describe,
-    list_watch::{Decoded, WatchEvent},
-};
+use super::status::Status;
+use super::{Decoder, Frame};
+use crate::json::describe;
+use crate::list_watch::kube::prune::Prune;
+use crate::list_watch::{Decoded, WatchEvent};
+use crate::object::ResourceVersion;
 
+/// The `type` of a frame. Another type fails the frame.
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "UPPERCASE")]
 enum FrameType {
@@ -26,6 +34,7 @@ enum FrameType {
     Error,
 }
 
+/// The members of a frame. Others are skipped.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
 enum FrameField {
@@ -35,9 +44,11 @@ enum FrameField {
     Other,
 }
 
-pub(super) struct FrameSeed<K>(pub(super) Decoder<K>);
+/// The seed of a frame in the usual form: the type first, an object that fits. Skips the members of
+/// the tree.
+pub(super) struct FrameSeed<'a, K>(pub(super) &'a Decoder<K>, pub(super) &'a Prune);
 
-impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for FrameSeed<K> {
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for FrameSeed<'_, K> {
     type Value = Frame<K>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Frame<K>, D::Error> {
@@ -45,7 +56,9 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for FrameSeed<K> {
     }
 }
 
-impl<'de, K: DeserializeOwned> Visitor<'de> for FrameSeed<K> {
+/// Rejects a frame with a field sent twice, a frame without an object, and one whose object comes
+/// before its type.
+impl<'de, K: DeserializeOwned> Visitor<'de> for FrameSeed<'_, K> {
     type Value = Frame<K>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,7 +70,7 @@ impl<'de, K: DeserializeOwned> Visitor<'de> for FrameSeed<K> {
         let mut frame = None;
         while let Some(field) = map.next_key()? {
             match field {
-                // Said twice, nobody knows which one the sender means.
+                // With a field sent twice, it is unknown which value the sender means.
                 FrameField::Type if kind.is_some() => {
                     return Err(A::Error::duplicate_field("type"));
                 }
@@ -66,9 +79,10 @@ impl<'de, K: DeserializeOwned> Visitor<'de> for FrameSeed<K> {
                 }
                 FrameField::Type => kind = Some(map.next_value()?),
                 FrameField::Object => {
-                    // Servers send the type first. Whatever does not is read the long way.
+                    // API servers send the type first. A frame with another order is decoded in a
+                    // second pass.
                     let kind = kind.ok_or_else(|| A::Error::missing_field("type"))?;
-                    frame = Some(map.next_value_seed(PayloadSeed(kind, self.0))?);
+                    frame = Some(map.next_value_seed(PayloadSeed(kind, &self))?);
                 }
                 FrameField::Other => {
                     map.next_value::<IgnoredAny>()?;
@@ -79,19 +93,24 @@ impl<'de, K: DeserializeOwned> Visitor<'de> for FrameSeed<K> {
     }
 }
 
-struct PayloadSeed<K>(FrameType, Decoder<K>);
+/// The seed of a frame's object, once its type is known.
+///
+/// `ADDED` and `MODIFIED` both become `Applied`: the store decides from what it has, because a
+/// watch that starts again sends `ADDED` for known objects.
+struct PayloadSeed<'a, K>(FrameType, &'a FrameSeed<'a, K>);
 
-impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PayloadSeed<K> {
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PayloadSeed<'_, K> {
     type Value = Frame<K>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Frame<K>, D::Error> {
+        let FrameSeed(decoder, prune) = self.1;
         Ok(match self.0 {
-            FrameType::Added | FrameType::Modified => {
-                Frame::Event(WatchEvent::Applied(Decoded::Fits(self.1.object(deserializer)?)))
-            }
-            FrameType::Deleted => {
-                Frame::Event(WatchEvent::Deleted(Decoded::Fits(self.1.object(deserializer)?)))
-            }
+            FrameType::Added | FrameType::Modified => Frame::Event(WatchEvent::Applied(
+                Decoded::Fits(decoder.object(deserializer, prune)?),
+            )),
+            FrameType::Deleted => Frame::Event(WatchEvent::Deleted(Decoded::Fits(
+                decoder.object(deserializer, prune)?,
+            ))),
             FrameType::Bookmark => {
                 let frame = Bookmark::deserialize(deserializer)?.into_frame();
                 frame.ok_or_else(|| D::Error::missing_field("resourceVersion"))?
@@ -101,10 +120,16 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PayloadSeed<K> {
     }
 }
 
-/// A frame that the one-pass decoder did not take: the type comes last, or the object does not fit.
+/// Decodes a frame that the one-pass decoder rejected: the type comes last, or the object does not
+/// fit.
+///
+/// The raw text of the object is borrowed, so that the pass copies only the decoded object.
+///
+/// # Errors
+/// Returns `first`, the error of the first pass, unless the second pass succeeds.
 pub(super) fn unusual_frame<K: DeserializeOwned>(
     text: &str,
-    decoder: Decoder<K>,
+    decoder: &Decoder<K>,
     first: &str,
 ) -> Result<Frame<K>, String> {
     #[derive(Deserialize)]
@@ -126,7 +151,7 @@ pub(super) fn unusual_frame<K: DeserializeOwned>(
         }
         FrameType::Bookmark => {
             let bookmark = serde_json::from_str::<Bookmark>(object).map_err(describe);
-            bookmark.map_err(first)?.into_frame().ok_or("a bookmark without a version")?
+            bookmark.map_err(first)?.into_frame().ok_or("bookmark without a version")?
         }
         FrameType::Error => Frame::Error(
             serde_json::from_str::<Status<'_>>(object).map_err(describe).map_err(first)?.into(),
@@ -134,11 +159,14 @@ pub(super) fn unusual_frame<K: DeserializeOwned>(
     })
 }
 
+/// The object of a bookmark, of which only the metadata counts.
 #[derive(Deserialize)]
 struct Bookmark {
     metadata: BookmarkMetadata,
 }
 
+/// The annotation `k8s.io/initial-events-end` marks the bookmark that completes the initial events
+/// (KEP-3157).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct BookmarkMetadata {
@@ -148,16 +176,14 @@ struct BookmarkMetadata {
 }
 
 impl Bookmark {
-    /// Nothing, if it marks nothing.
+    /// Returns `None` if the bookmark has no usable version.
     fn into_frame<K>(self) -> Option<Frame<K>> {
-        if !is_point(&self.metadata.resource_version) {
+        let resource_version = ResourceVersion::from(self.metadata.resource_version);
+        if !resource_version.is_point() {
             return None;
         }
         let annotations = self.metadata.annotations.unwrap_or_default();
         let end = annotations.get("k8s.io/initial-events-end").is_some_and(|value| value == "true");
-        Some(Frame::Event(WatchEvent::Bookmark {
-            resource_version: self.metadata.resource_version.into(),
-            initial_events_end: end,
-        }))
+        Some(Frame::Event(WatchEvent::Bookmark { resource_version, initial_events_end: end }))
     }
 }

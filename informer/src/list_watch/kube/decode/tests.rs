@@ -2,17 +2,21 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::*;
+use crate::list_watch::Page;
 
-const FITS: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"n","uid":"u",
-    "resourceVersion":"5","managedFields":[{"manager":"m"}]},"spec":{"containers":[]}}"#;
-/// `restartPolicy` is no text.
-const MISFIT: &str = r#"{"metadata":{"name":"b","namespace":"n","resourceVersion":"6","labels":{"l":"1"},
-    "managedFields":[{"manager":"m"}]},"spec":{"containers":[],"restartPolicy":{"secret":"hunter2"}}}"#;
+const FITS: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a",
+    "namespace":"n","uid":"u","resourceVersion":"5",
+    "managedFields":[{"manager":"m"}]},"spec":{"containers":[]}}"#;
+/// `restartPolicy` is not a string.
+const UNDECODABLE: &str = r#"{"metadata":{"name":"b","namespace":"n","resourceVersion":"6",
+    "labels":{"l":"1"},"managedFields":[{"manager":"m"}]},
+    "spec":{"containers":[],"restartPolicy":{"secret":"hunter2"}}}"#;
 
 fn frame<K: DeserializeOwned>(line: &[u8]) -> Result<Frame<K>, String> {
-    Decoder::new().frame(line)
+    Decoder::new().frame(line, &mut String::new())
 }
 
 fn page<K: DeserializeOwned>(body: &[u8]) -> Result<Page<K>, String> {
@@ -26,20 +30,20 @@ fn one_line(text: &str) -> String {
 fn event(line: &str) -> WatchEvent<Pod> {
     match frame(one_line(line).as_bytes()) {
         Ok(Frame::Event(event)) => event,
-        Ok(Frame::Error(refusal)) => panic!("{refusal}"),
+        Ok(Frame::Error(error)) => panic!("{error}"),
         Err(error) => panic!("{error}"),
     }
 }
 
 fn corrupt(line: &[u8]) -> String {
     match frame::<Pod>(line) {
-        Ok(_) => panic!("{} was taken", String::from_utf8_lossy(line)),
+        Ok(_) => panic!("{} was accepted", String::from_utf8_lossy(line)),
         Err(error) => error,
     }
 }
 
 #[test]
-fn frame_is_decoded_whatever_the_order_of_its_fields() {
+fn frame_is_decoded_with_fields_in_any_order() {
     for kind in ["ADDED", "MODIFIED"] {
         for line in [
             format!(r#"{{"type":"{kind}","object":{FITS}}}"#),
@@ -55,8 +59,48 @@ fn frame_is_decoded_whatever_the_order_of_its_fields() {
 }
 
 #[test]
-fn object_that_does_not_fit_keeps_its_metadata_and_its_secrets() {
-    let line = format!(r#"{{"type":"ADDED","object":{MISFIT}}}"#);
+fn raw_text_of_an_object_is_complete_in_frames_and_pages() {
+    #[derive(Deserialize)]
+    struct Object(Box<RawValue>);
+    #[derive(Deserialize)]
+    struct Metadata {
+        metadata: Box<RawValue>,
+    }
+    let line = one_line(&format!(r#"{{"type":"ADDED","object":{FITS}}}"#));
+    let list = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{FITS}]}}"#);
+
+    let Ok(Frame::Event(WatchEvent::Applied(Decoded::Fits(object)))) = frame(line.as_bytes())
+    else {
+        panic!("{line}")
+    };
+    let Object(text) = &*object;
+    assert_eq!(text.get(), one_line(FITS));
+    let items = page::<Object>(one_line(&list).as_bytes()).unwrap().items;
+    let [Decoded::Fits(item)] = &*items else { panic!("{list}") };
+    assert_eq!(item.0.get(), text.get());
+
+    let Ok(Frame::Event(WatchEvent::Applied(Decoded::Fits(object)))) = frame(line.as_bytes())
+    else {
+        panic!("{line}")
+    };
+    let Metadata { metadata } = &*object;
+    assert!(metadata.get().contains(r#""managedFields":[{"manager":"m"}]"#), "{metadata}");
+}
+
+#[test]
+fn frames_without_managed_fields_share_a_buffer() {
+    let (mut decoder, mut buffer) = (Decoder::<Pod>::new(), String::new());
+    let line = one_line(&format!(r#"{{"type":"ADDED","object":{FITS}}}"#));
+    for _ in 0..2 {
+        assert!(matches!(decoder.shortened_frame(&line, &mut buffer), Some(Ok(_))));
+    }
+    decoder.set_managed_fields(true);
+    assert!(decoder.shortened_frame(&line, &mut buffer).is_none());
+}
+
+#[test]
+fn undecodable_object_keeps_metadata_and_leaks_no_content() {
+    let line = format!(r#"{{"type":"ADDED","object":{UNDECODABLE}}}"#);
     let WatchEvent::Applied(Decoded::Opaque { metadata, error }) = event(&line) else { panic!() };
     assert_eq!(metadata.name.as_deref(), Some("b"));
     assert_eq!(metadata.labels.as_ref().unwrap()["l"], "1");
@@ -69,15 +113,16 @@ fn object_that_does_not_fit_keeps_its_metadata_and_its_secrets() {
 }
 
 #[test]
-fn metadata_that_does_not_fit_keeps_the_fields_that_do() {
-    let line = r#"{"type":"ADDED","object":{"metadata":{"name":"b","labels":{"l":1},"uid":"u","generation":"x"}}}"#;
+fn undecodable_metadata_keeps_its_valid_fields() {
+    let line = r#"{"type":"ADDED","object":
+        {"metadata":{"name":"b","labels":{"l":1},"uid":"u","generation":"x"}}}"#;
     let WatchEvent::Applied(Decoded::Opaque { metadata, .. }) = event(line) else { panic!() };
     assert_eq!((metadata.name.as_deref(), metadata.uid.as_deref()), (Some("b"), Some("u")));
     assert_eq!((&metadata.labels, metadata.generation), (&None, None));
 }
 
 #[test]
-fn other_kind_of_object_is_opaque_and_nesting_cannot_stop_the_watch() {
+fn other_api_version_and_deep_nesting_are_opaque() {
     let line =
         r#"{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v9","metadata":{"name":"b"}}}"#;
     assert!(matches!(event(line), WatchEvent::Applied(Decoded::Opaque { .. })));
@@ -88,14 +133,15 @@ fn other_kind_of_object_is_opaque_and_nesting_cannot_stop_the_watch() {
 }
 
 #[test]
-fn bookmark_tells_its_version_and_whether_it_ends_the_initial_state() {
+fn bookmark_has_version_and_initial_events_end() {
     for (annotations, end) in [
         ("", false),
         (r#","annotations":null"#, false),
         (r#","annotations":{"k8s.io/initial-events-end":"true"}"#, true),
     ] {
         let line = format!(
-            r#"{{"type":"BOOKMARK","object":{{"kind":"Pod","metadata":{{"resourceVersion":"7"{annotations}}}}}}}"#
+            r#"{{"type":"BOOKMARK","object":
+                {{"kind":"Pod","metadata":{{"resourceVersion":"7"{annotations}}}}}}}"#
         );
         let WatchEvent::Bookmark { resource_version, initial_events_end } = event(&line) else {
             panic!("{line}")
@@ -105,17 +151,18 @@ fn bookmark_tells_its_version_and_whether_it_ends_the_initial_state() {
 }
 
 #[test]
-fn error_event_is_a_refusal() {
-    let line = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too \"old\"",
+fn error_event_is_decoded_as_status() {
+    let line = br#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired",
+        "message":"too \"old\"",
         "details":{"retryAfterSeconds":3,"causes":[{"reason":"ResourceVersionTooLarge"},{}]}}}"#;
-    let Ok(Frame::<Pod>::Error(refusal)) = frame(line) else { panic!() };
-    assert!(refusal.is_expired() && refusal.is_too_large_resource_version());
-    assert_eq!(refusal.retry_after, Some(Duration::from_secs(3)));
-    assert_eq!(refusal.message, "too \"old\"");
+    let Ok(Frame::<Pod>::Error(error)) = frame(line) else { panic!() };
+    assert!(error.is_expired() && error.is_too_large_resource_version());
+    assert_eq!(error.retry_after, Some(Duration::from_secs(3)));
+    assert_eq!(error.message, "too \"old\"");
 }
 
 #[test]
-fn what_is_no_event_is_corrupt() {
+fn invalid_event_is_corrupt() {
     let whole = one_line(&format!(r#"{{"type":"ADDED","object":{FITS}}}"#));
     for end in 0..whole.len() {
         corrupt(&whole.as_bytes()[..end]);
@@ -141,7 +188,7 @@ fn what_is_no_event_is_corrupt() {
 }
 
 #[test]
-fn panic_in_a_decoder_makes_one_object_opaque() {
+fn panic_in_decoder_makes_one_object_opaque() {
     struct Bomb;
     impl<'de> Deserialize<'de> for Bomb {
         fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
@@ -157,9 +204,10 @@ fn panic_in_a_decoder_makes_one_object_opaque() {
 }
 
 #[test]
-fn page_has_its_items_its_version_and_where_to_go_on() {
+fn page_has_items_version_and_continue_token() {
     let body = format!(
-        r#"{{"kind":"PodList","metadata":{{"resourceVersion":"9","continue":"next"}},"items":[{FITS},{FITS}]}}"#
+        r#"{{"kind":"PodList","metadata":{{"resourceVersion":"9","continue":"next"}},
+            "items":[{FITS},{FITS}]}}"#
     );
     let page = page::<Pod>(body.as_bytes()).unwrap();
     assert_eq!(
@@ -174,9 +222,10 @@ fn page_has_its_items_its_version_and_where_to_go_on() {
 }
 
 #[test]
-fn item_that_does_not_fit_leaves_the_others_alone() {
-    let body =
-        format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{FITS},{MISFIT},{FITS}]}}"#);
+fn undecodable_item_does_not_affect_other_items() {
+    let body = format!(
+        r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{FITS},{UNDECODABLE},{FITS}]}}"#
+    );
     let page = page::<Pod>(body.as_bytes()).unwrap();
     let opaque: Vec<_> =
         page.items.iter().map(|item| matches!(item, Decoded::Opaque { .. })).collect();
@@ -184,18 +233,19 @@ fn item_that_does_not_fit_leaves_the_others_alone() {
 }
 
 #[test]
-fn item_without_a_name_is_left_out_and_hides_no_other() {
+fn nameless_item_is_skipped_and_other_items_are_kept() {
     let body = format!(
-        r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{{"metadata":{{}},"spec":7}},{FITS},7,{MISFIT},null]}}"#
+        r#"{{"metadata":{{"resourceVersion":"9"}},
+            "items":[{{"metadata":{{}},"spec":7}},{FITS},7,{UNDECODABLE},null]}}"#
     );
     let page = page::<Pod>(body.as_bytes()).unwrap();
     let names: Vec<_> = page.items.iter().map(|item| item.metadata().name.as_deref()).collect();
     assert_eq!(names, [Some("a"), Some("b")]);
-    assert_eq!(page.left_out, 3);
+    assert_eq!(page.skipped_nameless, 3);
 }
 
 #[test]
-fn list_of_nothing_is_a_list_and_anything_else_is_none() {
+fn empty_list_is_valid_and_malformed_list_is_an_error() {
     for items in ["[]", "null"] {
         let body =
             format!(r#"{{"items":{items},"metadata":{{"resourceVersion":"9","continue":""}}}}"#);

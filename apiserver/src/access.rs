@@ -1,0 +1,90 @@
+//! Users, tokens and the rules of RBAC, as pure functions.
+
+mod rules;
+mod tokens;
+mod user;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+pub use user::User;
+
+pub(crate) use rules::{Attributes, Binding, PolicyRule, Role, RoleRef, missing_rights, quoted};
+pub(crate) use tokens::{Account, Owner};
+
+use tokens::Tokens;
+
+/// The group of roles and bindings.
+pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The access control of one server.
+#[derive(Debug)]
+pub(crate) struct Access {
+    /// True if each request is checked against roles and bindings.
+    is_enforced: AtomicBool,
+    tokens: Mutex<Tokens>,
+    admin: Arc<User>,
+}
+
+/// The origin of a request: an extension of it.
+#[derive(Debug, Clone)]
+pub(crate) enum Caller {
+    /// A client in this process, which acts for this user.
+    InProcess(Arc<User>),
+    /// A connection: the request's token names the user.
+    Network,
+}
+
+/// The client certificate of a connection: an extension of its requests.
+#[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
+pub(crate) enum ClientCertificate {
+    /// The certificate of this user.
+    Valid(Arc<User>),
+    /// A certificate of another authority, or one that has expired.
+    Invalid,
+}
+
+// === impl Access ===
+
+impl Access {
+    pub(crate) fn new() -> Self {
+        Self {
+            is_enforced: AtomicBool::new(false),
+            tokens: Mutex::default(),
+            admin: Arc::new(User::admin()),
+        }
+    }
+
+    /// Checks each request against roles and bindings from now on.
+    pub(crate) fn enforce(&self) {
+        self.is_enforced.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_enforced(&self) -> bool {
+        self.is_enforced.load(Ordering::Relaxed)
+    }
+
+    /// Returns the user of requests without credentials, if roles do not decide.
+    pub(crate) fn admin(&self) -> Arc<User> {
+        Arc::clone(&self.admin)
+    }
+
+    /// Issues a token for a user.
+    pub(crate) fn issue(&self, user: User) -> String {
+        self.tokens.lock().issue(user)
+    }
+
+    /// Issues a token for a service account.
+    pub(crate) fn issue_for(&self, account: Account, now: Timestamp, expires: Timestamp) -> String {
+        self.tokens.lock().issue_for(account, now, expires)
+    }
+
+    /// Returns the owner of a token, if the token is valid.
+    pub(crate) fn owner(&self, token: &str, now: Timestamp) -> Option<Owner> {
+        self.tokens.lock().owner(token, now)
+    }
+}

@@ -1,0 +1,334 @@
+//! Authentication and authorization: the user of a request, and the decision of the roles.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use homeostat_faults::{RequestInfo, Verb};
+use http::request::Parts;
+use http::{HeaderMap, Method, header};
+use serde::de::DeserializeOwned;
+
+use crate::access::{
+    Account, Attributes, Binding, Caller, ClientCertificate, Owner, PolicyRule, RBAC_GROUP, Role,
+    RoleRef, User,
+};
+use crate::core::Core;
+use crate::kinds::Author;
+use crate::request::ApiCall;
+use crate::request::params::{Params, decode_lossy};
+use crate::status::{Failure, Result, aggregate};
+
+/// The answer to the question whether a user may do something.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) allowed: bool,
+    /// The binding that allows it, or the reason why a binding could not be read; often empty.
+    pub(crate) reason: String,
+}
+
+/// The client of a request, as the author of a write.
+pub(super) struct Requester<'a> {
+    pub(super) core: &'a Core,
+    pub(super) call: &'a ApiCall,
+}
+
+// === impl Requester ===
+
+impl Author for Requester<'_> {
+    fn user(&self) -> &User {
+        &self.call.user
+    }
+
+    fn verb(&self) -> &'static str {
+        if self.call.method == Method::PUT { "update" } else { "patch" }
+    }
+
+    fn namespace_labels(&self) -> BTreeMap<String, String> {
+        let namespace =
+            self.core.get(self.core.kinds().namespaces().resource, self.call.namespace());
+        namespace.map(|namespace| namespace.selectable.labels.clone()).unwrap_or_default()
+    }
+
+    fn refusal(&self, request: &Attributes) -> Option<String> {
+        check(self.core, self.user(), request).err().map(|failure| failure.message)
+    }
+}
+
+// === requests ===
+
+/// Finds the user of a request and, if the server enforces roles, fails if that user may not make
+/// it.
+pub(crate) fn admit(core: &Core, parts: &Parts) -> Result<Arc<User>> {
+    let user = authenticate(core, parts)?;
+    let user = impersonate(core, &parts.headers, user)?;
+    if core.access.is_enforced()
+        && let Some(request) = attributes(parts)
+    {
+        check(core, &user, &request)?;
+    }
+    Ok(user)
+}
+
+/// Finds the user of a request by its certificate, else by its token. As on the real server, an
+/// invalid certificate is an error unless the token is valid, and the reverse.
+fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
+    let is_enforced = core.access.is_enforced();
+    let certificate = parts.extensions.get::<ClientCertificate>();
+    if let Some(ClientCertificate::Valid(user)) = certificate {
+        return Ok(Arc::clone(user));
+    }
+    match (bearer_token(&parts.headers), parts.extensions.get::<Caller>()) {
+        (Some(token), _) => match user_of_token(core, token) {
+            Some(user) => Ok(user),
+            None if is_enforced => Err(Failure::unauthorized()),
+            None => Ok(core.access.admin()),
+        },
+        (None, Some(Caller::InProcess(user))) => Ok(Arc::clone(user)),
+        (None, _) if is_enforced && certificate.is_some() => Err(Failure::unauthorized()),
+        (None, _) if is_enforced => Ok(Arc::new(User::anonymous())),
+        (None, _) => Ok(core.access.admin()),
+    }
+}
+
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Returns the user of a valid token. The token of a service account is valid while the account
+/// exists.
+pub(super) fn user_of_token(core: &Core, token: &str) -> Option<Arc<User>> {
+    match core.access.owner(token, core.clock.now())? {
+        Owner::User(user) => Some(user),
+        Owner::Account(Account { namespace, name, uid }) => {
+            let accounts = core.kinds().find("", "v1", "serviceaccounts")?;
+            let stored = core.get(accounts.resource, &accounts.kind.key(&namespace, &name))?;
+            (stored.selectable.uid == *uid).then(|| {
+                let mut user = User::service_account(&namespace, &name);
+                user.uid = uid;
+                Arc::new(user)
+            })
+        }
+    }
+}
+
+/// Returns the user that the request impersonates, or `user` if it impersonates none.
+fn impersonate(core: &Core, headers: &HeaderMap, user: Arc<User>) -> Result<Arc<User>> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let (name, uid) = (text("impersonate-user"), text("impersonate-uid"));
+    let groups = headers.get_all("impersonate-group").iter();
+    let groups: Vec<String> =
+        groups.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect();
+    let extra = impersonated_extra(headers);
+    if name.is_empty() {
+        if groups.is_empty() && uid.is_empty() {
+            return Ok(user);
+        }
+        return Err(Failure::bad_request(nameless(uid, &groups)));
+    }
+    if core.access.is_enforced() {
+        let may = |resource: &str, group: &str, namespace: &str, name: &str| {
+            let attributes = Attributes {
+                verb: "impersonate".to_owned(),
+                namespace: namespace.to_owned(),
+                group: group.to_owned(),
+                resource: resource.to_owned(),
+                name: name.to_owned(),
+                ..Attributes::default()
+            };
+            check(core, &user, &attributes)
+        };
+        match User::account_of(name) {
+            Some((namespace, account)) => may("serviceaccounts", "", namespace, account)?,
+            None => may("users", "", "", name)?,
+        }
+        groups.iter().try_for_each(|group| may("groups", "", "", group))?;
+        if !uid.is_empty() {
+            may("uids", "authentication.k8s.io", "", uid)?;
+        }
+        for (key, values) in &extra {
+            for value in values {
+                check(core, &user, &impersonation_of_extra(key, value))?;
+            }
+        }
+    }
+    let mut user = User::impersonated(name, uid, groups);
+    user.extra = extra;
+    Ok(Arc::new(user))
+}
+
+/// Returns the values of the headers `Impersonate-Extra-KEY`, by key.
+fn impersonated_extra(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in headers {
+        let key = name.as_str().strip_prefix("impersonate-extra-").and_then(decode_lossy);
+        if let (Some(key), Ok(value)) = (key, value.to_str()) {
+            extra.entry(key).or_default().push(value.to_owned());
+        }
+    }
+    extra
+}
+
+/// Returns the permission to impersonate this value of `extra`.
+fn impersonation_of_extra(key: &str, value: &str) -> Attributes {
+    Attributes {
+        verb: "impersonate".to_owned(),
+        group: "authentication.k8s.io".to_owned(),
+        resource: "userextras".to_owned(),
+        subresource: key.to_owned(),
+        name: value.to_owned(),
+        ..Attributes::default()
+    }
+}
+
+/// Returns the text about groups or a uid without a user, with the user as Go prints it.
+fn nameless(uid: &str, groups: &[String]) -> String {
+    let groups = match groups {
+        [] => "(nil)".to_owned(),
+        groups => {
+            let quoted: Vec<String> = groups.iter().map(|group| format!("{group:?}")).collect();
+            format!("{{{}}}", quoted.join(", "))
+        }
+    };
+    format!(
+        "requested &user.DefaultInfo{{Name:\"\", UID:{uid:?}, Groups:[]string{groups}, \
+         Extra:map[string][]string(nil)}} without impersonating a user name"
+    )
+}
+
+/// Returns the request as the rules of roles describe it; `None` for a malformed path, which
+/// names nothing.
+fn attributes(parts: &Parts) -> Option<Attributes> {
+    let path = decode_lossy(parts.uri.path())?;
+    let query = parts.uri.query().unwrap_or_default();
+    let info = RequestInfo::parse(&parts.method, &path, query);
+    if info.verb == Verb::Other {
+        let verb = parts.method.as_str().to_lowercase();
+        return Some(Attributes { verb, path: Some(path), ..Attributes::default() });
+    }
+    let name = info.name.unwrap_or_default();
+    // A namespace is an object of itself.
+    let namespace = match info.resource.as_str() {
+        "namespaces" if info.group.is_empty() => Some(name.clone()),
+        _ => info.namespace,
+    };
+    let name = if name.is_empty()
+        && matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection)
+    {
+        selected_name(query)
+    } else {
+        name
+    };
+    Some(Attributes {
+        verb: info.verb.to_string(),
+        namespace: namespace.unwrap_or_default(),
+        group: info.group,
+        resource: info.resource,
+        subresource: info.subresource.unwrap_or_default(),
+        name,
+        path: None,
+    })
+}
+
+/// Returns the name of the one object that a field selector leaves; empty if there may be others.
+fn selected_name(query: &str) -> String {
+    let params = Params::parse(query);
+    let selector = params.get("fieldSelector");
+    let mut terms = selector.split(',').filter_map(|term| term.strip_prefix("metadata.name="));
+    terms.next().map_or_else(String::new, |name| name.trim_start_matches('=').to_owned())
+}
+
+/// Fails with 403 if the user may not do this.
+pub(super) fn check(core: &Core, user: &User, request: &Attributes) -> Result<()> {
+    let Decision { allowed, reason } = decide(core, user, request);
+    if allowed { Ok(()) } else { Err(Failure::access_denied(&user.name, request, &reason)) }
+}
+
+/// Decides whether the user may do this.
+pub(super) fn decide(core: &Core, user: &User, request: &Attributes) -> Decision {
+    if user.is_master() || !core.access.is_enforced() {
+        return Decision { allowed: true, reason: String::new() };
+    }
+    let mut errors = Vec::new();
+    for binding in bindings(core, &request.namespace) {
+        let Some(binding_of_user) = binding.reason_for(user) else { continue };
+        match rules(core, &request.namespace, &binding.role_ref) {
+            Ok(rules) if rules.iter().any(|rule| rule.allows(request)) => {
+                let reason = format!("RBAC: allowed by {binding_of_user}");
+                return Decision { allowed: true, reason };
+            }
+            Ok(_) => {}
+            Err(error) => errors.push(error),
+        }
+    }
+    let reason = match errors.as_slice() {
+        [] => String::new(),
+        _ => format!("rbac: RBAC: {}", aggregate(errors)),
+    };
+    Decision { allowed: false, reason }
+}
+
+/// Returns the rules that apply to a user in a namespace, and the errors of roles that are missing.
+pub(super) fn rules_of(
+    core: &Core,
+    user: &User,
+    namespace: &str,
+) -> (Vec<PolicyRule>, Vec<String>) {
+    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    for binding in bindings(core, namespace) {
+        if binding.reason_for(user).is_none() {
+            continue;
+        }
+        match rules(core, namespace, &binding.role_ref) {
+            Ok(rules) => found.extend(rules),
+            Err(error) => errors.push(error),
+        }
+    }
+    (found, errors)
+}
+
+/// Returns the bindings of the cluster, then those of the namespace.
+fn bindings(core: &Core, namespace: &str) -> Vec<Binding> {
+    let mut bindings = Vec::new();
+    let of_kind = |plural: &str, prefix: String| -> Vec<Binding> {
+        let Some(served) = core.kinds().find(RBAC_GROUP, "v1", plural) else { return Vec::new() };
+        let objects = core.read(|storage| storage.objects(served.resource).clone());
+        let from: Arc<str> = prefix.as_str().into();
+        let found = objects.range(from..).take_while(|(key, _)| key.starts_with(&prefix));
+        found.filter_map(|(_, stored)| decode(stored.bytes())).collect()
+    };
+    bindings.extend(of_kind("clusterrolebindings", String::new()));
+    if !namespace.is_empty() {
+        bindings.extend(of_kind("rolebindings", format!("{namespace}/")));
+    }
+    bindings
+}
+
+/// Returns the rules of the role that a binding names, or the real server's error.
+pub(super) fn rules(
+    core: &Core,
+    namespace: &str,
+    role: &RoleRef,
+) -> std::result::Result<Vec<PolicyRule>, String> {
+    let (plural, singular) = match role.kind.as_str() {
+        "ClusterRole" => ("clusterroles", "clusterrole"),
+        _ => ("roles", "role"),
+    };
+    let stored = core
+        .kinds()
+        .find(RBAC_GROUP, "v1", plural)
+        .and_then(|served| core.get(served.resource, &served.kind.key(namespace, &role.name)));
+    match stored {
+        Some(stored) => {
+            let role: Role = decode(stored.bytes()).unwrap_or_default();
+            Ok(role.rules.unwrap_or_default())
+        }
+        None => Err(format!("{singular}.{RBAC_GROUP} \"{}\" not found", role.name)),
+    }
+}
+
+/// Decodes a stored object. All stored objects have passed validation.
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes).ok()
+}

@@ -1,0 +1,164 @@
+//! Server-side apply: PATCH with `application/apply-patch+yaml`.
+
+use homeostat_schema::{Applied, ApplyError, Conflicts};
+use serde_json::{Value, json};
+
+use super::renderer::Renderer;
+use super::write::{
+    New, Replacement, admit, check_identity, check_namespace, commit, create_object, field_manager,
+    target_of,
+};
+use crate::admission::meta_text;
+use crate::admission::owners::{FieldManager, Ownership, object_text, type_text};
+use crate::admission::update::{self, Change, Target};
+use crate::core::Core;
+use crate::fields::Fields;
+use crate::kinds::Kind;
+use crate::reply::Reply;
+use crate::request::ApiCall;
+use crate::request::options::ApplyOptions;
+use crate::status::{Failure, Result};
+
+/// The media type of an applied configuration. JSON is YAML, too.
+pub(super) const CONTENT_TYPE: &str = "application/apply-patch+yaml";
+
+/// A configuration and the manager that applies it.
+struct Apply<'a> {
+    config: Fields,
+    manager: FieldManager,
+    options: ApplyOptions,
+    kind: &'a Kind,
+}
+
+/// Carries out an apply: creates the object, or merges the configuration into it.
+pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
+    let options = call.params.apply_options()?;
+    let served = &call.target.served;
+    let renderer = Renderer::of_object(core, call)?;
+    let config = configuration(&call.body)?;
+    let apply = Apply { config, manager: field_manager(core, call), options, kind: &served.kind };
+    let dry_run = options.write.dry_run;
+    let target = target_of(call);
+    let key = served.kind.key(call.namespace(), name);
+    loop {
+        let Some(stored) = core.get(served.resource, &key) else {
+            if target == Target::Object {
+                return create(core, call, name, &apply);
+            }
+            return Err(Failure::not_found(&served.kind, name));
+        };
+        let old = served.read(&stored);
+        let mut live = old.clone();
+        served.kind.rename_from_storage(&mut live);
+        live.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
+        let Applied { object, owners, .. } = apply.run(Some(&live))?;
+        let mut new = object.unwrap_or(live);
+        served.kind.rename_for_storage(&mut new);
+        check_identity(&old, &new, name)?;
+        update::check_version(&served.kind, &old, &new, false)?;
+        let owners = &Ownership::Known(owners);
+        let change =
+            Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
+        if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
+            return Ok(Reply::ok(answer));
+        }
+    }
+}
+
+fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<Reply> {
+    let Applied { object, owners, .. } = apply.run(None)?;
+    let mut object = object.unwrap_or_default();
+    let uid = meta_text(&object, "uid");
+    if !uid.is_empty() {
+        let detail = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was \
+             found"
+        );
+        return Err(Failure::conflict(apply.kind, name, &detail));
+    }
+    let place = json!({"namespace": call.namespace()});
+    check_identity(&Fields::from_iter([("metadata".to_owned(), place)]), &object, name)?;
+    apply.kind.rename_for_storage(&mut object);
+    check_namespace(core, call, &object)?;
+    admit(core, call, &mut object)?;
+    let new = New { owners: Ownership::Known(owners), dry_run: apply.options.write.dry_run };
+    create_object(core, call, &object, &new)
+}
+
+// === impl Apply ===
+
+impl Apply<'_> {
+    fn run(&self, live: Option<&Fields>) -> Result<Applied> {
+        check_configuration(&self.config, &self.kind.api_version(), &self.kind.kind)?;
+        let applied = self.manager.apply(self.kind, live, &self.config, self.options.force);
+        let applied = applied.map_err(|error| failure(&error, live, &self.config))?;
+        if let Some(wrong) = applied.object.as_ref().and_then(|new| self.kind.wrong_member(new)) {
+            let of = object_text(&self.config);
+            let why = wrong.decoded;
+            let detail = format!("failed to convert new typed object ({of}) to object: {why}");
+            return Err(Failure::internal(detail));
+        }
+        Ok(applied)
+    }
+}
+
+/// Checks that a configuration is of the wanted type, and leaves the owners to the server.
+pub(super) fn check_configuration(config: &Fields, api_version: &str, kind: &str) -> Result<()> {
+    let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+    if text("apiVersion") != api_version || text("kind") != kind {
+        let found = type_text(text("apiVersion"), text("kind"));
+        return Err(Failure::bad_request(format!("invalid object type: {found}")));
+    }
+    let owners = config.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    if owners.is_some_and(|owners| !owners.is_null()) {
+        return Err(Failure::bad_request("metadata.managedFields must be nil"));
+    }
+    Ok(())
+}
+
+/// Returns the reply for an apply that fails.
+pub(super) fn failure(error: &ApplyError, live: Option<&Fields>, config: &Fields) -> Failure {
+    let of = |object: Option<&Fields>| object.map(object_text).unwrap_or_default();
+    match error {
+        ApplyError::Conflicts(conflicts) => conflict(conflicts),
+        ApplyError::Config(errors) => {
+            let of = of(Some(config));
+            Failure::internal(format!("failed to create typed patch object ({of}): {errors}"))
+        }
+        ApplyError::Live(errors) => {
+            let of = of(live);
+            Failure::internal(format!("failed to create typed live object ({of}): {errors}"))
+        }
+        ApplyError::Merge(_) => Failure::internal(error.to_string()),
+    }
+}
+
+/// Parses the body, which is JSON or YAML.
+pub(super) fn configuration(body: &[u8]) -> Result<Fields> {
+    let decoded = match serde_json::from_slice(body) {
+        Ok(value) => Ok(value),
+        Err(_) => serde_saphyr::from_slice::<Value>(body).map_err(|error| error.to_string()),
+    };
+    let detail = match decoded {
+        Ok(Value::Object(config)) => return Ok(config),
+        Ok(Value::Null) => return Ok(Fields::new()),
+        Ok(_) => "json: cannot unmarshal into Go value of type map[string]interface {}".to_owned(),
+        Err(error) => format!("error converting YAML to JSON: yaml: {error}"),
+    };
+    Err(Failure::bad_request(format!("error decoding patch: {detail}")))
+}
+
+fn conflict(conflicts: &Conflicts) -> Failure {
+    let causes: Vec<Value> = conflicts
+        .iter()
+        .map(|conflict| {
+            json!({
+                "reason": "FieldManagerConflict",
+                "message": conflict.message(),
+                "field": conflict.field(),
+            })
+        })
+        .collect();
+    let failure = Failure::new(409, "Conflict", conflicts.to_string());
+    failure.with_details(json!({"causes": causes}))
+}

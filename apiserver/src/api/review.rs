@@ -1,0 +1,242 @@
+//! Reviews: kinds whose create is a question that the server answers. Nothing is stored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::access::{self, Decision};
+use crate::access::{Account, Attributes, PolicyRule, User};
+use crate::admission::{meta_text, metadata_mut};
+use crate::clock::rfc3339;
+use crate::core::Core;
+use crate::fields::{Fields, text};
+use crate::kinds::{Review, Served};
+use crate::reply::Reply;
+use crate::request::ApiCall;
+use crate::status::{Cause, Failure, Result, aggregate};
+
+/// The lifetime of a token in seconds: the default, and the shortest.
+const LIFETIME: i64 = 3600;
+const SHORTEST_LIFETIME: i64 = 600;
+/// The longest lifetime in seconds, as in the API: 2³² seconds.
+const LONGEST_LIFETIME: i64 = 1 << 32;
+
+/// Answers the create of a review.
+pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Reply> {
+    let options = call.params.write_options("CreateOptions")?;
+    let mut object = call.object(&core.kinds(), options.validation)?;
+    let kind = &call.target.served.kind;
+    kind.complete(&mut object);
+    if review == Review::Own {
+        let now = json!(rfc3339(core.clock.now()));
+        metadata_mut(&mut object).insert("creationTimestamp".to_owned(), now);
+    }
+    let status = match review {
+        Review::Token => token_review(core, &object)?,
+        Review::Own => json!({"userInfo": user_info(&call.user)}),
+        Review::Access => subject_access(core, call, &object)?,
+        Review::OwnAccess => {
+            let request = requested(call, &object, Vec::new())?;
+            decision_status(&access::decide(core, &call.user, &request))
+        }
+        Review::OwnRules => own_rules(core, call, &object)?,
+    };
+    if review == Review::OwnRules {
+        // The real server's answer does not repeat the question.
+        object.insert("spec".to_owned(), json!({}));
+    }
+    object.insert("status".to_owned(), status);
+    object.insert("kind".to_owned(), json!(kind.kind));
+    object.insert("apiVersion".to_owned(), json!(kind.api_version()));
+    Ok(Reply::Json { code: 201, body: Value::Object(object).to_string().into() })
+}
+
+fn spec(object: &Fields) -> &Value {
+    object.get("spec").unwrap_or(&Value::Null)
+}
+
+fn texts(value: &Value, key: &str) -> Vec<String> {
+    let list = value.get(key).and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn user_info(user: &User) -> Value {
+    let mut info = Fields::new();
+    info.insert("username".to_owned(), json!(user.name));
+    if !user.uid.is_empty() {
+        info.insert("uid".to_owned(), json!(user.uid));
+    }
+    info.insert("groups".to_owned(), json!(user.groups));
+    if !user.extra.is_empty() {
+        info.insert("extra".to_owned(), json!(user.extra));
+    }
+    Value::Object(info)
+}
+
+// === tokens ===
+
+fn token_review(core: &Core, object: &Fields) -> Result<Value> {
+    let token = text(spec(object), "token");
+    if token.is_empty() {
+        let detail = "token is required for TokenReview in authentication";
+        return Err(Failure::bad_request(detail));
+    }
+    Ok(match access::user_of_token(core, token) {
+        Some(user) => json!({"authenticated": true, "user": user_info(&user)}),
+        None => json!({"user": {}, "error": "invalid bearer token"}),
+    })
+}
+
+/// Issues a token for a service account: the POST of its subresource `token`.
+pub(super) fn issue_token(
+    core: &Core,
+    served: &Served,
+    key: &str,
+    name: &str,
+    mut request: Fields,
+) -> Result<Reply> {
+    let Some(stored) = core.get(served.resource, key) else {
+        return Err(Failure::not_found(&served.kind, name));
+    };
+    let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
+    let lifetime = asked.unwrap_or(LIFETIME);
+    let refused = match lifetime {
+        ..SHORTEST_LIFETIME => Some("may not specify a duration less than 10 minutes"),
+        lifetime if lifetime > LONGEST_LIFETIME => {
+            Some("may not specify a duration larger than 2^32 seconds")
+        }
+        _ => None,
+    };
+    if let Some(detail) = refused {
+        let cause = Cause::invalid("spec.expirationSeconds", &json!(lifetime), detail);
+        return Err(Failure::invalid_as("authentication.k8s.io", "TokenRequest", "", &[cause]));
+    }
+    let now = core.clock.now();
+    let expires = now + SignedDuration::from_secs(lifetime);
+    let account = Account {
+        namespace: stored.selectable.namespace.clone(),
+        name: name.to_owned(),
+        uid: stored.selectable.uid.clone(),
+    };
+    let token = core.access.issue_for(account, now, expires);
+    request.insert("kind".to_owned(), json!("TokenRequest"));
+    request.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
+    let metadata = json!({
+        "name": name, "namespace": &*stored.selectable.namespace,
+        "uid": &*stored.selectable.uid, "creationTimestamp": rfc3339(now),
+    });
+    request.insert("metadata".to_owned(), metadata);
+    let spec = request.entry("spec").or_insert_with(|| json!({}));
+    if !spec.is_object() {
+        *spec = json!({});
+    }
+    spec["expirationSeconds"] = json!(lifetime);
+    if spec.get("audiences").is_none_or(Value::is_null) {
+        spec["audiences"] = json!(["https://kubernetes.default.svc"]);
+    }
+    if spec.get("boundObjectRef").is_none() {
+        spec["boundObjectRef"] = Value::Null;
+    }
+    let status = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
+    request.insert("status".to_owned(), status);
+    Ok(Reply::Json { code: 201, body: Value::Object(request).to_string().into() })
+}
+
+// === access ===
+
+fn subject_access(core: &Core, call: &ApiCall, object: &Fields) -> Result<Value> {
+    let spec = spec(object);
+    let mut causes = Vec::new();
+    let user = User {
+        name: text(spec, "user").to_owned(),
+        uid: text(spec, "uid").to_owned(),
+        groups: texts(spec, "groups"),
+        extra: BTreeMap::new(),
+    };
+    if user.name.is_empty() && user.groups.is_empty() {
+        let detail = "at least one of user or group must be specified";
+        causes.push(Cause::invalid("spec.user", &json!(""), detail));
+    }
+    let request = requested(call, object, causes)?;
+    Ok(decision_status(&access::decide(core, &user, &request)))
+}
+
+fn decision_status(decision: &Decision) -> Value {
+    let mut status = json!({"allowed": decision.allowed});
+    if !decision.reason.is_empty() {
+        status["reason"] = json!(decision.reason);
+    }
+    status
+}
+
+/// Returns the request that a review asks about. Fails if there are causes already.
+fn requested(call: &ApiCall, object: &Fields, mut causes: Vec<Cause>) -> Result<Attributes> {
+    let kind = &call.target.served.kind;
+    let spec = spec(object);
+    let given = |name: &str| spec.get(name).filter(|value| !value.is_null());
+    let (resource, path) = (given("resourceAttributes"), given("nonResourceAttributes"));
+    if resource.is_some() == path.is_some() {
+        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        // The real server shows its own type, which has other names.
+        let shown = path.map_or(
+            Value::Null,
+            |path| json!({"Path": text(path, "path"), "Verb": text(path, "verb")}),
+        );
+        causes.push(Cause::invalid("spec", &shown, detail));
+    }
+    if kind.namespaced {
+        let namespace = resource.map_or("", |resource| text(resource, "namespace"));
+        let own = meta_text(object, "namespace");
+        if namespace != own {
+            let at = "spec.resourceAttributes.namespace";
+            let detail = "must match metadata.namespace";
+            causes.push(Cause::invalid(at, &json!(namespace), detail));
+        }
+    }
+    if !causes.is_empty() {
+        return Err(Failure::invalid_as(&kind.group, "", meta_text(object, "name"), &causes));
+    }
+    Ok(match (resource, path) {
+        (Some(resource), _) => {
+            let member = |name: &str| text(resource, name).to_owned();
+            Attributes {
+                verb: member("verb"),
+                namespace: member("namespace"),
+                group: member("group"),
+                resource: member("resource"),
+                subresource: member("subresource"),
+                name: member("name"),
+                path: None,
+            }
+        }
+        (None, path) => {
+            let member = |name: &str| path.map_or("", |path| text(path, name)).to_owned();
+            let path = Some(member("path"));
+            Attributes { verb: member("verb"), path, ..Attributes::default() }
+        }
+    })
+}
+
+fn own_rules(core: &Core, call: &ApiCall, object: &Fields) -> Result<Value> {
+    let namespace = text(spec(object), "namespace");
+    if namespace.is_empty() {
+        return Err(Failure::bad_request("no namespace on request"));
+    }
+    let user: &Arc<User> = &call.user;
+    let (rules, errors) = access::rules_of(core, user, namespace);
+    let of = |is: fn(&PolicyRule) -> bool| -> Vec<&PolicyRule> {
+        rules.iter().filter(|rule| is(rule)).collect()
+    };
+    let mut status = json!({
+        "resourceRules": of(PolicyRule::is_for_resources),
+        "nonResourceRules": of(PolicyRule::is_for_paths),
+        "incomplete": false,
+    });
+    if !errors.is_empty() {
+        status["evaluationError"] = json!(aggregate(errors));
+        status["incomplete"] = json!(true);
+    }
+    Ok(status)
+}

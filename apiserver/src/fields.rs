@@ -1,0 +1,28 @@
+//! Parsed JSON objects.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+/// A parsed JSON object.
+pub(crate) type Fields = Map<String, Value>;
+
+/// Returns the value at a path such as `spec.nodeName`.
+pub(crate) fn read_path<'a>(object: &'a Fields, path: &str) -> Option<&'a Value> {
+    let mut parts = path.split('.');
+    let first = object.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| value.get(part))
+}
+
+/// Returns the text of a member; empty if it is missing or no text.
+pub(crate) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object.get(key).and_then(Value::as_str).unwrap_or("")
+}
+
+/// Returns the string members of an object. Validation has rejected all others before.
+pub(crate) fn string_map(members: &Fields) -> BTreeMap<String, String> {
+    members
+        .iter()
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}

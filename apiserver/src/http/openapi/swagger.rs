@@ -1,0 +1,197 @@
+//! `OpenAPI` v2: the document of all kinds, made from that of v3.
+
+use serde_json::{Map, Value, json};
+
+/// The members of a schema that `OpenAPI` v2 has.
+const SCHEMA: &[&str] = &[
+    "$ref",
+    "additionalProperties",
+    "allOf",
+    "default",
+    "description",
+    "enum",
+    "example",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "properties",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+];
+/// The place of the schemas in a document of v3.
+const COMPONENTS: &str = "#/components/schemas/";
+
+/// Turns a document of v3 into one of v2.
+pub(super) fn from_v3(document: &Value) -> Value {
+    let members = |pointer: &str| document.pointer(pointer).and_then(Value::as_object);
+    let definitions: Map<String, Value> = members("/components/schemas")
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| (name.clone(), definition(name, schema)))
+        .collect();
+    let paths: Map<String, Value> = members("/paths")
+        .into_iter()
+        .flatten()
+        .map(|(path, item)| (path.clone(), path_item(item)))
+        .collect();
+    json!({
+        "swagger": "2.0", "info": document["info"], "paths": paths, "definitions": definitions,
+    })
+}
+
+/// Returns a schema of the document. Any JSON has no type, and scalars with several types are
+/// texts, as in the real document.
+fn definition(name: &str, schema: &Value) -> Value {
+    match name.rsplit('.').next().unwrap_or_default() {
+        "RawExtension" => json!({}),
+        "IntOrString" => json!({"type": "string", "format": "int-or-string"}),
+        "Quantity" => json!({"type": "string"}),
+        _ => convert(schema),
+    }
+}
+
+fn convert(schema: &Value) -> Value {
+    let Value::Object(members) = schema else { return schema.clone() };
+    if let Some(reference) = reference(members) {
+        return json!({"$ref": reference});
+    }
+    // A schema of v2 is not nullable, and has one type. Another one has none: any value fits.
+    let is_loose = members.contains_key("oneOf")
+        || members.contains_key("anyOf")
+        || members.get("nullable") == Some(&Value::Bool(true));
+    let mut converted = Map::new();
+    for (name, value) in members {
+        let known = SCHEMA.contains(&name.as_str()) || name.starts_with("x-kubernetes-");
+        if !known || (is_loose && matches!(name.as_str(), "type" | "allOf")) {
+            continue;
+        }
+        let value = match (name.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                properties.iter().map(|(name, schema)| (name.clone(), convert(schema))).collect()
+            }
+            ("items" | "additionalProperties", schema) => convert(schema),
+            ("allOf", Value::Array(schemas)) => schemas.iter().map(convert).collect(),
+            (_, value) => value.clone(),
+        };
+        converted.insert(name.clone(), value);
+    }
+    Value::Object(converted)
+}
+
+/// Returns the reference that a schema is. In v3 it stands alone in `allOf`.
+fn reference(members: &Map<String, Value>) -> Option<String> {
+    let single = match members.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([Value::Object(single)]) => single,
+        _ => members,
+    };
+    let name = single.get("$ref")?.as_str()?.strip_prefix(COMPONENTS)?;
+    Some(format!("#/definitions/{name}"))
+}
+
+fn path_item(item: &Value) -> Value {
+    let Value::Object(members) = item else { return Value::Null };
+    let convert = |(name, value): (&String, &Value)| {
+        let value = if name == "parameters" { parameters(value) } else { operation(value) };
+        (name.clone(), value)
+    };
+    Value::Object(members.iter().map(convert).collect())
+}
+
+fn operation(operation: &Value) -> Value {
+    let mut converted = Map::new();
+    let mut list = parameters(&operation["parameters"]);
+    let content = &operation["requestBody"]["content"];
+    if let (Value::Object(content), Value::Array(list)) = (content, &mut list) {
+        let schema = content.values().next().map(|body| convert(&body["schema"]));
+        list.push(json!({"name": "body", "in": "body", "required": true, "schema": schema}));
+        let consumes: Vec<&String> = content.keys().collect();
+        converted.insert("consumes".to_owned(), json!(consumes));
+    }
+    converted.insert("parameters".to_owned(), list);
+    let schema = operation.pointer("/responses/200/content/application~1json/schema");
+    let mut ok = json!({"description": "OK"});
+    if let Some(schema) = schema {
+        ok["schema"] = convert(schema);
+    }
+    converted.insert("responses".to_owned(), json!({"200": ok}));
+    for (name, value) in operation.as_object().into_iter().flatten() {
+        if name.starts_with("x-kubernetes-") {
+            converted.insert(name.clone(), value.clone());
+        }
+    }
+    Value::Object(converted)
+}
+
+/// Returns the parameters, whose type stands beside their name.
+fn parameters(list: &Value) -> Value {
+    let convert = |parameter: &Value| {
+        let mut converted = parameter.clone();
+        if let Value::Object(members) = &mut converted
+            && let Some(Value::Object(schema)) = members.remove("schema")
+        {
+            members.extend(schema);
+        }
+        converted
+    };
+    list.as_array().into_iter().flatten().map(convert).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schema_keeps_what_version_2_has() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "port": {"allOf": [{"$ref": "#/components/schemas/a.IntOrString"}]},
+                "any": {"type": "string", "nullable": true},
+                "list": {"type": "array", "items": {"$ref": "#/components/schemas/b.Item"}},
+            },
+            "x-kubernetes-group-version-kind": [{"kind": "A"}],
+        });
+        let document = json!({
+            "info": {"title": "Kubernetes"},
+            "paths": {"/a/{name}": {"get": {"responses": {"200": {"content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/A"}}}}}}}},
+            "components": {"schemas": {"A": schema, "a.IntOrString": {"oneOf": []}}},
+        });
+        let converted = from_v3(&document);
+        let properties = &converted["definitions"]["A"]["properties"];
+        assert_eq!(properties["port"], json!({"$ref": "#/definitions/a.IntOrString"}));
+        assert_eq!(properties["any"], json!({}));
+        assert_eq!(properties["list"]["items"], json!({"$ref": "#/definitions/b.Item"}));
+        let port = &converted["definitions"]["a.IntOrString"];
+        assert_eq!(*port, json!({"type": "string", "format": "int-or-string"}));
+        let get = &converted["paths"]["/a/{name}"]["get"];
+        assert_eq!(get["responses"]["200"]["schema"], json!({"$ref": "#/definitions/A"}));
+    }
+
+    #[test]
+    fn parameter_has_its_type_beside_its_name() {
+        let operation = operation(&json!({
+            "parameters": [{"name": "dryRun", "in": "query", "schema": {"type": "string"}}],
+            "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}},
+        }));
+        let expected = json!([
+            {"name": "dryRun", "in": "query", "type": "string"},
+            {"name": "body", "in": "body", "required": true, "schema": {"type": "object"}},
+        ]);
+        assert_eq!(operation["parameters"], expected);
+        assert_eq!(operation["consumes"], json!(["application/json"]));
+    }
+}

@@ -1,0 +1,90 @@
+//! Autoscalers and disruption budgets.
+
+use serde_json::{Value, json};
+
+use super::Test::{AtLeast, By, Has, OneOf, Required};
+use super::{Check, member, selectors};
+use crate::fields::Fields;
+use crate::status::Cause;
+
+type Causes<'a> = &'a mut Vec<Cause>;
+
+pub(crate) fn autoscaler(autoscaler: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    const SPEC: &[Check] =
+        &[("maxReplicas", By(in_order)), ("scaleTargetRef", Has(TARGET)), ("", By(bounds))];
+    const TARGET: &[Check] =
+        &[("kind", Required("")), ("name", Required("")), ("apiVersion", By(group_version))];
+    super::run(SPEC, autoscaler.get("spec").unwrap_or(&Value::Null), "spec", causes);
+}
+
+fn in_order(spec: &Value, most: &Value, at: &str, causes: Causes<'_>) {
+    let number = most.as_i64().unwrap_or(0);
+    if member(spec, "minReplicas").as_i64().is_some_and(|least| number < least) {
+        let detail = "must be greater than or equal to `minReplicas`";
+        causes.push(Cause::invalid(at, &json!(number), detail));
+    }
+}
+
+fn bounds(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
+    const AT_LEAST_1: &str = "must be greater than or equal to 1";
+    super::run(&[("minReplicas", AtLeast(1, AT_LEAST_1))], spec, at, causes);
+    if member(spec, "maxReplicas").as_i64().unwrap_or(0) == 0 {
+        causes.push(Cause::required(format!("{at}.maxReplicas"), ""));
+    } else {
+        super::run(&[("maxReplicas", AtLeast(1, AT_LEAST_1))], spec, at, causes);
+    }
+}
+
+fn group_version(_: &Value, version: &Value, at: &str, causes: Causes<'_>) {
+    let version = version.as_str().unwrap_or_default();
+    if !version.contains('/') {
+        causes.push(Cause::invalid(at, &json!(version), "apiVersion must specify API group"));
+    }
+}
+
+pub(crate) fn disruption_budget(budget: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    const SPEC: &[Check] = &[
+        ("minAvailable", By(share)),
+        ("maxUnavailable", By(share)),
+        ("selector", By(selectors::selector)),
+        ("unhealthyPodEvictionPolicy", OneOf(&["AlwaysAllow", "IfHealthyBudget"])),
+    ];
+    let spec = budget.get("spec").unwrap_or(&Value::Null);
+    if !member(spec, "minAvailable").is_null() && !member(spec, "maxUnavailable").is_null() {
+        let detail = "minAvailable and maxUnavailable cannot be both set";
+        let shown = json!({
+            "MinAvailable": member(spec, "minAvailable"),
+            "Selector": member(spec, "selector"),
+            "MaxUnavailable": member(spec, "maxUnavailable"),
+            "UnhealthyPodEvictionPolicy": member(spec, "unhealthyPodEvictionPolicy"),
+        });
+        causes.push(Cause::invalid("spec", &shown, detail));
+    }
+    super::run(SPEC, spec, "spec", causes);
+}
+
+/// A number of pods, or a percentage.
+fn share(_: &Value, share: &Value, at: &str, causes: Causes<'_>) {
+    match share {
+        Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => {
+            causes.push(Cause::invalid(at, share, super::NOT_NEGATIVE));
+        }
+        Value::String(text) => {
+            let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty());
+            let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+            match digits.map(|digits| digits.parse::<u64>().unwrap_or(u64::MAX)) {
+                None => {
+                    let detail = "a valid percent string must be a numeric string followed by an \
+                                  ending '%' (e.g. '1%',  or '93%', regex used for validation is \
+                                  '[0-9]+%')";
+                    causes.push(Cause::invalid(at, share, detail));
+                }
+                Some(percent) if percent > 100 => {
+                    causes.push(Cause::invalid(at, share, "must not be greater than 100%"));
+                }
+                Some(_) => {}
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,127 @@
+//! Requests for certificates, and bundles of trusted ones.
+
+use serde_json::{Value, json};
+
+use super::Test::{By, Each, Has, Required};
+use super::{Check, items, member};
+use crate::fields::{Fields, text};
+use crate::status::Cause;
+
+type Causes<'a> = &'a mut Vec<Cause>;
+
+/// The usages that a certificate can have.
+const USAGES: &[&str] = &[
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+/// Checks a request. The certificate request itself is not read.
+pub(crate) fn signing_request(request: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    const CONDITION: &[Check] = &[("type", Required(""))];
+    const SPEC: &[Check] = &[
+        ("request", Required("")),
+        ("usages", Required("")),
+        ("usages", By(usages)),
+        ("signerName", By(signer)),
+        ("expirationSeconds", By(expiration)),
+    ];
+    let object = Value::Object(request.clone());
+    let checks: &[Check] = &[("spec", Has(SPEC)), ("status.conditions", Each(CONDITION))];
+    super::run(checks, &object, "", causes);
+    let conditions = items(member(member(&object, "status"), "conditions"));
+    let has = |kind: &str| conditions.iter().any(|condition| text(condition, "type") == kind);
+    if has("Approved") && has("Denied") {
+        let shown = json!(r#"{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}"#);
+        let detail = r#"must specify at most one of: `conditions[{"type":"Approved"}]`, `conditions[{"type":"Denied"}]`"#;
+        causes.push(Cause::invalid("status.conditions", &shown, detail));
+    }
+    let Some(old) = old.map(|old| Value::Object(old.clone())) else { return };
+    for condition in items(member(member(&old, "status"), "conditions")) {
+        let kind = text(condition, "type");
+        if matches!(kind, "Approved" | "Denied" | "Failed") && !has(kind) {
+            let detail = format!("updates may not remove a condition of type \"{kind}\"");
+            causes.push(Cause::forbidden("status.conditions", &detail));
+        }
+    }
+}
+
+fn usages(_: &Value, usages: &Value, at: &str, causes: Causes<'_>) {
+    let all = items(usages);
+    for (place, usage) in all.iter().enumerate() {
+        let at = format!("{at}[{place}]");
+        if !USAGES.iter().any(|known| usage == known) {
+            causes.push(Cause::unsupported(at.clone(), usage, USAGES));
+        }
+        if all[..place].contains(usage) {
+            causes.push(Cause::duplicate(at, usage));
+        }
+    }
+}
+
+/// A signer is a domain, then a path: `example.com/clients`.
+fn signer(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
+    let text = name.as_str().unwrap_or_default();
+    if text.is_empty() {
+        causes.push(Cause::required(at, ""));
+        return;
+    }
+    match text.split_once('/') {
+        None => {
+            let detail = "must be a fully qualified domain and path of the form \
+                          'example.com/signer-name'";
+            causes.push(Cause::invalid(at, name, detail));
+        }
+        Some((domain, _)) => {
+            super::check_text(&json!(domain), crate::names::dns_subdomain, at, causes);
+        }
+    }
+}
+
+fn expiration(_: &Value, seconds: &Value, at: &str, causes: Causes<'_>) {
+    if seconds.as_i64().is_some_and(|seconds| seconds < 600) {
+        let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+        causes.push(Cause::invalid(at, seconds, detail));
+    }
+}
+
+pub(crate) fn trust_bundle(bundle: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    let object = Value::Object(bundle.clone());
+    super::run(&[("spec.trustBundle", Required(""))], &object, "", causes);
+    if !text(member(&object, "spec"), "signerName").is_empty() {
+        super::run(&[("spec.signerName", By(signer))], &object, "", causes);
+    }
+}
+
+pub(crate) fn pod_request(request: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    const SPEC: &[Check] = &[
+        ("signerName", By(signer)),
+        ("podName", Required("")),
+        ("podUID", Required("")),
+        ("serviceAccountName", Required("")),
+        ("serviceAccountUID", Required("")),
+        ("nodeName", Required("")),
+        ("nodeUID", Required("")),
+    ];
+    super::run(&[("spec", Has(SPEC))], &Value::Object(request.clone()), "", causes);
+}

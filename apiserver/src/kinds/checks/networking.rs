@@ -1,0 +1,261 @@
+//! Ingresses, network policies, addresses and endpoints.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::Test::{Between, By, Each, EachNamed, Has, OneOf, Required, Text};
+use super::{Check, is_empty, items, member, pod_spec, selectors};
+use crate::fields::{Fields, text};
+use crate::names;
+use crate::status::Cause;
+
+type Causes<'a> = &'a mut Vec<Cause>;
+
+const NOT_AN_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+
+fn spec(object: &Fields) -> &Value {
+    object.get("spec").unwrap_or(&Value::Null)
+}
+
+// === ingresses ===
+
+const BACKEND: &[Check] = &[("", By(backend))];
+const RESOURCE: &[Check] = &[("kind", Required("")), ("name", Required(""))];
+const RULE: &[Check] = &[("http.paths", By(some_path)), ("http.paths", Each(PATH))];
+const PATH: &[Check] = &[
+    ("pathType", Required("pathType must be specified")),
+    ("pathType", OneOf(&["Exact", "ImplementationSpecific", "Prefix"])),
+    ("path", By(path)),
+    ("backend", Has(BACKEND)),
+];
+
+pub(crate) fn ingress(ingress: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    const SPEC: &[Check] = &[
+        ("defaultBackend", Has(BACKEND)),
+        ("rules", Each(RULE)),
+        ("ingressClassName", Text(names::dns_subdomain)),
+    ];
+    let spec = spec(ingress);
+    if is_empty(member(spec, "rules")) && member(spec, "defaultBackend").is_null() {
+        let detail = "either `defaultBackend` or `rules` must be specified";
+        causes.push(Cause::invalid("spec", &Value::Null, detail));
+    }
+    super::run(SPEC, spec, "spec", causes);
+}
+
+fn backend(_: &Value, backend: &Value, at: &str, causes: Causes<'_>) {
+    let (service, resource) = (member(backend, "service"), member(backend, "resource"));
+    match (service.is_null(), resource.is_null()) {
+        (false, false) => {
+            let detail = "cannot set both resource and service backends";
+            causes.push(Cause::invalid(at, &json!(""), detail));
+        }
+        (true, true) => {
+            let detail = "resource or service backend is required";
+            causes.push(Cause::invalid(at, &json!(""), detail));
+        }
+        (true, false) => super::run(RESOURCE, resource, &format!("{at}.resource"), causes),
+        (false, true) => service_backend(service, at, causes),
+    }
+}
+
+fn service_backend(service: &Value, at: &str, causes: Causes<'_>) {
+    const PORT: &[Check] = &[("number", Between(1, 65_535)), ("name", Text(names::port))];
+    const SERVICE: &[Check] = &[("name", Required("")), ("name", Text(names::rfc_1035_label))];
+    super::run(SERVICE, service, &format!("{at}.service"), causes);
+    let port = member(service, "port");
+    match (text(port, "name"), member(port, "number").as_i64().unwrap_or(0)) {
+        ("", 0) => causes.push(Cause::required(at, "port name or number is required")),
+        (_, 0) | ("", _) => {
+            let port = without_zero(port);
+            super::run(PORT, &port, &format!("{at}.service.port"), causes);
+        }
+        (..) => {
+            let detail = "cannot set both port name & port number";
+            causes.push(Cause::invalid(at, &json!(""), detail));
+        }
+    }
+}
+
+/// Returns a port without the number 0, which stands for none.
+fn without_zero(port: &Value) -> Value {
+    let mut port = port.clone();
+    if let Some(members) = port.as_object_mut() {
+        members.retain(|_, value| *value != 0);
+    }
+    port
+}
+
+fn some_path(_: &Value, paths: &Value, at: &str, causes: Causes<'_>) {
+    if paths.as_array().is_some_and(Vec::is_empty) {
+        causes.push(Cause::required(at, ""));
+    }
+}
+
+fn path(around: &Value, path: &Value, at: &str, causes: Causes<'_>) {
+    let needs_slash = matches!(text(around, "pathType"), "Exact" | "Prefix");
+    if needs_slash && !path.as_str().unwrap_or_default().starts_with('/') {
+        let shown = if path.is_null() { &json!("") } else { path };
+        causes.push(Cause::invalid(at, shown, "must be an absolute path"));
+    }
+}
+
+pub(crate) fn ingress_class(class: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    const SPEC: &[Check] = &[
+        ("controller", Required("")),
+        ("parameters.scope", OneOf(&["Cluster", "Namespace"])),
+        ("parameters", Has(RESOURCE)),
+    ];
+    super::run(SPEC, spec(class), "spec", causes);
+}
+
+// === policies and addresses ===
+
+pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    const PORT: &[Check] = &[("protocol", OneOf(pod_spec::PROTOCOLS))];
+    const PEER: &[Check] = &[
+        ("", By(one_peer)),
+        ("podSelector", By(selectors::selector)),
+        ("namespaceSelector", By(selectors::selector)),
+        ("ipBlock", Has(&[("cidr", Required(""))])),
+    ];
+    const IN: &[Check] = &[("ports", Each(PORT)), ("from", Each(PEER))];
+    const OUT: &[Check] = &[("ports", Each(PORT)), ("to", Each(PEER))];
+    const SPEC: &[Check] = &[
+        ("podSelector", By(selectors::selector)),
+        ("ingress", Each(IN)),
+        ("egress", Each(OUT)),
+        ("policyTypes", By(policy_types)),
+    ];
+    super::run(SPEC, spec(policy), "spec", causes);
+}
+
+/// A peer is a block of addresses, or pods.
+fn one_peer(_: &Value, peer: &Value, at: &str, causes: Causes<'_>) {
+    let is_set = |key: &str| !member(peer, key).is_null();
+    let selects = is_set("podSelector") || is_set("namespaceSelector");
+    match (selects, is_set("ipBlock")) {
+        (false, false) => causes.push(Cause::required(at, "must specify a peer")),
+        (true, true) => {
+            let detail = "may not specify both ipBlock and another peer";
+            causes.push(Cause::forbidden(at, detail));
+        }
+        _ => {}
+    }
+}
+
+fn policy_types(_: &Value, types: &Value, at: &str, causes: Causes<'_>) {
+    const TYPES: &[&str] = &["Ingress", "Egress"];
+    for (place, kind) in items(types).iter().enumerate() {
+        if !kind.as_str().is_some_and(|kind| TYPES.contains(&kind)) {
+            causes.push(Cause::unsupported(format!("{at}[{place}]"), kind, TYPES));
+        }
+    }
+}
+
+pub(crate) fn ip_address(address: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    const PARENT: &[Check] = &[
+        ("group", Text(names::dns_subdomain)),
+        ("resource", Required("")),
+        ("name", Required("")),
+    ];
+    const SPEC: &[Check] = &[("parentRef", Required("")), ("parentRef", Has(PARENT))];
+    super::run(SPEC, spec(address), "spec", causes);
+}
+
+pub(crate) fn service_cidr(range: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    let ranges = member(spec(range), "cidrs");
+    let count = items(ranges).len();
+    if count == 0 {
+        causes.push(Cause::required("spec.cidrs", "at least one CIDR required"));
+    }
+    for (place, range) in items(ranges).iter().enumerate() {
+        if !range.as_str().is_some_and(super::core::is_range) {
+            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            causes.push(Cause::invalid(format!("spec.cidrs[{place}]"), range, detail));
+        }
+    }
+    let before = old.map(|old| member(spec(old), "cidrs"));
+    let is_kept = |before: &Value| items(ranges).starts_with(items(before)) && count <= 2;
+    if before.is_some_and(|before| !is_kept(before)) {
+        causes.push(Cause::invalid("spec.cidrs", ranges, "field is immutable"));
+    }
+}
+
+// === endpoints ===
+
+pub(crate) fn endpoints(endpoints: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+    const PORT: &[Check] = &[
+        ("name", Text(names::dns_label)),
+        ("port", Between(1, 65_535)),
+        ("protocol", OneOf(pod_spec::PROTOCOLS)),
+    ];
+    const ADDRESS: &[Check] = &[("ip", By(endpoint_address)), ("hostname", Text(names::dns_label))];
+    const SUBSET: &[Check] = &[
+        ("", By(some_address)),
+        ("addresses", Each(ADDRESS)),
+        ("notReadyAddresses", Each(ADDRESS)),
+        ("ports", Each(PORT)),
+    ];
+    let object = Value::Object(endpoints.clone());
+    super::run(&[("subsets", Each(SUBSET))], &object, "", causes);
+}
+
+fn some_address(_: &Value, subset: &Value, at: &str, causes: Causes<'_>) {
+    if is_empty(member(subset, "addresses")) && is_empty(member(subset, "notReadyAddresses")) {
+        let detail = "must specify `addresses` or `notReadyAddresses`";
+        causes.push(Cause::required(at, detail));
+    }
+}
+
+fn endpoint_address(_: &Value, address: &Value, at: &str, causes: Causes<'_>) {
+    let text = address.as_str().unwrap_or_default();
+    let Ok(parsed) = text.parse::<IpAddr>() else {
+        causes.push(Cause::invalid(at, &json!(text), NOT_AN_ADDRESS));
+        return;
+    };
+    let is_link_local = match parsed {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    let wrong = [
+        (parsed.is_unspecified(), "may not be unspecified (0.0.0.0 or ::)"),
+        (parsed.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        (is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+    ];
+    for (_, detail) in wrong.iter().filter(|(is_wrong, _)| *is_wrong) {
+        causes.push(Cause::invalid(at, address, detail));
+    }
+}
+
+pub(crate) fn endpoint_slice(slice: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    const TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
+    const PORT: &[Check] = &[
+        ("name", Text(names::dns_label)),
+        ("port", Between(1, 65_535)),
+        ("protocol", OneOf(pod_spec::PROTOCOLS)),
+    ];
+    const ENDPOINT: &[Check] = &[("addresses", Required("")), ("hostname", Text(names::dns_label))];
+    const SLICE: &[Check] = &[
+        ("addressType", Required("")),
+        ("ports", EachNamed("name", PORT)),
+        ("endpoints", Each(ENDPOINT)),
+    ];
+    let object = Value::Object(slice.clone());
+    super::run(SLICE, &object, "", causes);
+    super::unchanged(&["addressType"], slice, old, causes);
+    let address_type = member(&object, "addressType");
+    if !is_empty(address_type) && !TYPES.contains(&address_type.as_str().unwrap_or_default()) {
+        causes.push(Cause::unsupported("addressType", address_type, TYPES));
+    }
+    for (place, endpoint) in items(member(&object, "endpoints")).iter().enumerate() {
+        for (nth, address) in items(member(endpoint, "addresses")).iter().enumerate() {
+            let at = format!("endpoints[{place}].addresses[{nth}]");
+            match address_type.as_str() {
+                Some("IPv4" | "IPv6") => endpoint_address(endpoint, address, &at, causes),
+                _ => super::check_text(address, names::dns_subdomain, &at, causes),
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The conditions of a definition, which the API server's own controllers write.
+
+use serde_json::{Value, json};
+
+use super::names_in_use::UsedNames;
+use super::{Approval, is_protected, text};
+use crate::fields::{Fields, read_path};
+use crate::kinds::Names;
+
+/// A condition without its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Condition {
+    kind: &'static str,
+    status: &'static str,
+    reason: String,
+    message: String,
+}
+
+// === impl Condition ===
+
+impl Condition {
+    pub(crate) fn new(kind: &'static str, status: &'static str, reason: &str) -> Self {
+        Self { kind, status, reason: reason.to_owned(), message: String::new() }
+    }
+
+    pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// Returns whether the definition has this condition, at whatever time.
+    fn is_set(&self, definition: &Fields) -> bool {
+        find(definition, self.kind).is_some_and(|known| {
+            known["status"] == self.status
+                && known["reason"] == self.reason
+                && known["message"] == self.message
+        })
+    }
+}
+
+/// Sets a condition. Its time changes with its status.
+pub(crate) fn set(definition: &mut Fields, condition: &Condition, now: &str) {
+    let Condition { kind, status, reason, message } = condition;
+    let known = find(definition, kind);
+    let since = known.filter(|known| known["status"] == *status);
+    let since = since.and_then(|known| known.get("lastTransitionTime")).cloned();
+    let new = json!({
+        "type": kind, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": since.unwrap_or_else(|| json!(now)),
+    });
+    let Some(status) = definition.get_mut("status").and_then(Value::as_object_mut) else { return };
+    let list = status.entry("conditions").or_insert_with(|| json!([]));
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    let Value::Array(list) = list else { return };
+    match list.iter_mut().find(|known| known["type"] == *kind) {
+        Some(known) => *known = new,
+        None => list.push(new),
+    }
+}
+
+fn find<'a>(definition: &'a Fields, kind: &str) -> Option<&'a Value> {
+    let list = read_path(definition, "status.conditions")?.as_array()?;
+    list.iter().find(|condition| condition["type"] == *kind)
+}
+
+/// Returns whether a condition is true.
+pub(crate) fn is_true(definition: &Fields, kind: &str) -> bool {
+    find(definition, kind).is_some_and(|condition| condition["status"] == "True")
+}
+
+/// Returns the names that a definition has been given.
+pub(crate) fn accepted(definition: &Fields) -> Names {
+    names(read_path(definition, "status.acceptedNames"))
+}
+
+fn names(value: Option<&Value>) -> Names {
+    value.and_then(|names| serde_json::from_value(names.clone()).ok()).unwrap_or_default()
+}
+
+/// Returns the next state of a definition's status; `None` if nothing is left to do.
+pub(crate) fn next(definition: &Fields, used: UsedNames<'_>, now: &str) -> Option<Fields> {
+    name(definition, used, now)
+        .or_else(|| approve(definition, now))
+        .or_else(|| establish(definition, now))
+}
+
+/// Accepts the names that no other definition uses.
+fn name(definition: &Fields, used: UsedNames<'_>, now: &str) -> Option<Fields> {
+    let requested = names(read_path(definition, "spec.names"));
+    let before = accepted(definition);
+    if requested == before && find(definition, "NamesAccepted").is_some() {
+        return None;
+    }
+    let (after, conflict) = claim(&requested, &before, used);
+    let is_accepted = conflict.is_none();
+    let condition = match conflict {
+        Some((reason, message)) => {
+            Condition::new("NamesAccepted", "False", reason).with_message(message)
+        }
+        None => Condition::new("NamesAccepted", "True", "NoConflicts")
+            .with_message("no conflicts found"),
+    };
+    if after == before && condition.is_set(definition) {
+        return None;
+    }
+    let mut new = definition.clone();
+    if let Some(status) = new.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("acceptedNames".to_owned(), to_json(&after));
+    }
+    set(&mut new, &condition, now);
+    if !is_true(definition, "Established") {
+        let condition = if is_accepted {
+            Condition::new("Established", "False", "Installing")
+                .with_message("the initial names have been accepted")
+        } else {
+            Condition::new("Established", "False", "NotAccepted")
+                .with_message("not all names are accepted")
+        };
+        set(&mut new, &condition, now);
+    }
+    Some(new)
+}
+
+/// Returns the names that a definition gets, and the reason and text of the last conflict.
+fn claim(
+    requested: &Names,
+    before: &Names,
+    used: UsedNames<'_>,
+) -> (Names, Option<(&'static str, String)>) {
+    let mut after = before.clone();
+    let mut conflict = None;
+    let in_use = |name: &str| format!("{} is already in use", homeostat_schema::quote(name));
+    let short = requested.short_names.iter();
+    let new = short.filter(|name| !before.short_names.contains(name));
+    let taken: Vec<String> =
+        new.filter(|name| used.has_resource(name)).map(|name| in_use(name)).collect();
+    match taken.as_slice() {
+        [] => after.short_names.clone_from(&requested.short_names),
+        [one] => conflict = Some(("ShortNamesConflict", one.clone())),
+        several => conflict = Some(("ShortNamesConflict", format!("[{}]", several.join(", ")))),
+    }
+    let has_resource: &dyn Fn(&str) -> bool = &|name| used.has_resource(name);
+    let has_kind: &dyn Fn(&str) -> bool = &|name| used.has_kind(name);
+    for (reason, wanted, own, taken) in [
+        ("PluralConflict", &requested.plural, &mut after.plural, has_resource),
+        ("SingularConflict", &requested.singular, &mut after.singular, has_resource),
+        ("KindConflict", &requested.kind, &mut after.kind, has_kind),
+        ("ListKindConflict", &requested.list_kind, &mut after.list_kind, has_kind),
+    ] {
+        if wanted != own && taken(wanted) {
+            conflict = Some((reason, in_use(wanted)));
+        } else {
+            own.clone_from(wanted);
+        }
+    }
+    after.categories.clone_from(&requested.categories);
+    (after, conflict)
+}
+
+fn to_json(names: &Names) -> Value {
+    let mut accepted = json!({"plural": names.plural, "kind": names.kind});
+    for (key, value) in [("singular", &names.singular), ("listKind", &names.list_kind)] {
+        if !value.is_empty() {
+            accepted[key] = json!(value);
+        }
+    }
+    for (key, list) in [("shortNames", &names.short_names), ("categories", &names.categories)] {
+        if !list.is_empty() {
+            accepted[key] = json!(list);
+        }
+    }
+    accepted
+}
+
+/// Reports the approval of a definition in a group of Kubernetes.
+fn approve(definition: &Fields, now: &str) -> Option<Fields> {
+    if !is_protected(text(definition, "spec.group")) {
+        return None;
+    }
+    let (status, reason, message) = match Approval::of(definition) {
+        Approval::Missing(message) => ("False", "MissingAnnotation", message),
+        Approval::Invalid(message) => ("False", "InvalidAnnotation", message),
+        Approval::Bypassed(message) => ("False", "UnapprovedAnnotation", message),
+        Approval::Approved(message) => ("True", "ApprovedAnnotation", message),
+    };
+    let kind = "KubernetesAPIApprovalPolicyConformant";
+    with_condition(definition, &Condition::new(kind, status, reason).with_message(message), now)
+}
+
+/// Establishes a definition whose names are accepted.
+fn establish(definition: &Fields, now: &str) -> Option<Fields> {
+    if !is_true(definition, "NamesAccepted") || is_true(definition, "Established") {
+        return None;
+    }
+    let condition = Condition::new("Established", "True", "InitialNamesAccepted")
+        .with_message("the initial names have been accepted");
+    with_condition(definition, &condition, now)
+}
+
+/// Returns the definition with a condition that it does not have yet.
+pub(crate) fn with_condition(
+    definition: &Fields,
+    condition: &Condition,
+    now: &str,
+) -> Option<Fields> {
+    if condition.is_set(definition) {
+        return None;
+    }
+    let mut new = definition.clone();
+    set(&mut new, condition, now);
+    Some(new)
+}

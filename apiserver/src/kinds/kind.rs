@@ -1,0 +1,555 @@
+//! The row of a kind: a difference between two kinds is a column here, never a branch in a handler.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::author::StatusWrite;
+use super::definition::Definition;
+use super::service::Allocator;
+use crate::access::User;
+use crate::fields::{Fields, read_path};
+use crate::names::NameCheck;
+use crate::object::{Encoded, FieldLabel, Selectable};
+use crate::status::{self, Cause, ResourceName};
+use crate::types::{Type, TypeMismatch, Types, normalize_kind, wrong_member};
+
+/// A kind that the server serves: a row of the table.
+///
+/// The built-in kinds are always served. [`Kind::custom`] makes the row of a custom resource, which
+/// [`Builder::kind`](crate::Builder::kind) adds. Such a kind has no schema: nothing is validated,
+/// pruned or defaulted.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are columns of a table, not states of a machine"
+)]
+#[expect(clippy::struct_field_names, reason = "`kind` is what the API calls it")]
+pub struct Kind {
+    pub(crate) group: Cow<'static, str>,
+    pub(crate) version: Cow<'static, str>,
+    pub(crate) kind: Cow<'static, str>,
+    pub(crate) plural: Cow<'static, str>,
+    pub(crate) short_names: &'static [&'static str],
+    pub(crate) categories: &'static [&'static str],
+    pub(crate) namespaced: bool,
+    pub(crate) custom: bool,
+    /// Checks a name.
+    pub(crate) name: NameCheck,
+    /// The status subresource, if the kind has one.
+    pub(crate) status: Status,
+    pub(crate) generation: Generation,
+    /// True if a PUT may omit the resourceVersion.
+    pub(crate) unconditional_update: bool,
+    /// True if a PUT may create an object.
+    pub(crate) create_on_update: bool,
+    /// True if a completed DELETE replies with the object, not with a Status.
+    pub(crate) returns_deleted: bool,
+    pub(crate) dependents: Dependents,
+    /// True if a DELETE may name a whole collection.
+    pub(crate) deletes_collections: bool,
+    /// The field labels besides `metadata.name` and `metadata.namespace`.
+    pub(crate) fields: &'static [FieldLabel],
+    pub(crate) defaults: &'static [Defaults],
+    /// Sets derived members, at each write.
+    pub(crate) derive: fn(&mut Fields),
+    /// Sets the members that only a create sets.
+    pub(crate) prepare: fn(&mut Fields),
+    /// Copies members from the stored object (the second) if an update omits them.
+    pub(crate) inherits: fn(&mut Fields, &Fields),
+    /// Allocates the fields that are unique in the kind, such as cluster IPs. The second object is
+    /// the stored object of an update.
+    pub(crate) allocate: Option<Allocate>,
+    pub(crate) validate: fn(&Fields, Option<&Fields>, &mut Vec<Cause>),
+    /// Checks that the author of a write to the status may make its changes.
+    pub(crate) permits: fn(&StatusWrite<'_>, &mut Vec<Cause>),
+    /// Paths that an update may not change.
+    pub(crate) immutable: &'static [&'static str],
+    /// The default grace period of a delete, in seconds.
+    pub(crate) grace: Option<fn(&Fields, Option<i64>) -> i64>,
+    /// Changes an object when a delete marks it.
+    pub(crate) on_mark: fn(&mut Fields),
+    /// A list of names that, as finalizers do, keeps a deleted object until `/finalize` has emptied
+    /// it.
+    pub(crate) finalize: Option<&'static str>,
+    /// The paths of the numbers in `/scale`, if the kind has it.
+    pub(crate) scale: Option<Scale>,
+    /// The rules of `/resize`, if the kind has it.
+    pub(crate) resize: Option<Resize>,
+    /// Subresources that write one member: `(name, path)`.
+    pub(crate) parts: &'static [(&'static str, &'static str)],
+    pub(crate) admission: Option<Admission>,
+    /// Returns the warnings for a client that writes the object.
+    pub(crate) warn: fn(&Fields) -> Vec<String>,
+    /// The warning for a delete without a propagation policy.
+    pub(crate) no_policy_warning: Option<&'static str>,
+    /// The effects of POST on a subresource.
+    pub(crate) actions: &'static [Action],
+    /// The question that a create asks, if the objects of the kind are questions.
+    pub(crate) review: Option<Review>,
+    pub(crate) operations: Operations,
+    /// The warning with each reply; empty if there is none.
+    pub(crate) deprecation: &'static str,
+    /// The subresource that a create is a POST to: nothing of this kind is stored.
+    pub(crate) relay: Option<Relay>,
+    /// Records the user who creates an object.
+    pub(crate) record_author: fn(&mut Fields, &User),
+    /// Sets the time of what an update of the stored object (the second) changes.
+    pub(crate) record_time: fn(&mut Fields, &Fields, &str),
+    /// Names of objects that cannot be deleted.
+    pub(crate) protected: &'static [&'static str],
+    /// The kind that stores these objects, under other names.
+    pub(crate) stored_as: Option<&'static StoredAs>,
+    /// The version of a `CustomResourceDefinition` that the row is made of.
+    pub(crate) definition: Option<Arc<Definition>>,
+}
+
+/// The treatment of a kind's status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// The kind has no status subresource.
+    None,
+    /// The kind has a status subresource, and a write to the object ignores the status. A write to
+    /// the status ignores `kept`.
+    Subresource { kept: &'static [&'static str], on_create: OnCreate },
+}
+
+/// The treatment of a status in a create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnCreate {
+    Drop,
+    Keep,
+}
+
+/// The default treatment of an object's dependents by a delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dependents {
+    /// The finalizers stay as they are.
+    Collected,
+    /// They are orphaned, as it was before deletes had a propagation policy.
+    Orphaned,
+    /// The kind has no dependents.
+    None,
+}
+
+/// The changes that increment `metadata.generation`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// The kind has no generation.
+    None,
+    /// Changes at one of these paths.
+    Of(&'static [&'static str]),
+    /// Changes of any member but metadata and status.
+    Content,
+}
+
+/// Defaults for the members under one path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Defaults {
+    pub(crate) under: &'static str,
+    pub(crate) rules: &'static [(&'static str, DefaultValue)],
+}
+
+/// The default value of a member.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DefaultValue {
+    /// This JSON text.
+    Json(&'static str),
+    /// Computed from the sibling members; null for no default.
+    From(fn(&Fields) -> Value),
+    /// An object that fills the gaps of the existing one, computed from it.
+    Merge(fn(&Fields) -> Value),
+}
+
+/// The paths of the values in `/scale`.
+#[derive(Debug, Clone)]
+pub(crate) struct Scale {
+    pub(crate) wanted: Cow<'static, str>,
+    pub(crate) counted: Cow<'static, str>,
+    pub(crate) selector: Cow<'static, str>,
+}
+
+/// The rules of `/resize`. The first object is the new state, the second the stored one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Resize {
+    /// Restores the members that `/resize` does not write.
+    pub(crate) restore: fn(&mut Fields, &Fields),
+    /// Checks the new state.
+    pub(crate) validate: fn(&Fields, &Fields, &mut Vec<Cause>),
+    /// Checks the new state against the node of the object.
+    pub(crate) check_node: fn(&Fields, &Fields) -> Result<(), NodeRefusal>,
+}
+
+/// The reason why a node cannot run a resized object.
+#[derive(Debug)]
+pub(crate) struct NodeRefusal {
+    pub(crate) detail: String,
+    /// The reason of the cause in the reply.
+    pub(crate) reason: &'static str,
+}
+
+/// The effect of a POST on a subresource.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Action {
+    pub(crate) name: &'static str,
+    /// The kind of the body, its version, and its name in the table of types.
+    pub(crate) body: &'static str,
+    pub(crate) api_version: &'static str,
+    pub(crate) body_type: &'static str,
+    pub(crate) effect: Effect,
+}
+
+/// The effect on the object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Effect {
+    /// The server changes the object as the body requests, at the given time.
+    Change(fn(&mut Fields, &Fields, &str) -> Result<(), ActionError>),
+    /// The object is deleted, unless a disruption budget forbids it.
+    Evict,
+    /// A token is issued for the object, which is a service account.
+    IssueToken,
+}
+
+/// The requests that a kind answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operations {
+    All,
+    /// Only creates: nothing is stored.
+    Create,
+    /// Only reads: the objects come from elsewhere, and the server has none.
+    Read,
+}
+
+/// A POST to the subresource of another kind, whose object the body names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Relay {
+    pub(crate) plural: &'static str,
+    pub(crate) action: &'static str,
+}
+
+/// A question that the server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Review {
+    /// The user of a token.
+    Token,
+    /// The user of the request.
+    Own,
+    /// May a user do this?
+    Access,
+    /// May the user of the request do this?
+    OwnAccess,
+    /// The rules that apply to the user of the request.
+    OwnRules,
+}
+
+/// The server cannot change the object.
+#[derive(Debug)]
+pub(crate) enum ActionError {
+    Conflict(String),
+    Invalid(String),
+}
+
+/// Admission that depends on other objects, all of one kind in version `v1`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Admission {
+    pub(crate) group: &'static str,
+    pub(crate) plural: &'static str,
+    /// The prefix of the names of built-in objects.
+    pub(crate) built_in: &'static str,
+    /// Completes the object; it can find another object by name, and list all that are not built
+    /// in.
+    pub(crate) apply: Admit,
+}
+
+pub(crate) type Allocate = fn(&mut Fields, Option<&Fields>, Allocator<'_>) -> status::Result<()>;
+
+pub(crate) type Admit = fn(
+    &mut Fields,
+    &dyn Fn(&str) -> Option<Fields>,
+    &dyn Fn() -> Vec<Fields>,
+) -> Result<(), String>;
+
+/// A kind that shares the objects of another.
+#[derive(Debug)]
+pub(crate) struct StoredAs {
+    pub(crate) group: &'static str,
+    pub(crate) plural: &'static str,
+    /// (name here, name there)
+    pub(crate) renames: &'static [(&'static str, &'static str)],
+    /// Converts what renames cannot: to the stored form, and back.
+    pub(crate) convert: fn(&mut Fields),
+    pub(crate) convert_back: fn(&mut Fields),
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// Returns a namespaced custom resource with a `/status` subresource and a generation.
+    pub fn custom(
+        group: impl Into<Cow<'static, str>>,
+        version: impl Into<Cow<'static, str>>,
+        kind: impl Into<Cow<'static, str>>,
+        plural: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            custom: true,
+            status: Status::Subresource { kept: &["*"], on_create: OnCreate::Drop },
+            generation: Generation::Content,
+            unconditional_update: false,
+            ..super::table::PLAIN
+        }
+    }
+
+    /// Returns the kind as a cluster-scoped one.
+    #[must_use]
+    pub fn cluster_scoped(mut self) -> Self {
+        self.namespaced = false;
+        self
+    }
+
+    /// Returns the kind without a `/status` subresource: its status is a member like any other.
+    #[must_use]
+    pub fn without_status(mut self) -> Self {
+        self.status = Status::None;
+        self
+    }
+
+    /// Returns the kind with a `/scale` subresource. The arguments are the paths, such as
+    /// `spec.replicas`, of the desired replicas, of the observed replicas, and of the selector as
+    /// text (`""` for none).
+    #[must_use]
+    pub fn with_scale(
+        mut self,
+        wanted: impl Into<Cow<'static, str>>,
+        counted: impl Into<Cow<'static, str>>,
+        selector: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let (wanted, counted, selector) = (wanted.into(), counted.into(), selector.into());
+        self.scale = Some(Scale { wanted, counted, selector });
+        self
+    }
+
+    pub(crate) fn is(&self, group: &str, version: &str, plural: &str) -> bool {
+        self.group == group && self.version == version && self.plural == plural
+    }
+
+    pub(crate) fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Returns the members `kind` and `apiVersion`, which start an object's bytes.
+    pub(crate) fn type_members(&self) -> String {
+        format!("\"kind\":\"{}\",\"apiVersion\":\"{}\",", self.kind, self.api_version())
+    }
+
+    /// Encodes an object for storage, without a resourceVersion.
+    pub(crate) fn encode(&self, object: Fields) -> Encoded {
+        let selectable = self.selectable(&object);
+        Encoded::new(&self.type_members(), selectable, object)
+    }
+
+    /// Returns the members of an object that selectors match.
+    pub(crate) fn selectable(&self, object: &Fields) -> Selectable {
+        let mut values: Vec<String> = self.fields.iter().map(|field| field.read(object)).collect();
+        let mut form = 0;
+        if let Some(definition) = &self.definition {
+            form = definition.form;
+            values.extend(definition.selectable_values(object));
+        }
+        Selectable::of(object, values, form)
+    }
+
+    /// Returns the position of a field label among the values of an object; `None` if the kind does
+    /// not have the label.
+    pub(crate) fn label_position(&self, label: &str) -> Option<usize> {
+        let declared = self.fields.iter().position(|field| field.label == label);
+        declared.or_else(|| self.definition.as_ref()?.selectable_position(label))
+    }
+
+    /// Returns whether the kind has field labels besides `metadata.name` and `metadata.namespace`.
+    pub(crate) fn has_labels(&self) -> bool {
+        !self.fields.is_empty()
+    }
+
+    pub(crate) fn singular(&self) -> String {
+        match &self.definition {
+            Some(definition) => definition.names.singular.clone(),
+            None => self.kind.to_lowercase(),
+        }
+    }
+
+    pub(crate) fn list_kind(&self) -> String {
+        match &self.definition {
+            Some(definition) => definition.names.list_kind.clone(),
+            None => format!("{}List", self.kind),
+        }
+    }
+
+    pub(crate) fn short_names(&self) -> Vec<&str> {
+        match &self.definition {
+            Some(definition) => definition.names.short_names.iter().map(String::as_str).collect(),
+            None => self.short_names.to_vec(),
+        }
+    }
+
+    pub(crate) fn categories(&self) -> Vec<&str> {
+        match &self.definition {
+            Some(definition) => definition.names.categories.iter().map(String::as_str).collect(),
+            None => self.categories.to_vec(),
+        }
+    }
+
+    /// Returns the names besides the plural: the singular and the short names.
+    pub(crate) fn other_names(&self) -> Vec<String> {
+        let short = self.short_names().into_iter().map(str::to_owned);
+        short.chain([self.singular()]).collect()
+    }
+
+    pub(crate) fn has_status(&self) -> bool {
+        self.status != Status::None
+    }
+
+    /// Returns the path of the member that a subresource writes.
+    pub(crate) fn part(&self, name: &str) -> Option<&'static str> {
+        self.parts.iter().find(|(part, _)| *part == name).map(|(_, path)| *path)
+    }
+
+    pub(crate) fn action(&self, name: &str) -> Option<&Action> {
+        self.actions.iter().find(|action| action.name == name)
+    }
+
+    /// Returns whether `name` is a subresource of this kind.
+    pub(crate) fn has_subresource(&self, name: &str) -> bool {
+        match name {
+            "status" => self.has_status(),
+            "finalize" => self.finalize.is_some(),
+            "scale" => self.scale.is_some(),
+            "resize" => self.resize.is_some(),
+            other if self.part(other).is_some() => true,
+            other => self.action(other).is_some(),
+        }
+    }
+
+    /// Returns the key of an object in storage, which also orders lists.
+    pub(crate) fn key(&self, namespace: &str, name: &str) -> String {
+        if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
+    }
+
+    /// Returns the object's key in the real server's etcd, which some messages show.
+    pub(crate) fn storage_key(&self, namespace: &str, name: &str) -> String {
+        let key = self.key(namespace, name);
+        if self.custom {
+            format!("/registry/{}/{}/{key}", self.group, self.plural)
+        } else {
+            format!("/registry/{}/{key}", self.plural)
+        }
+    }
+
+    /// Removes unknown and empty members, and fills in defaults, as the real server's encoder does.
+    pub(crate) fn complete(&self, object: &mut Fields) {
+        if let Some(known) = self.known_type() {
+            normalize_kind(known, object);
+        }
+        if let Some(definition) = &self.definition {
+            definition.complete(object);
+        }
+        for defaults in self.defaults {
+            defaults.apply(object);
+        }
+        (self.derive)(object);
+    }
+
+    /// Returns the type of the kind; `None` for a custom resource.
+    pub(crate) fn known_type(&self) -> Option<&'static Type> {
+        if self.custom {
+            return None;
+        }
+        Types::all().of_kind(&self.group, &self.version, &self.kind)
+    }
+
+    /// Returns the first member of a wrong type.
+    pub(crate) fn wrong_member(&self, object: &Fields) -> Option<TypeMismatch> {
+        wrong_member(self.known_type()?, object)
+    }
+
+    /// Renames members to the names that the storing kind uses.
+    pub(crate) fn rename_for_storage(&self, object: &mut Fields) {
+        let renames = self.stored_as.map_or(&[][..], |home| home.renames);
+        for (here, there) in renames {
+            if let Some(value) = object.remove(*here) {
+                object.insert((*there).to_owned(), value);
+            }
+        }
+        if let Some(home) = self.stored_as {
+            (home.convert)(object);
+        }
+    }
+
+    /// Renames members back to the names of this kind.
+    pub(crate) fn rename_from_storage(&self, object: &mut Fields) {
+        let renames = self.stored_as.map_or(&[][..], |home| home.renames);
+        for (here, there) in renames {
+            if let Some(value) = object.remove(*there) {
+                object.insert((*here).to_owned(), value);
+            }
+        }
+        if let Some(home) = self.stored_as {
+            (home.convert_back)(object);
+        }
+        if let Some(known) = self.known_type().filter(|_| self.stored_as.is_some()) {
+            normalize_kind(known, object);
+        }
+    }
+
+    /// Checks `object`, except for its metadata. Returns the warnings about what is accepted only
+    /// because it did not change.
+    pub(crate) fn check(
+        &self,
+        object: &Fields,
+        old: Option<&Fields>,
+        causes: &mut Vec<Cause>,
+    ) -> Vec<String> {
+        let mut warnings = Vec::new();
+        (self.validate)(object, old, causes);
+        if let Some(definition) = &self.definition {
+            warnings = definition.check(object, old, causes);
+            causes.extend(self.scale.iter().flat_map(|scale| scale.check_object(object)));
+        }
+        let Some(old) = old else { return warnings };
+        for path in self.immutable {
+            let (new, old) = (read_path(object, path), read_path(old, path));
+            if new != old {
+                causes.push(Cause::invalid(
+                    *path,
+                    new.unwrap_or(&Value::Null),
+                    "field is immutable",
+                ));
+            }
+        }
+        warnings
+    }
+}
+
+// === impl ResourceName ===
+
+impl<'a> From<&'a Kind> for ResourceName<'a> {
+    fn from(kind: &'a Kind) -> Self {
+        let Kind { group, kind: name, plural, custom, .. } = kind;
+        Self { group, kind: name, plural, custom: *custom }
+    }
+}
+
+impl<'a> From<&'a Arc<Kind>> for ResourceName<'a> {
+    fn from(kind: &'a Arc<Kind>) -> Self {
+        (&**kind).into()
+    }
+}

@@ -1,0 +1,107 @@
+//! The group `certificates.k8s.io`.
+
+use serde_json::{Value, json};
+
+use super::{KEEPS_SPEC, label, named};
+use crate::access::User;
+use crate::fields::{Fields, read_path};
+use crate::kinds::{Generation, Kind, OnCreate, Status, checks};
+use crate::names;
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![signing_request(), trust_bundle(), pod_request()]
+}
+
+fn of_group(kind: &'static str, plural: &'static str) -> Kind {
+    Kind { namespaced: false, ..named("certificates.k8s.io", kind, plural) }
+}
+
+fn signing_request() -> Kind {
+    const KEPT: &[&str] = &["spec", "metadata.labels", "metadata.annotations"];
+    Kind {
+        short_names: &["csr"],
+        name: names::path_segment,
+        status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
+        fields: const { &[label("spec.signerName", &["spec.signerName"])] },
+        record_author: set_requester,
+        inherits: keep_spec,
+        record_time: date_conditions,
+        validate: checks::certificates::signing_request,
+        parts: &[("approval", "status.conditions")],
+        ..of_group("CertificateSigningRequest", "certificatesigningrequests")
+    }
+}
+
+/// The requester is the user who creates the request.
+fn set_requester(request: &mut Fields, user: &User) {
+    let Some(Value::Object(spec)) = request.get_mut("spec") else { return };
+    for member in ["username", "uid", "groups", "extra"] {
+        spec.remove(member);
+    }
+    spec.insert("username".to_owned(), json!(user.name()));
+    if !user.uid.is_empty() {
+        spec.insert("uid".to_owned(), json!(user.uid));
+    }
+    if !user.groups.is_empty() {
+        spec.insert("groups".to_owned(), json!(user.groups));
+    }
+    if !user.extra.is_empty() {
+        spec.insert("extra".to_owned(), json!(user.extra));
+    }
+}
+
+/// The content of a request is fixed: an update of it has no effect.
+fn keep_spec(request: &mut Fields, old: &Fields) {
+    if let Some(spec) = old.get("spec") {
+        request.insert("spec".to_owned(), spec.clone());
+    }
+}
+
+/// Dates the conditions that the client has not dated.
+fn date_conditions(request: &mut Fields, old: &Fields, now: &str) {
+    let before = read_path(old, "status.conditions").and_then(Value::as_array).cloned();
+    let before = before.unwrap_or_default();
+    let Some(Value::Object(status)) = request.get_mut("status") else { return };
+    let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten() {
+        let known = before.iter().find(|known| known["type"] == condition["type"]);
+        let since = known.filter(|known| known["status"] == condition["status"]);
+        let since = since.map_or_else(|| json!(now), |known| known["lastTransitionTime"].clone());
+        let Some(condition) = condition.as_object_mut() else { continue };
+        for (member, time) in [("lastTransitionTime", since), ("lastUpdateTime", json!(now))] {
+            if condition.get(member).is_none_or(Value::is_null) {
+                condition.insert(member.to_owned(), time);
+            }
+        }
+    }
+}
+
+fn trust_bundle() -> Kind {
+    Kind {
+        unconditional_update: false,
+        name: names::any_subdomain,
+        fields: const { &[label("spec.signerName", &["spec.signerName"])] },
+        validate: checks::certificates::trust_bundle,
+        immutable: &["spec.signerName"],
+        generation: Generation::None,
+        ..of_group("ClusterTrustBundle", "clustertrustbundles")
+    }
+}
+
+fn pod_request() -> Kind {
+    Kind {
+        namespaced: true,
+        unconditional_update: false,
+        status: KEEPS_SPEC,
+        fields: const {
+            &[
+                label("spec.signerName", &["spec.signerName"]),
+                label("spec.podName", &["spec.podName"]),
+                label("spec.nodeName", &["spec.nodeName"]),
+            ]
+        },
+        validate: checks::certificates::pod_request,
+        immutable: &["spec"],
+        ..of_group("PodCertificateRequest", "podcertificaterequests")
+    }
+}

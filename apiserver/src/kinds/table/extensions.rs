@@ -1,0 +1,24 @@
+//! The group `apiextensions.k8s.io`.
+
+use super::{KEEPS_SPEC, OF_SPEC, named};
+use crate::kinds::{Kind, crd};
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![definition()]
+}
+
+fn definition() -> Kind {
+    Kind {
+        namespaced: false,
+        short_names: &["crd", "crds"],
+        categories: &["api-extensions"],
+        status: KEEPS_SPEC,
+        generation: OF_SPEC,
+        unconditional_update: false,
+        derive: crd::derive,
+        validate: crd::validate,
+        on_mark: crd::mark,
+        warn: crd::warnings,
+        ..named("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions")
+    }
+}

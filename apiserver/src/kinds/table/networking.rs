@@ -1,0 +1,120 @@
+//! The groups `networking.k8s.io` and `discovery.k8s.io`, and the core kind `Endpoints`.
+
+use serde_json::{Value, json};
+
+use super::{KEEPS_SPEC, OF_SPEC, label, named};
+use crate::fields::Fields;
+use crate::kinds::DefaultValue::{From, Json};
+use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks};
+use crate::names;
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![
+        ingress_class(),
+        ingress(),
+        ip_address(),
+        network_policy(),
+        service_cidr(),
+        endpoint_slice(),
+        endpoints(),
+    ]
+}
+
+fn of_group(kind: &'static str, plural: &'static str) -> Kind {
+    Kind { generation: OF_SPEC, ..named("networking.k8s.io", kind, plural) }
+}
+
+fn ingress_class() -> Kind {
+    Kind {
+        namespaced: false,
+        defaults: &[Defaults {
+            under: "spec.parameters",
+            rules: &[("scope", Json("\"Cluster\""))],
+        }],
+        validate: checks::networking::ingress_class,
+        immutable: &["spec.controller"],
+        ..of_group("IngressClass", "ingressclasses")
+    }
+}
+
+fn ingress() -> Kind {
+    Kind {
+        short_names: &["ing"],
+        status: KEEPS_SPEC,
+        validate: checks::networking::ingress,
+        ..of_group("Ingress", "ingresses")
+    }
+}
+
+fn ip_address() -> Kind {
+    Kind {
+        short_names: &["ip"],
+        namespaced: false,
+        generation: Generation::None,
+        name: names::ip_address,
+        fields: const { &[label("spec.parentRef.resource", &["spec.parentRef.resource"])] },
+        validate: checks::networking::ip_address,
+        immutable: &["spec.parentRef"],
+        ..of_group("IPAddress", "ipaddresses")
+    }
+}
+
+fn network_policy() -> Kind {
+    Kind {
+        short_names: &["netpol"],
+        defaults: &[Defaults {
+            under: "spec",
+            rules: &[
+                ("ingress|egress[].ports[].protocol", Json("\"TCP\"")),
+                ("policyTypes", From(policy_types)),
+            ],
+        }],
+        validate: checks::networking::network_policy,
+        ..of_group("NetworkPolicy", "networkpolicies")
+    }
+}
+
+/// A policy without types is one for incoming traffic, and for outgoing traffic if it has rules
+/// for that.
+fn policy_types(spec: &Fields) -> Value {
+    match spec.get("egress").and_then(Value::as_array) {
+        Some(rules) if !rules.is_empty() => json!(["Ingress", "Egress"]),
+        _ => json!(["Ingress"]),
+    }
+}
+
+fn service_cidr() -> Kind {
+    Kind {
+        namespaced: false,
+        generation: Generation::None,
+        status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop },
+        validate: checks::networking::service_cidr,
+        ..of_group("ServiceCIDR", "servicecidrs")
+    }
+}
+
+fn endpoint_slice() -> Kind {
+    Kind {
+        generation: Generation::Of(&["addressType", "endpoints", "ports", "metadata.labels"]),
+        defaults: &[Defaults {
+            under: "",
+            rules: &[("ports[].name", Json("\"\"")), ("ports[].protocol", Json("\"TCP\""))],
+        }],
+        validate: checks::networking::endpoint_slice,
+        ..named("discovery.k8s.io", "EndpointSlice", "endpointslices")
+    }
+}
+
+fn endpoints() -> Kind {
+    Kind {
+        short_names: &["ep"],
+        deprecation: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        create_on_update: true,
+        defaults: &[Defaults {
+            under: "",
+            rules: &[("subsets[].ports[].protocol", Json("\"TCP\""))],
+        }],
+        validate: checks::networking::endpoints,
+        ..named("", "Endpoints", "endpoints")
+    }
+}

@@ -1,0 +1,118 @@
+//! The groups `admissionregistration.k8s.io` and `apiregistration.k8s.io`. The server stores these
+//! objects and calls none of the webhooks, policies and servers that they name.
+
+use serde_json::{Value, json};
+
+use super::{OF_SPEC, named};
+use crate::fields::{Fields, read_path};
+use crate::kinds::DefaultValue::{self, Json};
+use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks};
+use crate::names;
+
+const CATEGORY: &[&str] = &["api-extensions"];
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![
+        Kind {
+            defaults: &[Defaults { under: "spec", rules: POLICY }],
+            ..of_group("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
+        },
+        Kind {
+            defaults: &[Defaults { under: "spec.matchResources", rules: MATCH }],
+            ..of_group("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
+        },
+        webhooks("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", MUTATING),
+        Kind {
+            status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop },
+            defaults: &[Defaults { under: "spec", rules: POLICY }],
+            ..of_group("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+        },
+        Kind {
+            defaults: &[Defaults { under: "spec.matchResources", rules: MATCH }],
+            ..of_group("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
+        },
+        webhooks("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", VALIDATING),
+        api_service(),
+    ]
+}
+
+fn of_group(kind: &'static str, plural: &'static str) -> Kind {
+    Kind {
+        namespaced: false,
+        categories: CATEGORY,
+        unconditional_update: false,
+        generation: OF_SPEC,
+        ..named("admissionregistration.k8s.io", kind, plural)
+    }
+}
+
+fn webhooks(kind: &'static str, plural: &'static str, defaults: &'static [Defaults]) -> Kind {
+    Kind {
+        generation: Generation::Of(&["webhooks"]),
+        defaults,
+        validate: checks::registration::webhooks,
+        ..of_group(kind, plural)
+    }
+}
+
+const WEBHOOK: &[(&str, DefaultValue)] = &[
+    ("webhooks[].failurePolicy", Json("\"Fail\"")),
+    ("webhooks[].matchPolicy", Json("\"Equivalent\"")),
+    ("webhooks[].namespaceSelector", Json("{}")),
+    ("webhooks[].objectSelector", Json("{}")),
+    ("webhooks[].timeoutSeconds", Json("10")),
+    ("webhooks[].rules[].scope", Json("\"*\"")),
+    ("webhooks[].clientConfig.service.port", Json("443")),
+];
+const VALIDATING: &[Defaults] = &[Defaults { under: "", rules: WEBHOOK }];
+const MUTATING: &[Defaults] = &[
+    Defaults { under: "", rules: WEBHOOK },
+    Defaults { under: "", rules: &[("webhooks[].reinvocationPolicy", Json("\"Never\""))] },
+];
+const MATCH: &[(&str, DefaultValue)] = &[
+    ("matchPolicy", Json("\"Equivalent\"")),
+    ("namespaceSelector", Json("{}")),
+    ("objectSelector", Json("{}")),
+    ("resourceRules|excludeResourceRules[].scope", Json("\"*\"")),
+];
+const POLICY: &[(&str, DefaultValue)] = &[
+    ("failurePolicy", Json("\"Fail\"")),
+    ("matchConstraints.matchPolicy", Json("\"Equivalent\"")),
+    ("matchConstraints.namespaceSelector", Json("{}")),
+    ("matchConstraints.objectSelector", Json("{}")),
+    ("matchConstraints.resourceRules|excludeResourceRules[].scope", Json("\"*\"")),
+];
+
+fn api_service() -> Kind {
+    const KEPT: &[&str] = &[
+        "spec",
+        "metadata.labels",
+        "metadata.annotations",
+        "metadata.finalizers",
+        "metadata.ownerReferences",
+    ];
+    Kind {
+        namespaced: false,
+        categories: CATEGORY,
+        name: names::path_segment,
+        unconditional_update: false,
+        status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
+        defaults: &[Defaults { under: "spec.service", rules: &[("port", Json("443"))] }],
+        prepare: set_local_available,
+        validate: checks::registration::api_service,
+        ..named("apiregistration.k8s.io", "APIService", "apiservices")
+    }
+}
+
+/// A service without a server of its own is available from the start.
+fn set_local_available(service: &mut Fields) {
+    if read_path(service, "spec.service").is_some_and(|service| !service.is_null()) {
+        return;
+    }
+    let now = read_path(service, "metadata.creationTimestamp").cloned().unwrap_or_default();
+    let condition: Value = json!({
+        "type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",
+        "message": "Local APIServices are always available",
+    });
+    service.insert("status".to_owned(), json!({"conditions": [condition]}));
+}

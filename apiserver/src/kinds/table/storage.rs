@@ -1,0 +1,167 @@
+//! The groups `storage.k8s.io` and `storagemigration.k8s.io`, and the core kind `PersistentVolume`.
+
+use serde_json::{Value, json};
+
+use super::{KEEPS_SPEC, PLAIN, label, named};
+use crate::fields::{Fields, read_path};
+use crate::kinds::DefaultValue::Json;
+use crate::kinds::{Defaults, Generation, Kind, checks};
+
+pub(super) fn rows() -> Vec<Kind> {
+    vec![
+        csi_driver(),
+        csi_node(),
+        csi_storage_capacity(),
+        storage_class(),
+        volume_attachment(),
+        volume_attributes_class(),
+        persistent_volume(),
+        migration(),
+    ]
+}
+
+fn of_group(kind: &'static str, plural: &'static str) -> Kind {
+    Kind { namespaced: false, returns_deleted: true, ..named("storage.k8s.io", kind, plural) }
+}
+
+fn csi_driver() -> Kind {
+    Kind {
+        unconditional_update: false,
+        defaults: &[Defaults {
+            under: "spec",
+            rules: &[
+                ("attachRequired", Json("true")),
+                ("podInfoOnMount", Json("false")),
+                ("storageCapacity", Json("false")),
+                ("fsGroupPolicy", Json("\"ReadWriteOnceWithFSType\"")),
+                ("volumeLifecycleModes", Json("[\"Persistent\"]")),
+                ("requiresRepublish", Json("false")),
+                ("seLinuxMount", Json("false")),
+                ("preventPodSchedulingIfMissing", Json("false")),
+            ],
+        }],
+        validate: checks::storage::csi_driver,
+        ..of_group("CSIDriver", "csidrivers")
+    }
+}
+
+fn csi_node() -> Kind {
+    Kind {
+        unconditional_update: false,
+        status: KEEPS_SPEC,
+        validate: checks::storage::csi_node,
+        ..of_group("CSINode", "csinodes")
+    }
+}
+
+fn csi_storage_capacity() -> Kind {
+    Kind {
+        namespaced: true,
+        unconditional_update: false,
+        returns_deleted: false,
+        validate: checks::storage::capacity,
+        immutable: &["nodeTopology", "storageClassName"],
+        ..of_group("CSIStorageCapacity", "csistoragecapacities")
+    }
+}
+
+fn storage_class() -> Kind {
+    Kind {
+        short_names: &["sc"],
+        defaults: &[Defaults {
+            under: "",
+            rules: &[
+                ("reclaimPolicy", Json("\"Delete\"")),
+                ("volumeBindingMode", Json("\"Immediate\"")),
+            ],
+        }],
+        validate: checks::storage::class,
+        ..of_group("StorageClass", "storageclasses")
+    }
+}
+
+fn volume_attachment() -> Kind {
+    Kind {
+        unconditional_update: false,
+        status: KEEPS_SPEC,
+        validate: checks::storage::attachment,
+        immutable: &["spec"],
+        ..of_group("VolumeAttachment", "volumeattachments")
+    }
+}
+
+fn volume_attributes_class() -> Kind {
+    Kind {
+        short_names: &["vac"],
+        prepare: |class| protect(class, "kubernetes.io/vac-protection"),
+        validate: checks::storage::attributes_class,
+        ..of_group("VolumeAttributesClass", "volumeattributesclasses")
+    }
+}
+
+fn persistent_volume() -> Kind {
+    Kind {
+        short_names: &["pv"],
+        namespaced: false,
+        returns_deleted: true,
+        status: KEEPS_SPEC,
+        fields: const { &[label("name", &["metadata.name"])] },
+        defaults: &[
+            Defaults {
+                under: "spec",
+                rules: &[
+                    ("persistentVolumeReclaimPolicy", Json("\"Retain\"")),
+                    ("volumeMode", Json("\"Filesystem\"")),
+                    ("hostPath.type", Json("\"\"")),
+                ],
+            },
+            Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
+        ],
+        prepare: set_first_phase,
+        record_time: date_phase,
+        validate: checks::storage::volume,
+        ..named("", "PersistentVolume", "persistentvolumes")
+    }
+}
+
+/// A new volume is in its first phase, and stays until no claim uses it.
+fn set_first_phase(volume: &mut Fields) {
+    let now = read_path(volume, "metadata.creationTimestamp").cloned().unwrap_or_default();
+    let status = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
+    volume.insert("status".to_owned(), status);
+    protect(volume, "kubernetes.io/pv-protection");
+}
+
+/// Records the time at which a volume enters another phase.
+fn date_phase(volume: &mut Fields, old: &Fields, now: &str) {
+    const TIME: &str = "status.lastPhaseTransitionTime";
+    let is_dated = read_path(volume, TIME) != read_path(old, TIME);
+    if is_dated || read_path(volume, "status.phase") == read_path(old, "status.phase") {
+        return;
+    }
+    if let Some(Value::Object(status)) = volume.get_mut("status") {
+        status.insert("lastPhaseTransitionTime".to_owned(), json!(now));
+    }
+}
+
+/// Adds a finalizer, which a controller removes when the object is in use no more.
+fn protect(object: &mut Fields, finalizer: &str) {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
+    let list = metadata.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(list) = list.as_array_mut().filter(|list| !list.contains(&json!(finalizer))) {
+        list.push(json!(finalizer));
+    }
+}
+
+fn migration() -> Kind {
+    Kind {
+        namespaced: false,
+        status: KEEPS_SPEC,
+        generation: Generation::None,
+        unconditional_update: false,
+        group: "storagemigration.k8s.io".into(),
+        kind: "StorageVersionMigration".into(),
+        plural: "storageversionmigrations".into(),
+        ..PLAIN
+    }
+}

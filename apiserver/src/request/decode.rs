@@ -1,0 +1,383 @@
+//! Request bodies: decoded to an object of the kind in the path, or rejected with a reason.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use homeostat_schema::{Envelope, quote};
+use serde_json::{Value, json};
+
+use super::ApiCall;
+use super::options::Validation;
+use crate::admission::delete::DeleteOptions;
+use crate::admission::types::wrong_metadata;
+use crate::admission::{meta_text, metadata_mut};
+use crate::fields::Fields;
+use crate::go_json::{kind_of, syntax_error};
+use crate::kinds::{Kind, Kinds};
+use crate::media::{self, Media};
+use crate::status::{Cause, Failure, Result};
+use crate::types::{self, Expected, Types, wrong_member};
+
+/// The object in a body, and the problems that its decoding found.
+struct DecodedBody {
+    value: Fields,
+    problems: Vec<String>,
+}
+
+/// The source of the real server's list of kinds, as its messages name it.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
+/// The media types that the real server accepts for any kind.
+const ALL_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The media types of a custom object.
+const CUSTOM_TYPES: &str = "application/json, application/yaml";
+
+/// The type that a body is decoded as.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// The kind's name in messages.
+    pub(crate) kind: &'a str,
+    pub(crate) api_version: &'a str,
+    pub(crate) expected: Expected,
+}
+
+// === impl ApiCall ===
+
+impl ApiCall {
+    /// Decodes the body as an object of the request's kind, and checks its name and namespace
+    /// against the path.
+    pub(crate) fn object(&self, kinds: &Kinds, validation: Validation) -> Result<Fields> {
+        let kind = &self.target.served.kind;
+        let api_version = kind.api_version();
+        let expected = kind.known_type().map_or(Expected::Custom, Expected::Kind);
+        let wanted = Wanted { kind: &kind.kind, api_version: &api_version, expected };
+        let DecodedBody { value, mut problems } = self.read(&wanted)?;
+        let mut object = value;
+        check_type(kinds, kind, &object)?;
+        check_metadata(kind, &object)?;
+        problems.extend(prune(kind, &mut object));
+        self.check_problems(&wanted, validation, problems)?;
+        self.check_place(kind, &mut object)?;
+        kind.rename_for_storage(&mut object);
+        Ok(object)
+    }
+
+    /// Decodes the body as an object of a type that is not a stored kind: a binding, a scale.
+    pub(crate) fn any_object(&self, wanted: &Wanted<'_>, validation: Validation) -> Result<Fields> {
+        let DecodedBody { value, problems } = self.read(wanted)?;
+        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or("");
+        let (kind, version) = (text("kind"), text("apiVersion"));
+        let other = |said: &str, wanted: &str| !said.is_empty() && said != wanted;
+        if other(kind, wanted.kind) || other(version, wanted.api_version) {
+            return Err(Failure::bad_request(format!(
+                "{kind} in version \"v1\" cannot be handled as a {}: no kind \"{kind}\" is \
+                 registered for version \"{version}\" in scheme \"{SCHEME}\"",
+                wanted.kind
+            )));
+        }
+        if let Expected::Kind(known) = wanted.expected
+            && let Some(wrong) = wrong_member(known, &value)
+        {
+            return Err(invalid_result(wanted, &wrong.decoded));
+        }
+        self.check_problems(wanted, validation, problems)?;
+        Ok(value)
+    }
+
+    fn read(&self, wanted: &Wanted<'_>) -> Result<DecodedBody> {
+        let media_type = self.content_type().to_ascii_lowercase();
+        let media =
+            if media_type.is_empty() { Some(Media::Json) } else { Media::from_type(&media_type) };
+        let Some(media) = media.filter(|_| self.is_well_typed()) else {
+            return Err(Failure::unsupported_media_type(ALL_TYPES));
+        };
+        match (media, wanted.expected) {
+            // The real server closes the connection.
+            (Media::Protobuf, Expected::Custom) => {
+                return Err(Failure::unsupported_media_type(CUSTOM_TYPES));
+            }
+            (Media::Protobuf, _) => return self.read_protobuf(wanted),
+            (Media::Json | Media::Yaml, _) => {}
+        }
+        let refuse = |detail: &str| {
+            let detail = format!("couldn't get version/kind; json parse error: {detail}");
+            unreadable(wanted.kind, &detail, &self.body)
+        };
+        let types::Decoded { value, problems } = self.read_text(media, wanted)?;
+        let value = match value {
+            Value::Object(object) => object,
+            // Go decodes null as a value without members.
+            Value::Null => Fields::new(),
+            other => {
+                let found = kind_of(&other);
+                let detail =
+                    format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}");
+                return Err(refuse(&detail));
+            }
+        };
+        for name in ["apiVersion", "kind"] {
+            match value.get(name) {
+                None | Some(Value::Null | Value::String(_)) => {}
+                Some(other) => {
+                    let found = kind_of(other);
+                    return Err(refuse(&format!(
+                        "json: cannot unmarshal {found} into Go struct field .{name} of type string"
+                    )));
+                }
+            }
+        }
+        Ok(DecodedBody { value, problems })
+    }
+
+    /// Decodes JSON or YAML.
+    fn read_text(&self, media: Media, wanted: &Wanted<'_>) -> Result<types::Decoded> {
+        if media == Media::Yaml {
+            return types::read_yaml(&self.body, wanted.expected)
+                .map_err(|error| unreadable(wanted.kind, &format!("yaml: {error}"), &self.body));
+        }
+        types::read_json(&self.body, wanted.expected).map_err(|error| {
+            let error = syntax_error(&self.body).unwrap_or_else(|| error.to_string());
+            let detail = format!("couldn't get version/kind; json parse error: {error}");
+            unreadable(wanted.kind, &detail, &self.body)
+        })
+    }
+
+    /// Decodes protobuf, which has no unknown and no duplicate fields.
+    fn read_protobuf(&self, wanted: &Wanted<'_>) -> Result<DecodedBody> {
+        if self.body.is_empty() {
+            return Err(unreadable(wanted.kind, "empty data", &self.body));
+        }
+        let envelope = Envelope::read(&self.body)
+            .map_err(|error| unreadable(wanted.kind, &error.to_string(), &self.body))?;
+        let or =
+            |said: String, wanted: &str| if said.is_empty() { wanted.to_owned() } else { said };
+        let kind = or(envelope.kind, wanted.kind);
+        let api_version = or(envelope.api_version, wanted.api_version);
+        let mut value = match media::schema_of(&api_version, &kind) {
+            Some(schema) => schema.decode_protobuf(&envelope.raw).map_err(|error| {
+                let wanted = Wanted { api_version: &api_version, ..*wanted };
+                invalid_result(&wanted, &error.to_string())
+            })?,
+            // The caller rejects the kind.
+            None => Value::Object(Fields::new()),
+        };
+        value["kind"] = json!(kind);
+        value["apiVersion"] = json!(api_version);
+        let value = match value {
+            Value::Object(fields) => fields,
+            _ => Fields::new(),
+        };
+        Ok(DecodedBody { value, problems: Vec::new() })
+    }
+
+    /// Rejects the problems of a body, warns of them, or ignores them.
+    fn check_problems(
+        &self,
+        wanted: &Wanted<'_>,
+        validation: Validation,
+        problems: Vec<String>,
+    ) -> Result<()> {
+        match self.warn(validation, problems) {
+            None => Ok(()),
+            Some(detail) => Err(invalid_result(wanted, &detail)),
+        }
+    }
+
+    /// Warns of problems; returns an error text if they are to be rejected.
+    pub(crate) fn warn(&self, validation: Validation, problems: Vec<String>) -> Option<String> {
+        match validation {
+            Validation::Strict if !problems.is_empty() => {
+                return Some(format!("strict decoding error: {}", problems.join(", ")));
+            }
+            Validation::Warn => self.warnings.extend(problems),
+            Validation::Ignore | Validation::Strict => {}
+        }
+        None
+    }
+
+    fn check_place(&self, kind: &Kind, object: &mut Fields) -> Result<()> {
+        let (namespace, name) = (self.namespace(), self.target.info.name.as_deref());
+        let metadata = metadata_mut(object);
+        let text = |metadata: &Fields, key: &str| {
+            metadata.get(key).and_then(Value::as_str).unwrap_or("").to_owned()
+        };
+        if kind.namespaced {
+            let own = text(metadata, "namespace");
+            if !own.is_empty() && own != namespace {
+                let message = "the namespace of the provided object does not match the namespace \
+                    sent on the request";
+                return Err(Failure::bad_request(message));
+            }
+            metadata.insert("namespace".to_owned(), json!(namespace));
+        }
+        let Some(name) = name else { return Ok(()) };
+        match text(metadata, "name").as_str() {
+            own if own == name => Ok(()),
+            "" => {
+                let message = format!(
+                    "the name of the object ({name} based on URL) was undeterminable: name must be \
+                     provided"
+                );
+                Err(Failure::bad_request(message))
+            }
+            own => {
+                let message = format!(
+                    "the name of the object ({own}) does not match the name on the URL ({name})"
+                );
+                Err(Failure::bad_request(message))
+            }
+        }
+    }
+
+    /// Decodes the options of a delete: from the body, or from the query if there is none.
+    pub(crate) fn delete_options(&self) -> Result<DeleteOptions> {
+        let options = if self.body.is_empty() {
+            self.params.delete_options()?
+        } else {
+            let known = Types::all().named("meta.DeleteOptions").expect("the table has it");
+            let expected = Expected::Kind(known);
+            let DecodedBody { value, .. } =
+                self.read(&Wanted { kind: OPTIONS, api_version: "", expected })?;
+            let said = value.get("kind").and_then(Value::as_str).unwrap_or("");
+            if !matches!(said, "" | OPTIONS) {
+                let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or("");
+                return Err(Failure::bad_request(format!(
+                    "no kind \"{said}\" is registered for version \"{version}\" in scheme \
+                     \"{SCHEME}\""
+                )));
+            }
+            if let Some(wrong) = wrong_member(known, &value) {
+                return Err(Failure::bad_request(wrong.decoded));
+            }
+            serde_json::from_value(Value::Object(value)).map_err(|error| {
+                let detail = format!("couldn't get version/kind; json parse error: {error}");
+                unreadable(OPTIONS, &detail, &self.body)
+            })?
+        };
+        options.check()?;
+        Ok(options)
+    }
+}
+
+/// The kind of the options of a delete.
+const OPTIONS: &str = "DeleteOptions";
+/// The type that the real server decodes first, to find the kind.
+const TYPE_META: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+    string \"json:\\\"kind,omitempty\\\"\" }";
+/// The number of bytes of the body that the real server's message repeats.
+const REPEATED: usize = 30;
+
+fn unreadable(kind: &str, detail: &str, body: &[u8]) -> Failure {
+    if kind == OPTIONS {
+        return Failure::bad_request(detail.to_owned());
+    }
+    // A body that is not an object may be anything: it is shown byte by byte.
+    let shown = match body {
+        [] => "<empty>".to_owned(),
+        [b'{', ..] if body.len() > REPEATED => {
+            format!("{} ...", String::from_utf8_lossy(&body[..REPEATED]))
+        }
+        [b'{', ..] => String::from_utf8_lossy(body).into_owned(),
+        bytes => bytes.iter().take(REPEATED).fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        }),
+    };
+    Failure::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {detail} ({shown})"
+    ))
+}
+
+/// Checks the type of each member: all members of a built-in kind, and the metadata of a custom
+/// one.
+pub(crate) fn check_metadata(kind: &Kind, object: &Fields) -> Result<()> {
+    let wrong = if kind.custom {
+        wrong_metadata(object)
+    } else {
+        kind.wrong_member(object).map(|wrong| wrong.decoded)
+    };
+    match wrong {
+        None => Ok(()),
+        Some(detail) => Err(Failure::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {detail}",
+            kind.kind, kind.version, kind.kind
+        ))),
+    }
+}
+
+/// Completes an object by the schema of its definition. Returns the fields that are unknown.
+pub(crate) fn prune(kind: &Kind, object: &mut Fields) -> Vec<String> {
+    let Some(definition) = &kind.definition else { return Vec::new() };
+    let removed = definition.complete(object);
+    removed.iter().map(|path| format!("unknown field {}", quote(path))).collect()
+}
+
+fn invalid_result(wanted: &Wanted<'_>, detail: &str) -> Failure {
+    let kind = wanted.kind;
+    let version = wanted.api_version.rsplit('/').next().unwrap_or("");
+    Failure::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {kind}: {detail}"
+    ))
+}
+
+/// Checks `kind` and `apiVersion` of the body; both may be missing.
+fn check_type(kinds: &Kinds, kind: &Kind, object: &Fields) -> Result<()> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or("");
+    let (said, version) = (text("kind"), text("apiVersion"));
+    if kind.custom {
+        return check_custom_type(kind, object, said, version);
+    }
+    let said = if said.is_empty() { &*kind.kind } else { said };
+    let Some(detail) = other_type(kinds, kind, object) else { return Ok(()) };
+    let version = if version.is_empty() { kind.api_version() } else { version.to_owned() };
+    let version = version.rsplit('/').next().unwrap_or("");
+    let wanted = &kind.kind;
+    Err(Failure::bad_request(format!(
+        "{said} in version \"{version}\" cannot be handled as a {wanted}: {detail}"
+    )))
+}
+
+/// Returns the error for an object whose `kind` or `apiVersion` is another one.
+pub(crate) fn other_type(kinds: &Kinds, kind: &Kind, object: &Fields) -> Option<String> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let expected = kind.api_version();
+    let said = text("kind").unwrap_or(&kind.kind);
+    let version = text("apiVersion").unwrap_or(&expected);
+    if said == kind.kind && version == expected {
+        return None;
+    }
+    let row = |row: &&Arc<Kind>| !row.custom && row.kind == said && row.api_version() == version;
+    let Some(other) = kinds.built_in_rows().find(row) else {
+        return Some(format!(
+            "no kind \"{said}\" is registered for version \"{version}\" in scheme \"{SCHEME}\""
+        ));
+    };
+    if let Some(wrong) = other.wrong_member(object) {
+        return Some(wrong.decoded);
+    }
+    let package = match kind.group.split('.').next() {
+        None | Some("" | "events") => "core",
+        Some(first) => first,
+    };
+    let wanted = &kind.kind;
+    Some(format!(
+        "converting ({}.{said}) to ({package}.{wanted}): unknown conversion",
+        other.version
+    ))
+}
+
+fn check_custom_type(kind: &Kind, object: &Fields, said: &str, version: &str) -> Result<()> {
+    let expected = kind.api_version();
+    if !version.is_empty() && version != expected {
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version \
+             ({expected})"
+        )));
+    }
+    if said.is_empty() || said == kind.kind {
+        return Ok(());
+    }
+    let name = meta_text(object, "name");
+    let cause = Cause::invalid("kind", &json!(said), &format!("must be {}", kind.kind));
+    Err(Failure::invalid_as(&kind.group, said, name, &[cause]))
+}

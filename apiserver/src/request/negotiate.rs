@@ -1,0 +1,228 @@
+//! Content negotiation: the form and the media type of the reply that the client accepts.
+
+use http::{HeaderMap, header};
+
+use crate::media::Media;
+use crate::status::{Failure, Result};
+
+/// The form and the media type of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) form: Form,
+    pub(crate) media: Media,
+}
+
+/// The form of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The complete object.
+    Whole,
+    /// The metadata of the object; for a list, `PartialObjectMetadataList`.
+    Partial { version: &'static str, list: bool },
+    /// Rows of a table.
+    Table { version: &'static str },
+}
+
+/// Returns the first of the client's media ranges that the server can serve.
+///
+/// A client requests a Table or only metadata with parameters (`as=…;v=…;g=…`).
+///
+/// # Errors
+///
+/// Fails with 406 if there is none. Built-in kinds have a second, coarser filter before this one:
+/// its text differs, and it does not know `application/*`. For a collection its text also lists the
+/// media types of a watch.
+pub(crate) fn accepted(headers: &HeaderMap, custom: bool, collection: bool) -> Result<Accepted> {
+    let mut requested = false;
+    let mut of_known_type = false;
+    for value in headers.get_all(header::ACCEPT) {
+        let value = value.to_str().unwrap_or("").trim();
+        for range in value.split(',').map(str::trim) {
+            // A header of only commas, for a built-in kind, asks for a type that does not exist.
+            requested |= !range.is_empty() || (!custom && !value.is_empty());
+            let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
+            let media = match media_type.trim() {
+                "*/*" => Media::Json,
+                "application/*" if custom => Media::Json,
+                other => match Media::from_type(other) {
+                    Some(media) => media,
+                    None => continue,
+                },
+            };
+            of_known_type = true;
+            if let Some(form) = form_of(parameters, media, custom) {
+                return Ok(Accepted { form, media });
+            }
+        }
+    }
+    if !requested {
+        return Ok(Accepted { form: Form::Whole, media: Media::Json });
+    }
+    Err(if of_known_type || custom { not_acceptable() } else { unknown_type(collection) })
+}
+
+/// Returns the media type of a Status: the first that the client accepts for complete objects, else
+/// JSON. It is not restricted for custom kinds.
+pub(crate) fn status_media(headers: &HeaderMap) -> Media {
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    for range in values.flat_map(|value| value.split(',').map(str::trim)) {
+        let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
+        let media = match media_type.trim() {
+            "*/*" | "application/*" => Some(Media::Json),
+            other => Media::from_type(other),
+        };
+        let form = media.and_then(|media| form_of(parameters, media, false));
+        if let (Some(media), Some(Form::Whole)) = (media, form) {
+            return media;
+        }
+    }
+    Media::Json
+}
+
+/// Returns whether the client wants aggregated discovery.
+///
+/// # Errors
+///
+/// Fails with 406 if the server can serve none of the client's media ranges.
+pub(crate) fn wants_aggregated(headers: &HeaderMap) -> Result<bool> {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    for range in accept.split(',').map(str::trim).filter(|range| !range.is_empty()) {
+        let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
+        let has = |wanted: &str| parameters.split(';').any(|one| one.trim() == wanted);
+        let whole = !parameters.contains("as=");
+        let json = matches!(media_type.trim(), "application/json" | "application/*" | "*/*");
+        if json && (whole || (has("as=APIGroupDiscoveryList") && has("v=v2"))) {
+            return Ok(!whole);
+        }
+    }
+    if accept.trim().is_empty() { Ok(false) } else { Err(not_acceptable()) }
+}
+
+/// Returns the form that the parameters request, if it is known and the media type has it: tables
+/// have no protobuf, custom objects neither, and YAML has no events.
+fn form_of(parameters: &str, media: Media, custom: bool) -> Option<Form> {
+    let (mut kind, mut group, mut version) = ("", "", "");
+    for parameter in parameters.split(';') {
+        let (name, value) = parameter.trim().split_once('=').unwrap_or((parameter, ""));
+        match name {
+            "as" => kind = value,
+            "g" => group = value,
+            "v" => version = value,
+            "stream" if value != "watch" || media == Media::Yaml => return None,
+            _ => {}
+        }
+    }
+    let is_protobuf = media == Media::Protobuf;
+    if kind.is_empty() {
+        return (!(is_protobuf && custom)).then_some(Form::Whole);
+    }
+    let version = match (group, version) {
+        ("meta.k8s.io", "v1") => "meta.k8s.io/v1",
+        ("meta.k8s.io", "v1beta1") => "meta.k8s.io/v1beta1",
+        _ => return None,
+    };
+    match kind {
+        "Table" if is_protobuf => None,
+        "Table" => Some(Form::Table { version }),
+        "PartialObjectMetadata" => Some(Form::Partial { version, list: false }),
+        "PartialObjectMetadataList" => Some(Form::Partial { version, list: true }),
+        _ => None,
+    }
+}
+
+const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+fn not_acceptable() -> Failure {
+    let message = format!("only the following media types are accepted: {TYPES}");
+    Failure::not_acceptable(message)
+}
+
+/// The media types of a watch.
+const STREAMS: &str =
+    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+/// Returns the error for a watch in YAML.
+pub(crate) fn no_stream() -> Failure {
+    let message = format!("only the following media types are accepted: {STREAMS}");
+    Failure::not_acceptable(message)
+}
+
+fn unknown_type(collection: bool) -> Failure {
+    let streams = if collection { format!(", {STREAMS}") } else { String::new() };
+    let mut failure = Failure::not_acceptable(format!(
+        "406: Not Acceptable\n\nAvailable representations: {TYPES}{streams}"
+    ));
+    failure.details = Some(serde_json::json!({}));
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accept(value: &str, custom: bool) -> Result<Accepted> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, value.parse().unwrap());
+        accepted(&headers, custom, false)
+    }
+
+    fn requested(value: &str) -> Result<Form> {
+        accept(value, false).map(|accepted| accepted.form)
+    }
+
+    #[test]
+    fn first_form_that_the_server_has_is_taken() {
+        let table = Form::Table { version: "meta.k8s.io/v1" };
+        assert_eq!(
+            requested("application/json;as=Table;v=v1;g=meta.k8s.io,application/json").unwrap(),
+            table
+        );
+        let later = "application/json;as=Table;v=v9;g=meta.k8s.io, */*;q=0.1";
+        assert_eq!(requested(later).unwrap(), Form::Whole);
+        let partial = "application/json;g=meta.k8s.io;v=v1beta1;as=PartialObjectMetadataList";
+        let expected = Form::Partial { version: "meta.k8s.io/v1beta1", list: true };
+        assert_eq!(requested(partial).unwrap(), expected);
+        let json = Accepted { form: Form::Whole, media: Media::Json };
+        assert_eq!(accepted(&HeaderMap::new(), false, false).unwrap(), json);
+    }
+
+    #[test]
+    fn protobuf_is_taken_where_the_object_has_it() {
+        let whole = "application/vnd.kubernetes.protobuf,application/json";
+        let taken = |value, custom| accept(value, custom).map(|accepted| accepted.media);
+        assert_eq!(taken(whole, false).unwrap(), Media::Protobuf);
+        assert_eq!(taken(whole, true).unwrap(), Media::Json);
+        let table = "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io";
+        assert!(taken(table, false).is_err());
+        let rows_or_json = format!("{table},application/json");
+        assert_eq!(taken(&rows_or_json, false).unwrap(), Media::Json);
+        let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;\
+            g=meta.k8s.io";
+        assert_eq!(taken(partial, true).unwrap(), Media::Protobuf);
+    }
+
+    #[test]
+    fn status_is_protobuf_for_any_kind_and_never_partial() {
+        let media = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, value.parse().unwrap());
+            status_media(&headers)
+        };
+        assert_eq!(media("application/vnd.kubernetes.protobuf"), Media::Protobuf);
+        let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;\
+            g=meta.k8s.io";
+        assert_eq!(media(partial), Media::Json);
+        assert_eq!(media(&format!("{partial},application/yaml")), Media::Yaml);
+        assert_eq!(media("image/png"), Media::Json);
+    }
+
+    #[test]
+    fn unknown_form_is_rejected() {
+        let refusal = requested("application/json;as=Table;v=v1;g=other").unwrap_err();
+        assert!(refusal.message.starts_with("only the following"));
+        let refusal = requested("application/xml").unwrap_err();
+        assert!(refusal.message.starts_with("406: Not Acceptable"));
+        assert!(requested("application/json;stream=other").is_err());
+        assert!(requested("application/yaml;stream=watch").is_err());
+    }
+}

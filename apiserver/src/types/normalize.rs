@@ -1,0 +1,192 @@
+//! Normalizes an object as the real server's decoder and encoder do: removes unknown and empty
+//! members, adds members that are always encoded, and normalizes quantities and times.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Empty, Member, Shape, Type, Types};
+use crate::clock::{rfc3339, rfc3339_micros};
+use crate::fields::Fields;
+use crate::quantity;
+
+/// Normalizes an object of a kind; `kind` and `apiVersion` are not in the table of types.
+pub(crate) fn normalize_kind(kind: &Type, object: &mut Fields) {
+    let (name, version) = (object.remove("kind"), object.remove("apiVersion"));
+    normalize(kind, object);
+    for (key, value) in [("kind", name), ("apiVersion", version)] {
+        if let Some(value) = value {
+            object.insert(key.to_owned(), value);
+        }
+    }
+}
+
+/// Normalizes an object of a type.
+pub(crate) fn normalize(known: &Type, object: &mut Fields) {
+    object.retain(|name, value| {
+        let normalized = known.member(name).and_then(|member| member.normalize(value.take()));
+        normalized.map(|normalized| *value = normalized).is_some()
+    });
+    for member in known.members.iter().filter(|member| member.is_always_encoded()) {
+        if !object.contains_key(member.name) {
+            object.insert(member.name.to_owned(), member.shape.zero());
+        }
+    }
+}
+
+// === impl Member ===
+
+impl Member {
+    /// Returns the encoded value; `None` if the member is omitted.
+    fn normalize(&self, mut value: Value) -> Option<Value> {
+        if self.dropped {
+            return None;
+        }
+        if value.is_null() {
+            return self.is_always_encoded().then(|| self.shape.zero());
+        }
+        self.shape.normalize(&mut value);
+        let omitted = self.empty != Empty::Written && self.shape.is_zero(&value);
+        (!omitted).then_some(value)
+    }
+
+    /// Returns whether a missing member is encoded.
+    fn is_always_encoded(&self) -> bool {
+        match self.empty {
+            Empty::Written => true,
+            Empty::LeftOut => matches!(
+                self.shape,
+                Shape::Object(_) | Shape::Time | Shape::MicroTime | Shape::Quantity
+            ),
+            Empty::Zero => false,
+        }
+    }
+}
+
+// === impl Shape ===
+
+impl Shape {
+    fn zero(&self) -> Value {
+        match self {
+            Self::Text => json!(""),
+            Self::Bool => json!(false),
+            Self::Int32 | Self::Int64 | Self::Float | Self::IntOrString => json!(0),
+            Self::Quantity => json!("0"),
+            Self::Duration => json!("0s"),
+            Self::Object(id) => {
+                let mut object = Fields::new();
+                normalize(Types::all().get(*id), &mut object);
+                Value::Object(object)
+            }
+            Self::Bytes
+            | Self::Time
+            | Self::MicroTime
+            | Self::Raw
+            | Self::FieldsV1
+            | Self::List(_)
+            | Self::Map(_)
+            | Self::Pointer(_) => Value::Null,
+        }
+    }
+
+    /// Returns whether a value counts as empty.
+    fn is_zero(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Text | Self::Bytes, Value::String(text)) => text.is_empty(),
+            (Self::Bool, Value::Bool(is)) => !is,
+            (Self::Int32 | Self::Int64 | Self::Float, Value::Number(number)) => {
+                number.as_f64() == Some(0.0)
+            }
+            (Self::IntOrString, value) => *value == json!(0) || *value == json!(""),
+            (Self::List(_), Value::Array(list)) => list.is_empty(),
+            (Self::Map(_), Value::Object(members)) => members.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Normalizes a value. A value of a wrong type, which validation rejects, stays as it is.
+    fn normalize(&self, value: &mut Value) {
+        match (self, value) {
+            (Self::Object(id), Value::Object(object)) => normalize(Types::all().get(*id), object),
+            (Self::Pointer(inner), value) => inner.normalize(value),
+            (Self::List(inner), Value::Array(list)) => {
+                for value in list {
+                    inner.normalize_element(value);
+                }
+            }
+            (Self::Map(inner), Value::Object(members)) => {
+                for value in members.values_mut() {
+                    inner.normalize_element(value);
+                }
+            }
+            (Self::Quantity, value) => {
+                if let Some(quantity) = quantity::read(value) {
+                    *value = json!(quantity.to_string());
+                }
+            }
+            (Self::Time, Value::String(text)) => with_time(text, rfc3339),
+            (Self::MicroTime, Value::String(text)) => with_time(text, rfc3339_micros),
+            _ => {}
+        }
+    }
+
+    fn normalize_element(&self, value: &mut Value) {
+        if value.is_null() {
+            *value = self.zero();
+        } else {
+            self.normalize(value);
+        }
+    }
+}
+
+fn with_time(text: &mut String, show: fn(Timestamp) -> String) {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        *text = show(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalized(group: &str, kind: &str, object: Value) -> Value {
+        let Value::Object(mut object) = object else { unreachable!() };
+        normalize_kind(Types::all().of_kind(group, "v1", kind).unwrap(), &mut object);
+        Value::Object(object)
+    }
+
+    #[test]
+    fn unknown_and_empty_members_go_and_constant_members_come() {
+        let pod = json!({
+            "kind": "Pod", "apiVersion": "v1", "bogus": 1, "metadata": {"name": "a", "labels": {}},
+            "spec": {"containers": [{"name": "c", "args": [], "image": ""}], "hostNetwork": false,
+            "nodeName": null},
+            "status": {"conditions": [{"type": "Ready", "status": "True",
+            "lastTransitionTime": "2026-01-01T01:00:00+01:00"}]},
+        });
+        let expected = json!({
+            "kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"},
+            "spec": {"containers": [{"name": "c", "resources": {}}]},
+            "status": {"conditions": [{
+                "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z",
+                "lastProbeTime": null,
+            }]},
+        });
+        assert_eq!(normalized("", "Pod", pod), expected);
+    }
+
+    #[test]
+    fn member_of_a_disabled_feature_is_removed() {
+        let pod = json!({"spec": {"containers": [{"name": "c"}], "evictionResponders": [
+            {"name": "a"}]}});
+        assert_eq!(normalized("", "Pod", pod)["spec"].get("evictionResponders"), None);
+    }
+
+    #[test]
+    fn normalizing_is_idempotent_and_accepts_wrong_types() {
+        let quota = json!({"spec": {"hard": {"cpu": "1000m", "pods": 3, "x": []}}, "status": 7,
+            "metadata": "m"});
+        let once = normalized("", "ResourceQuota", quota);
+        assert_eq!(once["spec"]["hard"], json!({"cpu": "1", "pods": "3", "x": []}));
+        assert_eq!(normalized("", "ResourceQuota", once.clone()), once);
+    }
+}

@@ -1,0 +1,222 @@
+//! Inside each crate a module uses only modules of a lower rank.
+//!
+//! A table lists the top-level modules of one crate, the lowest rank first. Modules of one rank do
+//! not use each other.
+
+use homeostat_checks::modules::violations;
+use homeostat_checks::root;
+use homeostat_checks::sources;
+
+#[track_caller]
+fn assert_ranks(folder: &str, ranks: &[&[&str]]) {
+    let sources = sources(&root().join(folder)).expect("the repository is readable");
+    let violations = violations(folder, &sources, ranks);
+    assert!(violations.is_empty(), "{folder}:\n{}", violations.join("\n"));
+}
+
+#[test]
+fn core_has_no_arrow_up() {
+    assert_ranks(
+        "core/src",
+        &[
+            &[
+                "clock",
+                "go_duration",
+                "group_resource",
+                "key",
+                "labels",
+                "metrics",
+                "random",
+                "resource_version",
+                "retry_after",
+                "uid",
+            ],
+            &["user_code"],
+        ],
+    );
+}
+
+#[test]
+fn workqueue_has_no_arrow_up() {
+    assert_ranks(
+        "workqueue/src",
+        &[
+            &["cause", "inspect", "order", "sync"],
+            &["rate_limiter", "request"],
+            &["delays", "state"],
+            &["queue"],
+        ],
+    );
+}
+
+#[test]
+fn expectations_has_no_arrow_up() {
+    assert_ranks(
+        "expectations/src",
+        &[
+            &["pending", "sync"],
+            &["consistency", "entries"],
+            &["guard"],
+            &["counting", "uid_tracking"],
+        ],
+    );
+}
+
+#[test]
+fn informer_has_no_arrow_up() {
+    assert_ranks(
+        "informer/src",
+        &[
+            &["backoff", "callback", "json", "scope", "sync", "timeouts"],
+            &["object"],
+            &["list_watch", "projection"],
+            &["delta", "event", "status"],
+            &["delta_fifo", "metrics", "store"],
+            &["lister", "reflector"],
+            &["index"],
+            &["mutation_cache", "processor"],
+            &["apply"],
+            &["shared"],
+            &["factory", "informer_set", "testing"],
+        ],
+    );
+}
+
+#[test]
+fn runtime_has_no_arrow_up() {
+    assert_ranks(
+        "runtime/src",
+        &[
+            &["chain", "last_errors", "last_reconciles", "reconcile_metrics"],
+            &[
+                "any_informer",
+                "batch",
+                "client",
+                "conditions",
+                "observe",
+                "predicate",
+                "prometheus",
+                "shutdown",
+                "target",
+                "terminal",
+                "watch",
+                "work_limit",
+            ],
+            &["discovery", "events", "live", "request"],
+            &["outcome"],
+            &["apply", "crd", "enqueue", "finalizer", "leader_election", "owner", "reconciler"],
+            &["run_error"],
+            &["key_source", "owned", "read_your_writes", "turns"],
+            &["testing", "worker"],
+            &["any_controller"],
+            &["controller"],
+            &["manager"],
+            &["cli"],
+        ],
+    );
+}
+
+#[test]
+fn replicaset_has_no_arrow_up() {
+    assert_ranks(
+        "controllers/replicaset/src",
+        &[
+            &["gates", "kind", "pod", "selection"],
+            &["workload"],
+            &["caches", "pod_events", "ranking", "requests", "status", "template"],
+            &["events", "own_writes", "plan"],
+            &["scale"],
+            &["reconciler"],
+            &["controller"],
+        ],
+    );
+}
+
+#[test]
+fn sample_has_no_arrow_up() {
+    assert_ranks(
+        "controllers/sample/src",
+        &[&["error", "foo"], &["plan", "reported"], &["requests"], &["reconcile"], &["controller"]],
+    );
+}
+
+#[test]
+fn resourceclaim_has_no_arrow_up() {
+    assert_ranks(
+        "controllers/resourceclaim/src",
+        &[
+            &["deleted_uids", "gates", "key", "names", "pod"],
+            &["claim", "error", "events", "pods_with_claims"],
+            &["metrics", "plan", "requests", "template"],
+            &["caches"],
+            &["handlers", "status_writer"],
+            &["reconciler"],
+            &["claim_pass", "creation", "pod_pass"],
+            &["controller"],
+        ],
+    );
+}
+
+#[test]
+fn resourcequota_has_no_arrow_up() {
+    assert_ranks(
+        "controllers/resourcequota/src",
+        &[
+            &["charged", "gates", "plan", "quota", "served"],
+            &["names", "requested"],
+            &["change"],
+            &["caches"],
+            &["needs"],
+            &["monitor"],
+            &["reconciler"],
+            &["controller"],
+        ],
+    );
+}
+
+#[test]
+fn quota_has_no_arrow_up() {
+    assert_ranks(
+        "quota/src",
+        &[
+            &["gates", "json", "names"],
+            &["object", "scope"],
+            &["charge", "device_class", "pod_resources"],
+            &["qos"],
+            &["evaluator"],
+            &["quota", "registry"],
+            &["admission", "usage"],
+        ],
+    );
+}
+
+#[test]
+fn apiserver_has_no_arrow_up() {
+    assert_ranks(
+        "apiserver/src",
+        &[
+            &["access", "clock", "cluster", "field_selector", "fields", "go_json"],
+            &[
+                "definitions",
+                "garbage",
+                "json_path",
+                "kubeconfig",
+                "media",
+                "names",
+                "object",
+                "quantity",
+                "state",
+                "status",
+            ],
+            &["storage", "types"],
+            &["kinds", "patch", "reply", "view"],
+            &["admission", "core", "selection", "table"],
+            &["request"],
+            &["api"],
+            &["http"],
+            &["server"],
+            &["listener"],
+            &["duplex"],
+        ],
+    );
+}

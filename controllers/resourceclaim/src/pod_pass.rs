@@ -1,0 +1,174 @@
+//! The pass over a pod: creates its claims, records them, and reserves them if the pod reached a
+//! node without the scheduler.
+
+use std::collections::{BTreeMap, HashMap};
+
+use homeostat::outcome::message;
+use homeostat::{Object as _, ObjectKey, ObjectMeta};
+use k8s_openapi::api::core::v1 as core;
+
+use crate::caches::Caches;
+use crate::claim::{Consumer, is_controlled_by, oldest_by_entry};
+use crate::error::Error;
+use crate::plan::{Cached, Change, Outcome, needs_reservation, statuses};
+use crate::pod::{Pod, PodClaim, Resolution};
+use crate::reconciler::ClaimController;
+use crate::status_writer::Written;
+
+/// The claims that the pod owned when the pass first looked, by entry.
+struct Owned(Option<HashMap<String, ObjectMeta>>);
+
+// === impl Owned ===
+
+impl Owned {
+    fn read(&mut self, caches: &Caches, pod: &Pod) -> &HashMap<String, ObjectMeta> {
+        let read = || oldest_by_entry(caches.owned(pod.namespace(), pod.uid()), pod.uid());
+        self.0.get_or_insert_with(read)
+    }
+}
+
+// === impl ClaimController ===
+
+impl ClaimController {
+    pub(crate) async fn pod_pass(&self, key: &ObjectKey<core::Pod>) -> Result<(), Error> {
+        let Some(pod) = self.caches.pods.get(key) else {
+            tracing::debug!(pod = %key, "Nothing to do for pod, it is gone");
+            return Ok(());
+        };
+        if pod.is_being_deleted() || pod.is_terminal {
+            tracing::debug!(pod = %key, "Nothing to do for pod, it is marked for deletion or done");
+            return Ok(());
+        }
+        if let Some(group) = &pod.pod_group {
+            return Err(Error::pod_group(&pod, group));
+        }
+        let mut found = BTreeMap::new();
+        let mut owned = Owned(None);
+        for (entry, resolution) in pod.resolutions() {
+            match self.ensure_claim(&pod, entry, resolution, &mut owned).await {
+                Ok(Some(name)) => drop(found.insert(&*entry.name, name)),
+                Ok(None) => {}
+                Err(error) => return Err(self.failed(&pod, entry, &error)),
+            }
+        }
+        if !found.is_empty() {
+            let recorded = self.requests.record(&pod, statuses(&pod, &found)).await;
+            let recorded = recorded.map_err(|error| {
+                let error = message(&error);
+                Error::retry(format!("update pod {key} ResourceClaimStatuses: {error}"))
+            })?;
+            if !recorded {
+                tracing::debug!(pod = %key, "the pod is gone, its claims are not recorded");
+                return Ok(());
+            }
+        }
+        if pod.node_name.is_empty() {
+            tracing::debug!(pod = %key, "Nothing to do for pod, scheduler will deal with it");
+            return Ok(());
+        }
+        for (entry, resolution) in pod.resolutions() {
+            let found = found.get(&*entry.name).map(String::as_str);
+            if let Some(name) = found.or_else(|| resolution.name()) {
+                let is_chosen = matches!(resolution, Resolution::Chosen(_));
+                self.reserve(&pod, name, is_chosen).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the event of an entry whose claim cannot be created, and returns the pass's error.
+    fn failed(&self, pod: &Pod, entry: &PodClaim, error: &Error) -> Error {
+        let name = &entry.name;
+        self.events.failed_creation(pod, &format!("PodResourceClaim {name}: {error}"));
+        let text = format!("pod {}, PodResourceClaim {name}: {error}", pod.key());
+        match error {
+            Error::Retry(_) => Error::retry(text),
+            Error::Terminal(_) => Error::terminal(text),
+        }
+    }
+
+    /// Returns the name of the entry's claim if it was created or found in this pass; `None` if
+    /// nothing is to be recorded.
+    async fn ensure_claim(
+        &self,
+        pod: &Pod,
+        entry: &PodClaim,
+        resolution: Resolution<'_>,
+        owned: &mut Owned,
+    ) -> Result<Option<String>, Error> {
+        match resolution {
+            Resolution::Chosen(_) | Resolution::NotNeeded => return Ok(None),
+            Resolution::Unsupported => {
+                let error = resolution.error(pod, entry).unwrap_or_default();
+                let text = format!("checking for claim before creating it: {error}");
+                return Err(Error::retry(text));
+            }
+            Resolution::Generated(name) if !name.is_empty() && self.exists(pod, name).await? => {
+                return Ok(None);
+            }
+            Resolution::Generated(_) | Resolution::NotCreated => {}
+        }
+        if let Some(claim) = owned.read(&self.caches, pod).get(&*entry.name) {
+            return Ok(claim.name.clone());
+        }
+        self.create_claim(pod, entry).await.map(Some)
+    }
+
+    /// Returns true if the recorded claim exists and was created for the pod. A claim that is not
+    /// in the cache is read from the server: the cache may be late.
+    async fn exists(&self, pod: &Pod, name: &str) -> Result<bool, Error> {
+        let namespace = pod.namespace();
+        let claim = match self.caches.claim(namespace, name) {
+            Cached::Found(claim) => claim,
+            Cached::Opaque => {
+                let metadata = self.caches.opaque_claim(namespace, name);
+                return Ok(metadata.is_some_and(|it| is_controlled_by(&it, pod.uid())));
+            }
+            Cached::Missing => {
+                let live = self.requests.live_claim(namespace, name).await;
+                let live = live.map_err(|error| {
+                    Error::retry(format!("checking claim existence: {}", message(&error)))
+                })?;
+                let Some(live) = live else { return Ok(false) };
+                self.caches.written(live)
+            }
+        };
+        let owner = claim.check_owner(pod);
+        if let Err(error) = &owner {
+            let (claim, pod) = (claim.key(), pod.key());
+            tracing::error!(
+                %claim, %pod, %error,
+                "Claim that was created for the pod is no longer owned by the pod, \
+                 creating a new one"
+            );
+        }
+        Ok(owner.is_ok())
+    }
+
+    /// Reserves an allocated claim for a pod on a node.
+    async fn reserve(&self, pod: &Pod, name: &str, is_chosen: bool) -> Result<(), Error> {
+        let Cached::Found(claim) = self.caches.claim(pod.namespace(), name) else {
+            return Ok(()); // The event of the claim enqueues the pod.
+        };
+        if !is_chosen {
+            claim.check_owner(pod).map_err(|error| Error::retry(error.to_string()))?;
+        }
+        if !needs_reservation(pod, &claim) {
+            return Ok(());
+        }
+        let written = self.writer.write(&claim, Change::Reserve(Consumer::of(pod))).await;
+        let failed =
+            |error: &dyn std::fmt::Display| format!("reserve claim {}: {error}", claim.key());
+        match written.map_err(|error| Error::retry(failed(&error)))? {
+            Written::Claim(_, Outcome::Done) => {
+                tracing::debug!(claim = %claim.key(), pod = %pod.key(), "Reserve claim");
+                Ok(())
+            }
+            // The event of the claim's next change enqueues the pod.
+            Written::Claim(_, Outcome::NotAllocated) | Written::Gone => Ok(()),
+            Written::Claim(_, Outcome::Full) => {
+                Err(Error::terminal(failed(&"it is reserved for 256 consumers, the maximum")))
+            }
+        }
+    }
+}

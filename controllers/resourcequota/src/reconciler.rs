@@ -1,0 +1,329 @@
+//! The passes over one quota, and over the changes of a resource in a namespace.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat::client::describe_error;
+use homeostat::kube_client::api::PostParams;
+use homeostat::kube_client::core::Request as Api;
+use homeostat::kube_client::{Client, Error};
+use homeostat::{
+    Action, Index, KeySource, Lister, Object, ObjectMeta, OnError, Reconciler, Request,
+};
+use homeostat_core::WallClock;
+use homeostat_quantity::ResourceList;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::caches::CountError;
+use crate::change::{Change, Changes};
+use crate::monitor::Monitor;
+use crate::plan::{NewStatus, Recount, plan};
+use crate::quota::{CachedQuota, QuotaKey};
+use crate::requested::Requested;
+
+/// The shortest time between two writes of one quota. A burst of deletions is written once in this
+/// period, and the first of them at once.
+const WRITE_PERIOD: Duration = Duration::from_millis(100);
+
+/// The delay before the first repetition of a failed write. It doubles with each failure.
+const FIRST_RETRY: Duration = Duration::from_millis(5);
+
+/// The longest delay before a write is repeated that the server may carry out as it is.
+const LONGEST_RETRY: Duration = Duration::from_millis(500);
+
+/// The time between two repetitions of writes of different quotas: 10 in a second.
+const RETRY_PERIOD: Duration = Duration::from_millis(100);
+
+/// The pass over one quota.
+pub(crate) struct QuotaController {
+    pub(crate) client: Client,
+    pub(crate) quotas: Lister<CachedQuota>,
+    pub(crate) requested: Requested<QuotaKey>,
+    pub(crate) monitor: Arc<Monitor>,
+    pub(crate) clock: WallClock,
+    /// The time for which a status is withheld while a cache that it needs is not complete.
+    pub(crate) patience: Duration,
+    pub(crate) started: Instant,
+    pub(crate) memory: Mutex<HashMap<QuotaKey, Memory>>,
+}
+
+/// The times that the passes of one quota share.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Memory {
+    /// The end of the time for which the first status is withheld.
+    hold_until: Option<Instant>,
+    written: Option<Instant>,
+    /// The number of writes that have failed since the last success.
+    failures: u32,
+}
+
+/// The pass over the changes of a resource in a namespace: it enqueues the quotas that count them.
+pub(crate) struct ReplenishmentController {
+    pub(crate) monitor: Arc<Monitor>,
+    pub(crate) changes: Changes,
+    pub(crate) quotas: Index<CachedQuota, String>,
+    pub(crate) requested: Requested<QuotaKey>,
+    pub(crate) primary: KeySource<CachedQuota>,
+    pub(crate) clock: WallClock,
+}
+
+/// The failure of a pass. What could be counted is written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SyncError {
+    #[error("failed to count: {}", joined(.0))]
+    Count(Vec<CountError>),
+    #[error("failed to update the status: {}", describe_error(.error))]
+    Write {
+        #[source]
+        error: Box<Error>,
+        /// `None` for a write that the server refuses as it is.
+        retry_after: Option<Duration>,
+    },
+}
+
+// === impl SyncError ===
+
+impl SyncError {
+    /// Returns the treatment of the key.
+    ///
+    /// Until a write is repeated the usage is wrong, so a write that the server may carry out as it
+    /// is does not wait for the queue's back-off, which grows to 1,000 s.
+    pub(crate) fn on_error(&self) -> OnError {
+        match self {
+            Self::Write { retry_after: Some(delay), .. } => OnError::RetryAfter(*delay),
+            Self::Write { retry_after: None, .. } | Self::Count(_) => OnError::BackOff,
+        }
+    }
+}
+
+/// The body of a status update.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusUpdate<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: &'a ObjectMeta,
+    spec: SpecOfUpdate<'a>,
+    status: StatusOfUpdate<'a>,
+}
+
+/// The spec, which the server does not change.
+#[derive(Serialize)]
+struct SpecOfUpdate<'a> {
+    hard: &'a ResourceList,
+}
+
+#[derive(Serialize)]
+struct StatusOfUpdate<'a> {
+    hard: &'a ResourceList,
+    used: &'a ResourceList,
+}
+
+fn joined(errors: &[CountError]) -> String {
+    let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
+
+// === impl QuotaController ===
+
+impl Reconciler<CachedQuota> for QuotaController {
+    type Error = SyncError;
+
+    async fn reconcile(&self, request: &Request<CachedQuota>) -> Result<Action, SyncError> {
+        let key = request.key();
+        let Some(quota) = self.quotas.get(key) else {
+            tracing::info!("Resource quota has been deleted");
+            self.memory.lock().remove(key);
+            self.requested.forget(key);
+            return Ok(Action::AwaitChange);
+        };
+        if let Some(wait) = self.wait_between_writes(key) {
+            return Ok(Action::Postpone(wait));
+        }
+        let now = self.clock.now();
+        let Some(begun) = self.requested.begin(key, now) else { return Ok(Action::AwaitChange) };
+        let counted = self.monitor.count(&quota, now);
+        if let Some(hold) = self.hold(key, &quota, counted.is_incomplete) {
+            return Ok(Action::Postpone(hold));
+        }
+        let used = &counted.usage.used;
+        if let Some(new) = plan(&quota.spec, &quota.status, used, begun.recount()) {
+            self.write(key, &quota, &new).await?;
+        }
+        if !counted.usage.errors.is_empty() {
+            return Err(SyncError::Count(counted.usage.errors));
+        }
+        begun.done();
+        self.requested.set_release(key, counted.usage.next_release);
+        Ok(counted
+            .usage
+            .next_release
+            .map_or(Action::AwaitChange, |release| Action::RequeueAfter(until_after(release, now))))
+    }
+}
+
+impl QuotaController {
+    /// Returns the rest of the period after the last write.
+    fn wait_between_writes(&self, key: &QuotaKey) -> Option<Duration> {
+        let written = self.memory.lock().get(key)?.written?;
+        WRITE_PERIOD.checked_sub(written.elapsed()).filter(|wait| !wait.is_zero())
+    }
+
+    /// Returns the time for which the status is withheld, or `None` to write what is known.
+    ///
+    /// A name that is in `hard` and not in `used` makes admission refuse each create, so the first
+    /// status waits for the caches that it needs. So does each status after the start.
+    fn hold(&self, key: &QuotaKey, quota: &CachedQuota, is_incomplete: bool) -> Option<Duration> {
+        let mut memory = self.memory.lock();
+        if !is_incomplete {
+            if let Some(memory) = memory.get_mut(key) {
+                memory.hold_until = None;
+            }
+            return None;
+        }
+        let deadline = if quota.has_complete_status() {
+            self.started + self.patience
+        } else {
+            let entry = memory.entry(key.clone()).or_default();
+            *entry.hold_until.get_or_insert_with(|| Instant::now() + self.patience)
+        };
+        let hold = deadline.saturating_duration_since(Instant::now());
+        Some(hold).filter(|hold| !hold.is_zero())
+    }
+
+    /// Writes the status. The server refuses it if the quota has changed since.
+    async fn write(
+        &self,
+        key: &QuotaKey,
+        quota: &CachedQuota,
+        new: &NewStatus,
+    ) -> Result<(), SyncError> {
+        let update = StatusUpdate {
+            api_version: "v1",
+            kind: "ResourceQuota",
+            metadata: &quota.metadata,
+            spec: SpecOfUpdate { hard: &quota.spec.hard },
+            status: StatusOfUpdate { hard: &new.hard, used: &new.used },
+        };
+        let failed = |error| self.failed(key, error);
+        let body = serde_json::to_vec(&update).map_err(|error| failed(Error::SerdeError(error)))?;
+        let api = Api::new(format!("/api/v1/namespaces/{}/resourcequotas", quota.namespace()));
+        let request = api
+            .replace_subresource("status", key.name(), &PostParams::default(), body)
+            .map_err(|error| failed(Error::BuildRequest(error)))?;
+        self.memory.lock().entry(key.clone()).or_default().written = Some(Instant::now());
+        self.client.request_text(request).await.map_err(failed)?;
+        self.memory.lock().entry(key.clone()).or_default().failures = 0;
+        Ok(())
+    }
+
+    /// Counts a failed write, and decides when it is repeated.
+    fn failed(&self, key: &QuotaKey, error: Error) -> SyncError {
+        let mut memory = self.memory.lock();
+        let entry = memory.entry(key.clone()).or_default();
+        entry.failures = entry.failures.saturating_add(1);
+        let failures = entry.failures;
+        let failing = memory.values().filter(|entry| entry.failures > 0).count();
+        let retry_after = may_succeed(&error).then(|| retry_delay(failures, failing));
+        SyncError::Write { error: Box::new(error), retry_after }
+    }
+}
+
+/// Returns true if the server may carry out the write when it gets it again: it was not reached, it
+/// did not answer, it is overloaded, or the cache did not show the present version.
+fn may_succeed(error: &Error) -> bool {
+    match error {
+        Error::Api(status) => matches!(status.code, 408 | 409 | 429) || status.code >= 500,
+        Error::BuildRequest(_) | Error::SerdeError(_) => false,
+        _ => true,
+    }
+}
+
+/// Returns the delay after this number of failures of one quota, while this number of quotas fail.
+///
+/// Alone, a quota is written within half a second after the server can write again. Many quotas
+/// together cost 10 writes in a second, as the bucket of the queue allows.
+fn retry_delay(failures: u32, failing: usize) -> Duration {
+    let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
+    let own = FIRST_RETRY.saturating_mul(doubled).min(LONGEST_RETRY);
+    let others = u32::try_from(failing.saturating_sub(1)).unwrap_or(u32::MAX);
+    own.max(RETRY_PERIOD.saturating_mul(others))
+}
+
+/// Returns the time from `now` until just after `release`.
+fn until_after(release: Timestamp, now: Timestamp) -> Duration {
+    let until = Duration::try_from(release.duration_since(now)).unwrap_or_default();
+    until.saturating_add(Duration::from_millis(1))
+}
+
+// === impl ReplenishmentController ===
+
+impl ReplenishmentController {
+    /// Requests a recount. In a burst a quota waits in the queue for the period between two writes,
+    /// and is not added again.
+    fn enqueue(&self, key: QuotaKey, recount: Recount) {
+        if self.requested.request(&key, recount) {
+            self.primary.add(key);
+        }
+    }
+}
+
+impl Reconciler<Change> for ReplenishmentController {
+    type Error = Infallible;
+
+    async fn reconcile(&self, request: &Request<Change>) -> Result<Action, Infallible> {
+        let change = request.key();
+        let Some(begun) = self.changes.requested.begin(change, self.clock.now()) else {
+            return Ok(Action::AwaitChange);
+        };
+        tracing::debug!(
+            resource = %change.resource, namespace = %change.namespace,
+            "QuotaMonitor process object"
+        );
+        for quota in &self.quotas.get(&*change.namespace) {
+            if self.monitor.limits(quota, &change.resource) {
+                self.enqueue(quota.key(), begun.recount());
+            }
+        }
+        begun.done();
+        Ok(Action::AwaitChange)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use homeostat::kube_client::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn failed_write_is_repeated_within_half_a_second() {
+        let delays = [1, 2, 5, 7, 8, 40].map(|failures| retry_delay(failures, 1).as_millis());
+        assert_eq!(delays, [5, 10, 80, 320, 500, 500]);
+    }
+
+    #[test]
+    fn failing_quotas_together_cost_ten_writes_in_a_second() {
+        assert_eq!(retry_delay(1, 2), Duration::from_millis(100));
+        assert_eq!(retry_delay(40, 4), Duration::from_millis(500));
+        assert_eq!(retry_delay(40, 1001), Duration::from_secs(100));
+    }
+
+    #[test]
+    fn only_a_write_that_may_succeed_as_it_is_avoids_the_back_off() {
+        let answered = |code| Error::Api(Status::failure("no", "Reason").with_code(code).boxed());
+        for code in [408, 409, 429, 500, 503, 504] {
+            assert!(may_succeed(&answered(code)), "{code}");
+        }
+        for code in [400, 401, 403, 404, 422] {
+            assert!(!may_succeed(&answered(code)), "{code}");
+        }
+        let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        assert!(may_succeed(&Error::Service(reset.into())));
+    }
+}

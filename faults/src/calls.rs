@@ -1,0 +1,326 @@
+//! Selects the requests that a fault rule hits.
+
+use std::fmt;
+
+use crate::request_info::{ClientRequest, Verb};
+
+/// A selector of requests: by client, verb and resource, by position, and by probability.
+///
+/// A selector with a verb and a resource, such as [`Calls::create`], does not match requests on
+/// subresources. By default a fault rule hits the first matching request after the rule was added,
+/// and no later one.
+///
+/// The resource is the lower-case plural name, such as `configmaps`. A fault method panics if it
+/// gets a selector with an invalid or unknown resource name; see [`Faults`](crate::Faults).
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_faults::Calls;
+///
+/// // The third create of a pod by the client `controller`.
+/// let third = Calls::create("pods").by("controller").nth(3);
+/// // Each request with a probability of 5 %.
+/// let some = Calls::any().chance(0.05);
+/// // The second write that is not an event.
+/// let write = Calls::mutating().except("events").nth(2);
+/// # let _ = (third, some, write);
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a selector does nothing until it is passed to a fault method"]
+pub struct Calls {
+    client: Option<String>,
+    verbs: Verbs,
+    /// `None` matches any resource.
+    resource: Option<String>,
+    /// Resources that are not matched.
+    excluded: Vec<String>,
+    subresource: Subresource,
+    namespace: Option<String>,
+    name: Option<String>,
+    /// Position of the first request that is hit, counted from 1.
+    pub(crate) first: u64,
+    /// Number of requests that are hit; `None` means the default of the fault.
+    pub(crate) times: Option<u64>,
+    /// Probability of a hit; `None` means 1.
+    pub(crate) chance: Option<f64>,
+}
+
+#[derive(Debug, Clone)]
+enum Verbs {
+    Any,
+    Mutating,
+    Is(Verb),
+}
+
+#[derive(Debug, Clone)]
+enum Subresource {
+    Is(Option<String>),
+    Any,
+}
+
+// === impl Calls ===
+
+impl Calls {
+    /// Selects every request.
+    pub fn any() -> Self {
+        Self {
+            client: None,
+            verbs: Verbs::Any,
+            resource: None,
+            excluded: Vec::new(),
+            subresource: Subresource::Any,
+            namespace: None,
+            name: None,
+            first: 1,
+            times: None,
+            chance: None,
+        }
+    }
+
+    /// Selects requests that write: every verb with [`Verb::is_mutating`], on any resource.
+    ///
+    /// Posts of events are writes too; [`except("events")`](Self::except) leaves them out.
+    pub fn mutating() -> Self {
+        Self { verbs: Verbs::Mutating, ..Self::any() }
+    }
+
+    /// Selects requests with `verb` on `resource`, a plural name such as `pods`.
+    pub fn to(verb: Verb, resource: impl Into<String>) -> Self {
+        Self {
+            verbs: Verbs::Is(verb),
+            resource: Some(resource.into()),
+            subresource: Subresource::Is(None),
+            ..Self::any()
+        }
+    }
+
+    /// Selects requests with any verb on `resource` and its subresources.
+    pub fn on(resource: impl Into<String>) -> Self {
+        Self { resource: Some(resource.into()), ..Self::any() }
+    }
+
+    /// Selects reads of one object.
+    pub fn get(resource: impl Into<String>) -> Self {
+        Self::to(Verb::Get, resource)
+    }
+
+    /// Selects reads of a collection.
+    pub fn list(resource: impl Into<String>) -> Self {
+        Self::to(Verb::List, resource)
+    }
+
+    /// Selects watch requests on `resource`.
+    pub fn watch(resource: impl Into<String>) -> Self {
+        Self::to(Verb::Watch, resource)
+    }
+
+    /// Selects watch requests on any resource.
+    pub fn watches() -> Self {
+        Self { verbs: Verbs::Is(Verb::Watch), ..Self::any() }
+    }
+
+    /// Selects creates (POST).
+    pub fn create(resource: impl Into<String>) -> Self {
+        Self::to(Verb::Create, resource)
+    }
+
+    /// Selects updates (PUT).
+    pub fn update(resource: impl Into<String>) -> Self {
+        Self::to(Verb::Update, resource)
+    }
+
+    /// Selects patches, including server-side apply.
+    pub fn patch(resource: impl Into<String>) -> Self {
+        Self::to(Verb::Patch, resource)
+    }
+
+    /// Selects deletes of one object.
+    pub fn delete(resource: impl Into<String>) -> Self {
+        Self::to(Verb::Delete, resource)
+    }
+
+    /// Restricts the selector to the client named `client`.
+    pub fn by(mut self, client: impl Into<String>) -> Self {
+        self.client = Some(client.into());
+        self
+    }
+
+    /// Excludes requests on `resource` and its subresources. Can be called several times.
+    pub fn except(mut self, resource: impl Into<String>) -> Self {
+        self.excluded.push(resource.into());
+        self
+    }
+
+    /// Restricts the selector to one subresource, for example `status`.
+    pub fn subresource(mut self, subresource: impl Into<String>) -> Self {
+        self.subresource = Subresource::Is(Some(subresource.into()));
+        self
+    }
+
+    /// Restricts the selector to one namespace.
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Restricts the selector to requests with this object name in their path. A create has none.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Makes the `nth` matching request the first one that is hit, counted from 1.
+    pub fn nth(mut self, nth: u64) -> Self {
+        self.first = nth;
+        self
+    }
+
+    /// Sets the number of hits. They are consecutive, unless [`chance`](Self::chance) is set.
+    pub fn times(mut self, times: u64) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    /// Hits every matching request from the first one on, until
+    /// [`Faults::heal`](crate::Faults::heal) removes the rule.
+    pub fn always(self) -> Self {
+        self.times(u64::MAX)
+    }
+
+    /// Hits each matching request with this probability, between 0 and 1, drawn from the seed.
+    ///
+    /// The number of hits is unlimited, unless [`times`](Self::times) limits it.
+    pub fn chance(mut self, probability: f64) -> Self {
+        self.chance = Some(probability);
+        self
+    }
+
+    /// Returns every resource that the selector names.
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &str> {
+        self.resource.iter().chain(&self.excluded).map(String::as_str)
+    }
+
+    pub(crate) fn matches(&self, request: &ClientRequest) -> bool {
+        let is = |wanted: &Option<String>, got: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| got == Some(wanted))
+        };
+        self.verbs.include(request.info.verb)
+            && is(&self.client, Some(&request.client))
+            && is(&self.resource, Some(&request.info.resource))
+            && !self.excluded.contains(&request.info.resource)
+            && is(&self.namespace, request.info.namespace.as_deref())
+            && is(&self.name, request.info.name.as_deref())
+            && match &self.subresource {
+                Subresource::Any => true,
+                Subresource::Is(subresource) => *subresource == request.info.subresource,
+            }
+    }
+}
+
+/// Selects the watches of a resource; `"*"` selects the watches of every resource.
+impl From<&str> for Calls {
+    fn from(resource: &str) -> Self {
+        if resource == "*" { Self::watches() } else { Self::watch(resource) }
+    }
+}
+
+/// Writes the selector for traces and messages: `create pods by controller, from number 3`.
+impl fmt::Display for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.verbs {
+            Verbs::Any => f.write_str("any verb on ")?,
+            Verbs::Mutating => f.write_str("writes to ")?,
+            Verbs::Is(verb) => write!(f, "{verb} ")?,
+        }
+        f.write_str(self.resource.as_deref().unwrap_or("*"))?;
+        if let Subresource::Is(Some(subresource)) = &self.subresource {
+            write!(f, "/{subresource}")?;
+        }
+        match (&self.namespace, &self.name) {
+            (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}")?,
+            (Some(namespace), None) => write!(f, " in {namespace}")?,
+            (None, Some(name)) => write!(f, " {name}")?,
+            (None, None) => {}
+        }
+        if !self.excluded.is_empty() {
+            write!(f, " except {}", self.excluded.join(", "))?;
+        }
+        if let Some(client) = &self.client {
+            write!(f, " by {client}")?;
+        }
+        if self.first > 1 {
+            write!(f, ", from number {}", self.first)?;
+        }
+        match self.chance {
+            Some(probability) => write!(f, ", with probability {probability}"),
+            None => Ok(()),
+        }
+    }
+}
+
+// === impl Verbs ===
+
+impl Verbs {
+    fn include(&self, verb: Verb) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Mutating => verb.is_mutating(),
+            Self::Is(wanted) => *wanted == verb,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    fn patch(uri: &str) -> ClientRequest {
+        ClientRequest::parse("me".into(), &Method::PATCH, &uri.parse().unwrap())
+    }
+
+    #[test]
+    fn selector_without_subresource_does_not_match_subresources() {
+        let status = patch("/api/v1/namespaces/a/pods/p/status");
+        assert!(!Calls::patch("pods").matches(&status));
+        assert!(Calls::patch("pods").subresource("status").matches(&status));
+        assert!(Calls::on("pods").matches(&status));
+        assert!(Calls::any().matches(&status));
+        assert!(Calls::mutating().matches(&status));
+        assert!(!Calls::watches().matches(&status));
+        assert!(Calls::on("pods").named("p").in_namespace("a").matches(&status));
+        assert!(!Calls::on("pods").named("q").matches(&status));
+        assert!(!Calls::on("pods").in_namespace("b").matches(&status));
+        assert!(Calls::any().by("me").matches(&status));
+        assert!(!Calls::any().by("you").matches(&status));
+    }
+
+    #[test]
+    fn excluded_resource_is_not_matched() {
+        let calls = Calls::mutating().except("events").except("leases");
+        assert!(calls.matches(&patch("/api/v1/namespaces/a/pods/p")));
+        assert!(!calls.matches(&patch("/api/v1/namespaces/a/events/e")));
+        assert!(!calls.matches(&patch("/apis/events.k8s.io/v1/namespaces/a/events/e")));
+        assert!(!calls.matches(&patch("/apis/coordination.k8s.io/v1/namespaces/a/leases/l")));
+    }
+
+    #[test]
+    fn display_names_every_restriction() {
+        let cases = [
+            (Calls::any(), "any verb on *"),
+            (Calls::mutating().except("events").by("me"), "writes to * except events by me"),
+            (Calls::create("pods").nth(3), "create pods, from number 3"),
+            (Calls::update("pods").subresource("status").named("p"), "update pods/status p"),
+            (Calls::get("pods").in_namespace("a").named("p"), "get pods a/p"),
+            (
+                Calls::any().in_namespace("a").chance(0.5),
+                "any verb on * in a, with probability 0.5",
+            ),
+        ];
+        for (calls, expected) in cases {
+            assert_eq!(calls.to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The open watches of all clients, and the commands and holds on them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::calls::Calls;
+use crate::faults::Shared;
+use crate::request_info::ClientRequest;
+use crate::stream::Break;
+
+/// A fault on an open watch, injected before its next event.
+#[derive(Debug, Clone)]
+pub(crate) enum Command {
+    Break(Break),
+    /// Inserts a line.
+    Line(Bytes),
+}
+
+/// All open watches.
+#[derive(Default)]
+pub(crate) struct OpenWatches {
+    /// Wakers are woken after the lock is released: waking runs foreign code.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    next_id: u64,
+    /// Ordered by age, so that commands and traces have a fixed order.
+    open: BTreeMap<u64, OpenWatch>,
+    holds: BTreeMap<HoldId, Hold>,
+}
+
+struct OpenWatch {
+    request: ClientRequest,
+    /// The generation of its client.
+    generation: u64,
+    commands: VecDeque<Command>,
+    /// Wakes the task that waits for the next frame.
+    waker: Option<Waker>,
+}
+
+/// A set of watches whose events are held back.
+#[derive(Debug)]
+enum Hold {
+    /// The watches that the selector matches.
+    Calls(Calls),
+    /// The watches of a crashed client: those of `generation` and of earlier ones.
+    Crashed { name: Arc<str>, generation: u64 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HoldId(u64);
+
+/// A guard that holds back the events of watches until it is dropped, returned by
+/// [`Faults::hold_watches`](crate::Faults::hold_watches).
+#[must_use = "dropping the guard releases the watches"]
+pub struct HeldWatches {
+    shared: Arc<Shared>,
+    id: HoldId,
+}
+
+/// The next step of a watch.
+pub(crate) enum Next {
+    Execute(Command),
+    Pass,
+    Wait,
+}
+
+// === impl OpenWatches ===
+
+impl OpenWatches {
+    pub(crate) fn count(&self, calls: &Calls) -> usize {
+        self.state.lock().open.values().filter(|watch| calls.matches(&watch.request)).count()
+    }
+
+    /// Queues a command for the selected watches, oldest first. Returns the request of each watch.
+    pub(crate) fn command(&self, calls: &Calls, command: &Command) -> Vec<ClientRequest> {
+        let (first, times) = (calls.first.saturating_sub(1), calls.times.unwrap_or(u64::MAX));
+        let as_count = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        let mut hit = Vec::new();
+        let mut wakers = Vec::new();
+        {
+            let mut state = self.state.lock();
+            let selected = state.open.values_mut().filter(|watch| calls.matches(&watch.request));
+            for watch in selected.skip(as_count(first)).take(as_count(times)) {
+                watch.commands.push_back(command.clone());
+                wakers.extend(watch.waker.take());
+                hit.push(watch.request.clone());
+            }
+        }
+        wakers.into_iter().for_each(Waker::wake);
+        hit
+    }
+
+    pub(crate) fn register(&self, request: &ClientRequest, generation: u64) -> u64 {
+        let mut state = self.state.lock();
+        let id = state.next_id;
+        state.next_id += 1;
+        let (request, commands) = (request.clone(), VecDeque::new());
+        state.open.insert(id, OpenWatch { request, generation, commands, waker: None });
+        id
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        // Dropped after the lock is released: its waker is foreign code.
+        let _removed = self.state.lock().open.remove(&id);
+    }
+
+    pub(crate) fn hold(&self, calls: Calls) -> HoldId {
+        self.add(Hold::Calls(calls))
+    }
+
+    /// Holds the watches of crashed clients of this name forever: those of `generation` and of
+    /// earlier ones.
+    pub(crate) fn freeze(&self, name: &Arc<str>, generation: u64) {
+        self.add(Hold::Crashed { name: Arc::clone(name), generation });
+    }
+
+    fn add(&self, hold: Hold) -> HoldId {
+        let mut state = self.state.lock();
+        let id = HoldId(state.next_id);
+        state.next_id += 1;
+        state.holds.insert(id, hold);
+        id
+    }
+
+    pub(crate) fn release(&self, id: HoldId) {
+        let mut wakers = Vec::new();
+        {
+            let mut state = self.state.lock();
+            state.holds.remove(&id);
+            wakers.extend(state.open.values_mut().filter_map(|watch| watch.waker.take()));
+        }
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Returns the next step of a watch. Unless that is a command, the next command wakes `waker`.
+    pub(crate) fn next(&self, id: u64, waker: &Waker) -> Next {
+        let waker = waker.clone();
+        let mut state = self.state.lock();
+        let State { open, holds, .. } = &mut *state;
+        let Some(watch) = open.get_mut(&id) else { return Next::Pass };
+        let held = holds.values().any(|hold| hold.includes(watch));
+        // The watch of a crashed client does not end either.
+        let frozen = holds.values().any(|hold| hold.is_permanent() && hold.includes(watch));
+        if !frozen && let Some(command) = watch.commands.pop_front() {
+            return Next::Execute(command);
+        }
+        let replaced = watch.waker.replace(waker);
+        drop(state);
+        drop(replaced);
+        if held { Next::Wait } else { Next::Pass }
+    }
+}
+
+// === impl Hold ===
+
+impl Hold {
+    fn includes(&self, watch: &OpenWatch) -> bool {
+        match self {
+            Self::Calls(calls) => calls.matches(&watch.request),
+            Self::Crashed { name, generation } => {
+                *name == watch.request.client && watch.generation <= *generation
+            }
+        }
+    }
+
+    fn is_permanent(&self) -> bool {
+        matches!(self, Self::Crashed { .. })
+    }
+}
+
+// === impl HeldWatches ===
+
+impl HeldWatches {
+    pub(crate) fn new(shared: Arc<Shared>, calls: Calls) -> Self {
+        let id = shared.watches.hold(calls);
+        Self { shared, id }
+    }
+}
+
+impl Drop for HeldWatches {
+    fn drop(&mut self) {
+        self.shared.watches.release(self.id);
+    }
+}
+
+impl fmt::Debug for HeldWatches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldWatches").field("id", &self.id).finish_non_exhaustive()
+    }
+}

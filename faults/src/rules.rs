@@ -1,0 +1,364 @@
+//! Decides which fault rules hit a request. It keeps counts only and never waits.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use homeostat_core::Random;
+
+use crate::api_error::ApiError;
+use crate::calls::Calls;
+use crate::chaos::Chaos;
+use crate::conflicting_writer::ConflictingWriter;
+use crate::request_info::{ClientRequest, Verb};
+use crate::stream::StreamFault;
+
+/// A handle to a fault rule, returned by the methods of [`Faults`](crate::Faults) that add one.
+///
+/// The rule stays in force when the handle is dropped. A test uses the handle to check that the
+/// fault happened, so that a wrong selector does not go unnoticed;
+/// [`Faults::assert_all_hit`](crate::Faults::assert_all_hit) checks all rules at once.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use homeostat_apiserver::ApiServer;
+/// use homeostat_faults::{ApiError, Calls};
+/// use k8s_openapi::api::core::v1::Pod;
+/// use kube_client::Api;
+///
+/// let server = ApiServer::new();
+/// let rule = server.faults().refuse(Calls::get("pods").nth(2), ApiError::unavailable());
+/// let pods = Api::<Pod>::default_namespaced(server.client());
+/// assert!(pods.get_opt("a").await.is_ok());
+/// assert_eq!((rule.matches(), rule.hits()), (1, 0));
+/// assert!(pods.get_opt("a").await.is_err());
+/// rule.assert_hit();
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct FaultRule {
+    counts: Arc<RuleCounts>,
+}
+
+/// The description of a rule and how often it matched and hit.
+#[derive(Debug)]
+pub(crate) struct RuleCounts {
+    description: String,
+    matches: AtomicU64,
+    hits: AtomicU64,
+}
+
+/// A fault on one request.
+#[derive(Debug, Clone)]
+pub(crate) enum Fault {
+    // Before the request is sent, or instead of sending it:
+    DropRequest,
+    LoseRequest,
+    Hang,
+    DelayRequest(Duration),
+    Refuse(ApiError),
+    WriteFirst(ConflictingWriter),
+    // After the server has processed the request:
+    LoseReply,
+    WithholdReply,
+    ReplaceReply(ApiError),
+    DelayReply(Duration),
+    TruncateReply(u64),
+    CorruptReply(u64),
+    // When a watch opens:
+    Stream(StreamFault),
+    Rewind(u64),
+    /// A fault drawn at random for each request, or none.
+    Chaos(Chaos),
+}
+
+/// Rules in the order in which they were added, each with its remaining number of hits.
+#[derive(Debug)]
+pub(crate) struct Rules<F> {
+    active: Vec<Rule<F>>,
+    next_id: u64,
+}
+
+/// Identifies a rule for its removal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RuleId(u64);
+
+#[derive(Debug)]
+struct Rule<F> {
+    id: RuleId,
+    calls: Calls,
+    fault: F,
+    counts: Arc<RuleCounts>,
+    /// Number of matching requests that still pass before the first hit.
+    pass: u64,
+    /// Number of hits left.
+    hits_left: u64,
+}
+
+// === impl FaultRule ===
+
+impl FaultRule {
+    pub(crate) fn new(counts: Arc<RuleCounts>) -> Self {
+        Self { counts }
+    }
+
+    /// Returns the number of requests that the fault was injected into.
+    ///
+    /// A request that meets the fault of an older rule, and a fault that does not apply to the
+    /// request (a watch fault to a create), do not count.
+    pub fn hits(&self) -> u64 {
+        self.counts.hits.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of requests that the selector matched, hit or not.
+    ///
+    /// Counting ends with the last hit of the rule and with
+    /// [`Faults::heal`](crate::Faults::heal).
+    pub fn matches(&self) -> u64 {
+        self.counts.matches.load(Ordering::Relaxed)
+    }
+
+    /// Checks that the rule has hit at least one request.
+    ///
+    /// # Panics
+    ///
+    /// Panics with a description of the rule if it has hit no request.
+    #[track_caller]
+    pub fn assert_hit(&self) {
+        assert!(self.hits() > 0, "fault rule hit no request: {}", self.counts);
+    }
+}
+
+// === impl RuleCounts ===
+
+impl RuleCounts {
+    fn new(calls: &Calls, fault: &impl fmt::Display) -> Self {
+        let description = format!("{fault}, for {calls}");
+        Self { description, matches: AtomicU64::new(0), hits: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn is_hit(&self) -> bool {
+        self.hits.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn count_hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Display for RuleCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let matches = self.matches.load(Ordering::Relaxed);
+        let s = if matches == 1 { "" } else { "s" };
+        write!(f, "{} ({matches} request{s} matched)", self.description)
+    }
+}
+
+// === impl Rules ===
+
+impl<F> Default for Rules<F> {
+    fn default() -> Self {
+        Self { active: Vec::new(), next_id: 0 }
+    }
+}
+
+impl<F: Clone + fmt::Display> Rules<F> {
+    /// Adds a rule after the others: if several hit the same request, the oldest is applied.
+    pub(crate) fn add(&mut self, calls: Calls, fault: F) -> Arc<RuleCounts> {
+        let rule = self.rule(calls, fault);
+        let counts = Arc::clone(&rule.counts);
+        self.active.push(rule);
+        counts
+    }
+
+    /// Adds a rule before all others.
+    pub(crate) fn add_first(&mut self, calls: Calls, fault: F) -> RuleId {
+        let rule = self.rule(calls, fault);
+        let id = rule.id;
+        self.active.insert(0, rule);
+        id
+    }
+
+    fn rule(&mut self, calls: Calls, fault: F) -> Rule<F> {
+        let id = RuleId(self.next_id);
+        self.next_id += 1;
+        let default = if calls.chance.is_some() { u64::MAX } else { 1 };
+        let (pass, hits_left) = (calls.first.saturating_sub(1), calls.times.unwrap_or(default));
+        let counts = Arc::new(RuleCounts::new(&calls, &fault));
+        Rule { id, calls, fault, counts, pass, hits_left }
+    }
+
+    pub(crate) fn remove(&mut self, id: RuleId) {
+        self.active.retain(|rule| rule.id != id);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.active.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// Returns the faults that hit a request, oldest rule first.
+    ///
+    /// Every matching rule counts the request, even if an older rule hits it: "the third create"
+    /// is the same request for all rules. The caller calls [`RuleCounts::count_hit`] for the faults
+    /// that it injects.
+    pub(crate) fn hits(
+        &mut self,
+        request: &ClientRequest,
+        random: &mut Random,
+    ) -> Vec<(Arc<RuleCounts>, F)> {
+        let mut hits = Vec::new();
+        for rule in &mut self.active {
+            if rule.calls.matches(request) && rule.count(random) {
+                hits.push((Arc::clone(&rule.counts), rule.fault.clone()));
+            }
+        }
+        self.active.retain(|rule| rule.hits_left > 0);
+        hits
+    }
+}
+
+// === impl Rule ===
+
+impl<F> Rule<F> {
+    /// Counts a matching request. Returns true if the rule hits it.
+    fn count(&mut self, random: &mut Random) -> bool {
+        self.counts.matches.fetch_add(1, Ordering::Relaxed);
+        if self.pass > 0 {
+            self.pass -= 1;
+            return false;
+        }
+        if self.calls.chance.is_some_and(|probability| random.fraction() >= probability) {
+            return false;
+        }
+        let hits = self.hits_left > 0;
+        self.hits_left = self.hits_left.saturating_sub(1);
+        hits
+    }
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// Returns true if the request reaches the server without delay.
+    pub(crate) fn affects_reply_only(&self) -> bool {
+        matches!(
+            self,
+            Self::LoseReply
+                | Self::WithholdReply
+                | Self::ReplaceReply(_)
+                | Self::DelayReply(_)
+                | Self::TruncateReply(_)
+                | Self::CorruptReply(_)
+        )
+    }
+
+    /// Returns true if the fault can be injected into this request.
+    pub(crate) fn applies_to(&self, request: &ClientRequest) -> bool {
+        match self {
+            Self::Stream(_) | Self::Rewind(_) => request.info.verb == Verb::Watch,
+            Self::WriteFirst(_) => request.info.verb.is_mutating() && request.info.name.is_some(),
+            _ => true,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DropRequest => f.write_str("request dropped"),
+            Self::LoseRequest => f.write_str("request lost"),
+            Self::Hang => f.write_str("request never answered"),
+            Self::DelayRequest(delay) => write!(f, "request delayed by {delay:?}"),
+            Self::Refuse(error) => write!(f, "refused with {error}"),
+            Self::WriteFirst(_) => f.write_str("another client wrote first"),
+            Self::LoseReply => f.write_str("reply lost"),
+            Self::WithholdReply => f.write_str("reply withheld"),
+            Self::ReplaceReply(error) => write!(f, "reply replaced by {error}"),
+            Self::DelayReply(delay) => write!(f, "reply delayed by {delay:?}"),
+            Self::TruncateReply(at) => write!(f, "reply cut at byte {at}"),
+            Self::CorruptReply(at) => write!(f, "reply corrupt at byte {at}"),
+            Self::Stream(fault) => write!(f, "watch {fault}"),
+            Self::Rewind(by) => write!(f, "watch starts {by} revisions earlier"),
+            Self::Chaos(_) => f.write_str("chaos"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    fn hits(rules: &mut Rules<&'static str>, requests: usize) -> Vec<usize> {
+        let mut random = Random::new(Some(1));
+        let uri = "/api/v1/namespaces/a/pods".parse().unwrap();
+        let create = ClientRequest::parse("".into(), &Method::POST, &uri);
+        (1..=requests).filter(|_| !rules.hits(&create, &mut random).is_empty()).collect()
+    }
+
+    #[test]
+    fn rule_hits_the_nth_request_and_the_configured_number_after_it() {
+        let cases = [
+            (Calls::create("pods"), vec![1]),
+            (Calls::create("pods").nth(3), vec![3]),
+            (Calls::create("pods").nth(2).times(2), vec![2, 3]),
+            (Calls::create("pods").nth(4).always(), vec![4, 5, 6]),
+            (Calls::create("pods").times(0), vec![]),
+            (Calls::create("pods").nth(0), vec![1]),
+            (Calls::create("pods").chance(1.0).nth(5), vec![5, 6]),
+            (Calls::create("pods").chance(0.0), vec![]),
+            (Calls::delete("pods").always(), vec![]),
+        ];
+        for (calls, expected) in cases {
+            let mut rules = Rules::default();
+            rules.add(calls.clone(), "fault");
+            assert_eq!(hits(&mut rules, 6), expected, "{calls:?}");
+        }
+    }
+
+    #[test]
+    fn rule_with_a_probability_hits_that_share_of_requests() {
+        let mut rules = Rules::default();
+        rules.add(Calls::create("pods").chance(0.25), "fault");
+        let hit = hits(&mut rules, 4000).len();
+        assert!((900..1100).contains(&hit), "{hit} of 4000");
+    }
+
+    #[test]
+    fn every_rule_counts_requests_that_an_older_rule_hit() {
+        let mut rules = Rules::default();
+        rules.add(Calls::create("pods").times(2), "fault");
+        rules.add(Calls::create("pods").nth(3), "fault");
+        assert_eq!(hits(&mut rules, 5), [1, 2, 3]);
+    }
+
+    #[test]
+    fn rule_without_hits_left_is_removed() {
+        let mut rules = Rules::default();
+        rules.add(Calls::create("pods").nth(2).times(2), "fault");
+        hits(&mut rules, 2);
+        assert_eq!(rules.active.len(), 1);
+        hits(&mut rules, 1);
+        assert!(rules.is_empty());
+    }
+
+    #[test]
+    fn rule_counts_matching_requests() {
+        let mut rules = Rules::default();
+        let counts = rules.add(Calls::create("pods").nth(3), "reply lost");
+        hits(&mut rules, 2);
+        assert_eq!(
+            counts.to_string(),
+            "reply lost, for create pods, from number 3 (2 requests matched)"
+        );
+    }
+}

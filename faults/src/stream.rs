@@ -1,0 +1,152 @@
+//! Faults on the events of one watch.
+
+mod body;
+mod framing;
+
+use std::fmt;
+use std::time::Duration;
+
+pub(crate) use self::body::{open, reset};
+use crate::api_error::ApiError;
+
+/// The position at which a watch breaks.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_faults::{Break, Calls, Cut, Faults};
+///
+/// // Every watch of pods ends after three events.
+/// Faults::new().break_watches(Calls::watch("pods").always(), Cut::Events(3), Break::End);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// After this many events, bookmarks included.
+    Events(u64),
+    /// After this many bytes.
+    Bytes(u64),
+}
+
+/// The way in which a watch breaks.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Break {
+    /// The stream ends without an error, as the server ends a watch after its timeout.
+    End,
+    /// The connection is reset: after an incomplete event, or exactly at the byte of the cut.
+    Reset,
+    /// The stream delivers an `ERROR` event with this error and ends.
+    Error(ApiError),
+    /// The connection is half-open: the stream delivers nothing and does not end.
+    Stall,
+}
+
+/// One fault on a watch.
+#[derive(Debug, Clone)]
+pub(crate) enum StreamFault {
+    Break(Cut, Break),
+    Corrupt(u64),
+    NoBookmarks,
+    Delay(Duration),
+    Hold(Hold),
+}
+
+/// An event that waits, with those behind it, and what then happens to them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hold {
+    /// The position of the event in the watch, counted from 1.
+    pub(crate) event: u64,
+    pub(crate) pause: Duration,
+    /// True if the watch then ends with the code 410 instead of delivering the events.
+    pub(crate) is_loss: bool,
+}
+
+/// All faults on one watch.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StreamPlan {
+    broken: Option<(Cut, Break)>,
+    corrupt: Option<u64>,
+    no_bookmarks: bool,
+    delay: Duration,
+    held: Option<Hold>,
+    /// True if the trace records each event.
+    pub(crate) is_traced: bool,
+}
+
+// === impl StreamPlan ===
+
+impl StreamPlan {
+    pub(crate) fn add(&mut self, fault: StreamFault) {
+        match fault {
+            StreamFault::Break(cut, how) => self.broken = self.broken.take().or(Some((cut, how))),
+            StreamFault::Corrupt(at) => self.corrupt = self.corrupt.or(Some(at)),
+            StreamFault::NoBookmarks => self.no_bookmarks = true,
+            StreamFault::Delay(delay) => self.delay += delay,
+            StreamFault::Hold(hold) => self.held = self.held.or(Some(hold)),
+        }
+    }
+
+    /// Returns true if chunks can pass without being split into lines.
+    fn is_idle(&self) -> bool {
+        self.broken.is_none()
+            && self.corrupt.is_none()
+            && !self.no_bookmarks
+            && self.delay.is_zero()
+            && self.held.is_none()
+            && !self.is_traced
+    }
+
+    /// Returns the planned hold if it begins with this event, and removes it.
+    fn take_hold(&mut self, event: u64) -> Option<Hold> {
+        self.held.take_if(|hold| hold.event <= event)
+    }
+
+    /// Returns the planned break if it is due before the next event, and removes it.
+    fn take_break(&mut self, events: u64) -> Option<Break> {
+        match self.broken.take() {
+            Some((Cut::Events(limit), how)) if events >= limit => Some(how),
+            other => {
+                self.broken = other;
+                None
+            }
+        }
+    }
+}
+
+// === impl Break ===
+
+impl fmt::Display for Break {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::End => f.write_str("ended"),
+            Self::Reset => f.write_str("reset"),
+            Self::Error(error) => write!(f, "ended with {error}"),
+            Self::Stall => f.write_str("stalled"),
+        }
+    }
+}
+
+// === impl StreamFault ===
+
+impl fmt::Display for StreamFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Break(Cut::Events(events), how) => write!(f, "{how} after {events} events"),
+            Self::Break(Cut::Bytes(bytes), how) => write!(f, "{how} after {bytes} bytes"),
+            Self::Corrupt(at) => write!(f, "corrupt at byte {at}"),
+            Self::NoBookmarks => f.write_str("without bookmarks"),
+            Self::Delay(delay) => write!(f, "delayed by {delay:?}"),
+            Self::Hold(hold) => hold.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { event, pause, is_loss } = self;
+        match is_loss {
+            true => write!(f, "loses event {event} and those of the next {pause:?}"),
+            false => write!(f, "holds event {event} for {pause:?}"),
+        }
+    }
+}

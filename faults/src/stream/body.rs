@@ -1,0 +1,346 @@
+//! The body of one watch: reads events from the transport, injects faults, and passes them on.
+//! In JSON an event is a line.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::Response;
+use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower::BoxError;
+
+use super::framing::Framing;
+use super::{Break, Cut, StreamPlan};
+use crate::api_error::ApiError;
+use crate::faults::{ResponseBody, Shared};
+use crate::open_watches::{Command, Next};
+use crate::payload;
+use crate::request_info::ClientRequest;
+
+/// The body of one watch.
+struct WatchBody {
+    id: u64,
+    request: ClientRequest,
+    shared: Arc<Shared>,
+    plan: StreamPlan,
+    framing: Framing,
+    source: Source,
+    /// True if the transport has ended; it must not be polled after that.
+    drained: bool,
+    /// The start of a line whose end has not arrived.
+    partial: BytesMut,
+    /// Lines that wait for their delivery time, oldest first.
+    delayed: VecDeque<Delayed>,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Number of lines that arrived.
+    received: u64,
+    /// Numbers of events and bytes that were passed on.
+    events: u64,
+    bytes: u64,
+}
+
+/// A line that waits for its delivery time.
+struct Delayed {
+    due: Instant,
+    line: Bytes,
+    /// True if the watch ends instead.
+    is_lost: bool,
+}
+
+enum Source {
+    /// Passes on what the transport delivers.
+    Open(ResponseBody),
+    /// Delivers a connection reset next. While `flushed` is false, the consumer first gets a turn
+    /// to send what was passed on before.
+    Torn {
+        flushed: bool,
+    },
+    /// Delivers nothing and does not end.
+    Stalled,
+    Ended,
+}
+
+/// The last item of a watch, if there is one.
+type End = Option<Result<Bytes, BoxError>>;
+type FramePoll = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+
+pub(crate) fn open(
+    shared: &Arc<Shared>,
+    (request, generation): (&ClientRequest, u64),
+    plan: StreamPlan,
+    response: Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    let framing = Framing::of(response.headers());
+    let wrap = |body| WatchBody {
+        id: shared.watches.register(request, generation),
+        request: request.clone(),
+        shared: Arc::clone(shared),
+        plan,
+        framing,
+        source: Source::Open(body),
+        drained: false,
+        partial: BytesMut::new(),
+        delayed: VecDeque::new(),
+        timer: None,
+        received: 0,
+        events: 0,
+        bytes: 0,
+    };
+    response.map(|body| wrap(body).boxed_unsync())
+}
+
+pub(crate) fn reset() -> BoxError {
+    io::Error::new(io::ErrorKind::ConnectionReset, "injected by a fault").into()
+}
+
+// === impl WatchBody ===
+
+impl WatchBody {
+    /// Executes a command or a planned break. Returns the line to pass on, if there is one.
+    fn execute(&mut self, command: Command) -> Option<Bytes> {
+        let (source, line) = match command {
+            Command::Line(line) => return Some(line),
+            Command::Break(Break::End) => (Source::Ended, None),
+            Command::Break(Break::Stall) => (Source::Stalled, None),
+            Command::Break(Break::Reset) => {
+                (Source::Torn { flushed: false }, Some(self.framing.torn_event()))
+            }
+            Command::Break(Break::Error(error)) => {
+                (Source::Ended, Some(self.framing.error_event(&error, &self.request)))
+            }
+        };
+        self.close(source);
+        line
+    }
+
+    /// Drops the body of the transport, and with it the connection.
+    fn close(&mut self, source: Source) {
+        self.source = source;
+        self.delayed.clear();
+        if !matches!(self.source, Source::Stalled) {
+            self.shared.watches.remove(self.id);
+        }
+    }
+
+    /// Reads the next chunk from the transport and queues its complete lines. The watch ends with
+    /// the transport, after the queued lines.
+    fn fill(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<(), BoxError>>> {
+        let Source::Open(body) = &mut self.source else { return Poll::Ready(None) };
+        if self.drained {
+            return Poll::Ready(None);
+        }
+        let data = match ready!(Pin::new(body).poll_frame(context)) {
+            None => {
+                self.drained = true;
+                return Poll::Ready(None);
+            }
+            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            // A watch has no trailers of interest.
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+        };
+        for line in self.lines(data) {
+            self.delay(line);
+        }
+        Poll::Ready(Some(Ok(())))
+    }
+
+    /// Queues a line until its delivery time.
+    fn delay(&mut self, line: Bytes) {
+        self.received += 1;
+        let mut delayed = Delayed { due: Instant::now() + self.plan.delay, line, is_lost: false };
+        if let Some(hold) = self.plan.take_hold(self.received) {
+            delayed.due += hold.pause;
+            delayed.is_lost = hold.is_loss;
+            self.shared.record_on(&self.request, &hold.to_string());
+        }
+        self.delayed.push_back(delayed);
+    }
+
+    /// Returns the complete lines received so far; as one chunk if no fault looks at lines.
+    fn lines(&mut self, mut data: Bytes) -> Vec<Bytes> {
+        let mut lines = Vec::new();
+        if self.framing == Framing::Lines && !data.contains(&b'\n') {
+            self.partial.extend_from_slice(&data);
+            return lines;
+        }
+        if !self.partial.is_empty() {
+            self.partial.extend_from_slice(&data);
+            data = self.partial.split().freeze();
+        }
+        let mut complete = data.split_to(self.framing.complete_events(&data));
+        if complete.is_empty() {
+            self.partial.extend_from_slice(&data);
+            return lines;
+        }
+        self.partial.extend_from_slice(&data);
+        if self.plan.is_idle() {
+            lines.push(complete);
+            return lines;
+        }
+        while let Some(length) = self.framing.first_event(&complete) {
+            lines.push(complete.split_to(length));
+        }
+        lines
+    }
+
+    /// Applies the planned faults to a line. Returns `None` if the line is dropped.
+    fn emit(&mut self, line: Bytes) -> Option<Bytes> {
+        if self.plan.no_bookmarks && self.framing.is_bookmark(&line) {
+            return None;
+        }
+        let line = self.corrupted(line);
+        let line = match self.plan.broken {
+            Some((Cut::Bytes(limit), ref how)) if self.bytes + line.len() as u64 >= limit => {
+                let how = how.clone();
+                self.cut(line, limit, how)
+            }
+            _ => line,
+        };
+        self.events += 1;
+        self.bytes += line.len() as u64;
+        if self.plan.is_traced {
+            self.shared.record_event(&self.request, &self.framing.describe(&line));
+        }
+        Some(line)
+    }
+
+    fn corrupted(&mut self, line: Bytes) -> Bytes {
+        let Some(at) = self.plan.corrupt.and_then(|at| at.checked_sub(self.bytes)) else {
+            return line;
+        };
+        match usize::try_from(at) {
+            Ok(at) if at < line.len() => {
+                self.plan.corrupt = None;
+                self.shared.record_on(&self.request, &format!("corrupt at byte {at} of an event"));
+                payload::corrupt(&line, at)
+            }
+            _ => line,
+        }
+    }
+
+    /// Cuts a line at the byte at which the watch breaks.
+    fn cut(&mut self, mut line: Bytes, limit: u64, how: Break) -> Bytes {
+        let left = usize::try_from(limit.saturating_sub(self.bytes)).unwrap_or(usize::MAX);
+        line.truncate(left);
+        self.shared.record_on(&self.request, &format!("{how} at byte {limit}"));
+        match how {
+            Break::Reset => self.close(Source::Torn { flushed: false }),
+            Break::Stall => self.close(Source::Stalled),
+            Break::End => self.close(Source::Ended),
+            Break::Error(error) => {
+                self.close(Source::Ended);
+                return [line, self.framing.error_event(&error, &self.request)].concat().into();
+            }
+        }
+        line
+    }
+
+    /// Returns the next line whose delivery time has come.
+    fn poll_delayed(&mut self, context: &mut Context<'_>) -> Poll<Delayed> {
+        loop {
+            let Some(due) = self.delayed.front().map(|next| next.due) else { return Poll::Pending };
+            if due <= Instant::now()
+                && let Some(next) = self.delayed.pop_front()
+            {
+                return Poll::Ready(next);
+            }
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
+            if timer.deadline() != due {
+                timer.as_mut().reset(due);
+            }
+            ready!(timer.as_mut().poll(context));
+        }
+    }
+
+    /// Returns the next line or chunk, from the queue or from the transport.
+    fn poll_piece(&mut self, context: &mut Context<'_>) -> FramePoll {
+        loop {
+            if let Some(end) = self.fill_up(context) {
+                self.close(Source::Ended);
+                return Poll::Ready(end.map(|last| last.map(Frame::data)));
+            }
+            let Delayed { line, is_lost, .. } = ready!(self.poll_delayed(context));
+            let piece = if is_lost {
+                self.execute(Command::Break(Break::Error(ApiError::expired())))
+            } else if self.plan.is_idle() {
+                Some(line)
+            } else {
+                self.emit(line)
+            };
+            if let Some(piece) = piece {
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            }
+        }
+    }
+
+    /// Reads from the transport as much as is needed now. Returns the end of the watch, if it ends.
+    fn fill_up(&mut self, context: &mut Context<'_>) -> Option<End> {
+        // Delayed events wait here and not in the transport, so that each has the same delay.
+        while self.delayed.is_empty() || !self.plan.delay.is_zero() {
+            match self.fill(context) {
+                Poll::Ready(Some(Ok(()))) => {}
+                Poll::Ready(Some(Err(error))) => return Some(Some(Err(error))),
+                Poll::Ready(None) if self.delayed.is_empty() => {
+                    let rest = self.partial.split().freeze();
+                    return Some((!rest.is_empty()).then_some(Ok(rest)));
+                }
+                Poll::Ready(None) | Poll::Pending => break,
+            }
+        }
+        None
+    }
+
+    /// Returns and records the break that is planned before the next event, if there is one.
+    fn planned_break(&mut self) -> Option<Break> {
+        let how = self.plan.take_break(self.events)?;
+        self.shared.record_on(&self.request, &format!("{how} after {} events", self.events));
+        Some(how)
+    }
+}
+
+impl Body for WatchBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> FramePoll {
+        let this = self.get_mut();
+        loop {
+            match this.source {
+                Source::Ended => return Poll::Ready(None),
+                Source::Stalled => return Poll::Pending,
+                Source::Torn { flushed: false } => {
+                    this.source = Source::Torn { flushed: true };
+                    context.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Source::Torn { flushed: true } => {
+                    this.source = Source::Ended;
+                    return Poll::Ready(Some(Err(reset())));
+                }
+                Source::Open(_) => {}
+            }
+            let piece = match this.shared.watches.next(this.id, context.waker()) {
+                Next::Wait => return Poll::Pending,
+                Next::Execute(command) => this.execute(command),
+                Next::Pass => match this.planned_break() {
+                    None => return this.poll_piece(context),
+                    Some(how) => this.execute(Command::Break(how)),
+                },
+            };
+            if let Some(piece) = piece {
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            }
+        }
+    }
+}
+
+impl Drop for WatchBody {
+    fn drop(&mut self) {
+        self.shared.watches.remove(self.id);
+    }
+}

@@ -1,0 +1,533 @@
+//! [`Processor`]: delivers events and versions to handlers. Each handler has a task and a queue of
+//! its own, so that none waits for another.
+//!
+//! The queues have no bound. A bound would stall the informer and every other handler, or deadlock
+//! a handler that waits for something that the store has not reached. They are measured instead:
+//! [`Subscription::queued`]. client-go's `processorListener` has no bound either. A handler that
+//! need not see every state can ask for [fewer events](HandlerOptions::coalesce).
+//!
+//! ```text
+//!  step of the store ─▶ Processor ─┬─▶ Listener ─▶ Channel ─▶ HandlerTask ─▶ handler "replicaset"
+//!                                  └─▶ Listener ─▶ Channel ─▶ HandlerTask ─▶ handler "metrics"
+//! ```
+//!
+//! The processor runs under the store's writer lock and only moves messages: the cost of a step is
+//! one clone of its events per handler, less one. Everything that is the author's code runs in the
+//! tasks.
+//!
+//! A handler gets a snapshot of the objects, the mark of the initial list, and each later change,
+//! in this order and without a gap: it is added between two steps.
+
+mod calls;
+mod filter;
+#[cfg(test)]
+mod interleavings;
+mod options;
+pub mod predicate;
+mod queue;
+mod task;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use homeostat_core::metrics::record;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use self::calls::Calls;
+use self::filter::Filter;
+pub use self::options::HandlerOptions;
+use self::options::SLOW;
+use self::queue::{Message, Queue, SharedEvents};
+use self::task::{Callback, Resync};
+pub(crate) use self::task::{HandlerTask, drop_events};
+use crate::callback::in_callback;
+use crate::event::Event;
+use crate::metrics::{HandlerMetrics, Metrics};
+use crate::object::{Object, ResourceVersion};
+use crate::status::HandlerStatus;
+use crate::store::cow_vec::Frozen;
+use crate::store::{Entry, Store};
+use crate::sync::{Mutex, Notify};
+
+/// A registered handler. Dropping it removes the handler without waiting.
+///
+/// Keep it as long as the handler is needed, for example in the controller, or
+/// [`detach`](Self::detach) it if the handler lives as long as its informer. Use
+/// [`remove`](Self::remove) instead of a drop where state that the handler uses must not be touched
+/// afterwards.
+///
+/// Dropping it and [`remove`](Self::remove) have no effect on other handlers and on the cache.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// use homeostat_informer::testing::ScriptedListWatch;
+/// use homeostat_informer::{Event, SharedIndexInformer};
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let pods = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
+/// let subscription = pods.add_handler("print", |event: Event<Pod>| println!("{event:?}"));
+/// assert_eq!((subscription.queued(), subscription.panics()), (0, 0));
+/// subscription.remove().await;
+/// # }
+/// ```
+#[doc(alias = "ResourceEventHandlerRegistration")]
+#[must_use = "dropping a subscription removes its handler: keep it, or call `detach`"]
+pub struct Subscription {
+    handler: Arc<Handler>,
+    /// True if the drop must not remove the handler.
+    is_detached: bool,
+}
+
+/// The queues of all handlers, in the order in which they were added (client-go's
+/// `sharedProcessor`).
+///
+/// Protected by the lock of the applier. A handler that has finished stays in the lists until the
+/// next `send`, and costs only its place.
+pub(crate) struct Processor<K: Object> {
+    /// Handlers that have finished stay until the next `send`.
+    of_events: Vec<Listener<K>>,
+    /// Apart from the others, because they get no events.
+    of_versions: Vec<Listener<K>>,
+}
+
+/// The writing end of a handler's queue (client-go's `processorListener`).
+///
+/// Held by the [`Processor`] alone. A push to a handler that has finished returns the message as
+/// garbage.
+pub(crate) struct Listener<K: Object> {
+    channel: Arc<Channel<K>>,
+    handler: Arc<Handler>,
+    wants: Wants,
+}
+
+/// The kind of messages that a handler gets. Fixed when it is created.
+#[derive(Clone, Copy, PartialEq)]
+enum Wants {
+    Events,
+    Versions,
+}
+
+/// A handler's queue, shared by the writer of the store and the handler's task.
+pub(crate) struct Channel<K: Object> {
+    /// Locked after the store's writer and the processor. Never held while events are dropped or
+    /// the author's code runs.
+    queue: Mutex<Queue<K>>,
+    /// Notified after each push: the handler's task may be waiting.
+    pushed: Notify,
+}
+
+/// The state that a handler's task and its subscription share.
+pub(crate) struct Handler {
+    name: Arc<str>,
+    /// Events that are queued and not handled yet.
+    ///
+    /// Raised under the queue's lock, lowered by the task before it calls the handler.
+    queued: AtomicUsize,
+    /// Panics of the handler, of its filter and of their drop.
+    panics: AtomicU64,
+    /// Calls that took longer than the threshold.
+    slow_calls: AtomicU64,
+    metrics: HandlerMetrics,
+    /// Cancelled when the handler must get no further event.
+    removed: CancellationToken,
+    /// Changed by the task alone.
+    phase: Mutex<Phase>,
+    /// True once the task has passed the mark that ends the initial list.
+    synced: watch::Sender<bool>,
+    /// Cancelled when the handler has got its last event.
+    finished: CancellationToken,
+}
+
+/// `Waiting` → `Running` → `Finished`, or `Waiting` → `Finished`.
+#[derive(PartialEq)]
+enum Phase {
+    /// The task has not begun; if it is removed now, it never calls its handler.
+    ///
+    /// → `Running` when the task starts, `Finished` when it is dropped or removed before.
+    Waiting,
+    /// The task calls its handler. → `Finished` when the task is dropped.
+    Running,
+    /// The handler has been dropped and is not called again.
+    Finished,
+}
+
+/// The informer that a handler belongs to.
+///
+/// `stop` is the parent of each handler's token: when the informer stops, all its handlers are
+/// removed.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner<'a> {
+    pub(crate) stop: &'a CancellationToken,
+    pub(crate) metrics: &'a Metrics,
+}
+
+/// Creates a listener, the task that reads from it, and the subscription that owns it.
+///
+/// The caller adds the listener to the processor and spawns the task. A task that is never spawned
+/// closes its queue when it is dropped.
+pub(crate) fn handler<K: Object>(
+    options: HandlerOptions<K>,
+    owner: Owner<'_>,
+    store: &Arc<Store<K>>,
+    callback: Box<dyn FnMut(Event<K>) + Send>,
+) -> (Listener<K>, HandlerTask<K>, Subscription) {
+    let HandlerOptions { name, filter, updates, resync, coalesce, slow_after } = options;
+    let filter = filter.map(Filter::new);
+    let callback = Callback::Events { handler: callback, filter, updates };
+    let resync = resync.map(|period| Resync { period, store: Arc::clone(store) });
+    let (listener, mut task, subscription) =
+        assemble(Handler::new(name, owner), Queue::new(coalesce), callback, resync);
+    task.calls = Calls::new(slow_after);
+    (listener, task, subscription)
+}
+
+/// Creates the same for a handler of versions.
+pub(crate) fn version_handler<K: Object>(
+    name: Arc<str>,
+    owner: Owner<'_>,
+    callback: Box<dyn FnMut(&ResourceVersion) + Send>,
+) -> (Listener<K>, HandlerTask<K>, Subscription) {
+    assemble(Handler::new(name, owner), Queue::new(false), Callback::Versions(callback), None)
+}
+
+/// The three share one [`Handler`]; listener and task share one [`Channel`]. Dropping the task
+/// closes the channel.
+fn assemble<K: Object>(
+    handler: Handler,
+    queue: Queue<K>,
+    callback: Callback<K>,
+    resync: Option<Resync<K>>,
+) -> (Listener<K>, HandlerTask<K>, Subscription) {
+    let wants = match callback {
+        Callback::Events { .. } => Wants::Events,
+        Callback::Versions(_) => Wants::Versions,
+    };
+    let (handler, calls) = (Arc::new(handler), Calls::new(SLOW));
+    let channel = Arc::new(Channel { queue: Mutex::new(queue), pushed: Notify::new() });
+    (
+        Listener { channel: Arc::clone(&channel), handler: Arc::clone(&handler), wants },
+        HandlerTask { channel, handler: Arc::clone(&handler), callback, calls, resync },
+        Subscription { handler, is_detached: false },
+    )
+}
+
+/// The work of a handler's resync timer, run by hand.
+#[cfg(test)]
+pub(crate) type ResyncByHand<K> = Box<dyn Fn(&Store<K>)>;
+
+// === impl Subscription ===
+
+impl Subscription {
+    /// Removes the handler, and waits until its running call has returned. Queued events are
+    /// dropped.
+    ///
+    /// Called from a handler, or from other code that an informer calls, it does not wait, because
+    /// it could wait for itself. A call of the handler that is running then is its last.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// use std::sync::Arc;
+    ///
+    /// use homeostat_informer::testing::ScriptedListWatch;
+    /// use homeostat_informer::{Event, SharedIndexInformer};
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let server = ScriptedListWatch::<Pod>::new();
+    /// let pods = SharedIndexInformer::builder(server.clone()).build();
+    /// let state = Arc::new(());
+    /// let used = Arc::clone(&state);
+    /// let subscription = pods.add_handler("count", move |_: Event<Pod>| drop(Arc::clone(&used)));
+    /// pods.start();
+    /// let _watch = server.expect_watch().await.serve([], "1");
+    /// assert!(subscription.wait_for_sync().await);
+    /// subscription.remove().await;
+    /// assert_eq!(Arc::strong_count(&state), 1, "the handler is dropped");
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// The handler is removed even if this future is dropped; only the wait ends.
+    #[doc(alias = "RemoveEventHandler")]
+    pub async fn remove(self) {
+        self.handler.removed.cancel();
+        let is_running = *self.handler.phase.lock() == Phase::Running;
+        if is_running && !in_callback() {
+            self.handler.finished.cancelled().await;
+        }
+    }
+
+    /// Keeps the handler until its informer stops.
+    ///
+    /// Use it in a program whose handlers live as long as it runs. The handler cannot be removed
+    /// any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_informer::testing::ScriptedListWatch;
+    /// use homeostat_informer::{Event, SharedIndexInformer};
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let pods = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
+    /// pods.add_handler("print", |event: Event<Pod>| println!("{event:?}")).detach();
+    /// ```
+    pub fn detach(mut self) {
+        self.is_detached = true;
+    }
+
+    /// Waits until the handler has processed the initial list. Returns false if its informer stops
+    /// before that.
+    ///
+    /// The informer syncs first, then each handler works through the objects. Wait for this before
+    /// workers start if the handler fills state that they read.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: it only waits.
+    #[doc(alias = "WaitForCacheSync")]
+    pub async fn wait_for_sync(&self) -> bool {
+        let mut synced = self.handler.synced.subscribe();
+        tokio::select! {
+            biased;
+            result = synced.wait_for(|synced| *synced) => result.is_ok(),
+            () = self.handler.finished.cancelled() => *self.handler.synced.borrow(),
+        }
+    }
+
+    /// Returns true once the handler has processed the initial list.
+    #[doc(alias = "HasSynced")]
+    pub fn has_synced(&self) -> bool {
+        self.handler.has_synced()
+    }
+
+    /// Returns the number of events in the handler's queue.
+    ///
+    /// An object of a snapshot counts from the moment at which the handler was added. The number
+    /// falls to 0 when the handler is gone.
+    pub fn queued(&self) -> usize {
+        self.handler.queued.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of calls that took longer than the threshold. See
+    /// [`HandlerOptions::slow_after`].
+    pub fn slow_calls(&self) -> u64 {
+        self.handler.slow_calls.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of panics of the handler and its filter. Each has cost one event.
+    pub fn panics(&self) -> u64 {
+        self.handler.panics.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if !self.is_detached {
+            self.handler.removed.cancel();
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("name", &self.handler.name)
+            .field("queued", &self.queued())
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Processor ===
+
+impl<K: Object> Processor<K> {
+    /// Returns a processor without handlers.
+    pub(crate) fn new() -> Self {
+        Self { of_events: Vec::new(), of_versions: Vec::new() }
+    }
+
+    /// Adds a handler: it gets a snapshot of the objects, and then every change, without a gap or a
+    /// repetition.
+    pub(crate) fn add(
+        &mut self,
+        listener: Listener<K>,
+        now: Frozen<Entry<K>>,
+        version: Option<ResourceVersion>,
+        synced: bool,
+    ) {
+        match (listener.wants, version) {
+            (Wants::Events, _) if now.len() > 0 => listener.send(Message::Snapshot(now)),
+            (Wants::Versions, Some(version)) => listener.send(Message::Version(version)),
+            _ => {}
+        }
+        if synced {
+            listener.mark_synced();
+        }
+        match listener.wants {
+            Wants::Events => self.of_events.push(listener),
+            Wants::Versions => self.of_versions.push(listener),
+        }
+    }
+
+    /// Queues events and versions for every handler. Forgets handlers that have finished.
+    ///
+    /// Returns the superfluous events. They and the batch are dropped after the locks are released.
+    pub(crate) fn send(
+        &mut self,
+        events: &SharedEvents<K>,
+        versions: &[ResourceVersion],
+    ) -> Vec<Event<K>> {
+        self.of_events.retain(|listener| !listener.handler.finished.is_cancelled());
+        self.of_versions.retain(|listener| !listener.handler.finished.is_cancelled());
+        let mut garbage = Vec::new();
+        if !events.is_empty() {
+            for listener in &self.of_events {
+                garbage.extend(listener.events(events));
+            }
+        }
+        for listener in &self.of_versions {
+            for version in versions {
+                listener.send(Message::Version(version.clone()));
+            }
+        }
+        garbage
+    }
+
+    /// The handlers of events.
+    ///
+    /// Handlers of versions are not among them: they have no status.
+    pub(crate) fn handlers(&self) -> Vec<Arc<Handler>> {
+        let alive =
+            self.of_events.iter().filter(|listener| !listener.handler.finished.is_cancelled());
+        alive.map(|listener| Arc::clone(&listener.handler)).collect()
+    }
+
+    /// Queues the mark that ends the initial list, for every handler.
+    pub(crate) fn mark_synced(&self) {
+        for listener in self.of_events.iter().chain(&self.of_versions) {
+            listener.mark_synced();
+        }
+    }
+}
+
+// === impl Listener ===
+
+impl<K: Object> Listener<K> {
+    fn mark_synced(&self) {
+        self.send(Message::Synced);
+    }
+
+    fn send(&self, message: Message<K>) {
+        self.channel.send(message, &self.handler);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn resync_by_hand(&self) -> ResyncByHand<K> {
+        let (channel, handler) = (Arc::clone(&self.channel), Arc::clone(&self.handler));
+        Box::new(move |store| channel.resync(store, &handler))
+    }
+
+    /// Queues events, and returns the superfluous ones.
+    ///
+    /// The notification comes after the release of the queue's lock, so that the woken task finds
+    /// it free.
+    fn events(&self, events: &SharedEvents<K>) -> Vec<Event<K>> {
+        let mut queue = self.channel.queue.lock();
+        let pushed = queue.push_events(events);
+        // Under the lock, so that the task does not take from the count what is not in it yet.
+        self.handler.queued.fetch_add(pushed.added, Ordering::Relaxed);
+        drop(queue);
+        self.channel.pushed.notify_one();
+        pushed.garbage
+    }
+}
+
+// === impl Channel ===
+
+impl<K: Object> Channel<K> {
+    /// Queues all objects again, between two steps of the store.
+    ///
+    /// Holding the writer's lock puts the resync at one place among the changes: an event queued
+    /// later is newer than the snapshot.
+    fn resync(&self, store: &Store<K>, handler: &Handler) {
+        let _pause = store.pause();
+        self.send(Message::Resync(store.freeze().entries), handler);
+    }
+
+    fn send(&self, message: Message<K>, handler: &Handler) {
+        let mut queue = self.queue.lock();
+        let events = message.len();
+        let refused = queue.push(message);
+        if refused.is_none() {
+            handler.queued.fetch_add(events, Ordering::Relaxed);
+        }
+        drop(queue);
+        drop(refused);
+        self.pushed.notify_one();
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Cancel safety
+    /// It is taken in the same step in which the future completes.
+    async fn pop(&self) -> Message<K> {
+        loop {
+            let message = self.queue.lock().pop();
+            match message {
+                Some(message) => return message,
+                // One consumer: a push between the look above and this wait has left its permit.
+                None => self.pushed.notified().await,
+            }
+        }
+    }
+}
+
+// === impl Handler ===
+
+impl Handler {
+    fn new(name: Arc<str>, owner: Owner<'_>) -> Self {
+        Self {
+            metrics: owner.metrics.handler(&name),
+            name,
+            queued: AtomicUsize::new(0),
+            panics: AtomicU64::new(0),
+            slow_calls: AtomicU64::new(0),
+            removed: owner.stop.child_token(),
+            phase: Mutex::new(Phase::Waiting),
+            synced: watch::Sender::new(false),
+            finished: CancellationToken::new(),
+        }
+    }
+
+    fn has_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Sets the metric of queued events. The recorder is the author's code: no lock may be held.
+    #[expect(clippy::cast_precision_loss, reason = "no queue has 2^52 events")]
+    pub(crate) fn show(&self) {
+        let queued = self.queued.load(Ordering::Relaxed);
+        record(|| self.metrics.queued.set(queued as f64));
+    }
+
+    fn count_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+        record(|| self.metrics.panics.increment(1));
+    }
+
+    pub(crate) fn status(&self) -> HandlerStatus {
+        HandlerStatus {
+            name: Arc::clone(&self.name),
+            queued: self.queued.load(Ordering::Relaxed),
+            panics: self.panics.load(Ordering::Relaxed),
+            slow_calls: self.slow_calls.load(Ordering::Relaxed),
+            synced: self.has_synced(),
+        }
+    }
+}

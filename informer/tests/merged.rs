@@ -1,0 +1,129 @@
+//! Several collections behind one informer, under a paused clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat_informer::list_watch::{ApiError, MergedListWatch};
+use homeostat_informer::testing::{ScriptedListWatch, ScriptedWatch};
+use homeostat_informer::{Event, SharedIndexInformer};
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+
+type Server = ScriptedListWatch<Pod>;
+
+fn pod(namespace: &str, name: &str, version: &str) -> Pod {
+    let mut pod = Pod::default();
+    pod.metadata.name = Some(name.into());
+    pod.metadata.namespace = Some(namespace.into());
+    pod.metadata.resource_version = Some(version.into());
+    pod
+}
+
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+fn cached(informer: &SharedIndexInformer<Pod>) -> Vec<String> {
+    let text = |pod: &Arc<Pod>| {
+        let metadata = &pod.metadata;
+        let parts = [&metadata.namespace, &metadata.name, &metadata.resource_version];
+        parts.map(|part| part.clone().unwrap_or_default()).join(" ")
+    };
+    let mut all: Vec<_> = informer.lister().list().iter().map(text).collect();
+    all.sort();
+    all
+}
+
+fn version(informer: &SharedIndexInformer<Pod>) -> String {
+    informer.store_resource_version().map(|version| version.to_string()).unwrap_or_default()
+}
+
+/// Returns an informer of two namespaces with one pod each, at the versions 10 and 12.
+async fn following(
+    one: &Server,
+    two: &Server,
+) -> (SharedIndexInformer<Pod>, ScriptedWatch<Pod>, ScriptedWatch<Pod>) {
+    let merged = MergedListWatch::new([one.clone(), two.clone()]);
+    let informer = SharedIndexInformer::builder(merged).name("pods").build();
+    informer.start();
+    let first = one.expect_watch().await.serve([pod("one", "a", "3")], "10");
+    settle().await;
+    assert!(!informer.has_synced(), "the second namespace is missing");
+    let second = two.expect_watch().await.serve([pod("two", "a", "4")], "12");
+    assert!(informer.wait_for_sync().await);
+    (informer, first, second)
+}
+
+#[tokio::test(start_paused = true)]
+async fn version_is_that_of_the_namespace_that_is_behind() {
+    let (one, two) = (Server::new(), Server::new());
+    let (informer, first, second) = following(&one, &two).await;
+    assert_eq!(
+        (cached(&informer), version(&informer)),
+        (vec!["one a 3".into(), "two a 4".into()], "10".into())
+    );
+    second.apply(pod("two", "b", "20"));
+    settle().await;
+    assert_eq!(cached(&informer), ["one a 3", "two a 4", "two b 20"], "it arrives at once");
+    assert_eq!(version(&informer), "10", "an event of the first namespace may be on its way");
+    first.apply(pod("one", "b", "15"));
+    settle().await;
+    assert_eq!(version(&informer), "15");
+    first.bookmark("30");
+    settle().await;
+    assert_eq!(version(&informer), "20");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_parts_resume_after_a_version_that_all_have_reached() {
+    let (one, two) = (Server::new(), Server::new());
+    let (informer, first, second) = following(&one, &two).await;
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&log);
+    let subscription = informer.add_handler("log", move |event: Event<Pod>| {
+        events.lock().push(format!("{event:?}"));
+    });
+    second.apply(pod("two", "b", "20"));
+    settle().await;
+    first.tear();
+    let first = one.expect_watch().await;
+    assert_eq!(first.request().resource_version.as_ref().unwrap().as_str(), "10");
+    let first = first.open();
+    let again = two.expect_watch().await;
+    assert_eq!(again.request().resource_version.as_ref().unwrap().as_str(), "10");
+    let again = again.open();
+    first.apply(pod("one", "b", "11"));
+    again.apply(pod("two", "b", "20"));
+    settle().await;
+    assert_eq!(version(&informer), "11");
+    assert_eq!(cached(&informer), ["one a 3", "one b 11", "two a 4", "two b 20"]);
+    let added = ["one/a", "two/a", "two/b", "one/b"].map(|key| format!("Added({key:?})"));
+    let mut seen = log.lock().clone();
+    seen[..2].sort();
+    assert_eq!(seen, added, "a repeated event is delivered once");
+    subscription.remove().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_are_listed_one_after_the_other() {
+    let (one, two) = (Server::new(), Server::new());
+    let merged = MergedListWatch::new([one.clone(), two.clone()]);
+    let informer = SharedIndexInformer::builder(merged).watch_list(false).build();
+    assert_eq!(&**informer.name(), "scripted objects, scripted objects");
+    informer.start();
+    one.expect_list().await.serve([pod("one", "a", "3")], "10");
+    let expired = ApiError::new(410, "Expired", "").with_continue_token("later");
+    let list = two.expect_list().await;
+    assert_eq!(list.request().continue_token, None);
+    let mut page = homeostat_informer::list_watch::Page::new(vec![], "12");
+    page.continue_token = Some("more".into());
+    list.reply(page);
+    two.expect_list().await.refuse(expired);
+    let list = two.expect_list().await;
+    assert_eq!(list.request().continue_token.as_deref(), Some("later"));
+    list.serve([pod("two", "a", "4")], "14");
+    assert!(informer.wait_for_sync().await);
+    assert_eq!(cached(&informer), ["one a 3", "two a 4"]);
+    let watch = one.expect_watch().await;
+    assert_eq!(watch.request().resource_version.as_ref().unwrap().as_str(), "10");
+}

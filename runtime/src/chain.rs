@@ -1,0 +1,96 @@
+//! An error and its causes as one line.
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+
+/// Describes the error of a request in one line for a log or an operator: the server's message if
+/// it answered, the root cause if it did not.
+///
+/// # Examples
+///
+/// ```
+/// # use homeostat::client::describe_error;
+/// # use homeostat::kube_client::Error;
+/// # use homeostat::kube_client::core::Status;
+/// let message = "pods is forbidden: User \"bob\" cannot list resource \"pods\"";
+/// let forbidden = Status::failure(message, "Forbidden").with_code(403);
+/// assert_eq!(
+///     describe_error(&Error::Api(Box::new(forbidden))),
+///     "pods is forbidden: User \"bob\" cannot list resource \"pods\" (403 Forbidden)"
+/// );
+/// ```
+pub fn describe_error(error: &kube_client::Error) -> String {
+    match error {
+        kube_client::Error::Api(status) => {
+            format!("{} ({} {})", status.message, status.code, status.reason)
+        }
+        kube_client::Error::Service(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Describes an error and its causes on one line: `outer: inner`. A cause whose text the line has
+/// already is left out, and an error of a request is described by [`describe_error`].
+///
+/// # Examples
+///
+/// ```
+/// # use homeostat::client::describe_chain;
+/// # use homeostat::kube_client::Error;
+/// # use homeostat::kube_client::core::Status;
+/// #[derive(Debug, thiserror::Error)]
+/// #[error("failed to scale")]
+/// struct ScaleError(#[source] Error);
+///
+/// let conflict = Status::failure("the object has been modified", "Conflict").with_code(409);
+/// let error = ScaleError(Error::Api(Box::new(conflict)));
+/// assert_eq!(
+///     describe_chain(&error),
+///     "failed to scale: the object has been modified (409 Conflict)"
+/// );
+/// ```
+pub fn describe_chain(error: &(dyn StdError + 'static)) -> String {
+    let mut line = one(error);
+    let mut current = error;
+    while let Some(cause) = current.source() {
+        if current.is::<kube_client::Error>() {
+            break; // Described with its causes.
+        }
+        let text = one(cause);
+        // Many errors print their cause themselves.
+        if !line.contains(&text) {
+            // Writing to a string does not fail.
+            write!(line, ": {text}").unwrap_or_default();
+        }
+        current = cause;
+    }
+    line
+}
+
+/// Returns the text of one error of a chain.
+fn one(error: &(dyn StdError + 'static)) -> String {
+    match error.downcast_ref::<kube_client::Error>() {
+        Some(error) => describe_error(error),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("failed to do it")]
+    struct Failure(#[source] Cause);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("it is too heavy")]
+    struct Cause;
+
+    #[test]
+    fn error_is_printed_with_each_cause_once() {
+        assert_eq!(describe_chain(&Failure(Cause)), "failed to do it: it is too heavy");
+        let repeating = std::io::Error::other(Failure(Cause));
+        assert_eq!(describe_chain(&repeating), "failed to do it: it is too heavy");
+    }
+}

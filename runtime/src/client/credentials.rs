@@ -1,0 +1,443 @@
+//! The credentials of a client, and when they are read again.
+//!
+//! | Source | Read again |
+//! | --- | --- |
+//! | text in the kubeconfig | never |
+//! | files: token, client certificate, key | each minute, and after a 401 |
+//! | an exec plugin | shortly before the expiry that it reports, and after a 401 |
+//!
+//! Files are read and plugins run on a thread for blocking work, once for all requests that wait.
+//! While a reload fails, the earlier credentials are used until they expire.
+//!
+//! ```text
+//!  request ─▶ get ─▶ due? ─ no ─▶ the current credentials
+//!                     └─ yes ─▶ lock `loading` ─▶ read files or run the plugin ─▶ install
+//!  401 ─────▶ get_after_refusal ─▶ lock `loading` ─▶ changed meanwhile? reload? ─▶ send again
+//! ```
+//!
+//! Lock order: `loading`, then `current`. `loading` is held across the reload, so that one reload
+//! serves all requests that wait; `current` is held for a copy of an `Arc` only. A request with
+//! fresh credentials takes no other lock than a read of `current`.
+//!
+//! client-go reads token files each minute as well (`transport/token_source.go`), and runs a plugin
+//! again after a 401 or an expiry (`plugin/pkg/client/auth/exec`).
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::HeaderValue;
+use k8s_openapi::jiff::Timestamp;
+use kube_client::config::AuthInfo;
+use parking_lot::RwLock;
+use secrecy::ExposeSecret;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tower::BoxError;
+
+use super::exec::Plugin;
+use super::transport::{ClientIdentity, parse_identity};
+
+/// The period after which files are read again: a token file of a pod is replaced by the kubelet.
+const FILE_PERIOD: Duration = Duration::from_secs(60);
+
+/// A plugin runs again this long before its credentials expire, or at nine tenths of their
+/// lifetime if that is later.
+const EARLY: Duration = Duration::from_secs(60);
+
+/// The shortest time between two reloads that failed or that a 401 caused. A server that refuses
+/// each request then runs a plugin six times a minute.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The credentials that all requests of a client share.
+///
+/// Shared by the transport, which sends them, and by TLS, which presents the certificate in a
+/// handshake.
+pub(super) struct Credentials {
+    source: Source,
+    /// `None` until a plugin has run for the first time.
+    current: RwLock<Option<Arc<Loaded>>>,
+    /// Held during a reload. Contains the time of the last reload that a 401 caused.
+    loading: Mutex<Option<Instant>>,
+}
+
+/// Credentials as they were read at one moment.
+///
+/// A value is never changed: a reload makes a new one, so that a request keeps the credentials that
+/// it was sent with.
+#[derive(Clone)]
+pub(super) struct Loaded {
+    /// The `Authorization` header.
+    pub(super) authorization: Option<HeaderValue>,
+    /// The client certificate with its key. Equal certificates are the same `Arc`.
+    pub(super) identity: Option<Arc<Identity>>,
+    /// The time of the next reload.
+    due: Option<Instant>,
+    /// The time from which on the server refuses them.
+    expires: Option<Instant>,
+}
+
+/// A client certificate, as text to notice a change, and in the form that TLS needs.
+///
+/// Its address identifies it: connections are pooled by the `Arc`.
+pub(super) struct Identity {
+    pem: PemPair,
+    pub(super) key: ClientIdentity,
+}
+
+/// A certificate chain and its private key, in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct PemPair {
+    pub(super) certificate: Vec<u8>,
+    pub(super) key: Vec<u8>,
+}
+
+/// Credentials as a source returns them.
+///
+/// The expiry is on the wall clock of the plugin. It is converted to this process' clock when it is
+/// loaded, so that a later change of the wall clock has no effect.
+pub(super) struct Material {
+    pub(super) authorization: Option<HeaderValue>,
+    pub(super) pem: Option<PemPair>,
+    pub(super) expires_at: Option<Timestamp>,
+}
+
+/// The origin of credentials.
+///
+/// Chosen once, when the client is built.
+#[derive(Clone)]
+enum Source {
+    Kubeconfig(Arc<Kubeconfig>),
+    Plugin(Arc<Plugin>),
+}
+
+/// Credentials in the kubeconfig, or in files that it names.
+///
+/// It keeps the paths, not the contents of files.
+struct Kubeconfig {
+    authorization: Authorization,
+    /// The certificate and its key.
+    identity: Option<(Pem, Pem)>,
+}
+
+/// In the order of precedence: `username` with `password`, `token`, `tokenFile`.
+enum Authorization {
+    None,
+    Fixed(HeaderValue),
+    TokenFile(PathBuf),
+}
+
+/// Text is decoded once. A file is read at each reload.
+enum Pem {
+    Text(Vec<u8>),
+    File(PathBuf),
+}
+
+// === impl Credentials ===
+
+impl Credentials {
+    /// Returns the credentials of `user`. Files are read now; a plugin runs at the first request.
+    ///
+    /// # Errors
+    ///
+    /// If the kubeconfig contains only a certificate or only its key, if text is not base64, or if
+    /// a file cannot be read or parsed. Without this early check the first request would report it.
+    pub(super) fn new(user: &AuthInfo) -> Result<Self, BoxError> {
+        let source = Source::new(user)?;
+        let current = match &source {
+            Source::Kubeconfig(kubeconfig) => {
+                Some(Arc::new(source.loaded(kubeconfig.read()?, None)?))
+            }
+            Source::Plugin(_) => None,
+        };
+        Ok(Self { source, current: RwLock::new(current), loading: Mutex::new(None) })
+    }
+
+    /// Returns true if a reload may return other credentials.
+    pub(super) fn can_change(&self) -> bool {
+        match &self.source {
+            Source::Kubeconfig(kubeconfig) => kubeconfig.has_files(),
+            Source::Plugin(_) => true,
+        }
+    }
+
+    /// Returns the credentials that were loaded last.
+    ///
+    /// It never reloads and never waits: a TLS handshake calls it.
+    pub(super) fn current(&self) -> Option<Arc<Loaded>> {
+        self.current.read().clone()
+    }
+
+    /// Returns the credentials for a request, and reloads them if that is due.
+    ///
+    /// # Errors
+    ///
+    /// If the reload fails and there are no earlier credentials, or these have expired. A failure
+    /// with usable credentials is logged, and the next reload follows after 10 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped during a reload, the plugin is killed, and the next request
+    /// reloads.
+    pub(super) async fn get(&self) -> Result<Arc<Loaded>, BoxError> {
+        if let Some(loaded) = self.current()
+            && !loaded.is_due()
+        {
+            return Ok(loaded);
+        }
+        let _loading = self.loading.lock().await;
+        let current = self.current(); // Another request may have loaded them meanwhile.
+        if let Some(loaded) = &current
+            && !loaded.is_due()
+        {
+            return Ok(Arc::clone(loaded));
+        }
+        let earlier = match self.reload(current.as_deref()).await {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                let usable = current.as_deref().filter(|loaded| !loaded.is_expired());
+                let Some(earlier) = usable else { return Err(error) };
+                let pause = PAUSE;
+                tracing::warn!(%error, ?pause, "failed to reload credentials, using the earlier");
+                Loaded { due: Instant::now().checked_add(PAUSE), ..earlier.clone() }
+            }
+        };
+        Ok(self.install(earlier))
+    }
+
+    /// Reloads the credentials after the server refused `used` with 401. Returns the credentials if
+    /// they differ from `used`.
+    ///
+    /// It reloads at most once in 10 s for all requests together: a server that refuses valid
+    /// credentials must not start a plugin for each request.
+    pub(super) async fn get_after_refusal(&self, used: &Loaded) -> Option<Arc<Loaded>> {
+        let mut last = self.loading.lock().await;
+        let current = self.current();
+        if let Some(loaded) = current.as_ref().filter(|loaded| loaded.differs_from(used)) {
+            return Some(Arc::clone(loaded)); // Another request has reloaded them.
+        }
+        if last.is_some_and(|last| last.elapsed() < PAUSE) {
+            return None;
+        }
+        let fresh = self.reload(current.as_deref()).await;
+        *last = Some(Instant::now());
+        match fresh {
+            Ok(fresh) => Some(self.install(fresh)).filter(|fresh| fresh.differs_from(used)),
+            Err(error) => {
+                tracing::warn!(%error, "failed to reload credentials after 401 Unauthorized");
+                None
+            }
+        }
+    }
+
+    /// Makes the credentials the current ones.
+    fn install(&self, loaded: Loaded) -> Arc<Loaded> {
+        let loaded = Arc::new(loaded);
+        *self.current.write() = Some(Arc::clone(&loaded));
+        loaded
+    }
+
+    /// Reads the source, and keeps the certificate of `earlier` if it is equal.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read, the plugin fails, or the certificate cannot be parsed.
+    async fn reload(&self, earlier: Option<&Loaded>) -> Result<Loaded, BoxError> {
+        let material = match &self.source {
+            Source::Kubeconfig(kubeconfig) => {
+                let kubeconfig = Arc::clone(kubeconfig);
+                tokio::task::spawn_blocking(move || kubeconfig.read()).await??
+            }
+            Source::Plugin(plugin) => plugin.run().await?,
+        };
+        self.source.loaded(material, earlier)
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}
+
+// === impl Loaded ===
+
+impl Loaded {
+    /// Returns true if the credentials have to be loaded again before the next request.
+    fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| due <= Instant::now())
+    }
+
+    /// Returns true if the server refuses the credentials by now. Credentials without an expiry
+    /// never expire.
+    fn is_expired(&self) -> bool {
+        self.expires.is_some_and(|expires| expires <= Instant::now())
+    }
+
+    /// Returns true if a request with these credentials may succeed where one with `other` was
+    /// refused.
+    fn differs_from(&self, other: &Self) -> bool {
+        self.authorization != other.authorization
+            || !same_identity(self.identity.as_ref(), other.identity.as_ref())
+    }
+}
+
+/// Returns true if both are the same certificate, or neither is one.
+pub(super) fn same_identity(a: Option<&Arc<Identity>>, b: Option<&Arc<Identity>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    fn new(user: &AuthInfo) -> Result<Self, BoxError> {
+        let kubeconfig = Kubeconfig::new(user)?;
+        // Text and files come before a plugin, as in kube-client.
+        let has_authorization = !matches!(kubeconfig.authorization, Authorization::None);
+        Ok(match &user.exec {
+            Some(exec) if !has_authorization => Self::Plugin(Arc::new(Plugin::new(exec)?)),
+            _ => Self::Kubeconfig(Arc::new(kubeconfig)),
+        })
+    }
+
+    /// Parses what the source returned, and computes the time of the next reload.
+    ///
+    /// Credentials of a plugin without an expiry are not due until a 401, as in client-go. Those
+    /// with a lifetime below 10 minutes are due at nine tenths of it.
+    fn loaded(&self, material: Material, earlier: Option<&Loaded>) -> Result<Loaded, BoxError> {
+        let known = earlier.and_then(|earlier| earlier.identity.as_ref());
+        let identity = match material.pem {
+            None => None,
+            Some(pem) => match known.filter(|known| known.pem == pem) {
+                Some(known) => Some(Arc::clone(known)),
+                None => Some(Arc::new(Identity { key: parse_identity(&pem)?, pem })),
+            },
+        };
+        let lifetime = material.expires_at.map(|at| {
+            let lifetime = at.duration_since(Timestamp::now());
+            lifetime.try_into().unwrap_or(Duration::ZERO)
+        });
+        let reload_after = match self {
+            Self::Kubeconfig(kubeconfig) => kubeconfig.has_files().then_some(FILE_PERIOD),
+            Self::Plugin(_) => {
+                lifetime.map(|lifetime| lifetime.saturating_sub(EARLY).max(lifetime.mul_f64(0.9)))
+            }
+        };
+        let now = Instant::now();
+        let after = |duration: Option<Duration>| now.checked_add(duration?);
+        let (due, expires) = (after(reload_after), after(lifetime));
+        Ok(Loaded { authorization: material.authorization, identity, due, expires })
+    }
+}
+
+// === impl Kubeconfig ===
+
+impl Kubeconfig {
+    fn new(user: &AuthInfo) -> Result<Self, BoxError> {
+        let authorization = if let (Some(name), Some(password)) = (&user.username, &user.password) {
+            let pair = BASE64.encode(format!("{name}:{}", password.expose_secret()));
+            Authorization::Fixed(header("Basic", &pair)?)
+        } else if let Some(token) = &user.token {
+            Authorization::Fixed(header("Bearer", token.expose_secret())?)
+        } else if let Some(file) = &user.token_file {
+            Authorization::TokenFile(file.into())
+        } else {
+            Authorization::None
+        };
+        let certificate = Pem::new(
+            user.client_certificate_data.as_deref(),
+            user.client_certificate.as_deref(),
+            "client-certificate-data",
+        )?;
+        let key = user.client_key_data.as_ref().map(ExposeSecret::expose_secret);
+        let key = Pem::new(key, user.client_key.as_deref(), "client-key-data")?;
+        let identity = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            (Some(_), None) => return Err("the client certificate has no client-key".into()),
+            (None, Some(_)) => return Err("the client key has no client-certificate".into()),
+        };
+        Ok(Self { authorization, identity })
+    }
+
+    /// Returns true if a part is in a file, which is then read again each minute.
+    fn has_files(&self) -> bool {
+        matches!(self.authorization, Authorization::TokenFile(_))
+            || self.identity.as_ref().is_some_and(|(certificate, key)| {
+                matches!(certificate, Pem::File(_)) || matches!(key, Pem::File(_))
+            })
+    }
+
+    /// Reads the files.
+    ///
+    /// It blocks: the caller runs it on a thread for blocking work, except when the client is
+    /// built.
+    fn read(&self) -> Result<Material, BoxError> {
+        let authorization = match &self.authorization {
+            Authorization::None => None,
+            Authorization::Fixed(header) => Some(header.clone()),
+            Authorization::TokenFile(path) => {
+                let token = String::from_utf8(read(path)?)?;
+                Some(header("Bearer", token.trim())?)
+            }
+        };
+        let pem = match &self.identity {
+            None => None,
+            Some((certificate, key)) => {
+                Some(PemPair { certificate: certificate.read()?, key: key.read()? })
+            }
+        };
+        Ok(Material { authorization, pem, expires_at: None })
+    }
+}
+
+// === impl Pem ===
+
+impl Pem {
+    /// Returns the text if there is one, else the file: the kubeconfig's precedence.
+    fn new(
+        base64: Option<&str>,
+        file: Option<&str>,
+        field: &str,
+    ) -> Result<Option<Self>, BoxError> {
+        match (base64, file) {
+            (Some(text), _) if !text.is_empty() => {
+                let text = BASE64.decode(text);
+                Ok(Some(Self::Text(text.map_err(|error| format!("invalid {field}: {error}"))?)))
+            }
+            (_, Some(file)) if !file.is_empty() => Ok(Some(Self::File(file.into()))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the PEM text.
+    fn read(&self) -> Result<Vec<u8>, BoxError> {
+        match self {
+            Self::Text(text) => Ok(text.clone()),
+            Self::File(path) => read(path),
+        }
+    }
+}
+
+/// Returns an `Authorization` header that logs do not show.
+pub(super) fn header(scheme: &str, value: &str) -> Result<HeaderValue, BoxError> {
+    let mut header = HeaderValue::try_from(format!("{scheme} {value}"))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+/// Reads a file. The error names its path.
+fn read(path: &PathBuf) -> Result<Vec<u8>, BoxError> {
+    let content = std::fs::read(path);
+    content.map_err(|error| format!("failed to read {}: {error}", path.display()).into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+use std::io::Write as _;
+
+use kube_client::config::{ExecConfig, ExecInteractiveMode};
+use tempfile::NamedTempFile;
+
+use super::*;
+
+fn token_file(token: &str) -> (NamedTempFile, Credentials) {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(token.as_bytes()).unwrap();
+    let token_file = Some(file.path().display().to_string());
+    let user = AuthInfo { token_file, ..AuthInfo::default() };
+    (file, Credentials::new(&user).unwrap())
+}
+
+fn script(text: &str) -> Credentials {
+    let exec: ExecConfig = serde_json::from_value(serde_json::json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", text]
+    }))
+    .unwrap();
+    let exec = ExecConfig { interactive_mode: Some(ExecInteractiveMode::Never), ..exec };
+    Credentials::new(&AuthInfo { exec: Some(exec), ..AuthInfo::default() }).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_file_is_read_each_minute_and_kept_while_it_is_missing() {
+    let (file, credentials) = token_file("old");
+    let token = async || credentials.get().await.unwrap().authorization.clone().unwrap();
+    assert_eq!(token().await, "Bearer old");
+    std::fs::write(file.path(), "new").unwrap();
+    tokio::time::advance(Duration::from_secs(59)).await;
+    assert_eq!(token().await, "Bearer old");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(token().await, "Bearer new");
+    drop(file);
+    tokio::time::advance(FILE_PERIOD).await;
+    assert_eq!(token().await, "Bearer new");
+}
+
+#[tokio::test]
+async fn failing_plugin_is_an_error_with_its_output() {
+    let error = async |text: &str| match script(text).get().await {
+        Ok(_) => "no error".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let failed = "exec: executable sh failed with exit code 2: no network";
+    assert_eq!(error("echo no network >&2; exit 2").await, failed);
+    let other = "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1beta1\"}'";
+    assert_eq!(
+        error(other).await,
+        "exec plugin is configured to use API version client.authentication.k8s.io/v1, plugin \
+         returned version client.authentication.k8s.io/v1beta1"
+    );
+    let empty = "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": {}}'";
+    assert_eq!(error(empty).await, "exec plugin didn't return a token or cert/key pair");
+    assert!(error("echo hello").await.starts_with("exec: decoding stdout of sh: "));
+}
+
+#[test]
+fn certificate_without_a_key_is_an_error() {
+    let certificate = Some("/nonexistent".to_owned());
+    let user = AuthInfo { client_certificate: certificate, ..AuthInfo::default() };
+    let error = Credentials::new(&user).unwrap_err().to_string();
+    assert_eq!(error, "the client certificate has no client-key");
+}

@@ -1,0 +1,137 @@
+//! Finds the configuration of the server.
+//!
+//! The search ends at the first of these that exists:
+//!
+//! 1. the files of `$KUBECONFIG`, merged, or `~/.kube/config` without that variable;
+//! 2. the server of the option `master`, without credentials;
+//! 3. the service account of the pod.
+//!
+//! The option `context` requires a kubeconfig. The option `master` replaces the server's URL in
+//! each case, as `--master` of client-go's `BuildConfigFromFlags`.
+
+use std::path::{Path, PathBuf};
+
+use kube_client::Config;
+use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tower::BoxError;
+
+use super::NoServer;
+use super::error::ClientError;
+use super::proxy::set_proxy;
+
+/// Returns the configuration of `$KUBECONFIG`, else of `~/.kube/config`, else of the cluster that
+/// the process runs in: client-go's order.
+///
+/// # Errors
+///
+/// Fails if a file exists and cannot be used, or if there is neither a file nor a cluster.
+pub(super) async fn infer(options: &NoServer) -> Result<Config, ClientError> {
+    let files = candidates();
+    // A file that exists and is broken is an error, not a reason to continue the search.
+    if files.iter().any(|file| file.exists()) || options.context.is_some() {
+        return match Kubeconfig::read() {
+            Ok(kubeconfig) => load(kubeconfig, files, options).await,
+            Err(reason) => Err(ClientError::Kubeconfig { files, reason: Box::new(reason) }),
+        };
+    }
+    if let Some(master) = &options.master {
+        // A server alone needs no kubeconfig: it serves anonymous clients.
+        tracing::debug!(%master, "no kubeconfig, connecting without credentials");
+        return finish(Config::new(http::Uri::from_static("http://localhost")), options);
+    }
+    let config = Config::infer()
+        .await
+        .map_err(|reason| ClientError::NoKubeconfig { tried: files, reason: Box::new(reason) })?;
+    finish(config, options)
+}
+
+/// Returns the configuration of the file at `path`.
+///
+/// # Errors
+///
+/// Fails if the file is missing or cannot be used.
+pub(super) async fn from_file(path: &Path, options: &NoServer) -> Result<Config, ClientError> {
+    if !path.exists() {
+        return Err(ClientError::NoSuchFile { path: path.to_owned() });
+    }
+    let files = vec![path.to_owned()];
+    match Kubeconfig::read_from(path) {
+        Ok(kubeconfig) => load(kubeconfig, files, options).await,
+        Err(reason) => Err(ClientError::Kubeconfig { files, reason: Box::new(reason) }),
+    }
+}
+
+/// Returns the configuration of the selected context, or of the current one.
+///
+/// # Errors
+///
+/// `NoSuchContext` with the known contexts, or `Kubeconfig` with the files and the reason.
+async fn load(
+    kubeconfig: Kubeconfig,
+    files: Vec<PathBuf>,
+    options: &NoServer,
+) -> Result<Config, ClientError> {
+    let known = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
+    let context = options.context.clone();
+    let authorities = authority_file(&kubeconfig, context.as_deref());
+    let options_of_kube = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    match Config::from_custom_kubeconfig(kubeconfig, &options_of_kube).await {
+        Ok(mut config) => {
+            config.root_cert_file = authorities;
+            finish(config, options)
+        }
+        Err(KubeconfigError::LoadContext(context)) => {
+            Err(ClientError::NoSuchContext { context, files, known })
+        }
+        Err(reason) => Err(ClientError::Kubeconfig { files, reason: Box::new(reason) }),
+    }
+}
+
+/// Applies the options of the builder and the proxy of the environment.
+///
+/// # Errors
+///
+/// If the URL of the option `master` or of a proxy is invalid.
+fn finish(mut config: Config, options: &NoServer) -> Result<Config, ClientError> {
+    let setup = |config: &Config, reason: BoxError| ClientError::Setup {
+        server: config.cluster_url.to_string(),
+        reason,
+    };
+    if let Some(url) = &options.master {
+        let parsed = url.parse();
+        config.cluster_url = parsed
+            .map_err(|error| setup(&config, format!("invalid URL {url:?}: {error}").into()))?;
+    }
+    let proxied = set_proxy(&mut config, &|name| std::env::var(name).ok());
+    proxied.map_err(|reason| setup(&config, reason))?;
+    Ok(config)
+}
+
+/// Returns the file of the cluster's certificate authorities, which kube-client reads once.
+///
+/// Embedded text comes before a file, as in client-go. With a file, TLS reads it again at each
+/// handshake.
+fn authority_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<PathBuf> {
+    let name = context.or(kubeconfig.current_context.as_deref())?;
+    let context = kubeconfig.contexts.iter().find(|context| context.name == name)?;
+    let cluster = &context.context.as_ref()?.cluster;
+    let cluster = kubeconfig.clusters.iter().find(|named| named.name == *cluster)?;
+    let cluster = cluster.cluster.as_ref()?;
+    let has_text = cluster.certificate_authority_data.as_ref().is_some_and(|text| !text.is_empty());
+    let file = cluster.certificate_authority.as_ref().filter(|file| !file.is_empty() && !has_text);
+    file.map(PathBuf::from)
+}
+
+/// Returns the files that are read, in the order in which they are merged.
+///
+/// Empty entries of `$KUBECONFIG` are skipped. An empty variable counts as not set.
+fn candidates() -> Vec<PathBuf> {
+    match std::env::var_os("KUBECONFIG") {
+        Some(paths) if !paths.is_empty() => {
+            std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty()).collect()
+        }
+        _ => {
+            std::env::home_dir().map(|home| home.join(".kube").join("config")).into_iter().collect()
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The metrics of a client's requests, under client-go's names.
+//!
+//! | Metric | Type | Labels |
+//! |---|---|---|
+//! | `rest_client_requests_total` | counter | `code`, `method`, `host` |
+//! | `rest_client_request_duration_seconds` | histogram | `verb`, `host` |
+//! | `rest_client_rate_limiter_duration_seconds` | histogram | `verb`, `host` |
+//! | `rest_client_request_retries_total` | counter | `code`, `verb`, `host` |
+//!
+//! The names and labels are those of component-base (`metrics/prometheus/restclient`). The number
+//! of time series is bounded: a method that is not listed in [`verb`] has the label `other`, and
+//! the host is that of one server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use homeostat_core::metrics::{is_recorded, record};
+use http::Method;
+
+/// The metrics of one client. Off if no recorder was installed when the client was built.
+#[derive(Debug, Clone)]
+pub(super) struct Requests {
+    is_on: bool,
+    /// The label `host`: the server's authority.
+    host: Arc<str>,
+}
+
+// === impl Requests ===
+
+impl Requests {
+    /// Removes the scheme of the URL: the label is `HOST:PORT`.
+    pub(super) fn new(server: &str) -> Self {
+        let host = server.rsplit("://").next().unwrap_or(server);
+        Self { is_on: is_recorded(), host: host.into() }
+    }
+
+    /// Counts an answer, or a failure with the code `<error>`, as client-go.
+    ///
+    /// `took` is the time from sending the request to the headers of the answer. It contains no
+    /// wait for a permit or for the rate.
+    pub(super) fn answered(&self, method: &Method, code: Option<u16>, took: Duration) {
+        if !self.is_on {
+            return;
+        }
+        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        let (verb, host) = (verb(method), &self.host);
+        record(|| {
+            metrics::counter!(
+                "rest_client_requests_total",
+                "code" => code, "method" => verb, "host" => Arc::clone(host)
+            )
+            .increment(1);
+            metrics::histogram!(
+                "rest_client_request_duration_seconds", "verb" => verb, "host" => Arc::clone(host)
+            )
+            .record(took);
+        });
+    }
+
+    /// Records the time that a request waited for the client's own rate limit.
+    ///
+    /// Requests that did not wait are recorded too, so that the count of the histogram is that of
+    /// the requests.
+    pub(super) fn throttled(&self, method: &Method, waited: Duration) {
+        if !self.is_on {
+            return;
+        }
+        let (verb, host) = (verb(method), &self.host);
+        record(|| {
+            metrics::histogram!(
+                "rest_client_rate_limiter_duration_seconds",
+                "verb" => verb, "host" => Arc::clone(host)
+            )
+            .record(waited);
+        });
+    }
+
+    /// Counts a request that is sent again.
+    pub(super) fn retried(&self, method: &Method, code: Option<u16>) {
+        if !self.is_on {
+            return;
+        }
+        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        let (verb, host) = (verb(method), &self.host);
+        record(|| {
+            metrics::counter!(
+                "rest_client_request_retries_total",
+                "code" => code, "verb" => verb, "host" => Arc::clone(host)
+            )
+            .increment(1);
+        });
+    }
+}
+
+/// Returns the label for `method`.
+fn verb(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

@@ -1,0 +1,114 @@
+//! [`ControllerBuilder::build`]: from the options to a controller.
+//!
+//! The order of the steps matters. Queues are made first, because handlers clone them. The
+//! primary's handler is added first, because the handler of an owned object looks its owner up.
+//! Sources are bound last.
+
+use std::sync::Arc;
+
+use homeostat_workqueue::{Queue, default_controller_rate_limiter};
+use tokio_util::sync::CancellationToken;
+
+use crate::any_controller::{Timer, TypedController};
+use crate::enqueue::{Enqueue, Queues};
+use crate::last_errors::LastErrors;
+use crate::last_reconciles::LastReconciles;
+use crate::reconcile_metrics::ReconcileMetrics;
+use crate::reconciler::Reconciler;
+use crate::request::Trigger;
+use crate::target::Target;
+use crate::turns::Turns;
+use crate::worker::{Worker, WorkerOptions};
+
+use super::event_sources::EventSources;
+use super::primary::IntoSource;
+use super::{Controller, ControllerBuilder};
+
+#[expect(private_bounds, reason = "the trait is sealed: `Primary` and `NoPrimary` implement it")]
+impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
+    /// Subscribes to the informers and returns the controller. It reconciles nothing before a
+    /// [`Manager`](crate::Manager) runs it.
+    ///
+    /// Events are delivered as soon as the informers run: objects of the initial lists fill the
+    /// queue while the manager waits for the other caches.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime if one of the informers is running already, and if another
+    /// controller has one of the [sources](Self::source).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat::{Controller, Reconciler, SharedIndexInformer};
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    ///
+    /// fn controller(
+    ///     maps: &SharedIndexInformer<ConfigMap>,
+    ///     reconciler: impl Reconciler<ConfigMap>,
+    /// ) -> Controller {
+    ///     Controller::builder("copier", maps).workers(4).build(reconciler)
+    /// }
+    /// ```
+    #[doc(alias = "Complete")]
+    pub fn build<R: Reconciler<T>>(self, reconciler: R) -> Controller {
+        let second = self.second_queue.map(|(name, workers)| {
+            let limiter = default_controller_rate_limiter();
+            let queue = Queue::builder().name(name).causes(Trigger::merge).rate_limiter(limiter);
+            (queue.build(), workers)
+        });
+        let queues = Queues {
+            first: self.queue.build(),
+            second: second.as_ref().map(|(queue, _)| queue.clone()),
+        };
+        let sources = EventSources {
+            controller: Arc::clone(&self.name),
+            queues: queues.clone(),
+            expectations: self.expectations,
+        };
+        // The primary comes first: the handler of an owned object looks its owner up in the cache.
+        let (primary, is_opaque) = self.primary.into_source();
+        let subscribers = primary.into_iter().chain(self.subscribers);
+        let mut subscribed: Vec<_> = subscribers.map(|subscribe| subscribe(&sources)).collect();
+        if let Some(writes) = &self.writes {
+            subscribed.extend(sources.own_writes(writes));
+        }
+        let (informers, subscriptions) = subscribed.into_iter().unzip();
+        for source in self.sources {
+            let trigger = Trigger::Source { name: Arc::clone(source.name()) };
+            source.bind(Enqueue::new(&queues, trigger));
+        }
+        let on_timer = Enqueue::new(&queues, Trigger::Timer);
+        let timers = self.timers.into_iter().map(|(period, callback)| {
+            Arc::new(Timer { period, callback, enqueue: on_timer.clone() })
+        });
+        let options = WorkerOptions {
+            is_opaque,
+            timeout: self.timeout,
+            error_policy: self.error_policy,
+            retry_priority: self.retry_priority,
+            limit: self.limit,
+            writes: self.writes,
+            metrics: ReconcileMetrics::new(&self.name, self.workers),
+            errors: LastErrors::new(),
+            last: LastReconciles::default(),
+        };
+        let controller = TypedController {
+            worker: Worker {
+                controller: self.name,
+                turns: Turns::new(second.is_some()),
+                queue: queues.first,
+                options: Arc::new(options),
+                reconciler: Arc::new(reconciler),
+                cancellation: CancellationToken::new(),
+            },
+            workers: self.workers,
+            second,
+            timers: timers.collect(),
+            stop_timers: CancellationToken::new(),
+            informers,
+            subscriptions,
+        };
+        Controller { inner: Box::new(controller) }
+    }
+}

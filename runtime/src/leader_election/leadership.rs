@@ -1,0 +1,284 @@
+//! Leadership while it lasts.
+//!
+//! Leadership ends in one of three ways: the owner releases it, the owner drops it, or it is lost.
+//! In each of them the fence closes before any task is aborted, so that no write passes after the
+//! abort.
+//!
+//! Three parties watch the deadline, so that none of them is a single point of failure: the
+//! renewing task ends leadership when the lease is lost, the fence rejects requests by the clock
+//! alone, and the watchdog's thread ends leadership even if the runtime is stuck.
+//!
+//! The lock of [`End`] is held to move the list of tasks, never during an abort. `lose` and the
+//! drop may run at the same time; each task is aborted by one of them.
+
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::LeaderElector;
+use super::clock::LeaseClock;
+use super::fence::Fence;
+use super::watchdog::Watchdog;
+
+/// The time in which this process leads. It renews the lease until it is released, dropped or lost.
+///
+/// Dropping it stops renewing and aborts the tasks that were registered. The lease expires then;
+/// [`release`](Self::release) gives it to the next candidate at once.
+///
+/// Use [`LeaderElector::run`] instead if the work is one future: it registers the task, waits for
+/// it and releases the lease. The example of [`LeaderElector::acquire`] shows the use of this type.
+///
+/// It costs one task and, outside of tests, one thread.
+#[derive(Debug)]
+#[must_use = "leadership ends when this is dropped"]
+pub struct Leadership {
+    shared: Arc<Shared>,
+    /// The task that renews; it returns the elector after `stop`.
+    renewal: JoinSet<Option<LeaderElector>>,
+    /// Cancelled to stop renewing.
+    stop: CancellationToken,
+    _watchdog: Option<Watchdog>,
+}
+
+/// The reason why a leader no longer leads.
+///
+/// The process should exit: its caches and its tasks belong to a leader that it no longer is. The
+/// supervisor starts it again as a candidate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeadershipLost {
+    /// The lease could not be renewed before the deadline.
+    #[error("leader election lost: the lease was not renewed before its deadline")]
+    DeadlinePassed,
+    /// The lease names another holder.
+    #[error("leader election lost: the lease is held by {holder}")]
+    #[non_exhaustive]
+    TakenBy {
+        /// Identity of the other holder; empty if another party removed this one.
+        holder: String,
+    },
+    /// Another process uses the same identity.
+    #[error("leader election lost: another process uses the same identity")]
+    SharedIdentity,
+}
+
+/// The part of leadership that the renewing task and the watchdog may end.
+#[derive(Debug)]
+struct Shared {
+    fence: Fence,
+    /// Cancelled after `end` has its reason and the fence is closed. Not cancelled by a release or
+    /// a drop.
+    lost: CancellationToken,
+    /// No author's code runs under this lock; an abort only marks a task.
+    end: Mutex<End>,
+}
+
+/// The reason for the end of leadership, and the tasks to abort then.
+#[derive(Debug, Default)]
+struct End {
+    /// Set once, by the first to notice the loss. `None` after a release or a drop.
+    reason: Option<LeadershipLost>,
+    /// Tasks to abort. Empty once leadership has ended.
+    aborts: Vec<AbortHandle>,
+}
+
+// === impl Leadership ===
+
+impl Leadership {
+    /// Starts the renewal and the watchdog. The elector leads already.
+    pub(super) fn new(mut elector: LeaderElector) -> Self {
+        let shared = Arc::new(Shared {
+            fence: elector.fence(),
+            lost: CancellationToken::new(),
+            end: Mutex::default(),
+        });
+        let stop = CancellationToken::new();
+        let mut renewal = JoinSet::new();
+        let watchdog = watch(&shared, elector.clock, &mut renewal);
+        let (renewed, stopped) = (Arc::clone(&shared), stop.clone());
+        renewal.spawn(async move {
+            let lost = tokio::select! {
+                biased;
+                () = stopped.cancelled() => return Some(elector),
+                lost = elector.renew() => lost,
+            };
+            elector.metrics.is_leader.set(0.0);
+            renewed.lose(lost);
+            None
+        });
+        Self { shared, renewal, stop, _watchdog: watchdog }
+    }
+
+    /// Waits until leadership is lost. Never ready after [`release`](Self::release).
+    ///
+    /// Several tasks may wait. A call after the loss returns at once.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn lost(&self) -> LeadershipLost {
+        self.shared.lost.cancelled().await;
+        self.shared.end.lock().reason.clone().unwrap_or(LeadershipLost::DeadlinePassed)
+    }
+
+    /// Aborts `task` when leadership is lost or dropped; at once if it is lost already.
+    ///
+    /// The thread that watches the deadline does it, so that no other task of the runtime needs to
+    /// run for it.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # fn doc(leadership: &homeostat::leader_election::Leadership) {
+    /// let work = tokio::spawn(async { /* requests through the fenced client */ });
+    /// leadership.abort_on_loss(work.abort_handle());
+    /// # }
+    /// ```
+    pub fn abort_on_loss(&self, task: AbortHandle) {
+        let mut end = self.shared.end.lock();
+        if end.reason.is_some() {
+            task.abort();
+        } else {
+            end.aborts.push(task);
+        }
+    }
+
+    /// Stops renewing and gives the lease to the next candidate. Call it after the work has ended.
+    ///
+    /// A lease that cannot be released within the renew deadline expires by itself.
+    ///
+    /// Releasing before the work has ended admits two workers at once: the next candidate may lead
+    /// as soon as the server has stored the release.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the lease to expire.
+    #[doc(alias = "ReleaseOnCancel")]
+    pub async fn release(mut self) {
+        self.stop.cancel();
+        while let Some(ended) = self.renewal.join_next().await {
+            if let Ok(Some(elector)) = ended {
+                elector.release().await;
+                break;
+            }
+        }
+    }
+
+    /// Runs `work` in a task until it ends, leadership is lost, or `shutdown` is ready and `work`
+    /// has ended.
+    ///
+    /// # Panics
+    ///
+    /// If `work` panics: the lease is released first, and the panic then continues.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future aborts `work` and stops renewing. The lease expires by itself.
+    pub(super) async fn run<F: Future<Output: Send + 'static> + Send + 'static>(
+        self,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+        work: impl FnOnce(CancellationToken) -> F,
+    ) -> Result<Option<F::Output>, LeadershipLost> {
+        let cancelled = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        self.abort_on_loss(tasks.spawn(work(cancelled.clone())));
+        let mut shutting_down = false;
+        let ended = loop {
+            tokio::select! {
+                biased;
+                lost = self.lost() => {
+                    tasks.shutdown().await;
+                    return Err(lost);
+                }
+                Some(ended) = tasks.join_next() => break ended,
+                () = shutdown.as_mut(), if !shutting_down => {
+                    shutting_down = true;
+                    cancelled.cancel();
+                }
+            }
+        };
+        match ended {
+            Ok(output) => {
+                self.release().await;
+                Ok(Some(output))
+            }
+            // Aborted by the watchdog, before this loop saw that.
+            Err(error) if error.is_cancelled() => Err(self.lost().await),
+            Err(error) => {
+                self.release().await;
+                resume_unwind(error.into_panic())
+            }
+        }
+    }
+}
+
+impl Drop for Leadership {
+    fn drop(&mut self) {
+        self.shared.fence.set(None);
+        self.shared.end();
+    }
+}
+
+/// Ends leadership at the deadline: by a thread, or in virtual time by a task.
+///
+/// Without a thread (in virtual time, or if the system refuses one) a task of the runtime waits for
+/// the fence to close.
+fn watch(
+    shared: &Arc<Shared>,
+    clock: LeaseClock,
+    tasks: &mut JoinSet<Option<LeaderElector>>,
+) -> Option<Watchdog> {
+    let watched = Arc::clone(shared);
+    if let LeaseClock::System { .. } = clock {
+        let fence = shared.fence.clone();
+        match Watchdog::start(fence, move || watched.lose(LeadershipLost::DeadlinePassed)) {
+            Ok(watchdog) => return Some(watchdog),
+            Err(error) => {
+                tracing::warn!(%error, "no thread for the leader's watchdog; a task does its work");
+            }
+        }
+    }
+    let watched = Arc::clone(shared);
+    tasks.spawn(async move {
+        watched.fence.closed().await;
+        watched.lose(LeadershipLost::DeadlinePassed);
+        None
+    });
+    None
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Ends leadership: closes the fence, records the reason, wakes [`Leadership::lost`], aborts
+    /// the tasks. Only the first call has an effect.
+    ///
+    /// The order is fixed: a task that sees `lost` finds the fence closed and the reason set.
+    fn lose(&self, reason: LeadershipLost) {
+        self.fence.set(None);
+        {
+            let mut end = self.end.lock();
+            if end.reason.is_some() {
+                return;
+            }
+            tracing::error!(%reason, "leader election lost");
+            end.reason = Some(reason);
+        }
+        self.lost.cancel();
+        self.end();
+    }
+
+    /// Aborts the registered tasks. The aborts run without the lock.
+    ///
+    /// A second call finds no task.
+    fn end(&self) {
+        let aborts = std::mem::take(&mut self.end.lock().aborts);
+        for task in aborts {
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The start of the informers, and the wait for their caches.
+//!
+//! Order: start all informers at once, then wait for each. The caches sync in parallel, so that the
+//! start takes as long as the slowest of them. No worker starts before all caches of all
+//! controllers have synced, as in controller-runtime: a reconciler may read caches of other
+//! controllers.
+
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use homeostat_informer::status::InformerFailure;
+use tokio::task::JoinSet;
+
+use super::{AnyController, Manager, RunError};
+
+/// The time after which the caches that are missing are logged for the first time: an operator may
+/// be watching the start.
+const FIRST_REPORT_AFTER: Duration = Duration::from_secs(2);
+
+/// The period of the further log lines.
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+impl Manager {
+    /// Starts the factory's informers, then those of controllers from elsewhere. A second start of
+    /// an informer has no effect.
+    ///
+    /// The factory's informers start together, so that one log line names them.
+    pub(super) fn start_informers(&self) {
+        self.informers.start();
+        for informer in self.controllers.iter().flat_map(|controller| controller.informers()) {
+            informer.start();
+        }
+    }
+
+    /// Waits for the caches. Breaks if `end` is ready or the sync timeout passes before, or if an
+    /// informer is stopped.
+    ///
+    /// The first line about missing caches comes after 2 s, further ones every 10 s, each with the
+    /// last error of its informer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the wait only. The informers run on.
+    pub(super) async fn sync_before<F>(
+        &self,
+        mut end: Pin<&mut F>,
+    ) -> ControlFlow<Result<(), RunError>>
+    where
+        F: Future<Output = Result<(), RunError>>,
+    {
+        let mut synced = pin!(self.wait_for_sync());
+        let mut too_late = pin!(tokio::time::sleep(self.sync_timeout));
+        let mut next_report = FIRST_REPORT_AFTER;
+        loop {
+            tokio::select! {
+                biased;
+                ended = end.as_mut() => return ControlFlow::Break(ended),
+                synced = synced.as_mut() => return synced,
+                () = too_late.as_mut() => return ControlFlow::Break(Err(self.never_synced())),
+                () = tokio::time::sleep(next_report) => self.report_unsynced(),
+            }
+            next_report = REPORT_EVERY;
+        }
+    }
+
+    /// Starts the informers of a controller that was added, and waits for its caches in a task of
+    /// `syncing`. The task returns `None` if an informer is stopped.
+    ///
+    /// A controller whose name exists already is dropped with an error in the log: its metrics and
+    /// its queue would mix with those of the other.
+    pub(super) fn sync_added(
+        &self,
+        controller: Box<dyn AnyController>,
+        syncing: &mut JoinSet<Option<Box<dyn AnyController>>>,
+    ) {
+        let name = controller.name();
+        if self.controllers.iter().any(|it| it.name() == name) {
+            tracing::error!(controller = %name, "a controller has this name, dropping the new one");
+            return;
+        }
+        self.handle.record(controller.as_ref());
+        self.informers.start();
+        for informer in controller.informers() {
+            informer.start();
+        }
+        syncing.spawn(async move { wait_for(controller.as_ref()).await.then_some(controller) });
+    }
+
+    /// Waits for all caches and handlers. Breaks if an informer is stopped before.
+    ///
+    /// The handlers count too: a controller starts when its queue holds the keys of all initial
+    /// objects, so that priorities decide about the first reconciles, and not the order of arrival.
+    async fn wait_for_sync(&self) -> ControlFlow<Result<(), RunError>> {
+        let mut all = self.informers.wait_for_sync().await;
+        for controller in &self.controllers {
+            all = all && wait_for(controller.as_ref()).await;
+        }
+        if all {
+            ControlFlow::Continue(())
+        } else {
+            let failure = self.informer_failure();
+            ControlFlow::Break(Err(failure.map_or(RunError::InformerStopped, Into::into)))
+        }
+    }
+
+    /// Returns the panic that has stopped an informer, if there was one.
+    fn informer_failure(&self) -> Option<InformerFailure> {
+        let mut own = self.controllers.iter().flat_map(|controller| controller.informers());
+        let failure = self.informers.failure();
+        failure.or_else(|| own.find_map(|informer| informer.failure()))
+    }
+
+    /// Returns a future that waits until a task of an informer panics. Informers that are added
+    /// later are not among them.
+    ///
+    /// The future owns handles of the informers and borrows nothing, so that the manager can add
+    /// controllers while it waits.
+    pub(super) fn wait_for_informer_failure(&self) -> BoxFuture<'static, InformerFailure> {
+        let shared = self.informers.clone();
+        let own = self.controllers.iter().flat_map(|controller| controller.informers());
+        let own: Vec<_> = own.cloned().collect();
+        Box::pin(async move {
+            let ends: FuturesUnordered<_> =
+                own.iter().map(|informer| informer.wait_for_stop()).collect();
+            let mut failures = pin!(ends.filter_map(|end| std::future::ready(end.err())));
+            tokio::select! {
+                biased;
+                failure = shared.wait_for_failure() => failure,
+                Some(failure) = failures.next() => failure,
+            }
+        })
+    }
+
+    /// Returns the error after the sync timeout.
+    fn never_synced(&self) -> RunError {
+        let unsynced = self.handle.unsynced().into_iter().map(|(informer, error)| {
+            format!("{informer}: {}", error.unwrap_or_else(|| NO_ANSWER.to_owned()))
+        });
+        RunError::NeverSynced { timeout: self.sync_timeout, unsynced: unsynced.collect() }
+    }
+
+    /// Logs each cache that has no initial list yet, once per informer.
+    fn report_unsynced(&self) {
+        for (informer, error) in self.handle.unsynced() {
+            let error = error.unwrap_or_else(|| NO_ANSWER.to_owned());
+            tracing::warn!(%informer, %error, "still waiting for the cache to sync");
+        }
+    }
+}
+
+const NO_ANSWER: &str = "the initial list has no answer yet";
+
+/// Waits for the caches and handlers of one controller.
+///
+/// Returns false if one of the informers is stopped before it has synced.
+async fn wait_for(controller: &dyn AnyController) -> bool {
+    for informer in controller.informers() {
+        if !informer.wait_for_sync().await {
+            return false;
+        }
+    }
+    controller.wait_for_handlers().await
+}

@@ -1,0 +1,17 @@
+//! Every scenario of Foos on every target.
+
+mod three_targets;
+
+use homeostat_scenarios::foos::{ALL, World};
+
+fn main() {
+    three_targets::run(
+        ALL,
+        |scenario| scenario.name,
+        async |scenario, target| {
+            let mut world = World::start(target).await?;
+            let outcome = (scenario.play)(&mut world).await;
+            outcome.map_err(|error| error.context(format!("faults:\n{}", world.faults().trace())))
+        },
+    );
+}

@@ -1,0 +1,302 @@
+//! The difference between two values.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::atom::{Atom, ListAtom, MapAtom, ScalarKind, Type};
+use super::errors::TypeErrors;
+use super::fields::by_element;
+use super::validate::check_scalar;
+use crate::field_set::{FieldSet, PathElement, equal_values};
+
+/// The difference between two values. No path is in two of the sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    /// Fields that only the new value has.
+    pub(crate) added: FieldSet,
+    /// Fields whose values differ.
+    pub(crate) modified: FieldSet,
+    /// Fields that only the old value has.
+    pub(crate) removed: FieldSet,
+}
+
+/// The difference between two values, with that of the path to them.
+#[derive(Default)]
+struct Difference {
+    below: Comparison,
+    own: Option<Change>,
+}
+
+/// The changes and errors of the parts of a value, as they are collected.
+struct Parts<'e> {
+    changes: &'e mut Comparison,
+    errors: &'e mut TypeErrors,
+}
+
+/// The change of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Added,
+    Modified,
+    Removed,
+}
+
+/// Compares two objects.
+///
+/// # Errors
+///
+/// If an item of a list has no identity, or neither value fits its type.
+pub(crate) fn compare(
+    of: Type<'_>,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+) -> Result<Comparison, TypeErrors> {
+    let (mut changes, mut errors) = (Comparison::default(), TypeErrors::new());
+    if let Atom::Map(map) = of.atom(None) {
+        let parts = &mut Parts { changes: &mut changes, errors: &mut errors };
+        compare_fields(&map, Some(old), Some(new), parts);
+    }
+    errors.into_result(changes)
+}
+
+// === impl Comparison ===
+
+impl Comparison {
+    /// Returns the fields that the new value sets.
+    pub(crate) fn written(&self) -> FieldSet {
+        self.modified.union(&self.added)
+    }
+
+    /// Removes `fields` and what is below them.
+    pub(crate) fn exclude(self, fields: &FieldSet) -> Self {
+        Self {
+            added: self.added.recursive_difference(fields),
+            modified: self.modified.recursive_difference(fields),
+            removed: self.removed.recursive_difference(fields),
+        }
+    }
+
+    fn set_of(&mut self, change: Change) -> &mut FieldSet {
+        match change {
+            Change::Added => &mut self.added,
+            Change::Modified => &mut self.modified,
+            Change::Removed => &mut self.removed,
+        }
+    }
+
+    fn insert(&mut self, element: PathElement, change: Change) {
+        self.set_of(change).insert_element(element);
+    }
+
+    /// Adds the difference of a part.
+    fn graft(&mut self, element: PathElement, part: Difference) {
+        let Self { added, modified, removed } = part.below;
+        self.added.graft(element.clone(), added, part.own == Some(Change::Added));
+        self.modified.graft(element.clone(), modified, part.own == Some(Change::Modified));
+        self.removed.graft(element, removed, part.own == Some(Change::Removed));
+    }
+}
+
+// === impl Parts ===
+
+impl Parts<'_> {
+    fn compare(
+        &mut self,
+        of: Type<'_>,
+        element: PathElement,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) {
+        let mut below = TypeErrors::new();
+        let part = difference(of, old, new, &mut below);
+        self.errors.extend(&element, below);
+        self.changes.graft(element, part);
+    }
+}
+
+/// Returns the change of a value that is compared as a whole.
+fn leaf(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
+    match (old, new) {
+        (None, _) => Some(Change::Added),
+        (_, None) => Some(Change::Removed),
+        (Some(old), Some(new)) => (!equal_values(old, new)).then_some(Change::Modified),
+    }
+}
+
+/// Returns the change of a container whose parts are compared one by one.
+fn presence(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
+    match (old, new) {
+        (None, _) => Some(Change::Added),
+        (_, None) => Some(Change::Removed),
+        _ => None,
+    }
+}
+
+fn difference(
+    of: Type<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    errors: &mut TypeErrors,
+) -> Difference {
+    if let (Some(old_value), Some(new_value)) = (old, new) {
+        if old_value == new_value {
+            return Difference::default();
+        }
+        if !of.has_same_atom(old_value, new_value) {
+            let mut both = Difference::default();
+            with_atom(of.atom(old), old, new, errors, &mut both);
+            with_atom(of.atom(new), old, new, errors, &mut both);
+            return both;
+        }
+    }
+    let mut result = Difference::default();
+    with_atom(of.atom(new.or(old)), old, new, errors, &mut result);
+    result
+}
+
+/// Adds the difference by the rules of `atom`. A value that does not fit them counts as empty.
+fn with_atom(
+    atom: Atom<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    errors: &mut TypeErrors,
+    into: &mut Difference,
+) {
+    let is_leaf = match atom {
+        Atom::Scalar(kind) => {
+            if !fits_either(kind, old, new, errors) {
+                return;
+            }
+            true
+        }
+        Atom::List(list) => list.is_atomic() || (is_empty_list(old) && is_empty_list(new)),
+        Atom::Map(map) => map.atomic || (is_empty_map(old) && is_empty_map(new)),
+    };
+    if is_leaf {
+        into.own = leaf(old, new);
+        return;
+    }
+    let changes = &mut into.below;
+    match atom {
+        Atom::Scalar(_) => {}
+        Atom::List(list) => compare_items(&list, old, new, &mut Parts { changes, errors }),
+        Atom::Map(map) => {
+            let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+            compare_fields(&map, old, new, &mut Parts { changes, errors });
+        }
+    }
+    into.own = into.own.or_else(|| presence(old, new));
+}
+
+/// Checks that one of two scalars fits its type; adds the errors of both otherwise.
+pub(super) fn fits_either(
+    kind: ScalarKind,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    errors: &mut TypeErrors,
+) -> bool {
+    let mut found = TypeErrors::new();
+    let mut sides = 0;
+    for (side, value) in [("lhs: ", old), ("rhs: ", new)] {
+        let mut wrong = TypeErrors::new();
+        if let Some(value) = value {
+            check_scalar(kind, value, side, &mut wrong);
+        }
+        sides += usize::from(!wrong.is_empty());
+        found.extend(&"", wrong);
+    }
+    if sides == 2 {
+        errors.extend(&"", found);
+    }
+    sides < 2
+}
+
+pub(super) fn is_empty_list(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+pub(super) fn is_empty_map(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_object).is_none_or(Map::is_empty)
+}
+
+fn compare_fields(
+    map: &MapAtom<'_>,
+    old: Option<&Map<String, Value>>,
+    new: Option<&Map<String, Value>>,
+    parts: &mut Parts<'_>,
+) {
+    let only_new = new.into_iter().flatten();
+    let only_new = only_new.filter(|(name, _)| old.is_none_or(|old| !old.contains_key(*name)));
+    let in_old = old.into_iter().flatten();
+    let pairs = in_old
+        .map(|(name, value)| (name, Some(value), new.and_then(|new| new.get(name))))
+        .chain(only_new.map(|(name, value)| (name, None, Some(value))));
+    for (name, old, new) in pairs {
+        let Some(field) = map.field(name) else { continue };
+        if old == new {
+            continue;
+        }
+        let element = PathElement::field(name.as_str());
+        parts.compare(field.of, element, old, new);
+    }
+}
+
+fn compare_items<'v>(
+    list: &ListAtom<'_>,
+    old: Option<&'v Value>,
+    new: Option<&'v Value>,
+    parts: &mut Parts<'_>,
+) {
+    let mut grouped = |value: Option<&'v Value>| match value.map(|value| by_element(list, value)) {
+        None => BTreeMap::new(),
+        Some(Ok(items)) => items,
+        Some(Err(below)) => {
+            parts.errors.extend(&"", below);
+            BTreeMap::new()
+        }
+    };
+    let (old, mut new) = (grouped(old), grouped(new));
+    for (element, old) in old {
+        let new = new.remove(&element).unwrap_or_default();
+        compare_item(list, element, &old, &new, parts);
+    }
+    for (element, new) in new {
+        compare_item(list, element, &[], &new, parts);
+    }
+}
+
+/// Compares the items that have one identity. Items that occur twice are compared as one value.
+fn compare_item(
+    list: &ListAtom<'_>,
+    element: PathElement,
+    old: &[&Value],
+    new: &[&Value],
+    parts: &mut Parts<'_>,
+) {
+    let is_repeated = |items: &[&Value]| items.len() > 1;
+    let (old_item, new_item) = (old.first().copied(), new.first().copied());
+    let (old_item, new_item) = match (is_repeated(old), is_repeated(new)) {
+        (false, false) => (old_item, new_item),
+        (true, true) => {
+            let equal = old.len() == new.len()
+                && old.iter().zip(new).all(|(old, new)| equal_values(old, new));
+            if !equal {
+                parts.changes.insert(element, Change::Modified);
+            }
+            return;
+        }
+        (true, false) => {
+            parts.changes.insert(element.clone(), Change::Removed);
+            (None, new_item)
+        }
+        (false, true) => {
+            parts.changes.insert(element.clone(), Change::Added);
+            (old_item, None)
+        }
+    };
+    if old_item.is_none() && new_item.is_none() {
+        return;
+    }
+    parts.compare(list.item, element, old_item, new_item);
+}

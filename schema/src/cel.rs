@@ -1,0 +1,34 @@
+//! The Common Expression Language, as `x-kubernetes-validations` uses it.
+//!
+//! An expression is parsed, checked against the types of the schema, and evaluated on JSON without
+//! copying it. Messages and positions are those of cel-go. The decision against a crate:
+//! `docs/decisions/0008-cel.md`.
+
+mod bounds;
+mod checker;
+mod error;
+mod estimate;
+mod evaluator;
+mod expression;
+mod functions;
+mod lexer;
+mod literals;
+mod parser;
+mod signature;
+#[cfg(test)]
+mod tests;
+mod types;
+mod value;
+
+pub(crate) use bounds::Bounds;
+pub(crate) use bounds::limit;
+pub(crate) use checker::check;
+pub(crate) use error::EvalError;
+pub(crate) use error::Issues;
+pub(crate) use estimate::estimate;
+pub(crate) use evaluator::Evaluator;
+pub(crate) use expression::Expr;
+pub(crate) use parser::parse;
+pub(crate) use types::Type;
+pub(crate) use types::escape;
+pub(crate) use value::Value;

@@ -1,0 +1,395 @@
+//! Finds the type of an expression and reports what does not fit.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::error::Issues;
+use super::expression::{Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select};
+use super::literals;
+use super::signature::{Signature, is_namespace, signatures};
+use super::types::Type;
+
+/// Names of types, which are values of the type `type`.
+pub(super) const TYPE_NAMES: [&str; 10] =
+    ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
+
+/// Returns the type of an expression whose variables have these types, and notes the type of each
+/// part and the form of each call in the expression.
+///
+/// # Errors
+///
+/// Returns the errors with the texts of cel-go.
+pub(crate) fn check(expr: &mut Expr, variables: &[(&str, Type)]) -> Result<Type, Issues> {
+    let variables = variables.iter().map(|(name, value)| (Arc::from(*name), value.clone()));
+    let mut checker = Checker { variables: variables.collect(), issues: Issues::default() };
+    let found = checker.check(expr);
+    if checker.issues.is_empty() {
+        literals::check(expr, &mut checker.issues);
+    }
+    if checker.issues.is_empty() { Ok(found) } else { Err(checker.issues) }
+}
+
+#[derive(Debug)]
+struct Checker {
+    /// The innermost variable is the last one.
+    variables: Vec<(Arc<str>, Type)>,
+    issues: Issues,
+}
+
+impl Checker {
+    fn variable(&self, name: &str) -> Option<&Type> {
+        self.variables
+            .iter()
+            .rev()
+            .find(|(known, _)| known.as_ref() == name)
+            .map(|(_, found)| found)
+    }
+
+    fn check(&mut self, expr: &mut Expr) -> Type {
+        let found = self.type_of(expr);
+        expr.found = found.clone();
+        found
+    }
+
+    fn type_of(&mut self, expr: &mut Expr) -> Type {
+        match &mut expr.kind {
+            Kind::Literal(literal) => type_of_literal(literal),
+            Kind::Ident(name) => match self.variable(name) {
+                Some(found) => found.clone(),
+                None if TYPE_NAMES.contains(&name.as_ref()) => Type::OfTypes,
+                None => self.undeclared(expr.at, name),
+            },
+            Kind::Select(select) => self.select(expr.at, select),
+            Kind::Call(call) => self.call(expr.at, call),
+            Kind::And(parts) | Kind::Or(parts) => {
+                for part in parts {
+                    self.condition(part);
+                }
+                Type::Bool
+            }
+            Kind::Conditional(parts) => self.conditional(expr.at, parts),
+            Kind::List(items) => {
+                let items: Vec<Type> = items
+                    .iter_mut()
+                    .map(|(item, optional)| unwrapped(self.check(item), *optional))
+                    .collect();
+                Type::list(common(items))
+            }
+            Kind::Map(entries) => {
+                let mut keys = Vec::new();
+                let mut values = Vec::new();
+                for (key, value, optional) in entries {
+                    keys.push(self.check(key));
+                    values.push(unwrapped(self.check(value), *optional));
+                }
+                Type::map(common(keys), common(values))
+            }
+            Kind::Macro(inner) => self.comprehension(expr.at, inner),
+            Kind::Bind(bind) => self.bind(expr.at, bind),
+        }
+    }
+
+    fn undeclared(&mut self, at: usize, name: &str) -> Type {
+        self.issues.add(at, format!("undeclared reference to '{name}' (in container '')"));
+        Type::Dyn
+    }
+
+    fn select(&mut self, at: usize, select: &mut Select) -> Type {
+        let operand = self.check(&mut select.operand);
+        let (operand, is_optional) = match operand {
+            Type::Optional(inner) => (inner.as_ref().clone(), true),
+            other => (other, false),
+        };
+        let found = match &operand {
+            Type::Dyn => Type::Dyn,
+            Type::Map(_, values) => values.as_ref().clone(),
+            Type::Object(object) => {
+                let field = object.fields.get(select.field.as_ref());
+                if field.is_none() {
+                    self.issues.add(at, format!("undefined field '{}'", select.field));
+                }
+                field.map_or(Type::Dyn, |field| field.value.clone())
+            }
+            other => {
+                self.issues.add(at, format!("type '{other}' does not support field selection"));
+                Type::Dyn
+            }
+        };
+        match select.mode {
+            Mode::Test => Type::Bool,
+            Mode::Optional => Type::optional(found),
+            Mode::Value if is_optional => Type::optional(found),
+            Mode::Value => found,
+        }
+    }
+
+    fn call(&mut self, at: usize, call: &mut Call) -> Type {
+        // A function of a library, such as `sets.contains`.
+        if let Some(target) = &call.target
+            && let Kind::Ident(name) = &target.kind
+            && is_namespace(name)
+            && self.variable(name).is_none()
+        {
+            call.function = format!("{name}.{}", call.function).into();
+            call.target = None;
+        }
+        let parts = call.target.iter_mut().map(AsMut::as_mut).chain(&mut call.arguments);
+        let arguments: Vec<Type> = parts.map(|part| self.check(part)).collect();
+        self.resolve(at, call, &arguments)
+    }
+
+    fn resolve(&mut self, at: usize, call: &mut Call, arguments: &[Type]) -> Type {
+        let (name, is_member) = (call.function.as_ref(), call.target.is_some());
+        let known = signatures(name);
+        if known.is_empty() {
+            return self.undeclared(at, name);
+        }
+        let fits = |signature: &&Signature| {
+            signature.is_member == is_member && signature.arguments.len() == arguments.len()
+        };
+        let results = known.iter().filter(fits).filter_map(|signature| {
+            let mut bound = HashMap::new();
+            let pairs = signature.arguments.iter().zip(arguments);
+            let fits = pairs.into_iter().all(|(wanted, found)| unify(wanted, found, &mut bound));
+            fits.then(|| (signature, substitute(&signature.result, &bound)))
+        });
+        let (forms, results): (Vec<_>, Vec<_>) = results.unzip();
+        let Some(first) = results.first().cloned() else {
+            let shown = shown(is_member, arguments);
+            let text = format!("found no matching overload for '{name}' applied to '{shown}'");
+            self.issues.add(at, text);
+            return Type::Dyn;
+        };
+        call.forms = forms;
+        if results.iter().all(|other| *other == first) { first } else { Type::Dyn }
+    }
+
+    fn conditional(&mut self, at: usize, parts: &mut [Expr; 3]) -> Type {
+        let [condition, yes, no] = parts.each_mut().map(|part| self.check(part));
+        let fits = matches!(condition, Type::Bool | Type::Dyn);
+        if let Some(found) = merged(&yes, &no).filter(|_| fits) {
+            return found;
+        }
+        let shown = shown(false, &[condition, yes, no]);
+        let text = format!("found no matching overload for '_?_:_' applied to '{shown}'");
+        self.issues.add(at, text);
+        Type::Dyn
+    }
+
+    fn comprehension(&mut self, at: usize, inner: &mut Macro) -> Type {
+        let range = self.check(&mut inner.range);
+        let (first, second) = match &range {
+            Type::Dyn => (Type::Dyn, Type::Dyn),
+            Type::List(items) if inner.second.is_some() => (Type::Int, items.as_ref().clone()),
+            Type::List(items) => (items.as_ref().clone(), Type::Dyn),
+            Type::Map(keys, values) => (keys.as_ref().clone(), values.as_ref().clone()),
+            other => {
+                let text = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be \
+                     list, map, or dynamic)"
+                );
+                self.issues.add(inner.range.at, text);
+                (Type::Dyn, Type::Dyn)
+            }
+        };
+        let before = self.variables.len();
+        self.variables.push((Arc::clone(&inner.first), first.clone()));
+        if let Some(name) = &inner.second {
+            self.variables.push((Arc::clone(name), second));
+        }
+        let filter = inner.filter.as_mut().map(|filter| self.check(filter));
+        let body = self.check(&mut inner.body);
+        self.variables.truncate(before);
+        self.check_body(at, inner, (&first, &body), filter.as_ref());
+        match inner.loop_kind {
+            Loop::All | Loop::Exists | Loop::ExistsOne => Type::Bool,
+            Loop::Map => Type::list(body),
+            Loop::Filter => Type::list(first),
+            Loop::SortBy => range,
+            Loop::TransformMap => Type::map(first, body),
+            Loop::TransformMapEntry => match body {
+                Type::Map(..) => body,
+                _ => Type::map(Type::Dyn, Type::Dyn),
+            },
+        }
+    }
+
+    /// Reports conditions and keys of a loop that have a wrong type, as errors of the operators
+    /// that upstream expands the macro to.
+    fn check_body(
+        &mut self,
+        at: usize,
+        inner: &Macro,
+        (item, body): (&Type, &Type),
+        filter: Option<&Type>,
+    ) {
+        let is_bool = |found: &Type| matches!(found, Type::Bool | Type::Dyn);
+        let result = Type::list(if filter.is_some() { body.clone() } else { item.clone() });
+        let (condition, result) = match inner.loop_kind {
+            Loop::All | Loop::Exists => {
+                if !is_bool(body) {
+                    let text = format!("expected type 'bool' but found '{body}'");
+                    self.issues.add(at.max(inner.body.at), text);
+                }
+                return;
+            }
+            Loop::SortBy => {
+                if !is_comparable(body) {
+                    let shown = shown(true, &[Type::list(item.clone()), Type::list(body.clone())]);
+                    let text = format!(
+                        "found no matching overload for '@sortByAssociatedKeys' applied to \
+                         '{shown}'"
+                    );
+                    self.issues.add(at, text);
+                }
+                return;
+            }
+            Loop::ExistsOne => (Some(body), Type::Int),
+            Loop::Filter => (Some(body), result),
+            Loop::Map => (filter, result),
+            Loop::TransformMap | Loop::TransformMapEntry => {
+                (filter, Type::map(item.clone(), body.clone()))
+            }
+        };
+        if let Some(condition) = condition.filter(|condition| !is_bool(condition)) {
+            let shown = shown(false, &[condition.clone(), result.clone(), result]);
+            let text = format!("found no matching overload for '_?_:_' applied to '{shown}'");
+            self.issues.add(at, text);
+        }
+    }
+
+    fn condition(&mut self, expr: &mut Expr) {
+        let found = self.check(expr);
+        if !matches!(found, Type::Bool | Type::Dyn) {
+            self.issues.add(expr.at, format!("expected type 'bool' but found '{found}'"));
+        }
+    }
+
+    fn bind(&mut self, at: usize, bind: &mut Bind) -> Type {
+        let value = match self.check(&mut bind.value) {
+            Type::Optional(inner) => inner.as_ref().clone(),
+            Type::Dyn => Type::Dyn,
+            other => {
+                // The macro calls both.
+                for function in ["hasValue", "value"] {
+                    let text = format!(
+                        "found no matching overload for '{function}' applied to '{other}.()'"
+                    );
+                    self.issues.add(at, text);
+                }
+                Type::Dyn
+            }
+        };
+        let before = self.variables.len();
+        self.variables.push((Arc::clone(&bind.name), value));
+        let body = self.check(&mut bind.body);
+        self.variables.truncate(before);
+        if bind.kind == BindKind::OptMap { Type::optional(body) } else { body }
+    }
+}
+
+/// Returns whether values of a type have an order.
+fn is_comparable(found: &Type) -> bool {
+    matches!(
+        found,
+        Type::Dyn
+            | Type::Bool
+            | Type::Int
+            | Type::Uint
+            | Type::Double
+            | Type::String
+            | Type::Bytes
+            | Type::Timestamp
+            | Type::Duration
+    )
+}
+
+fn type_of_literal(literal: &Literal) -> Type {
+    match literal {
+        Literal::Null => Type::Null,
+        Literal::Bool(_) => Type::Bool,
+        Literal::Int(_) => Type::Int,
+        Literal::Uint(_) => Type::Uint,
+        Literal::Double(_) => Type::Double,
+        Literal::String(_) => Type::String,
+        Literal::Bytes(_) => Type::Bytes,
+    }
+}
+
+fn unwrapped(found: Type, optional: bool) -> Type {
+    match found {
+        Type::Optional(inner) if optional => inner.as_ref().clone(),
+        other => other,
+    }
+}
+
+/// Returns the type of values that may differ; `Dyn` if they do.
+fn common(types: Vec<Type>) -> Type {
+    let mut types = types.into_iter();
+    let Some(first) = types.next() else { return Type::Dyn };
+    types.fold(first, |before, next| merged(&before, &next).unwrap_or(Type::Dyn))
+}
+
+/// Returns the type that both values fit.
+fn merged(a: &Type, b: &Type) -> Option<Type> {
+    let mut bound = HashMap::new();
+    if *a == Type::Dyn || *b == Type::Dyn {
+        return Some(Type::Dyn);
+    }
+    let parameter = Type::Parameter('A');
+    let fits = unify(&parameter, a, &mut bound) && unify(&parameter, b, &mut bound);
+    fits.then(|| substitute(&parameter, &bound))
+}
+
+/// Returns whether a value of the type `found` fits `wanted`; binds the parameters in `wanted`.
+fn unify(wanted: &Type, found: &Type, bound: &mut HashMap<char, Type>) -> bool {
+    match (wanted, found) {
+        (Type::Parameter(name), found) => match bound.get(name).cloned() {
+            None => {
+                bound.insert(*name, found.clone());
+                true
+            }
+            Some(Type::Dyn) => true,
+            Some(before) => {
+                // An empty list has items of any type.
+                let wider = unify(found, &before, bound);
+                if wider {
+                    bound.insert(*name, found.clone());
+                }
+                wider || unify(&before, found, bound)
+            }
+        },
+        (Type::Dyn, _)
+        | (_, Type::Dyn)
+        | (Type::Null, Type::Object(_) | Type::Timestamp | Type::Duration | Type::Opaque(_))
+        | (Type::Object(_) | Type::Timestamp | Type::Duration | Type::Opaque(_), Type::Null) => {
+            true
+        }
+        (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
+            unify(a, b, bound)
+        }
+        (Type::Map(a, x), Type::Map(b, y)) => unify(a, b, bound) && unify(x, y, bound),
+        (a, b) => a == b,
+    }
+}
+
+fn substitute(wanted: &Type, bound: &HashMap<char, Type>) -> Type {
+    match wanted {
+        Type::Parameter(name) => bound.get(name).cloned().unwrap_or(Type::Dyn),
+        Type::List(items) => Type::list(substitute(items, bound)),
+        Type::Optional(value) => Type::optional(substitute(value, bound)),
+        Type::Map(keys, values) => Type::map(substitute(keys, bound), substitute(values, bound)),
+        other => other.clone(),
+    }
+}
+
+fn shown(is_member: bool, arguments: &[Type]) -> String {
+    let list = |types: &[Type]| {
+        let names: Vec<String> = types.iter().map(ToString::to_string).collect();
+        names.join(", ")
+    };
+    match arguments.split_first() {
+        Some((target, rest)) if is_member => format!("{target}.({})", list(rest)),
+        _ => format!("({})", list(arguments)),
+    }
+}

@@ -1,0 +1,167 @@
+//! Semantic versions.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use super::Result;
+use crate::cel::error::EvalError;
+use crate::cel::value::Value;
+use crate::field_error::quote;
+
+/// A semantic version, without its build metadata, which has no order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Semver {
+    numbers: [u64; 3],
+    stage: Stage,
+}
+
+/// A release comes after all its pre-releases.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Before(Vec<Identifier>),
+    Release,
+}
+
+/// A part of a pre-release. Numbers come before names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Identifier {
+    Number(u64),
+    Name(String),
+}
+
+pub(super) fn call<'a>(name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
+    let read = |text: &str, lenient: bool| {
+        if lenient { normalized(text).and_then(|text| parse(&text)) } else { parse(text) }
+    };
+    Some(match (name, arguments) {
+        ("semver" | "isSemver", [Value::String(text), rest @ ..]) => {
+            let lenient = match rest {
+                [] => false,
+                [Value::Bool(lenient)] => *lenient,
+                _ => return None,
+            };
+            let version = read(text, lenient);
+            if name == "isSemver" {
+                return Some(Ok(Value::Bool(version.is_ok())));
+            }
+            version.map(|version| Value::Semver(Rc::new(version))).map_err(EvalError::new)
+        }
+        ("major", [Value::Semver(version)]) => Ok(number(version.numbers[0])),
+        ("minor", [Value::Semver(version)]) => Ok(number(version.numbers[1])),
+        ("patch", [Value::Semver(version)]) => Ok(number(version.numbers[2])),
+        ("isLessThan", [Value::Semver(a), Value::Semver(b)]) => Ok(Value::Bool(a < b)),
+        ("isGreaterThan", [Value::Semver(a), Value::Semver(b)]) => Ok(Value::Bool(a > b)),
+        ("compareTo", [Value::Semver(a), Value::Semver(b)]) => Ok(Value::Int(match a.cmp(b) {
+            Ordering::Less => -1,
+            Ordering::Equal => 0,
+            Ordering::Greater => 1,
+        })),
+        _ => return None,
+    })
+}
+
+/// Returns the number as Go converts it.
+fn number<'a>(number: u64) -> Value<'a> {
+    Value::Int(number.cast_signed())
+}
+
+type Read<T> = std::result::Result<T, String>;
+
+fn parse(text: &str) -> Read<Semver> {
+    if text.is_empty() {
+        return Err("Version string empty".to_owned());
+    }
+    let mut parts = text.splitn(3, '.');
+    let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err("No Major.Minor.Patch elements found".to_owned());
+    };
+    let (major, minor) = (read_number(major, "Major")?, read_number(minor, "Minor")?);
+    let (rest, build) = match rest.split_once('+') {
+        Some((rest, build)) => (rest, Some(build)),
+        None => (rest, None),
+    };
+    let (patch, before) = match rest.split_once('-') {
+        Some((patch, before)) => (patch, Some(before)),
+        None => (rest, None),
+    };
+    let patch = read_number(patch, "Patch")?;
+    let stage = match before {
+        None => Stage::Release,
+        Some(before) => Stage::Before(before.split('.').map(identifier).collect::<Read<_>>()?),
+    };
+    for part in build.into_iter().flat_map(|build| build.split('.')) {
+        if part.is_empty() {
+            return Err("Build meta data is empty".to_owned());
+        }
+        if !is_name(part) {
+            let shown = quote(part);
+            return Err(format!("Invalid character(s) found in build meta data {shown}"));
+        }
+    }
+    Ok(Semver { numbers: [major, minor, patch], stage })
+}
+
+fn read_number(text: &str, name: &str) -> Read<u64> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let name = name.to_ascii_lowercase();
+        return Err(format!("Invalid character(s) found in {name} number {}", quote(text)));
+    }
+    if has_leading_zero(text) {
+        return Err(format!("{name} number must not contain leading zeroes {}", quote(text)));
+    }
+    parse_number(text)
+}
+
+fn parse_number(text: &str) -> Read<u64> {
+    text.parse().map_err(|_| {
+        let problem = if text.is_empty() { "invalid syntax" } else { "value out of range" };
+        format!("strconv.ParseUint: parsing {}: {problem}", quote(text))
+    })
+}
+
+fn identifier(text: &str) -> Read<Identifier> {
+    if text.is_empty() {
+        return Err("Prerelease is empty".to_owned());
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        if has_leading_zero(text) {
+            let shown = quote(text);
+            return Err(format!(
+                "Numeric PreRelease version must not contain leading zeroes {shown}"
+            ));
+        }
+        return parse_number(text).map(Identifier::Number);
+    }
+    if is_name(text) {
+        return Ok(Identifier::Name(text.to_owned()));
+    }
+    Err(format!("Invalid character(s) found in prerelease {}", quote(text)))
+}
+
+fn has_leading_zero(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('0')
+}
+
+fn is_name(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// Removes a `v` and leading zeros, and adds the numbers that are missing.
+fn normalized(text: &str) -> Read<String> {
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
+    if parts.len() < 3 {
+        if parts.last().is_some_and(|part| part.contains(['+', '-'])) {
+            let text = "short version cannot contain PreRelease/Build meta data";
+            return Err(text.to_owned());
+        }
+        parts.resize(3, "0".to_owned());
+    }
+    Ok(parts.join("."))
+}
+
+fn without_zeros(part: &str) -> String {
+    let trimmed = if part.len() > 1 { part.trim_start_matches('0') } else { part };
+    let needs_zero = part.len() > 1 && !trimmed.starts_with(|c: char| c.is_ascii_digit());
+    if needs_zero { format!("0{trimmed}") } else { trimmed.to_owned() }
+}

@@ -1,0 +1,176 @@
+//! Texts and regular expressions.
+
+use regex::{Regex, RegexBuilder};
+
+use super::Result;
+use crate::cel::error::EvalError;
+use crate::cel::evaluator::Evaluator;
+use crate::cel::value::Value;
+use crate::field_error::quote;
+
+pub(super) fn call<'a>(
+    evaluator: &Evaluator<'a>,
+    name: &str,
+    arguments: &[Value<'a>],
+) -> Option<Result<'a>> {
+    if name == "join" {
+        return join(evaluator, arguments);
+    }
+    let [Value::String(text), rest @ ..] = arguments else { return None };
+    let text: &str = text;
+    Some(match (name, rest) {
+        ("contains", [Value::String(part)]) => {
+            let steps = (text.len() / 10 + 1).saturating_mul(part.len() / 10 + 1);
+            evaluator.spend(steps).map(|()| Value::Bool(text.contains(&**part)))
+        }
+        ("startsWith", [Value::String(part)]) => Ok(Value::Bool(text.starts_with(&**part))),
+        ("endsWith", [Value::String(part)]) => Ok(Value::Bool(text.ends_with(&**part))),
+        ("matches", [Value::String(pattern)]) => {
+            regex(evaluator, text, pattern).map(|regex| Value::Bool(regex.is_match(text)))
+        }
+        ("find", [Value::String(pattern)]) => regex(evaluator, text, pattern).map(|regex| {
+            Value::text(regex.find(text).map(|found| found.as_str()).unwrap_or_default())
+        }),
+        ("findAll", [Value::String(pattern), rest @ ..]) => {
+            let most = limit(rest)?;
+            regex(evaluator, text, pattern).map(|regex| {
+                let found = regex.find_iter(text).take(most);
+                Value::list(found.map(|found| Value::text(found.as_str())).collect())
+            })
+        }
+        ("charAt", [Value::Int(at)]) => char_at(text, *at),
+        ("indexOf", [Value::String(part), rest @ ..]) => {
+            index_of(evaluator, text, part, rest, false)
+        }
+        ("lastIndexOf", [Value::String(part), rest @ ..]) => {
+            index_of(evaluator, text, part, rest, true)
+        }
+        ("lowerAscii", []) => Ok(Value::text(text.to_ascii_lowercase())),
+        ("upperAscii", []) => Ok(Value::text(text.to_ascii_uppercase())),
+        ("trim", []) => Ok(Value::text(text.trim())),
+        ("strings.quote", []) => Ok(Value::text(quote(text))),
+        ("replace", [Value::String(from), Value::String(to), rest @ ..]) => {
+            let most = limit(rest)?;
+            let longest = text.len() + (text.len() + 1).saturating_mul(to.len());
+            let replaced = evaluator.spend(longest / 10);
+            replaced.map(|()| Value::text(text.replacen(&**from, to, most)))
+        }
+        ("split", [Value::String(mark), rest @ ..]) => {
+            Ok(Value::list(split(text, mark, limit(rest)?)))
+        }
+        ("substring", [Value::Int(from)]) => {
+            let end = i64::try_from(text.chars().count()).ok()?;
+            substring(text, *from, end)
+        }
+        ("substring", [Value::Int(from), Value::Int(to)]) => substring(text, *from, *to),
+        _ => return None,
+    })
+}
+
+/// Reads the largest number of results; a negative one is no limit.
+fn limit(rest: &[Value<'_>]) -> Option<usize> {
+    match rest {
+        [] => Some(usize::MAX),
+        [Value::Int(most)] => Some(usize::try_from(*most).unwrap_or(usize::MAX)),
+        _ => None,
+    }
+}
+
+/// Compiles a pattern and counts the steps of one search.
+fn regex(
+    evaluator: &Evaluator<'_>,
+    text: &str,
+    pattern: &str,
+) -> std::result::Result<Regex, EvalError> {
+    evaluator.spend((text.len() / 10 + 1).saturating_mul(pattern.len() / 4 + 1))?;
+    let compiled = RegexBuilder::new(pattern).size_limit(1 << 20).build();
+    compiled.map_err(|_| EvalError::new(format!("error parsing regexp: {}", quote(pattern))))
+}
+
+fn out_of_range(at: i64) -> EvalError {
+    EvalError::new(format!("index out of range: {at}"))
+}
+
+fn char_at<'a>(text: &str, at: i64) -> Result<'a> {
+    let index = usize::try_from(at).map_err(|_| out_of_range(at))?;
+    match text.chars().nth(index) {
+        Some(c) => Ok(Value::text(c.to_string())),
+        None if index == text.chars().count() => Ok(Value::text("")),
+        None => Err(out_of_range(at)),
+    }
+}
+
+fn substring<'a>(text: &str, from: i64, to: i64) -> Result<'a> {
+    let length = text.chars().count();
+    let bound = |at: i64| {
+        let index = usize::try_from(at).ok().filter(|index| *index <= length);
+        index.ok_or_else(|| out_of_range(at))
+    };
+    let (start, end) = (bound(from)?, bound(to)?);
+    if start > end {
+        return Err(EvalError::new(format!("invalid substring range. start: {from}, end: {to}")));
+    }
+    Ok(Value::text(text.chars().skip(start).take(end - start).collect::<String>()))
+}
+
+fn index_of<'a>(
+    evaluator: &Evaluator<'a>,
+    text: &str,
+    part: &str,
+    rest: &[Value<'a>],
+    last: bool,
+) -> Result<'a> {
+    evaluator.spend((text.len() / 10 + 1).saturating_mul(part.len() / 10 + 1))?;
+    let length = text.chars().count();
+    let bound = match rest {
+        [] => None,
+        [Value::Int(at)] => {
+            let index = usize::try_from(*at).ok().filter(|index| *index <= length);
+            Some(index.ok_or_else(|| out_of_range(*at))?)
+        }
+        _ => return Err(EvalError::no_such_overload()),
+    };
+    let byte_of =
+        |index: usize| text.char_indices().nth(index).map_or(text.len(), |(byte, _)| byte);
+    let found = match (last, bound) {
+        (false, bound) => {
+            let from = byte_of(bound.unwrap_or_default());
+            text[from..].find(part).map(|at| at + from)
+        }
+        (true, None) => text.rfind(part),
+        (true, Some(bound)) => {
+            let end = (byte_of(bound) + part.len()).min(text.len());
+            text.get(..end).and_then(|head| head.rfind(part))
+        }
+    };
+    let index = found.map(|byte| text[..byte].chars().count());
+    Ok(Value::Int(index.and_then(|index| i64::try_from(index).ok()).unwrap_or(-1)))
+}
+
+fn split<'a>(text: &str, mark: &str, most: usize) -> Vec<Value<'a>> {
+    if most == 0 {
+        return Vec::new();
+    }
+    if mark.is_empty() {
+        return text.chars().map(|c| Value::text(c.to_string())).collect();
+    }
+    text.splitn(most, mark).map(Value::text).collect()
+}
+
+fn join<'a>(evaluator: &Evaluator<'a>, arguments: &[Value<'a>]) -> Option<Result<'a>> {
+    let mark = match arguments {
+        [_] => "",
+        [_, Value::String(mark)] => mark,
+        _ => return None,
+    };
+    let mut texts = Vec::new();
+    for item in arguments[0].items()? {
+        let Value::String(text) = item else { return None };
+        if let Err(error) = evaluator.spend((text.len() + mark.len()) / 10) {
+            return Some(Err(error));
+        }
+        texts.push(text);
+    }
+    let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+    Some(Ok(Value::text(texts.join(mark))))
+}

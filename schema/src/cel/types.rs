@@ -1,0 +1,185 @@
+//! The types of values, and those of a schema.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::parser::RESERVED;
+use crate::open_api::flag;
+use crate::open_api::members;
+
+/// The type of a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Type {
+    /// Any value: checked during the evaluation.
+    Dyn,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    String,
+    Bytes,
+    Timestamp,
+    Duration,
+    List(Arc<Self>),
+    Map(Arc<Self>, Arc<Self>),
+    Object(Arc<ObjectType>),
+    Optional(Arc<Self>),
+    /// The type of a type, such as that of `int`.
+    OfTypes,
+    /// A type of an extension library, such as `kubernetes.Quantity`.
+    Opaque(&'static str),
+    /// A parameter of a signature.
+    Parameter(char),
+}
+
+/// The fields of an object, by the name that expressions use.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct ObjectType {
+    pub(crate) fields: BTreeMap<String, Field>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Field {
+    /// The name in JSON.
+    pub(crate) name: String,
+    pub(crate) value: Type,
+}
+
+/// Words that are literals or an operator. A field with such a name, or with a reserved one, is
+/// written `__word__`.
+const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
+
+// === impl Type ===
+
+impl Type {
+    pub(crate) fn list(items: Self) -> Self {
+        Self::List(Arc::new(items))
+    }
+
+    pub(crate) fn map(keys: Self, values: Self) -> Self {
+        Self::Map(Arc::new(keys), Arc::new(values))
+    }
+
+    pub(crate) fn optional(value: Self) -> Self {
+        Self::Optional(Arc::new(value))
+    }
+
+    /// Reads the type of a part of an `openAPIV3Schema`; `None` if expressions cannot use it, such
+    /// as a value without a type.
+    pub(crate) fn of_schema(schema: &Json, is_root: bool) -> Option<Self> {
+        if flag(schema, "x-kubernetes-int-or-string") {
+            return Some(Self::Dyn);
+        }
+        let format = schema.get("format").and_then(Json::as_str).unwrap_or_default();
+        Some(match schema.get("type").and_then(Json::as_str)? {
+            "array" => Self::list(Self::of_part(schema.get("items")?)?),
+            "object" => {
+                let values = schema.get("additionalProperties").filter(|values| values.is_object());
+                match values {
+                    Some(values) => Self::map(Self::String, Self::of_part(values)?),
+                    None => Self::Object(Arc::new(ObjectType::of_schema(schema, is_root))),
+                }
+            }
+            "string" => match format {
+                "byte" => Self::Bytes,
+                "duration" => Self::Duration,
+                "date" | "date-time" => Self::Timestamp,
+                _ => Self::String,
+            },
+            "boolean" => Self::Bool,
+            "number" => Self::Double,
+            "integer" => Self::Int,
+            _ => return None,
+        })
+    }
+
+    fn of_part(schema: &Json) -> Option<Self> {
+        Self::of_schema(schema, flag(schema, "x-kubernetes-embedded-resource"))
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn => f.write_str("dyn"),
+            Self::Null => f.write_str("null"),
+            Self::Bool => f.write_str("bool"),
+            Self::Int => f.write_str("int"),
+            Self::Uint => f.write_str("uint"),
+            Self::Double => f.write_str("double"),
+            Self::String => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Duration => f.write_str("duration"),
+            Self::List(items) => write!(f, "list({items})"),
+            Self::Map(keys, values) => write!(f, "map({keys}, {values})"),
+            Self::Object(_) => f.write_str("object"),
+            Self::Optional(value) => write!(f, "optional_type({value})"),
+            Self::OfTypes => f.write_str("type"),
+            Self::Opaque(name) => f.write_str(name),
+            Self::Parameter(name) => write!(f, "{name}"),
+        }
+    }
+}
+
+// === impl ObjectType ===
+
+impl ObjectType {
+    fn of_schema(schema: &Json, is_root: bool) -> Self {
+        let mut fields = BTreeMap::new();
+        for (name, part) in members(schema, "properties").into_iter().flatten() {
+            if let (Some(escaped), Some(value)) = (escape(name), Type::of_part(part)) {
+                fields.insert(escaped, Field { name: name.clone(), value });
+            }
+        }
+        if is_root {
+            let text = |name: &str| {
+                (name.to_owned(), Field { name: name.to_owned(), value: Type::String })
+            };
+            fields.extend(["apiVersion", "kind"].map(text));
+            let metadata = Self { fields: ["name", "generateName"].map(text).into() };
+            let value = Type::Object(Arc::new(metadata));
+            fields.insert("metadata".to_owned(), Field { name: "metadata".to_owned(), value });
+        }
+        Self { fields }
+    }
+}
+
+/// Returns the name of a field in expressions; `None` if it cannot be written.
+pub(crate) fn escape(name: &str) -> Option<String> {
+    if LITERALS.contains(&name) || RESERVED.contains(&name) {
+        return Some(format!("__{name}__"));
+    }
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let readable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/');
+    if !starts_well || !name.chars().all(readable) {
+        return None;
+    }
+    let escaped = name.replace("__", "__underscores__");
+    let escaped = escaped.replace('.', "__dot__").replace('-', "__dash__");
+    Some(escaped.replace('/', "__slash__"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn names_of_fields_are_escaped() {
+        for (name, expected) in [
+            ("a", Some("a")),
+            ("namespace", Some("__namespace__")),
+            ("a-b.c/d", Some("a__dash__b__dot__c__slash__d")),
+            ("a__b", Some("a__underscores__b")),
+            ("my_field", Some("my_field")),
+            ("1a", None),
+            ("a b", None),
+        ] {
+            assert_eq!(escape(name).as_deref(), expected);
+        }
+    }
+}

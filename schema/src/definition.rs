@@ -1,0 +1,509 @@
+//! The rules for the schema of a `CustomResourceDefinition`, with the texts of
+//! `apiextensions-apiserver`.
+
+use serde_json::Map as JsonMap;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::field_error::FieldError;
+use crate::open_api::flag;
+use crate::open_api::members;
+use crate::open_api::read_part;
+use crate::open_api::texts;
+use crate::rules;
+use crate::schema::Schema;
+use crate::structural::check_structural;
+use crate::validate::Validator;
+
+/// The types that a schema may state.
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
+/// The fields that may stand at the root if the status is a subresource: the name in JSON, and the
+/// name in messages.
+const AT_ROOT: [(&str, &str); 22] = [
+    ("description", "Description"),
+    ("type", "Type"),
+    ("format", "Format"),
+    ("title", "Title"),
+    ("maximum", "Maximum"),
+    ("exclusiveMaximum", "ExclusiveMaximum"),
+    ("minimum", "Minimum"),
+    ("exclusiveMinimum", "ExclusiveMinimum"),
+    ("maxLength", "MaxLength"),
+    ("minLength", "MinLength"),
+    ("pattern", "Pattern"),
+    ("maxItems", "MaxItems"),
+    ("minItems", "MinItems"),
+    ("uniqueItems", "UniqueItems"),
+    ("multipleOf", "MultipleOf"),
+    ("required", "Required"),
+    ("items", "Items"),
+    ("properties", "Properties"),
+    ("externalDocs", "ExternalDocs"),
+    ("example", "Example"),
+    ("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields"),
+    ("x-kubernetes-validations", "XValidations"),
+];
+
+/// Checks `openAPIV3Schema` of a definition at the path `at`. `has_status` states whether the
+/// version has a status subresource.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_schema::check_open_api;
+/// use serde_json::json;
+///
+/// let list = json!({"type": "array", "x-kubernetes-list-type": "map", "items": {
+///     "type": "object", "properties": {"name": {"type": "string"}},
+/// }});
+/// let schema = json!({"type": "object", "properties": {"list": list}});
+/// let errors = check_open_api(&schema, "schema", false);
+/// assert_eq!(
+///     errors[0].to_string(),
+///     "schema.properties[list].x-kubernetes-list-map-keys: Required value: must not be empty if \
+///      x-kubernetes-list-type is map",
+/// );
+/// ```
+pub fn check_open_api(schema: &Value, at: &str, has_status: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if has_status {
+        check_root(schema, at, &mut errors);
+    }
+    if flag(schema, "nullable") {
+        let detail = "nullable cannot be true at the root";
+        errors.push(FieldError::forbidden(format!("{at}.nullable"), detail));
+    }
+    let structural = check_structural(schema, at);
+    if structural.is_empty() {
+        check_defaults(schema, Place { is_meta: false, is_root: true }, at, &mut errors);
+    }
+    errors.extend(structural);
+    check(schema, &Around { is_root: true, ..Around::default() }, at, &mut errors);
+    if errors.is_empty() {
+        rules::check_rules(schema, at, &mut errors);
+    }
+    errors
+}
+
+/// Reports what may not stand at the root if the status is a subresource: a check of the status
+/// alone would not see it.
+fn check_root(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let type_name = schema.get("type").and_then(Value::as_str).unwrap_or_default();
+    if !type_name.is_empty() && type_name != "object" {
+        let detail = "only \"object\" is allowed as the type at the root of the schema if the \
+                      status subresource is enabled";
+        errors.push(FieldError::invalid(format!("{at}.type"), &type_name.into(), detail));
+        return;
+    }
+    let known = |name: &String| AT_ROOT.iter().any(|(known, _)| known == name);
+    let fields = schema.as_object().into_iter().flatten();
+    if fields.filter(|(_, value)| is_set(value)).any(|(name, _)| !known(name)) {
+        let names: Vec<&str> = AT_ROOT.iter().map(|(_, name)| *name).collect();
+        let detail = format!(
+            "only [{}] fields are allowed at the root of the schema if the status subresource is \
+             enabled",
+            names.join(" ")
+        );
+        errors.push(FieldError::invalid(at, schema, &detail));
+    }
+}
+
+/// Returns whether a field of a schema has a value that Go does not take for an absent one.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) => true,
+    }
+}
+
+/// The context of a schema.
+#[derive(Debug, Clone, Copy, Default)]
+struct Around {
+    is_root: bool,
+    /// True inside `apiVersion`, `kind` and `metadata` of an object.
+    is_meta: bool,
+    /// The reason why a default is forbidden.
+    no_default: Option<&'static str>,
+}
+
+fn check(schema: &Value, around: &Around, at: &str, errors: &mut Vec<FieldError>) {
+    check_supported(schema, around, at, errors);
+    let inner = Around { is_root: false, ..*around };
+    check_fields(schema, around, at, errors);
+    for (name, part) in [("not", schema.get("not"))] {
+        if let Some(part) = part.filter(|part| part.is_object()) {
+            check(part, &inner, &format!("{at}.{name}"), errors);
+        }
+    }
+    for name in ["allOf", "oneOf", "anyOf"] {
+        let list = schema.get(name).and_then(Value::as_array).into_iter().flatten();
+        for (index, part) in list.enumerate() {
+            check(part, &inner, &format!("{at}.{name}[{index}]"), errors);
+        }
+    }
+    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+        check(items, &inner, &format!("{at}.items"), errors);
+    }
+    let preserve = "x-kubernetes-preserve-unknown-fields";
+    if schema.get(preserve) == Some(&json!(false)) {
+        let path = format!("{at}.{preserve}");
+        errors.push(FieldError::invalid(path, &json!(false), "must be true or undefined"));
+    }
+    check_map_type(schema, at, errors);
+    check_list_type(schema, at, errors);
+    check_rules(schema, at, errors);
+}
+
+/// Reports what Kubernetes does not support of the specification.
+fn check_supported(schema: &Value, around: &Around, at: &str, errors: &mut Vec<FieldError>) {
+    let type_name = type_of(schema);
+    if !type_name.is_empty() && !TYPES.contains(&type_name) {
+        let allowed = TYPES.map(Value::from);
+        let path = format!("{at}.type");
+        errors.push(FieldError::not_supported(path, &type_name.into(), &allowed));
+    }
+    if let Some(reason) = around.no_default.filter(|_| schema.get("default").is_some()) {
+        let detail = format!("must not be set {reason}");
+        errors.push(FieldError::forbidden(format!("{at}.default"), &detail));
+    }
+    let unsupported =
+        ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+    for name in unsupported {
+        if schema.get(name).is_some_and(is_set) {
+            let detail = format!("{name} is not supported");
+            errors.push(FieldError::forbidden(format!("{at}.{name}"), &detail));
+        }
+    }
+    if type_name == "null" {
+        let detail = "type cannot be set to null, use nullable as an alternative";
+        errors.push(FieldError::forbidden(format!("{at}.type"), detail));
+    }
+    if schema.get("items").is_some_and(Value::is_array) {
+        let detail = "items must be a schema object and not an array";
+        errors.push(FieldError::forbidden(format!("{at}.items"), detail));
+    }
+    if around.is_meta && flag(schema, "x-kubernetes-embedded-resource") {
+        let path = format!("{at}.x-kubernetes-embedded-resource");
+        let detail = "must not be used inside of resource meta";
+        errors.push(FieldError::forbidden(path, detail));
+    }
+    if flag(schema, "uniqueItems") {
+        let detail =
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        errors.push(FieldError::forbidden(format!("{at}.uniqueItems"), detail));
+    }
+}
+
+fn check_fields(schema: &Value, around: &Around, at: &str, errors: &mut Vec<FieldError>) {
+    let no_fields = JsonMap::new();
+    let fields = members(schema, "properties").unwrap_or(&no_fields);
+    let inner = Around { is_root: false, ..*around };
+    if let Some(values) = schema.get("additionalProperties").filter(|values| !values.is_null()) {
+        let path = format!("{at}.additionalProperties");
+        if !fields.is_empty() && *values != json!(true) {
+            let detail = "additionalProperties and properties are mutual exclusive";
+            errors.push(FieldError::forbidden(path.as_str(), detail));
+        }
+        let in_meta = "inside additionalProperties applying to object metadata";
+        let no_default = if around.is_meta { Some(in_meta) } else { inner.no_default };
+        if values.is_object() {
+            check(values, &Around { no_default, ..inner }, &path, errors);
+        }
+    }
+    let is_object = around.is_root || flag(schema, "x-kubernetes-embedded-resource");
+    for (name, field) in fields {
+        let mut inner = inner;
+        if is_object && matches!(name.as_str(), "metadata" | "kind" | "apiVersion") {
+            inner.is_meta = true;
+            if around.is_root {
+                inner.no_default = Some(match name.as_str() {
+                    "metadata" => "in top-level metadata",
+                    "kind" => "in top-level kind",
+                    _ => "in top-level apiVersion",
+                });
+            }
+        }
+        check(field, &inner, &format!("{at}.properties[{name}]"), errors);
+    }
+}
+
+fn check_map_type(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let name = "x-kubernetes-map-type";
+    let Some(map_type) = schema.get(name).and_then(Value::as_str) else { return };
+    let detail = "must be object if x-kubernetes-map-type is specified";
+    check_expected_type(schema, "object", detail, at, errors);
+    if !matches!(map_type, "atomic" | "granular") {
+        let allowed = [json!("atomic"), json!("granular")];
+        let path = format!("{at}.{name}");
+        errors.push(FieldError::not_supported(path, &map_type.into(), &allowed));
+    }
+}
+
+/// Reports a type that an extension does not allow; returns whether there was one.
+fn check_expected_type(
+    schema: &Value,
+    expected: &str,
+    detail: &str,
+    at: &str,
+    errors: &mut Vec<FieldError>,
+) -> bool {
+    let (path, found) = (format!("{at}.type"), type_of(schema));
+    if found == expected {
+        return false;
+    }
+    errors.push(match found {
+        "" => FieldError::required(path, detail),
+        found => FieldError::invalid(path, &found.into(), detail),
+    });
+    true
+}
+
+fn check_list_type(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let name = "x-kubernetes-list-type";
+    let list_type = schema.get(name).and_then(Value::as_str);
+    let path = format!("{at}.{name}");
+    if let Some(list_type) = list_type {
+        let detail = "must be array if x-kubernetes-list-type is specified";
+        let wrong = check_expected_type(schema, "array", detail, at, errors);
+        if !wrong && list_type == "set" {
+            check_set_items(schema, at, errors);
+        }
+        if !matches!(list_type, "atomic" | "set" | "map") {
+            let allowed = [json!("atomic"), json!("set"), json!("map")];
+            errors.push(FieldError::not_supported(path.as_str(), &list_type.into(), &allowed));
+        }
+    }
+    let has_keys = texts(schema.get("x-kubernetes-list-map-keys")).next().is_some();
+    if has_keys && list_type != Some("map") {
+        let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+        errors.push(match list_type {
+            None => FieldError::required(path, detail),
+            Some(other) => FieldError::invalid(path, &other.into(), detail),
+        });
+    }
+    if list_type == Some("map") {
+        check_keys(schema, at, errors);
+    }
+    if let Some(list_type @ ("set" | "map")) = list_type {
+        check_key_values(schema, list_type, at, errors);
+    }
+}
+
+fn check_set_items(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let Some(items) = schema.get("items") else { return };
+    let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
+    let stated = |name: &str| items.get(name).and_then(Value::as_str);
+    let shown = json!(stated("x-kubernetes-list-type"));
+    let name = match type_of(items) {
+        "array" if stated("x-kubernetes-list-type").is_some_and(|is| is != "atomic") => {
+            "x-kubernetes-list-type"
+        }
+        "object" if stated("x-kubernetes-map-type") != Some("atomic") => "x-kubernetes-map-type",
+        _ => return,
+    };
+    errors.push(FieldError::invalid(format!("{at}.items.{name}"), &shown, detail));
+}
+
+fn check_keys(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let name = "x-kubernetes-list-map-keys";
+    let path = format!("{at}.{name}");
+    let keys: Vec<&str> = texts(schema.get(name)).collect();
+    if keys.is_empty() {
+        let detail = "must not be empty if x-kubernetes-list-type is map";
+        errors.push(FieldError::required(path.as_str(), detail));
+    }
+    let Some(items) = schema.get("items") else {
+        let detail = "must have a schema if x-kubernetes-list-type is map";
+        errors.push(FieldError::required(format!("{at}.items"), detail));
+        return;
+    };
+    if type_of(items) != "object" {
+        let detail = "must be object if parent array's x-kubernetes-list-type is map";
+        let path = format!("{at}.items.type");
+        errors.push(FieldError::invalid(path, &type_of(items).into(), detail));
+        return;
+    }
+    for (index, key) in keys.iter().enumerate() {
+        match members(items, "properties").and_then(|fields| fields.get(*key)) {
+            Some(field) if matches!(type_of(field), "array" | "object") => {
+                let detail =
+                    "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                let path = format!("{at}.items.properties[{key}].type");
+                errors.push(FieldError::invalid(path, &type_of(items).into(), detail));
+            }
+            Some(_) => {}
+            None => {
+                let detail = "entries must all be names of item properties";
+                errors.push(FieldError::invalid(path.as_str(), &json!(keys), detail));
+            }
+        }
+        if keys[..index].contains(key) {
+            let detail = "must not contain duplicate entries";
+            errors.push(FieldError::invalid(path.as_str(), &json!(keys), detail));
+        }
+    }
+}
+
+/// Reports keys that an item may lack.
+fn check_key_values(schema: &Value, list_type: &str, at: &str, errors: &mut Vec<FieldError>) {
+    let Some(items) = schema.get("items") else { return };
+    if flag(items, "nullable") {
+        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        errors.push(FieldError::forbidden(format!("{at}.items.nullable"), &detail));
+    }
+    if list_type != "map" {
+        return;
+    }
+    let required: Vec<&str> = texts(items.get("required")).collect();
+    for key in texts(schema.get("x-kubernetes-list-map-keys")) {
+        let Some(field) = members(items, "properties").and_then(|fields| fields.get(key)) else {
+            continue;
+        };
+        let path = format!("{at}.items.properties[{key}]");
+        if !required.contains(&key) && field.get("default").is_none() {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a \
+                          default or be a required property";
+            errors.push(FieldError::required(format!("{path}.default"), detail));
+        }
+        if flag(field, "nullable") {
+            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
+        }
+    }
+}
+
+/// Checks the texts of the rules of a schema, not their expressions.
+fn check_rules(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+    for (index, rule) in rules.into_iter().flatten().enumerate() {
+        let at = format!("{at}.x-kubernetes-validations[{index}]");
+        let stated = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (expression, message) = (stated("rule").trim(), stated("message").trim());
+        let is_multiline = |text: &str| text.contains(['\n', '\r']);
+        let shown = || Value::from(stated("message"));
+        if expression.is_empty() {
+            errors.push(FieldError::required(format!("{at}.rule"), "rule is not specified"));
+        } else if !stated("message").is_empty() && message.is_empty() {
+            let detail = "must be non-empty if specified";
+            errors.push(FieldError::invalid(format!("{at}.message"), &shown(), detail));
+        } else if is_multiline(message) {
+            let detail = "must not contain line breaks";
+            errors.push(FieldError::invalid(format!("{at}.message"), &shown(), detail));
+        } else if is_multiline(expression) && message.is_empty() {
+            let detail = "message must be specified if rule contains line breaks";
+            errors.push(FieldError::required(format!("{at}.message"), detail));
+        }
+        let reason = stated("reason");
+        let reasons = [
+            "FieldValueDuplicate",
+            "FieldValueForbidden",
+            "FieldValueInvalid",
+            "FieldValueRequired",
+        ];
+        if !reason.is_empty() && !reasons.contains(&reason) {
+            let allowed = reasons.map(Value::from);
+            let path = format!("{at}.reason");
+            errors.push(FieldError::not_supported(path, &reason.into(), &allowed));
+        }
+        rules::check_texts(rule, schema, &at, errors);
+    }
+}
+
+/// The place of a schema whose default is checked.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// True inside `apiVersion`, `kind` and `metadata` of an object.
+    is_meta: bool,
+    is_root: bool,
+}
+
+/// Checks that each default fits its schema and has no unknown fields. Defaults inside of metadata
+/// are not checked.
+fn check_defaults(schema: &Value, place: Place, at: &str, errors: &mut Vec<FieldError>) {
+    let is_object = place.is_root || flag(schema, "x-kubernetes-embedded-resource");
+    let is_meta = place.is_meta && !is_object;
+    if let Some(default) = schema.get("default").filter(|_| !is_meta) {
+        let part = Schema::of_part(read_part(schema));
+        let path = format!("{at}.default");
+        let mut pruned = default.clone();
+        if !part.prune_part(&mut pruned).is_empty() {
+            let detail = "must not have unknown fields";
+            errors.push(FieldError::invalid(path.as_str(), default, detail));
+        }
+        errors.extend(Validator::check_part(part.root(), default, None, &path));
+    }
+    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+        let place = Place { is_meta, is_root: false };
+        check_defaults(items, place, &format!("{at}.items"), errors);
+    }
+    for (name, field) in members(schema, "properties").into_iter().flatten() {
+        let of_object = is_object && matches!(name.as_str(), "metadata" | "kind" | "apiVersion");
+        let place = Place { is_meta: is_meta || of_object, is_root: false };
+        check_defaults(field, place, &format!("{at}.properties[{name}]"), errors);
+    }
+}
+
+fn type_of(schema: &Value) -> &str {
+    schema.get("type").and_then(Value::as_str).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn assert_errors(field: &Value, expected: &[&str]) {
+        let schema = json!({"type": "object", "properties": {"f": field}});
+        let errors = check_open_api(&schema, "s", false);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn default_must_fit_its_schema() {
+        assert_errors(
+            &json!({"type": "integer", "minimum": 3, "default": 1}),
+            &["s.properties[f].default: Invalid value: 1:  in body should be greater than or \
+                 equal to 3"],
+        );
+        let object = json!({"type": "object", "default": {"b": 1}, "properties": {"a": {
+            "type": "string"}}});
+        let unknown =
+            r#"s.properties[f].default: Invalid value: {"b":1}: must not have unknown fields"#;
+        assert_errors(&object, &[unknown]);
+        assert_errors(&json!({"type": "string", "default": "x"}), &[]);
+    }
+
+    #[test]
+    fn unsupported_parts_are_forbidden() {
+        assert_errors(
+            &json!({"type": "string", "$ref": "#/x", "id": "y"}),
+            &[
+                "s.properties[f].id: Forbidden: id is not supported",
+                "s.properties[f].$ref: Forbidden: $ref is not supported",
+            ],
+        );
+        assert_errors(
+            &json!({"type": "object", "properties": {"a": {"type": "string"}},
+                "additionalProperties": {"type": "string"}}),
+            &["s.properties[f].additionalProperties: Forbidden: additionalProperties and \
+                 properties are mutual exclusive"],
+        );
+    }
+
+    #[test]
+    fn key_of_a_list_map_is_required_or_has_a_default() {
+        assert_errors(
+            &json!({"type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"], "items": {"type": "object", "properties": {
+                "name": {"type": "string"}}}}),
+            &["s.properties[f].items.properties[name].default: Required value: this property is \
+                 in x-kubernetes-list-map-keys, so it must have a default or be a required \
+                 property"],
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Schemas of Kubernetes objects, built-in and custom.
+//!
+//! | Type | Upstream |
+//! | --- | --- |
+//! | [`Schema`], [`NodeRef`] | `typed.ParseableType` of `structured-merge-diff` |
+//! | [`Types`] | the named types of `client-go/applyconfigurations` |
+//! | [`Node`], [`Shape`] | `schema.Structural` of `apiextensions-apiserver`, `schema.Atom` |
+//! | [`Constraints`] | `schema.ValueValidation` |
+//! | [`FieldSet`], [`PathElement`] | `fieldpath.Set`, `fieldpath.PathElement` |
+//! | [`ManagedFields`], [`FieldWriter`] | `managedfields.FieldManager`, `merge.Updater` |
+//!
+//! One [`Schema`] serves built-in types and those of a `CustomResourceDefinition`: fields and
+//! their types, list types and keys, defaults, limits, and the rules of strategic merge patches.
+//!
+//! **Promises.** The crate has no clock, no lock and no task. A schema is immutable; a clone shares
+//! its memory. Types may contain themselves.
+
+mod apply;
+pub mod built_in;
+mod cel;
+mod constraints;
+mod definition;
+mod embedded;
+mod field_error;
+mod field_set;
+mod format;
+mod limits;
+mod managed_fields;
+pub mod names;
+mod node;
+mod open_api;
+mod path;
+mod protobuf;
+mod prune;
+mod rules;
+mod schema;
+mod structural;
+mod table;
+#[cfg(test)]
+mod test_schema;
+mod types;
+mod unique;
+mod validate;
+
+pub use crate::apply::{TypeError, TypeErrors};
+pub use crate::constraints::{Condition, Constraints, Pattern};
+pub use crate::definition::check_open_api;
+pub use crate::field_error::{FieldError, FieldErrorReason, quote};
+pub use crate::field_set::{
+    FieldSet, FieldsV1Error, Path, PathElement, PathElementError, compare_values, equal_values,
+};
+pub use crate::format::is_known_format;
+pub use crate::managed_fields::{
+    Applied, ApplyError, Conflict, Conflicts, FieldWriter, ManagedFields, ManagedFieldsError,
+    Manager, Operation, Owned,
+};
+pub use crate::node::{
+    Empty, Field, List, ListType, Map, Node, Object, PatchStrategy, Scalar, Shape, UnknownFields,
+};
+pub use crate::protobuf::{Envelope, ProtobufError, ProtobufEvent};
+pub use crate::rules::{Rules, Verdict};
+pub use crate::schema::{NodeRef, Schema};
+pub use crate::structural::check_structural;
+pub use crate::types::{TypeId, Types};
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

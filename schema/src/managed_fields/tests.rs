@@ -1,0 +1,139 @@
+//! Sequences of writes, compared with what apimachinery's `FieldManager` made of them.
+
+use serde_json::{Map, Value, json};
+
+use super::{ApplyError, FieldWriter, ManagedFields};
+use crate::field_set::{FieldSet, PathElement};
+use crate::schema::Schema;
+use crate::test_schema::{assert_same_errors, recorded, thing};
+
+/// The object of a story and the owners of its fields.
+struct Object {
+    live: Map<String, Value>,
+    managed: ManagedFields,
+}
+
+impl Object {
+    fn new() -> Self {
+        let live = json!({"apiVersion": "example.com/v1", "kind": "Thing"});
+        let live = live.as_object().expect("an object").clone();
+        Self { live, managed: ManagedFields::new() }
+    }
+
+    /// Carries out a step and returns the error, if there is one, with the number of its causes.
+    fn step(&mut self, schema: &Schema, step: &Value) -> Result<(), (String, Option<usize>)> {
+        let mut reset = FieldSet::new();
+        if step["subresource"] == "status" {
+            reset.insert(&[PathElement::field("spec"), PathElement::field("text")]);
+        }
+        let writer = FieldWriter {
+            manager: step["manager"].as_str().expect("a manager"),
+            api_version: "example.com/v1",
+            subresource: step["subresource"].as_str().expect("a subresource"),
+            now: "now",
+            schema,
+            other_versions: &[],
+            empty: &Self::new().live,
+            reset: &reset,
+        };
+        if let Some(config) = step.get("apply") {
+            let force = step["force"] == true;
+            let config = config.as_object().expect("an object");
+            let applied = writer.apply(self.managed.clone(), &self.live, config, force);
+            let applied = applied.map_err(|error| {
+                let causes = match &error {
+                    ApplyError::Conflicts(conflicts) => Some(conflicts.iter().count()),
+                    _ => None,
+                };
+                (error.to_string(), causes)
+            })?;
+            self.managed = applied.owners;
+            self.live = applied.object.unwrap_or_else(|| self.live.clone());
+            return Ok(());
+        }
+        let new = step["update"].as_object().expect("an object");
+        let is_create =
+            self.live.get("metadata").is_none_or(|metadata| metadata.get("uid").is_none());
+        if is_create || !self.managed.is_empty() {
+            let managed = writer.update(self.managed.clone(), &self.live, new);
+            self.managed = managed.map_err(|errors| (errors.to_string(), None))?;
+        }
+        self.live = new.clone();
+        Ok(())
+    }
+}
+
+/// Returns the part of upstream's error that the library gives: what follows the object's name.
+fn own_part(error: &str) -> &str {
+    let end = error.find("to smd typed: ").map(|at| at + "to smd typed: ".len());
+    let typed = error.find("Kind=Thing): ").map(|at| at + "Kind=Thing): ".len());
+    &error[end.or(typed).unwrap_or(0)..]
+}
+
+#[test]
+fn owners_after_any_writes_are_those_of_upstream() {
+    let schema = thing();
+    let (mut failed, mut written) = (0, 0);
+    for line in recorded("story") {
+        let mut object = Object::new();
+        for (index, step) in line["steps"].as_array().expect("steps").iter().enumerate() {
+            let context = || format!("step {index} of {line}");
+            match (step["error"].as_str(), object.step(&schema, step)) {
+                (None, Ok(())) => {
+                    written += 1;
+                    assert_eq!(Some(&object.live), step["object"].as_object(), "{}", context());
+                    let managed = object.managed.encode().unwrap_or_else(|| json!([]));
+                    assert_eq!(managed, step["managed"], "{}", context());
+                }
+                (Some(error), Err((ours, causes))) => {
+                    failed += 1;
+                    assert_same_errors(&ours, own_part(error), &context);
+                    let recorded = step.get("causes").and_then(Value::as_u64);
+                    assert_eq!(causes.map(|causes| causes as u64), recorded, "{}", context());
+                }
+                (recorded, ours) => panic!("{ours:?} instead of {recorded:?}: {}", context()),
+            }
+        }
+    }
+    assert!(failed > 50 && written > 200, "{failed} failed, {written} written");
+}
+
+#[test]
+fn write_to_the_scale_takes_the_replicas_from_their_owners() {
+    let path = ["spec", "replicas"].map(PathElement::field);
+    let entry = |manager: &str, operation: &str, version: &str, fields: &Value| {
+        json!({
+            "manager": manager, "operation": operation, "apiVersion": version,
+            "time": "2026-01-02T03:04:05Z", "fieldsType": "FieldsV1", "fieldsV1": fields,
+        })
+    };
+    let replicas = json!({"f:spec": {"f:replicas": {}}});
+    let more = json!({"f:spec": {"f:paused": {}, "f:replicas": {}}});
+    let owners = ManagedFields::decode(&json!([
+        entry("one", "Apply", "apps/v1", &more),
+        entry("two", "Update", "apps/v1", &replicas),
+        entry("three", "Update", "apps/v1", &json!({"f:spec": {"f:paused": {}}})),
+    ]))
+    .unwrap();
+    let of_scale = owners.of_scale(&path);
+    let names: Vec<&str> = of_scale.iter().map(|(manager, _)| manager.name()).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert!(of_scale.iter().all(|(_, owned)| owned.api_version() == "autoscaling/v1"));
+    // What stays in the scale stays in the object.
+    assert_eq!(owners.with_scale(&of_scale, &path, "apps/v1"), owners);
+
+    let mut taken = entry("four", "Apply", "autoscaling/v1", &replicas);
+    taken["subresource"] = json!("scale");
+    let scale = ManagedFields::decode(&json!([taken])).unwrap();
+    let after = owners.with_scale(&scale, &path, "apps/v1");
+    let shown: Vec<String> =
+        after.iter().map(|(manager, owned)| format!("{manager}: {}", owned.fields())).collect();
+    assert_eq!(
+        shown,
+        [
+            "\"four\" with subresource \"scale\": .spec.replicas",
+            "\"one\": .spec.paused",
+            "\"three\" using apps/v1: .spec.paused",
+        ],
+    );
+}

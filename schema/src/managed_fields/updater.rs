@@ -1,0 +1,207 @@
+//! The changes of ownership: upstream's `merge.Updater`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::conflict::{Conflict, Conflicts};
+use super::writer::FieldWriter;
+use super::{ManagedFields, Manager, Owned};
+use crate::apply::{
+    Comparison, TypeErrors, compare, field_set, merge, named_fields_as_members, object_fields,
+    reconcile, remove,
+};
+use crate::field_set::{FieldSet, equal_objects};
+
+/// The reason why a change of ownership is not possible.
+pub(super) enum UpdateError {
+    Types(TypeErrors),
+    Conflicts(Conflicts),
+}
+
+/// A write over a live object.
+pub(super) struct Write<'a> {
+    pub(super) writer: &'a FieldWriter<'a>,
+    pub(super) live: &'a Map<String, Value>,
+    pub(super) manager: &'a Manager,
+    /// True if the write takes fields from other managers.
+    pub(super) force: bool,
+}
+
+/// The differences between two states of an object, in each version that a manager uses.
+struct Comparisons<'a> {
+    writer: &'a FieldWriter<'a>,
+    old: &'a Map<String, Value>,
+    new: &'a Map<String, Value>,
+    by_version: BTreeMap<String, Option<Comparison>>,
+}
+
+// === impl Write ===
+
+impl Write<'_> {
+    /// Records that the manager wrote `new`.
+    pub(super) fn update(
+        &self,
+        owners: ManagedFields,
+        new: &Map<String, Value>,
+    ) -> Result<ManagedFields, UpdateError> {
+        let mut owners = reconcile_all(self.writer, owners);
+        let compared = self.transfer(&mut owners, new)?;
+        let owned = owners.entries.entry(self.manager.clone()).or_default();
+        let fields = owned.fields.difference(&compared.removed).union(&compared.written());
+        owned.fields = fields.recursive_difference(self.writer.reset);
+        self.writer.api_version.clone_into(&mut owned.api_version);
+        owners.drop_empty();
+        Ok(owners)
+    }
+
+    /// Applies `config`; the object is `None` if it is equal to the live one.
+    pub(super) fn apply(
+        &self,
+        owners: ManagedFields,
+        config: &Map<String, Value>,
+    ) -> Result<(Option<Map<String, Value>>, ManagedFields), UpdateError> {
+        let mut owners = reconcile_all(self.writer, owners);
+        let of = self.writer.root();
+        let merged = merge(of, self.live, config)?;
+        let fields = object_fields(of, config)?.recursive_difference(self.writer.reset);
+        let last = owners.entries.get(self.manager).cloned();
+        let time = last.as_ref().and_then(|last| last.time.clone());
+        let api_version = self.writer.api_version.to_owned();
+        owners.entries.insert(self.manager.clone(), Owned { fields, api_version, time });
+        let new = match last {
+            Some(last) => prune(self.writer, merged, &owners, &last)?,
+            None => merged,
+        };
+        // An object stays an object when its last field is removed.
+        let new = match new {
+            Value::Object(new) => new,
+            _ => Map::new(),
+        };
+        self.transfer(&mut owners, &new)?;
+        let is_equal = equal_objects(self.live, &new);
+        Ok(((!is_equal).then_some(new), owners))
+    }
+
+    /// Takes changed fields from all other managers. Without `force` they are conflicts.
+    ///
+    /// Returns the comparison in the version of the writer.
+    fn transfer(
+        &self,
+        owners: &mut ManagedFields,
+        new: &Map<String, Value>,
+    ) -> Result<Comparison, UpdateError> {
+        let writer = self.writer;
+        let own = compare(writer.root(), self.live, new)?;
+        let mut comparisons =
+            Comparisons { writer, old: self.live, new, by_version: BTreeMap::new() };
+        let filtered = own.clone().exclude(writer.reset);
+        comparisons.by_version.insert(writer.api_version.to_owned(), Some(filtered));
+        let mut conflicts = Vec::new();
+        let mut changed: Vec<(Manager, Option<FieldSet>)> = Vec::new();
+        for (other, owned) in owners.entries.iter().filter(|(other, _)| *other != self.manager) {
+            let Some(compared) = comparisons.at(&owned.api_version)? else {
+                // The server no longer has the version.
+                changed.push((other.clone(), None));
+                continue;
+            };
+            let taken = owned.fields.intersection(&compared.written());
+            let paths = taken.paths().into_iter();
+            conflicts.extend(paths.map(|path| Conflict { manager: other.clone(), path }));
+            let kept = owned.fields.difference(&taken).difference(&compared.removed);
+            if kept != owned.fields {
+                changed.push((other.clone(), Some(kept)));
+            }
+        }
+        if !self.force && !conflicts.is_empty() {
+            return Err(UpdateError::Conflicts(Conflicts(conflicts)));
+        }
+        for (other, kept) in changed {
+            match (kept, owners.entries.get_mut(&other)) {
+                (Some(kept), Some(owned)) => owned.fields = kept,
+                _ => {
+                    owners.entries.remove(&other);
+                }
+            }
+        }
+        owners.drop_empty();
+        Ok(own)
+    }
+}
+
+// === impl UpdateError ===
+
+impl From<TypeErrors> for UpdateError {
+    fn from(errors: TypeErrors) -> Self {
+        Self::Types(errors)
+    }
+}
+
+/// Removes what the manager applied before and does not apply now, if no other manager owns it.
+fn prune(
+    writer: &FieldWriter<'_>,
+    merged: Value,
+    owners: &ManagedFields,
+    last: &Owned,
+) -> Result<Value, TypeErrors> {
+    if last.fields.is_empty() {
+        return Ok(merged);
+    }
+    let Some(of) = writer.type_of(&last.api_version) else { return Ok(merged) };
+    let last_fields = named_fields_as_members(Some(of), &last.fields);
+    let pruned = remove(of, &merged, &last_fields);
+    let pruned = add_back_owned(writer, &merged, pruned, owners)?;
+    // What the manager never owned stays, even below something that it removes.
+    let left = named_fields_as_members(Some(of), &field_set(of, &pruned)?);
+    let all = named_fields_as_members(Some(of), &field_set(of, &merged)?);
+    Ok(remove(of, &merged, &all.difference(&left).intersection(&last_fields)))
+}
+
+/// Restores the fields of `merged` that a manager owns.
+fn add_back_owned(
+    writer: &FieldWriter<'_>,
+    merged: &Value,
+    mut pruned: Value,
+    owners: &ManagedFields,
+) -> Result<Value, TypeErrors> {
+    let mut by_version: BTreeMap<&str, FieldSet> = BTreeMap::new();
+    for (_, owned) in owners.iter() {
+        by_version.entry(&owned.api_version).or_default().extend(owned.fields.clone());
+    }
+    for (version, owned) in by_version {
+        let Some(of) = writer.type_of(version) else { continue };
+        let mut kept = named_fields_as_members(Some(of), &field_set(of, &pruned)?);
+        kept.extend(named_fields_as_members(Some(of), &owned));
+        let all = named_fields_as_members(Some(of), &field_set(of, merged)?);
+        pruned = remove(of, merged, &all.difference(&kept));
+    }
+    Ok(pruned)
+}
+
+/// Adapts the recorded sets to types that became atomic; drops versions that are gone.
+fn reconcile_all(writer: &FieldWriter<'_>, mut owners: ManagedFields) -> ManagedFields {
+    owners.entries.retain(|_, owned| {
+        let Some(of) = writer.type_of(&owned.api_version) else { return false };
+        if let Some(fields) = reconcile(of, &owned.fields) {
+            owned.fields = fields;
+        }
+        true
+    });
+    owners
+}
+
+// === impl Comparisons ===
+
+impl Comparisons<'_> {
+    /// Returns the comparison in a version; `None` if the server does not have the version.
+    fn at(&mut self, version: &str) -> Result<Option<&Comparison>, TypeErrors> {
+        if !self.by_version.contains_key(version) {
+            let compared = match self.writer.type_of(version) {
+                Some(of) => Some(compare(of, self.old, self.new)?.exclude(self.writer.reset)),
+                None => None,
+            };
+            self.by_version.insert(version.to_owned(), compared);
+        }
+        Ok(self.by_version.get(version).and_then(Option::as_ref))
+    }
+}

@@ -1,0 +1,301 @@
+//! [`FieldWriter`]: what a write of one manager does to the owners of an object's fields.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::conflict::Conflicts;
+use super::updater::{UpdateError, Write};
+use super::{ManagedFields, Manager, Operation, last_applied};
+use crate::apply::{Duplicates, Type, TypeErrors, validate_object};
+use crate::field_set::{FieldSet, PathElement};
+use crate::schema::Schema;
+
+/// The most managers that an object has from writes other than apply.
+///
+/// The limit keeps objects small that many clients with changing names write. Upstream's number.
+const MAX_UPDATERS: usize = 10;
+
+/// The manager of the oldest writes beyond the limit.
+const ANCIENT: &str = "ancient-changes";
+
+/// The manager of the fields that an object had before its first apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// A write by one manager: upstream's `FieldManager`.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_schema::{FieldSet, FieldWriter, ManagedFields, Schema};
+/// use serde_json::json;
+///
+/// let schema = Schema::any();
+/// let (reset, empty) = (FieldSet::new(), serde_json::Map::new());
+/// let writer = FieldWriter {
+///     manager: "painter",
+///     api_version: "v1",
+///     subresource: "",
+///     now: "2026-01-02T03:04:05Z",
+///     schema: &schema,
+///     other_versions: &[],
+///     empty: &empty,
+///     reset: &reset,
+/// };
+/// let live = json!({"data": {"color": "red"}});
+/// let config = json!({"data": {"shape": "circle"}});
+/// let (live, config) = (live.as_object().unwrap(), config.as_object().unwrap());
+/// let applied = writer.apply(ManagedFields::new(), live, config, false)?;
+/// let object = applied.object.unwrap();
+/// assert_eq!(object["data"], json!({"color": "red", "shape": "circle"}));
+/// assert_eq!(applied.owners.iter().count(), 2);
+/// # Ok::<(), homeostat_schema::ApplyError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct FieldWriter<'a> {
+    /// The name of the manager.
+    pub manager: &'a str,
+    /// The version in which the manager writes, such as `apps/v1`.
+    pub api_version: &'a str,
+    /// The subresource that it writes; empty for the object.
+    pub subresource: &'a str,
+    /// The time of the write, in RFC 3339 with seconds.
+    pub now: &'a str,
+    /// The type of the object in the version of the write.
+    pub schema: &'a Schema,
+    /// The other versions of the object that the server has, with their types.
+    pub other_versions: &'a [(&'a str, &'a Schema)],
+    /// The object with only the members that every object of the kind has. What an object has
+    /// beyond it, before its first apply, has an owner of its own.
+    pub empty: &'a Map<String, Value>,
+    /// The fields that a write to this subresource does not change (upstream's `resetFields`).
+    pub reset: &'a FieldSet,
+}
+
+/// The result of an apply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// The new object; `None` if it is equal to the live one.
+    pub object: Option<Map<String, Value>>,
+    /// The new owners.
+    pub owners: ManagedFields,
+}
+
+/// The reason why an apply fails.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// The configuration does not fit the type.
+    #[error("{0}")]
+    Config(TypeErrors),
+    /// The live object does not fit the type.
+    #[error("{0}")]
+    Live(TypeErrors),
+    /// The result cannot be computed.
+    #[error("failed to merge config: {0}")]
+    Merge(TypeErrors),
+    /// Other managers own fields that the configuration changes.
+    #[error("{0}")]
+    Conflicts(Conflicts),
+}
+
+// === impl FieldWriter ===
+
+impl<'a> FieldWriter<'a> {
+    /// Returns the owners after a write that is not an apply.
+    ///
+    /// `live` and `new` are the object before and after, without `managedFields`.
+    ///
+    /// # Errors
+    ///
+    /// If one of them does not fit the type. The caller then keeps the owners of the live object.
+    pub fn update(
+        &self,
+        owners: ManagedFields,
+        live: &Map<String, Value>,
+        new: &Map<String, Value>,
+    ) -> Result<ManagedFields, TypeErrors> {
+        validate_object(self.root(), new, Duplicates::Allowed)?;
+        let manager = Manager::updater(self.manager, self.api_version, self.subresource);
+        Ok(cap_updaters(self.update_as(owners, live, new, &manager)?))
+    }
+
+    /// Applies a configuration.
+    ///
+    /// `live` is the object, without `managedFields`; `config` is the configuration.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration does not fit the type, or, without `force`, changes fields that others
+    /// own.
+    pub fn apply(
+        &self,
+        owners: ManagedFields,
+        live: &Map<String, Value>,
+        config: &Map<String, Value>,
+        force: bool,
+    ) -> Result<Applied, ApplyError> {
+        validate_object(self.root(), config, Duplicates::Refused).map_err(ApplyError::Config)?;
+        validate_object(self.root(), live, Duplicates::Allowed).map_err(ApplyError::Live)?;
+        let owners = if owners.is_empty() {
+            let manager = Manager::updater(BEFORE_FIRST_APPLY, self.api_version, self.subresource);
+            let first = self.update_as(owners, self.empty, live, &manager);
+            cap_updaters(first.map_err(ApplyError::Live)?)
+        } else {
+            owners
+        };
+        let mut applied = match self.apply_once(owners.clone(), live, config, force) {
+            Err(ApplyError::Conflicts(conflicts)) if self.manager == last_applied::MANAGER => {
+                self.upgrade(owners, live, config, conflicts)?
+            }
+            other => other?,
+        };
+        if self.manager == last_applied::MANAGER {
+            let mut object = applied.object.take().unwrap_or_else(|| live.clone());
+            last_applied::refresh(&mut object, config);
+            applied.object = (object != *live).then_some(object);
+        }
+        Ok(applied)
+    }
+
+    /// Applies over fields that the same user's client-side apply set.
+    fn upgrade(
+        &self,
+        owners: ManagedFields,
+        live: &Map<String, Value>,
+        config: &Map<String, Value>,
+        conflicts: Conflicts,
+    ) -> Result<Applied, ApplyError> {
+        let Some(allowed) = last_applied::owned_fields(self, live) else {
+            return Err(ApplyError::Conflicts(conflicts));
+        };
+        if conflicts.paths().difference(&allowed).is_empty() {
+            return self.apply_once(owners, live, config, true);
+        }
+        Err(ApplyError::Conflicts(conflicts.without(&allowed)))
+    }
+
+    fn apply_once(
+        &self,
+        owners: ManagedFields,
+        live: &Map<String, Value>,
+        config: &Map<String, Value>,
+        force: bool,
+    ) -> Result<Applied, ApplyError> {
+        let manager = &Manager::applier(self.manager, self.subresource);
+        let write = Write { writer: self, live, manager, force };
+        let (object, mut owners) = write.apply(owners, config).map_err(|error| match error {
+            UpdateError::Types(errors) => ApplyError::Merge(errors),
+            UpdateError::Conflicts(conflicts) => ApplyError::Conflicts(conflicts),
+        })?;
+        strip(&mut owners, manager);
+        if object.is_some()
+            && let Some(owned) = owners.entries.get_mut(manager)
+        {
+            owned.time = Some(self.now.to_owned());
+        }
+        Ok(Applied { object, owners })
+    }
+
+    fn update_as(
+        &self,
+        owners: ManagedFields,
+        live: &Map<String, Value>,
+        new: &Map<String, Value>,
+        manager: &Manager,
+    ) -> Result<ManagedFields, TypeErrors> {
+        // The write has a name of its own, so that its fields are also taken from the manager's
+        // other entries and its time is updated only if something changed.
+        let current = Manager::new("current-operation", Operation::Update, "", "");
+        let write = Write { writer: self, live, manager: &current, force: true };
+        let mut owners = match write.update(owners, new) {
+            Ok(owners) => owners,
+            Err(UpdateError::Types(errors)) => return Err(errors),
+            Err(UpdateError::Conflicts(_)) => unreachable!("a forced write has no conflicts"),
+        };
+        strip(&mut owners, &current);
+        if let Some(written) = owners.entries.remove(&current) {
+            let owned = owners.entries.entry(manager.clone()).or_default();
+            owned.fields.extend(written.fields);
+            owned.api_version = written.api_version;
+            owned.time = Some(self.now.to_owned());
+        }
+        Ok(owners)
+    }
+
+    /// Returns the type of the object in the version of the write.
+    pub(super) fn root(&self) -> Type<'a> {
+        Type::Root(self.schema.root())
+    }
+
+    /// Returns the type of the object in any version.
+    pub(super) fn type_of(&self, api_version: &str) -> Option<Type<'a>> {
+        if api_version == self.api_version {
+            return Some(self.root());
+        }
+        let found = self.other_versions.iter().find(|(version, _)| *version == api_version);
+        found.map(|(_, schema)| Type::Root(schema.root()))
+    }
+}
+
+/// Removes the fields of a manager that the server itself sets.
+fn strip(owners: &mut ManagedFields, manager: &Manager) {
+    const METADATA: [&str; 9] = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let Some(owned) = owners.entries.get_mut(manager) else { return };
+    let mut stripped = FieldSet::new();
+    for field in ["apiVersion", "kind", "metadata"] {
+        stripped.insert(&[PathElement::field(field)]);
+    }
+    for field in METADATA {
+        stripped.insert(&[PathElement::field("metadata"), PathElement::field(field)]);
+    }
+    owned.fields = owned.fields.difference(&stripped);
+    owners.drop_empty();
+}
+
+/// Joins the oldest entries of one version until no more than 10 are left that are not appliers'.
+fn cap_updaters(mut owners: ManagedFields) -> ManagedFields {
+    let is_updater = |manager: &&Manager| manager.operation == Operation::Update;
+    let count = owners.entries.keys().filter(is_updater).count();
+    if count <= MAX_UPDATERS {
+        return owners;
+    }
+    let mut updaters: Vec<Manager> = owners.entries.keys().filter(is_updater).cloned().collect();
+    updaters.sort_by(|a, b| owners.entries[a].time.cmp(&owners.entries[b].time));
+    let mut excess = count - MAX_UPDATERS;
+    let mut first_of_version: BTreeMap<String, Manager> = BTreeMap::new();
+    for manager in updaters {
+        if excess == 0 {
+            break;
+        }
+        let version = owners.entries[&manager].api_version.clone();
+        let Some(first) = first_of_version.get(&version) else {
+            first_of_version.insert(version, manager);
+            continue;
+        };
+        let bucket = Manager::updater(ANCIENT, &version, "");
+        if !owners.entries.contains_key(&bucket)
+            && let Some(owned) = owners.entries.remove(first)
+        {
+            owners.entries.insert(bucket.clone(), owned);
+        }
+        if manager != bucket
+            && let Some(newer) = owners.entries.remove(&manager)
+            && let Some(owned) = owners.entries.get_mut(&bucket)
+        {
+            owned.fields.extend(newer.fields);
+            owned.time = newer.time;
+        }
+        excess -= 1;
+    }
+    owners
+}

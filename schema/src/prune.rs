@@ -1,0 +1,207 @@
+//! Removes fields that a schema does not name, fills in defaults, and removes nulls.
+
+use serde_json::Value;
+
+use crate::node::Object;
+use crate::node::Shape;
+use crate::node::UnknownFields;
+use crate::path::Path;
+use crate::schema::NodeRef;
+use crate::schema::Schema;
+
+/// The fields of every Kubernetes object, which no schema of a custom kind can remove.
+const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+impl Schema {
+    /// Removes the fields that the schema does not name, and returns their paths, sorted.
+    ///
+    /// `apiVersion`, `kind` and `metadata` of the root and of embedded objects stay.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_schema::Schema;
+    /// use serde_json::json;
+    ///
+    /// let schema = Schema::from_open_api(&json!({
+    ///     "type": "object",
+    ///     "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
+    /// }));
+    /// let mut object = json!({"kind": "Foo", "spec": {"size": 1, "colour": "red"}});
+    /// assert_eq!(schema.prune(&mut object), ["spec.colour"]);
+    /// assert_eq!(object, json!({"kind": "Foo", "spec": {"size": 1}}));
+    /// ```
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        let mut removed = Vec::new();
+        prune(self.root(), object, true, &mut Path::default(), &mut removed);
+        removed.sort();
+        removed
+    }
+
+    /// Removes the fields of a part of an object that the schema does not name.
+    pub(crate) fn prune_part(&self, value: &mut Value) -> Vec<String> {
+        let mut removed = Vec::new();
+        prune(self.root(), value, false, &mut Path::default(), &mut removed);
+        removed
+    }
+
+    /// Removes each `null` whose field is not nullable and has no default.
+    pub fn prune_nulls(&self, object: &mut Value) {
+        prune_nulls(self.root(), object);
+    }
+
+    /// Sets each absent field that has a default; also a `null` that is not nullable.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_schema::Schema;
+    /// use serde_json::json;
+    ///
+    /// let schema = Schema::from_open_api(&json!({
+    ///     "type": "object",
+    ///     "properties": {"size": {"type": "integer", "default": 3}},
+    /// }));
+    /// let mut object = json!({});
+    /// schema.set_defaults(&mut object);
+    /// assert_eq!(object, json!({"size": 3}));
+    /// ```
+    pub fn set_defaults(&self, object: &mut Value) {
+        set_defaults(self.root(), object);
+    }
+}
+
+fn prune(
+    node: NodeRef<'_>,
+    value: &mut Value,
+    root: bool,
+    path: &mut Path,
+    removed: &mut Vec<String>,
+) {
+    match (node.shape(), value) {
+        (Shape::Object(object), Value::Object(fields)) => {
+            let keep_meta = root || object.embedded;
+            fields.retain(|name, value| {
+                if keep_meta && META_FIELDS.contains(&name.as_str()) {
+                    return true;
+                }
+                let before = path.enter(name);
+                let keep = match node.field(name) {
+                    Some(inner) => {
+                        prune(inner, value, false, path, removed);
+                        true
+                    }
+                    None => object.unknown == UnknownFields::Preserve,
+                };
+                if !keep {
+                    removed.push(path.to_string());
+                }
+                path.leave(before);
+                keep
+            });
+        }
+        (Shape::Map(_), Value::Object(fields)) => {
+            for (name, value) in fields {
+                let Some(inner) = node.values() else { continue };
+                let before = path.enter(name);
+                prune(inner, value, false, path, removed);
+                path.leave(before);
+            }
+        }
+        (Shape::List(_), Value::Array(list)) => {
+            let Some(inner) = node.items() else { return };
+            for (at, value) in list.iter_mut().enumerate() {
+                let before = path.enter_item(at);
+                prune(inner, value, false, path, removed);
+                path.leave(before);
+            }
+        }
+        // A value of a wrong type. Upstream removes every field of an object that is not declared.
+        (Shape::Scalar(_) | Shape::List(_), Value::Object(fields)) => {
+            fields.retain(|name, _| {
+                let before = path.enter(name);
+                removed.push(path.to_string());
+                path.leave(before);
+                false
+            });
+        }
+        _ => {}
+    }
+}
+
+fn prune_nulls(node: NodeRef<'_>, value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.retain(|name, value| {
+            let Some(inner) = node.field(name) else { return true };
+            let remove = value.is_null() && !is_nullable(inner) && inner.default().is_none();
+            if !remove {
+                prune_nulls(inner, value);
+            }
+            !remove
+        }),
+        Value::Array(list) => {
+            let Some(inner) = node.items() else { return };
+            for value in list {
+                prune_nulls(inner, value);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns whether `null` stays: it is declared nullable, or nothing is declared.
+fn is_nullable(node: NodeRef<'_>) -> bool {
+    node.node().nullable
+}
+
+fn set_defaults(node: NodeRef<'_>, value: &mut Value) {
+    match (node.shape(), value) {
+        (Shape::Object(object), Value::Object(fields)) => {
+            add_defaults(node, object, fields);
+            for (name, value) in fields {
+                // The API server fills in metadata itself.
+                let Some(inner) = node.field(name).filter(|inner| inner.type_name().is_none())
+                else {
+                    continue;
+                };
+                set_defaults(inner, value);
+            }
+        }
+        (Shape::Map(_), Value::Object(fields)) => {
+            let Some(inner) = node.values() else { return };
+            for value in fields.values_mut() {
+                set_element(inner, value);
+            }
+        }
+        (Shape::List(_), Value::Array(list)) => {
+            let Some(inner) = node.items() else { return };
+            for value in list {
+                set_element(inner, value);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn add_defaults(node: NodeRef<'_>, object: &Object, fields: &mut serde_json::Map<String, Value>) {
+    for field in object.fields() {
+        let Some(inner) = node.field(&field.name) else { continue };
+        let Some(default) = inner.default().filter(|_| inner.type_name().is_none()) else {
+            continue;
+        };
+        let present = fields.get(field.name.as_ref());
+        if present.is_none_or(|value| value.is_null() && !is_nullable(inner)) {
+            fields.insert(field.name.to_string(), default.clone());
+        }
+    }
+}
+
+fn set_element(node: NodeRef<'_>, value: &mut Value) {
+    if value.is_null()
+        && !is_nullable(node)
+        && let Some(default) = node.default()
+    {
+        *value = default.clone();
+    }
+    set_defaults(node, value);
+}

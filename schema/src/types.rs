@@ -1,0 +1,111 @@
+//! A table of named types, which may refer to each other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::node::Node;
+use crate::node::Shape;
+
+/// The index of a type in its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TypeId(usize);
+
+/// A table of named types. A type may refer to types that are added later, and to itself.
+///
+/// # Examples
+///
+/// A list of itself, as `JSONSchemaProps` has:
+///
+/// ```
+/// use homeostat_schema::{Field, List, ListType, Object, Scalar, Types};
+///
+/// let mut types = Types::new();
+/// let tree = types.declare("example.Tree");
+/// types.define(
+///     tree,
+///     Object::new([
+///         Field::new("label", Scalar::String),
+///         Field::new("children", List::new(tree, ListType::Atomic)),
+///     ]),
+/// );
+/// assert_eq!(types.name(tree), "example.Tree");
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Types {
+    list: Vec<NamedType>,
+    by_name: HashMap<Arc<str>, TypeId>,
+}
+
+/// A type of the table.
+#[derive(Debug, Clone)]
+struct NamedType {
+    name: Arc<str>,
+    node: Node,
+}
+
+// === impl TypeId ===
+
+impl TypeId {
+    /// Returns the position of the type in the order in which the types were declared.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+// === impl Types ===
+
+impl Types {
+    /// Creates an empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the index of `name`; adds the type as [`Shape::Any`] if it is new.
+    pub fn declare(&mut self, name: &str) -> TypeId {
+        if let Some(id) = self.by_name.get(name) {
+            return *id;
+        }
+        let id = TypeId(self.list.len());
+        let name: Arc<str> = name.into();
+        self.list.push(NamedType { name: Arc::clone(&name), node: Shape::Any.into() });
+        self.by_name.insert(name, id);
+        id
+    }
+
+    /// Sets the type at `id`.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `id` belongs to another table and is not in this one.
+    pub fn define(&mut self, id: TypeId, node: impl Into<Node>) {
+        self.list[id.0].node = node.into();
+    }
+
+    /// Returns the index of the type called `name`, such as `io.k8s.api.core.v1.Container`.
+    pub fn find(&self, name: &str) -> Option<TypeId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Returns the name of a type.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `id` belongs to another table and is not in this one.
+    pub fn name(&self, id: TypeId) -> &str {
+        &self.list[id.0].name
+    }
+
+    /// Returns the type at `id`.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `id` belongs to another table and is not in this one.
+    pub fn get(&self, id: TypeId) -> &Node {
+        &self.list[id.0].node
+    }
+
+    /// Returns the indices of all types, in the order in which they were declared.
+    pub fn ids(&self) -> impl Iterator<Item = TypeId> + use<> {
+        (0..self.list.len()).map(TypeId)
+    }
+}

@@ -1,0 +1,336 @@
+//! Runs a story once per fault that a controller may meet, and compares the end states.
+
+mod plan;
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt;
+
+use homeostat_apiserver::LaggingView;
+use homeostat_faults::Trace;
+use kube_client::Client;
+use serde_json::Value;
+
+use self::plan::{Injected, PAUSE};
+use crate::{Simulation, in_virtual_time};
+
+pub use self::plan::{Disturbance, Plan};
+
+/// The name of the client of the swept controller.
+pub const CONTROLLER: &str = "controller";
+
+/// The environment variable that restricts a sweep to one plan.
+const ONLY: &str = "HOMEOSTAT_PLAN";
+
+/// The result of a story: an end state, or the reason why the story failed.
+pub type Outcome = Result<Value, Box<dyn std::error::Error>>;
+
+/// A finished sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// The end state of every run.
+    pub state: Value,
+    /// The number of mutating calls of the controller in the run without faults.
+    pub calls: u64,
+    /// The number of runs, the one without faults included.
+    pub runs: usize,
+    /// The number of runs whose event did not arrive: the controller opened another watch.
+    pub missed: usize,
+}
+
+/// The first plan whose run failed or ended in another state. Plans are tried from the first call
+/// or event on, so it is the shortest one.
+pub struct SweepFailure {
+    plan: Option<Plan>,
+    seed: u64,
+    why: String,
+    trace: Trace,
+}
+
+/// One run.
+struct Run {
+    outcome: Result<Value, String>,
+    calls: u64,
+    /// The events that the controller received, by resource; empty unless they are recorded.
+    events: BTreeMap<String, u64>,
+    trace: Trace,
+}
+
+/// The faults of a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Calls,
+    Events,
+}
+
+/// Runs `world` once without faults, and once per mutating call of the controller with a crash
+/// before it, a crash after it, and a lost reply. Every run must end in the same state.
+///
+/// `world` is the story of the user: it acts, waits until the controller has done its work, and
+/// returns the state to compare; [`oracle::end_state`](crate::oracle::end_state) collects it.
+/// `controller` runs until its future is dropped. It gets a client that retries as a deployed one
+/// does; after a crash it is called again, with a new client and without any state.
+///
+/// Each run has its own runtime with a paused clock, which also ends the tasks that the controller
+/// spawned. From the crash on these tasks get no reply and no event.
+///
+/// # Errors
+///
+/// Fails with the first plan whose run fails or ends in another state. The message has the trace of
+/// the faults and the environment variable that repeats this plan alone.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use homeostat_testing::{Outcome, Simulation, crash_at_every_call, oracle};
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_client::api::{ApiResource, ObjectMeta, PostParams};
+/// use kube_client::{Api, Client};
+///
+/// /// Creates two config maps. It tolerates that they exist.
+/// async fn controller(client: Client) {
+///     let maps = Api::<ConfigMap>::default_namespaced(client);
+///     for name in ["a", "b"] {
+///         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+///         let map = ConfigMap { metadata, ..ConfigMap::default() };
+///         while maps.get_opt(name).await.ok().flatten().is_none() {
+///             drop(maps.create(&PostParams::default(), &map).await);
+///         }
+///     }
+///     std::future::pending().await
+/// }
+///
+/// async fn world(simulation: &Simulation) -> Outcome {
+///     tokio::time::sleep(Duration::from_secs(60)).await;
+///     Ok(oracle::end_state(simulation, &[ApiResource::erase::<ConfigMap>(&())]).await?)
+/// }
+///
+/// let sweep = crash_at_every_call(7, world, controller).unwrap();
+/// assert_eq!((sweep.calls, sweep.runs), (2, 7));
+/// ```
+#[expect(clippy::needless_pass_by_value, reason = "callers pass closures")]
+pub fn crash_at_every_call(
+    seed: u64,
+    world: impl AsyncFn(&Simulation) -> Outcome,
+    controller: impl AsyncFn(Client),
+) -> Result<Sweep, SweepFailure> {
+    sweep(seed, Kind::Calls, env::var(ONLY).ok().as_deref(), &world, &controller)
+}
+
+/// Runs `world` once without faults, and then once per fault that delays, repeats or hides events.
+/// Every run must end in the same state. The faults are
+///
+/// - per mutating call, a crash after it and a [successor that reads stale
+///   state](Plan::StaleSuccessor);
+/// - per event that the first watch of a resource delivers to the controller, that it is
+///   [held](Disturbance::Held), [repeated](Disturbance::Repeated), or [lost](Disturbance::Lost).
+///
+/// Sieve, a tester of controllers, finds bugs with these patterns: stale, late and unobserved
+/// states. `world` and `controller` are those of [`crash_at_every_call`]. The story must go on for
+/// longer than 10 s after its last change.
+///
+/// # Errors
+///
+/// Fails as [`crash_at_every_call`] does.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use homeostat_testing::{Outcome, Simulation, disturb_every_event, oracle};
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube_client::api::{ApiResource, PostParams};
+/// use kube_client::{Api, Client};
+///
+/// /// Creates a config map, and polls it from the watch cache.
+/// async fn controller(client: Client) {
+///     let maps = Api::<ConfigMap>::default_namespaced(client);
+///     let mut map = ConfigMap::default();
+///     map.metadata.name = Some("a".to_owned());
+///     loop {
+///         if !matches!(maps.get_opt("a").await, Ok(Some(_))) {
+///             drop(maps.create(&PostParams::default(), &map).await);
+///         }
+///         tokio::time::sleep(Duration::from_secs(5)).await;
+///     }
+/// }
+///
+/// async fn world(simulation: &Simulation) -> Outcome {
+///     tokio::time::sleep(Duration::from_secs(60)).await;
+///     Ok(oracle::end_state(simulation, &[ApiResource::erase::<ConfigMap>(&())]).await?)
+/// }
+///
+/// // One call, and no watch: a stale successor is the only fault.
+/// let sweep = disturb_every_event(7, world, controller).unwrap();
+/// assert_eq!((sweep.calls, sweep.runs), (1, 2));
+/// ```
+#[expect(clippy::needless_pass_by_value, reason = "callers pass closures")]
+pub fn disturb_every_event(
+    seed: u64,
+    world: impl AsyncFn(&Simulation) -> Outcome,
+    controller: impl AsyncFn(Client),
+) -> Result<Sweep, SweepFailure> {
+    sweep(seed, Kind::Events, env::var(ONLY).ok().as_deref(), &world, &controller)
+}
+
+/// Runs every plan, or the one with the name `only`.
+fn sweep(
+    seed: u64,
+    kind: Kind,
+    only: Option<&str>,
+    world: &impl AsyncFn(&Simulation) -> Outcome,
+    controller: &impl AsyncFn(Client),
+) -> Result<Sweep, SweepFailure> {
+    let reference = in_virtual_time(run(seed, kind, None, world, controller));
+    let calls = reference.calls;
+    let state = match reference.outcome {
+        Ok(state) => state,
+        Err(why) => return Err(SweepFailure { plan: None, seed, why, trace: reference.trace }),
+    };
+    let plans = match kind {
+        Kind::Calls => Plan::of_calls(calls),
+        Kind::Events => Plan::of_events(calls, &reference.events),
+    };
+    let mut sweep = Sweep { state, calls, runs: 1, missed: 0 };
+    for plan in plans {
+        if only.is_some_and(|only| *only != plan.to_string()) {
+            continue;
+        }
+        let run = in_virtual_time(run(seed, kind, Some(&plan), world, controller));
+        sweep.runs += 1;
+        sweep.missed += usize::from(run.trace.faults() == 0);
+        let why = match run.outcome {
+            Ok(end) if end == sweep.state => continue,
+            Ok(end) => {
+                let state = &sweep.state;
+                format!("the end state differs\n  expected {state}\n  got      {end}")
+            }
+            Err(why) => why,
+        };
+        return Err(SweepFailure { plan: Some(plan), seed, why, trace: run.trace });
+    }
+    Ok(sweep)
+}
+
+async fn run(
+    seed: u64,
+    kind: Kind,
+    plan: Option<&Plan>,
+    world: &impl AsyncFn(&Simulation) -> Outcome,
+    controller: &impl AsyncFn(Client),
+) -> Run {
+    let simulation = Simulation::start(seed);
+    let faults = simulation.faults();
+    if plan.is_none() && kind == Kind::Events {
+        faults.trace_traffic();
+    }
+    let injected = plan.map(|plan| plan.inject(&simulation));
+    let crash = injected.as_ref().and_then(|injected| injected.crash.as_ref());
+    let controllers = async {
+        let first = controller(simulation.client_as(CONTROLLER));
+        match crash {
+            None => first.await,
+            Some(crash) => {
+                tokio::select! { biased; () = crash.reached() => {}, () = first => {} }
+                let is_stale = matches!(plan, Some(Plan::StaleSuccessor(_)));
+                let stale = is_stale.then(|| simulation.server().lagging_view_by(1));
+                if let Some(view) = &stale {
+                    simulation.server().move_client(CONTROLLER, view);
+                }
+                let successor = controller(simulation.client_as(CONTROLLER));
+                tokio::select! { biased; () = successor => {}, () = catch_up(stale) => {} }
+            }
+        }
+        // A controller that returns has nothing left to do.
+        std::future::pending::<()>().await;
+    };
+    let outcome = tokio::select! {
+        biased;
+        outcome = world(&simulation) => outcome.map_err(|error| error.to_string()),
+        () = controllers => unreachable!("the controllers never end"),
+    };
+    let is_missed = injected.as_ref().is_some_and(Injected::is_missed);
+    let missed = || Err("the controller did not make this call again".to_owned());
+    let outcome = outcome.and_then(|state| if is_missed { missed() } else { Ok(state) });
+    let trace = faults.trace();
+    let events = trace.events_by(CONTROLLER).into_iter();
+    let events = events.map(|(resource, count)| (resource.to_owned(), count)).collect();
+    Run { outcome, calls: faults.mutations(CONTROLLER), events, trace }
+}
+
+/// Ends the lag of a stale cache after a pause. The future never ends.
+async fn catch_up(stale: Option<LaggingView>) {
+    if let Some(view) = stale {
+        tokio::time::sleep(PAUSE).await;
+        view.catch_up();
+    }
+    std::future::pending::<()>().await;
+}
+
+// === impl SweepFailure ===
+
+impl SweepFailure {
+    /// Returns the plan; `None` if the run without faults failed.
+    pub fn plan(&self) -> Option<Plan> {
+        self.plan.clone()
+    }
+}
+
+impl fmt::Display for SweepFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.plan {
+            None => write!(f, "the run without faults failed (seed {}): {}", self.seed, self.why),
+            Some(plan) => write!(
+                f,
+                "{plan} (seed {}): {}\nfaults:\n{}repeat it: {ONLY}=\"{plan}\" cargo test",
+                self.seed, self.why, self.trace
+            ),
+        }
+    }
+}
+
+/// Writes the message, so that `unwrap` shows it.
+impl fmt::Debug for SweepFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for SweepFailure {}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use homeostat_faults::CrashPoint;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube_client::Api;
+    use kube_client::api::PostParams;
+
+    use super::*;
+
+    async fn world(_: &Simulation) -> Outcome {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        Ok(Value::Null)
+    }
+
+    async fn controller(client: Client) {
+        let maps = Api::<ConfigMap>::default_namespaced(client);
+        drop(maps.create(&PostParams::default(), &ConfigMap::default()).await);
+    }
+
+    #[test]
+    fn name_of_a_plan_selects_it_alone() {
+        let runs = |kind, plan: &Plan| {
+            let plan = plan.to_string();
+            sweep(1, kind, Some(&plan), &world, &controller).unwrap().runs
+        };
+        let stale = Plan::StaleSuccessor(1);
+        assert_eq!(runs(Kind::Events, &stale), 2);
+        assert_eq!(runs(Kind::Calls, &stale), 1, "a plan of the other sweep");
+        assert_eq!(runs(Kind::Calls, &Plan::Crash(CrashPoint::Before(1))), 2);
+    }
+}

@@ -1,0 +1,171 @@
+//! The sweep of events finds a bug of each pattern, and names the first plan that shows it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::select;
+use homeostat_testing::{
+    Disturbance, Outcome, Plan, Simulation, SweepFailure, crash_at_every_call, disturb_every_event,
+    oracle,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube_client::api::{ApiResource, ListParams, Patch, PatchParams, PostParams};
+use kube_client::{Api, Client, ResourceExt as _};
+use kube_runtime::watcher::{self, Event, watcher};
+use serde_json::json;
+
+const PERIOD: Duration = Duration::from_secs(6);
+
+/// Plays the user: a config map whose text changes twice. Returns the secrets.
+async fn three_texts(simulation: &Simulation) -> Outcome {
+    let maps = Api::<ConfigMap>::default_namespaced(simulation.user().clone());
+    tokio::time::sleep(PERIOD).await;
+    for text in ["one", "two", "three"] {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a"}, "data": {"text": text}});
+        maps.patch("a", &PatchParams::apply("user"), &Patch::Apply(map)).await?;
+        tokio::time::sleep(PERIOD).await;
+    }
+    tokio::time::sleep(5 * PERIOD).await;
+    Ok(oracle::end_state(simulation, &[ApiResource::erase::<Secret>(&())]).await?)
+}
+
+fn maps(client: &Client) -> Api<ConfigMap> {
+    Api::default_namespaced(client.clone())
+}
+
+fn secrets(client: &Client) -> Api<Secret> {
+    Api::default_namespaced(client.clone())
+}
+
+/// Creates a secret, or fails to.
+async fn create(client: &Client, metadata: serde_json::Value) {
+    let secret: Secret = serde_json::from_value(json!({"metadata": metadata})).expect("a secret");
+    drop(secrets(client).create(&PostParams::default(), &secret).await);
+}
+
+fn text(map: &ConfigMap) -> String {
+    map.data.as_ref().and_then(|data| data.get("text").cloned()).unwrap_or_default()
+}
+
+/// Creates a secret for each map that has none in the cache, under a generated name.
+async fn trusts_its_cache(client: Client) {
+    enum Seen {
+        Map(Event<ConfigMap>),
+        Secret(Event<Secret>),
+    }
+    let config = watcher::Config::default;
+    let maps = watcher(maps(&client), config()).filter_map(|event| async { event.ok() });
+    let owned = watcher(secrets(&client), config()).filter_map(|event| async { event.ok() });
+    let mut events = Box::pin(select(maps.map(Seen::Map), owned.map(Seen::Secret)));
+    let (mut wanted, mut known, mut ready) = (BTreeSet::new(), BTreeSet::new(), 0);
+    while let Some(event) = events.next().await {
+        match event {
+            Seen::Map(Event::Apply(map) | Event::InitApply(map)) => {
+                wanted.insert(map.name_any());
+            }
+            Seen::Secret(Event::Apply(secret) | Event::InitApply(secret)) => {
+                known.extend(secret.labels().get("for").cloned());
+            }
+            Seen::Map(Event::InitDone) | Seen::Secret(Event::InitDone) => ready += 1,
+            _ => {}
+        }
+        if ready < 2 {
+            continue;
+        }
+        for name in wanted.difference(&known) {
+            create(&client, json!({"generateName": "for-", "labels": {"for": name}})).await;
+        }
+    }
+}
+
+/// Creates a secret for each event.
+async fn counts_events(client: Client) {
+    let mut events = Box::pin(watcher(maps(&client), watcher::Config::default()));
+    while let Some(event) = events.next().await {
+        if let Ok(Event::Apply(_)) = event {
+            create(&client, json!({"generateName": "change-"})).await;
+        }
+    }
+}
+
+/// Creates a secret for each text that it sees.
+async fn observes_each_state(client: Client) {
+    let mut events = Box::pin(watcher(maps(&client), watcher::Config::default()));
+    while let Some(event) = events.next().await {
+        if let Ok(Event::Apply(map) | Event::InitApply(map)) = event {
+            create(&client, json!({"name": text(&map)})).await;
+        }
+    }
+}
+
+/// Creates one secret if the watch cache of the server has none.
+async fn reads_the_watch_cache(client: Client) {
+    loop {
+        let any = ListParams::default().match_any();
+        if secrets(&client).list(&any).await.is_ok_and(|list| list.items.is_empty()) {
+            create(&client, json!({"generateName": "single-"})).await;
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+/// Creates one secret with a fixed name. It looks at the server, and watches the maps.
+async fn is_correct(client: Client) {
+    let mut events = Box::pin(watcher(maps(&client), watcher::Config::default()));
+    while let Some(event) = events.next().await {
+        if let Ok(Event::Apply(map) | Event::InitApply(map)) = event {
+            create(&client, json!({"name": map.name_any()})).await;
+        }
+    }
+}
+
+#[track_caller]
+fn assert_plan(failure: &SweepFailure, expected: &Plan, fault: &str) {
+    assert_eq!(failure.plan().as_ref(), Some(expected), "{failure}");
+    let message = failure.to_string();
+    assert!(message.contains(fault), "{message}");
+    let command = format!("repeat it: HOMEOSTAT_PLAN=\"{expected}\" cargo test");
+    assert!(message.ends_with(&command), "{message}");
+}
+
+fn event(how: Disturbance, nth: u64, resource: &str) -> Plan {
+    Plan::Event { resource: resource.to_owned(), nth, how }
+}
+
+#[test]
+fn controller_that_trusts_its_cache_fails_when_events_are_held() {
+    crash_at_every_call(3, three_texts, trusts_its_cache).unwrap();
+    let failure = disturb_every_event(3, three_texts, trusts_its_cache).unwrap_err();
+    // All three events of the map arrive before the first one of its secret.
+    assert_plan(&failure, &event(Disturbance::Held, 1, "configmaps"), "holds event 1 for 10s");
+}
+
+#[test]
+fn controller_that_counts_events_fails_when_one_is_repeated() {
+    let failure = disturb_every_event(3, three_texts, counts_events).unwrap_err();
+    let plan = event(Disturbance::Repeated, 1, "configmaps");
+    assert_plan(&failure, &plan, "watch starts 1 revisions earlier");
+}
+
+#[test]
+fn controller_that_must_observe_each_state_fails_when_one_is_lost() {
+    let failure = disturb_every_event(3, three_texts, observes_each_state).unwrap_err();
+    let plan = event(Disturbance::Lost, 1, "configmaps");
+    assert_plan(&failure, &plan, "loses event 1 and those of the next 10s");
+}
+
+#[test]
+fn controller_that_reads_the_watch_cache_fails_after_a_crash() {
+    crash_at_every_call(3, three_texts, reads_the_watch_cache).unwrap();
+    let failure = disturb_every_event(3, three_texts, reads_the_watch_cache).unwrap_err();
+    assert_plan(&failure, &Plan::StaleSuccessor(1), "moves to a server that is at");
+}
+
+#[test]
+fn correct_controller_passes_each_disturbance_of_each_event() {
+    let sweep = disturb_every_event(3, three_texts, is_correct).unwrap();
+    // Three calls, and three events: each is held, repeated and lost.
+    assert_eq!((sweep.calls, sweep.runs, sweep.missed), (3, 1 + 3 + 9, 0));
+}

@@ -1,0 +1,118 @@
+//! The sweep finds a controller that keeps its progress in memory only, and passes one that does
+//! not.
+
+use std::time::Duration;
+
+use homeostat_faults::{ApiError, Calls, CrashPoint, Verb};
+use homeostat_testing::{
+    CONTROLLER, Outcome, Plan, Simulation, crash_at_every_call, in_virtual_time, oracle,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_client::api::{ApiResource, ObjectMeta, PostParams};
+use kube_client::{Api, Client};
+
+fn map(name: Option<&str>, prefix: Option<&str>) -> ConfigMap {
+    let metadata = ObjectMeta {
+        name: name.map(str::to_owned),
+        generate_name: prefix.map(str::to_owned),
+        ..ObjectMeta::default()
+    };
+    ConfigMap { metadata, ..ConfigMap::default() }
+}
+
+async fn a_minute(simulation: &Simulation) -> Outcome {
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    Ok(oracle::end_state(simulation, &[ApiResource::erase::<ConfigMap>(&())]).await?)
+}
+
+/// Creates `a` and `b` until both exist.
+async fn named(client: Client) {
+    let maps = Api::<ConfigMap>::default_namespaced(client);
+    for name in ["a", "b"] {
+        while !matches!(maps.get_opt(name).await, Ok(Some(_))) {
+            drop(maps.create(&PostParams::default(), &map(Some(name), None)).await);
+        }
+    }
+}
+
+/// Creates one map with a generated name, and does not look for an earlier one.
+async fn generated(client: Client) {
+    let maps = Api::<ConfigMap>::default_namespaced(client);
+    while maps.create(&PostParams::default(), &map(None, Some("web-"))).await.is_err() {}
+}
+
+#[test]
+fn controller_with_derived_names_survives_every_plan() {
+    let sweep = crash_at_every_call(3, a_minute, named).unwrap();
+    assert_eq!((sweep.calls, sweep.runs), (2, 7));
+}
+
+#[test]
+fn controller_that_repeats_a_create_is_found_with_the_shortest_plan() {
+    let failure = crash_at_every_call(3, a_minute, generated).unwrap_err();
+    assert_eq!(failure.plan(), Some(Plan::Crash(CrashPoint::After(1))));
+    let message = failure.to_string();
+    assert!(message.contains("client crashes after this call"), "{message}");
+    assert!(message.contains("HOMEOSTAT_PLAN=\"crash after mutating call 1\""), "{message}");
+}
+
+#[test]
+fn client_of_a_simulation_repeats_creates_as_the_production_client_does() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        let timeout = ApiError::timeout();
+        simulation.faults().replace_reply(Calls::create("configmaps").by(CONTROLLER), timeout);
+        let create = async |client| {
+            let maps = Api::<ConfigMap>::default_namespaced(client);
+            maps.create(&PostParams::default(), &map(None, Some("web-"))).await.unwrap();
+        };
+        create(simulation.client_as(CONTROLLER)).await;
+        assert_eq!(simulation.faults().count(Verb::Create, "configmaps"), 2);
+    });
+}
+
+#[test]
+fn requests_of_a_crashed_client_do_not_count() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        let crash = simulation.faults().crash_at(CONTROLLER, CrashPoint::Before(1));
+        let left = Api::<ConfigMap>::default_namespaced(simulation.client_as(CONTROLLER));
+        // A task of the crashed controller: its requests get no answer, and it sends more.
+        let create =
+            async || drop(left.create(&PostParams::default(), &map(Some("a"), None)).await);
+        let loops = async {
+            loop {
+                drop(tokio::time::timeout(Duration::from_secs(1), create()).await);
+            }
+        };
+        let successor = async {
+            crash.reached().await;
+            let maps = Api::<ConfigMap>::default_namespaced(simulation.client_as(CONTROLLER));
+            maps.get_opt("a").await.unwrap();
+            let (settle, quiet) = (Duration::from_secs(5), Duration::from_secs(60));
+            oracle::requests_fall_to_zero(&simulation, CONTROLLER, settle, quiet).await
+        };
+        tokio::select! { found = successor => found.unwrap(), () = loops => {} }
+        let requests = simulation.faults().requests_by(CONTROLLER);
+        assert_eq!(requests[&(Verb::Get, "configmaps".to_owned())], 1);
+    });
+}
+
+#[test]
+fn hot_loop_is_found() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        let maps = Api::<ConfigMap>::default_namespaced(simulation.client_as(CONTROLLER));
+        let hot = async {
+            loop {
+                drop(maps.get_opt("a").await);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let (settle, quiet) = (Duration::from_secs(5), Duration::from_secs(60));
+        let found = oracle::requests_fall_to_zero(&simulation, CONTROLLER, settle, quiet);
+        let found = tokio::select! { found = found => found, () = hot => Ok(()) };
+        assert!(found.unwrap_err().contains("get configmaps"));
+        oracle::requests_fall_to_zero(&simulation, CONTROLLER, settle, quiet).await.unwrap();
+    });
+}

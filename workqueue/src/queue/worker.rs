@@ -1,0 +1,345 @@
+//! A worker that owns its handle of the queue, and lends the items that it takes.
+//!
+//! One step under one lock finishes the items of the last call, takes new ones, and waits in the
+//! line if there are none. Compared with `get` and `done` this saves a lock and a reference count
+//! per item, and the waker is cloned only if the worker waits.
+
+use std::fmt;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+mod hand;
+
+use crate::state::Taken;
+
+use super::shared::{Shared, wake};
+use super::waiters::Ticket;
+
+use self::hand::Hand;
+
+/// A worker of a queue; made by [`Queue::worker`](crate::Queue::worker).
+///
+/// [`next`](Self::next) lends one item; the next call of it finishes this item. This is the
+/// cheapest way to take items: one lock per item for the worker, and no reference count. Use
+/// [`Queue::get`](crate::Queue::get) if the item moves into another task.
+///
+/// If the worker is dropped while it holds items (a panic, a cancelled task, a `break`), they are
+/// queued again, as a dropped [`Processing`](crate::Processing) is. A worker that stops on purpose
+/// calls [`WorkItem::done`] before.
+///
+/// A worker keeps the queue alive.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_workqueue::Queue;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let queue = Queue::new();
+/// queue.add_batch(["default/web", "default/db"]);
+/// queue.shut_down();
+///
+/// let mut worker = queue.worker();
+/// let mut handled = Vec::new();
+/// while let Some(key) = worker.next().await {
+///     handled.push(*key); // the next call of `next` finishes the key
+/// }
+/// assert_eq!(handled, ["default/web", "default/db"]);
+/// # }
+/// ```
+pub struct Worker<T, Cause = ()> {
+    shared: Arc<Shared<T, Cause>>,
+    hand: Hand<T, Cause>,
+    /// A waker of the current task for the next wait.
+    waker: Option<Waker>,
+}
+
+/// An item that a [`Worker`] holds; made by [`Worker::next`].
+///
+/// It dereferences to the item. The next call of [`Worker::next`] finishes the item, and so does
+/// [`done`](Self::done).
+pub struct WorkItem<'a, T, Cause = ()> {
+    worker: &'a mut Worker<T, Cause>,
+}
+
+/// Items that a [`Worker`] holds; made by [`Worker::next_batch`].
+///
+/// There is at least one item. The next call of the worker finishes all of them.
+pub struct WorkBatch<'a, T, Cause = ()> {
+    worker: &'a mut Worker<T, Cause>,
+}
+
+/// A future that takes items in the poll that returns true; false after the shut-down.
+struct Take<'a, T, C> {
+    worker: &'a mut Worker<T, C>,
+    /// The maximum number of items.
+    most: usize,
+    /// The ticket of its place in the line of workers; stale after a wake-up.
+    ticket: Option<Ticket>,
+}
+
+// === impl Worker ===
+
+impl<T, Cause> Worker<T, Cause> {
+    pub(super) fn new(shared: &Arc<Shared<T, Cause>>) -> Self {
+        shared.core.lock().workers.registered += 1;
+        Self { shared: Arc::clone(shared), hand: Hand::new(), waker: None }
+    }
+
+    /// Finishes the held items.
+    fn finish(&mut self) {
+        for taken in self.hand.held.drain(..) {
+            self.shared.done(taken.held);
+        }
+    }
+
+    /// Queues the held items again.
+    fn give_back(&mut self) {
+        for taken in self.hand.held.drain(..) {
+            Shared::give_back_unfinished(&self.shared, taken.held, taken.cause);
+        }
+    }
+
+    /// Leaves the line. A worker that was woken wakes another one for the item.
+    fn leave(&self, ticket: &mut Option<Ticket>) {
+        if ticket.is_none() {
+            return;
+        }
+        let mut core = self.shared.core.lock();
+        let left = core.workers.leave(ticket);
+        let next = core.wake_worker();
+        drop(core);
+        drop(left);
+        wake(next);
+    }
+}
+
+impl<T, Cause> Worker<T, Cause>
+where
+    T: Clone + Send + Sync + 'static,
+    Cause: Send + 'static,
+{
+    /// Finishes the item of the last call, waits for an item and takes it. Returns `None` when the
+    /// queue is shut down and nothing is queued.
+    ///
+    /// The order and the end are those of [`Queue::get`](crate::Queue::get). An item that was
+    /// added while held is queued again when it is finished.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel-safe: a dropped future has taken no item. If it was polled, it has
+    /// finished the item of the last call.
+    ///
+    /// # Panics
+    ///
+    /// If `T::clone` panics; the item then stays queued.
+    pub async fn next(&mut self) -> Option<WorkItem<'_, T, Cause>> {
+        let taken = Take { worker: self, most: 1, ticket: None }.await;
+        taken.then_some(WorkItem { worker: self })
+    }
+
+    /// Finishes the items of the last call, waits for an item, and takes up to `most` items under
+    /// one lock. Returns `None` when the queue is shut down and nothing is queued.
+    ///
+    /// A batch is at most this worker's share: the queued items divided by the number of workers,
+    /// rounded up. `most` is at least 1.
+    ///
+    /// All items of a batch are held until the next call. Use it for work that takes microseconds
+    /// per item, such as filling a channel or a bulk request: while the first item waits, no other
+    /// worker can take the last one.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`next`](Self::next).
+    ///
+    /// # Panics
+    ///
+    /// If `T::clone` panics. The items then stay queued or are queued again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_workqueue::Queue;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let queue = Queue::new();
+    /// queue.add_batch(0..100);
+    /// queue.shut_down();
+    ///
+    /// let mut worker = queue.worker();
+    /// let mut sizes = Vec::new();
+    /// while let Some(batch) = worker.next_batch(64).await {
+    ///     sizes.push(batch.items().count());
+    /// }
+    /// assert_eq!(sizes, [64, 36]);
+    /// # }
+    /// ```
+    pub async fn next_batch(&mut self, most: usize) -> Option<WorkBatch<'_, T, Cause>> {
+        let taken = Take { worker: self, most: most.max(1), ticket: None }.await;
+        taken.then_some(WorkBatch { worker: self })
+    }
+
+    /// Finishes the items of the last call and takes new ones, under one lock. Waits in the line if
+    /// nothing is queued.
+    #[inline]
+    fn step(&mut self, most: usize, ticket: &mut Option<Ticket>) -> Poll<bool> {
+        let Self { shared, hand, waker } = self;
+        let now = shared.now();
+        let mut guard = shared.core.lock();
+        let core = &mut *guard;
+        let finished = hand.finish(core, now);
+        hand.take(core, most, now);
+        let outcome = match hand.held.is_empty() {
+            false => Poll::Ready(true),
+            true if core.shutting_down => Poll::Ready(false),
+            true => Poll::Pending,
+        };
+        let left = match (outcome, waker.as_ref()) {
+            (Poll::Ready(_), _) => core.workers.leave(ticket),
+            (Poll::Pending, Some(known)) if core.workers.waits_with(*ticket, known) => None,
+            (Poll::Pending, _) => waker.take().and_then(|new| core.workers.wait(ticket, new)),
+        };
+        let next = core.wake_worker();
+        let (drains, burst) = if finished && core.state.is_idle() {
+            (core.drains.all(), core.trim())
+        } else {
+            (Vec::new(), None)
+        };
+        drop(guard);
+        drop(left);
+        wake(next.into_iter().chain(drains));
+        drop(burst);
+        hand.settle(shared);
+        outcome
+    }
+}
+
+/// Queues the held items again.
+impl<T, Cause> Drop for Worker<T, Cause> {
+    fn drop(&mut self) {
+        // This needs no runtime: the runtime may have shut down already.
+        self.give_back();
+        self.shared.core.lock().workers.registered -= 1;
+    }
+}
+
+impl<T, Cause> fmt::Debug for Worker<T, Cause> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (queue, held) = (&self.shared.name, self.hand.held.len());
+        f.debug_struct("Worker").field("queue", queue).field("held", &held).finish_non_exhaustive()
+    }
+}
+
+// === impl WorkItem ===
+
+impl<T, Cause> WorkItem<'_, T, Cause> {
+    fn taken(&self) -> &Taken<T, Cause> {
+        self.worker.hand.held.first().expect("an item is lent while the worker holds it")
+    }
+
+    /// Returns the cause of this hand-out, merged from all adds since the last one.
+    pub fn cause(&self) -> &Cause {
+        &self.taken().cause
+    }
+
+    /// Returns the priority at which the item was queued; 0 in a queue without priorities.
+    pub fn priority(&self) -> i32 {
+        self.taken().priority
+    }
+
+    /// Finishes the item now. If it was added while held, it is queued again.
+    ///
+    /// The next call of [`Worker::next`] does the same under the lock that it takes anyway.
+    #[doc(alias = "Done")]
+    pub fn done(self) {
+        self.worker.finish();
+    }
+
+    /// Queues the item again, as a dropped [`Processing`](crate::Processing) does: at once the
+    /// first time, and after a delay if it was given back before.
+    pub fn give_back(self) {
+        self.worker.give_back();
+    }
+}
+
+impl<T, Cause> Deref for WorkItem<'_, T, Cause> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.taken().item
+    }
+}
+
+impl<T: fmt::Debug, Cause> fmt::Debug for WorkItem<'_, T, Cause> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WorkItem").field(&**self).finish()
+    }
+}
+
+// === impl WorkBatch ===
+
+impl<T, Cause> WorkBatch<'_, T, Cause> {
+    /// Returns the items, in hand-out order.
+    pub fn items(&self) -> impl Iterator<Item = &T> {
+        self.worker.hand.held.iter().map(|taken| &taken.item)
+    }
+
+    /// Returns the items with their causes, in hand-out order.
+    pub fn causes(&self) -> impl Iterator<Item = (&T, &Cause)> {
+        self.worker.hand.held.iter().map(|taken| (&taken.item, &taken.cause))
+    }
+
+    /// Finishes all items now.
+    pub fn done(self) {
+        self.worker.finish();
+    }
+
+    /// Queues all items again, as [`WorkItem::give_back`] does.
+    pub fn give_back(self) {
+        self.worker.give_back();
+    }
+}
+
+impl<T: fmt::Debug, Cause> fmt::Debug for WorkBatch<'_, T, Cause> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.items()).finish()
+    }
+}
+
+// === impl Take ===
+
+impl<T, C> Future for Take<'_, T, C>
+where
+    T: Clone + Send + Sync + 'static,
+    C: Send + 'static,
+{
+    type Output = bool;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+        let Self { worker, most, ticket } = &mut *self;
+        // The items of a call that panicked were never lent.
+        if !worker.hand.lent {
+            worker.give_back();
+            worker.hand.settle(&worker.shared);
+        }
+        // A waker's `clone` is the caller's code, so it runs outside of the lock. A worker that
+        // takes an item keeps its waker for the next call.
+        if !worker.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            worker.waker = Some(cx.waker().clone());
+        }
+        let outcome = worker.step(*most, ticket);
+        worker.hand.lent = outcome == Poll::Ready(true);
+        outcome
+    }
+}
+
+impl<T, C> Drop for Take<'_, T, C> {
+    fn drop(&mut self) {
+        self.worker.leave(&mut self.ticket);
+    }
+}
