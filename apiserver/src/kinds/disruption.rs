@@ -147,18 +147,9 @@ fn forbid_disruptions(status: &mut Fields, now: &str) {
     let observed = status.get("observedGeneration").cloned().unwrap_or_default();
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Value::Array(conditions) = conditions else { return };
-    let mut condition = json!({"type": "DisruptionAllowed", "status": "False", "message": "",
+    let condition = json!({"type": "DisruptionAllowed", "status": "False", "message": "",
         "reason": "InsufficientPods", "observedGeneration": observed, "lastTransitionTime": now});
-    let old = conditions.iter_mut().find(|condition| condition["type"] == "DisruptionAllowed");
-    match old {
-        Some(old) => {
-            if old["status"] == "False" {
-                condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
-            }
-            *old = condition;
-        }
-        None => conditions.push(condition),
-    }
+    set_condition(conditions, condition);
 }
 
 /// Sets the condition of a pod that is being evicted.
@@ -168,19 +159,22 @@ pub(crate) fn mark_evicted(pod: &mut Fields, now: &str) {
         status["conditions"] = json!([]);
     }
     let Some(conditions) = status["conditions"].as_array_mut() else { return };
-    let mut condition = json!({"type": "DisruptionTarget", "status": "True",
-        "lastProbeTime": null, "lastTransitionTime": now, "reason": "EvictionByEvictionAPI",
+    let condition = json!({"type": "DisruptionTarget", "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": now, "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting"});
-    let old = conditions.iter_mut().find(|condition| condition["type"] == "DisruptionTarget");
-    match old {
-        Some(old) => {
-            if old["status"] == "True" {
-                condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
-            }
-            *old = condition;
-        }
-        None => conditions.push(condition),
+    set_condition(conditions, condition);
+}
+
+/// Adds a condition, or replaces that of its type. An unchanged status keeps its time.
+fn set_condition(conditions: &mut Vec<Value>, mut condition: Value) {
+    let Some(old) = conditions.iter_mut().find(|old| old["type"] == condition["type"]) else {
+        conditions.push(condition);
+        return;
+    };
+    if old["status"] == condition["status"] {
+        condition["lastTransitionTime"] = old["lastTransitionTime"].clone();
     }
+    *old = condition;
 }
 
 #[cfg(test)]

@@ -34,16 +34,18 @@ fn node_ports(spec: &Fields) -> Vec<Value> {
     list(spec, "ports").iter().filter_map(|port| port.get("nodePort")).cloned().collect()
 }
 
-/// Returns whether clients outside of the cluster can reach a service.
-fn is_reachable(spec: &Fields) -> bool {
-    match kind_of(spec) {
-        "NodePort" | "LoadBalancer" => true,
-        "ClusterIP" => !list(spec, "externalIPs").is_empty(),
-        _ => false,
-    }
+/// Returns whether a service of this type may have node ports.
+fn has_node_ports(spec: &Fields) -> bool {
+    matches!(kind_of(spec), "NodePort" | "LoadBalancer")
 }
 
-/// Returns whether a service has a node port for each port.
+/// Returns whether clients outside of the cluster can reach a service.
+fn is_reachable(spec: &Fields) -> bool {
+    has_node_ports(spec) || (kind_of(spec) == "ClusterIP" && !list(spec, "externalIPs").is_empty())
+}
+
+/// Returns whether a service has a node port for each port: the server chooses those that the
+/// client leaves open.
 fn needs_node_ports(spec: &Fields) -> bool {
     match kind_of(spec) {
         "NodePort" => true,
@@ -177,8 +179,7 @@ fn drop_unused(service: &mut Fields, old: &Fields) {
         drop_same(spec, &["ipFamilyPolicy"]);
         drop_same(spec, &["internalTrafficPolicy"]);
     }
-    let has_ports = |spec: &Fields| matches!(kind_of(spec), "NodePort" | "LoadBalancer");
-    if has_ports(&old) && !has_ports(spec) {
+    if has_node_ports(&old) && !has_node_ports(spec) {
         drop_node_ports(spec, &old);
     }
     if needs_health_check(&old) && !needs_health_check(spec) {
@@ -210,6 +211,7 @@ fn drop_node_ports(spec: &mut Fields, old: &Fields) {
 
 pub(super) fn validate(service: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     checks::core::service(service, causes);
+    validate_health_check(service, causes);
     let Some(old) = old else { return };
     let kind = |service| read_path(service, "spec.type").cloned().unwrap_or_default();
     let has_address = |service| kind(service) != "ExternalName";
@@ -231,5 +233,15 @@ pub(super) fn validate(service: &Fields, old: Option<&Fields>, causes: &mut Vec<
     if ingress.is_some() && kind(service) != "LoadBalancer" {
         let detail = "may only be used when `spec.type` is 'LoadBalancer'";
         causes.push(Cause::forbidden("status.loadBalancer.ingress", detail));
+    }
+}
+
+fn validate_health_check(service: &Fields, causes: &mut Vec<Cause>) {
+    let Some(spec) = service.get("spec").and_then(Value::as_object) else { return };
+    let Some(port) = spec.get("healthCheckNodePort") else { return };
+    if !needs_health_check(spec) && port.as_i64().is_some_and(|port| port != 0) {
+        let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is \
+                      'Local'";
+        causes.push(Cause::invalid("spec.healthCheckNodePort", port, detail));
     }
 }

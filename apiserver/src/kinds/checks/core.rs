@@ -116,14 +116,6 @@ pub(crate) fn service(object: &Fields, causes: Causes<'_>) {
         causes.push(Cause::invalid("spec.clusterIPs[0]", &json!("None"), &detail));
     }
     service_node_ports(kind, items(member(spec, "ports")), causes);
-    let needs_health_check =
-        kind == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local";
-    let health_check = member(spec, "healthCheckNodePort");
-    if !needs_health_check && health_check.as_i64().is_some_and(|port| port != 0) {
-        let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is \
-                      'Local'";
-        causes.push(Cause::invalid("spec.healthCheckNodePort", health_check, detail));
-    }
 }
 
 fn service_node_ports(kind: &str, ports: &[Value], causes: Causes<'_>) {

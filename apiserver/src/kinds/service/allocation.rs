@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use super::{families, kind_of, list, needs_health_check, text};
+use super::{families, has_node_ports, kind_of, list, needs_health_check, needs_node_ports, text};
 use crate::fields::{Fields, read_path};
 use crate::status::{Cause, Failure, ResourceName, Result};
 use crate::storage::{ResourceId, Storage};
@@ -105,8 +105,8 @@ fn addresses(service: &Fields) -> impl Iterator<Item = Ipv4Addr> {
 /// but has none.
 fn ports(service: &Fields) -> impl Iterator<Item = i64> {
     let spec = service.get("spec").and_then(Value::as_object);
-    let has_ports = |spec: &&Fields| matches!(kind_of(spec), "NodePort" | "LoadBalancer");
-    let ports = spec.filter(has_ports).map_or(&[][..], |spec| list(spec, "ports"));
+    let ports = spec.filter(|spec| has_node_ports(spec));
+    let ports = ports.map_or(&[][..], |spec| list(spec, "ports"));
     let health_check = spec.filter(|spec| needs_health_check(spec));
     let health_check = health_check.and_then(|spec| spec.get("healthCheckNodePort")?.as_i64());
     ports.iter().filter_map(node_port).chain(health_check)
@@ -162,7 +162,7 @@ pub(super) fn allocate(
         start,
         dry_run: allocator.dry_run,
     };
-    if matches!(kind_of(spec), "NodePort" | "LoadBalancer") {
+    if has_node_ports(spec) {
         match old {
             None => ports.allocate_new(spec)?,
             Some(old) => ports.allocate_changed(spec, old)?,
@@ -272,7 +272,7 @@ impl PortAllocator<'_> {
     /// Gives the ports of a new service their node ports. Two protocols of one port share a node
     /// port.
     fn allocate_new(&mut self, spec: &mut Fields) -> Result<()> {
-        let chooses = allocates_ports(spec);
+        let chooses = needs_node_ports(spec);
         let Some(Value::Array(ports)) = spec.get_mut("ports") else { return Ok(()) };
         let mut requested = BTreeMap::new();
         for port in ports.iter() {
@@ -304,7 +304,7 @@ impl PortAllocator<'_> {
 
     /// Gives the new ports of a changed service their node ports.
     fn allocate_changed(&mut self, spec: &mut Fields, old: &Fields) -> Result<()> {
-        let chooses = allocates_ports(spec);
+        let chooses = needs_node_ports(spec);
         let old = old.get("ports").and_then(Value::as_array).into_iter().flatten();
         let before: BTreeSet<i64> = old.filter_map(node_port).collect();
         let Some(Value::Array(ports)) = spec.get_mut("ports") else { return Ok(()) };
@@ -344,12 +344,6 @@ impl PortAllocator<'_> {
 
 fn number(port: &Value) -> i64 {
     port.get("port").and_then(Value::as_i64).unwrap_or_default()
-}
-
-/// Returns whether the server chooses the node ports that the client leaves open.
-fn allocates_ports(spec: &Fields) -> bool {
-    kind_of(spec) == "NodePort"
-        || spec.get("allocateLoadBalancerNodePorts").is_none_or(|chooses| *chooses == json!(true))
 }
 
 #[cfg(test)]
