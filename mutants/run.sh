@@ -106,7 +106,10 @@ work() { # WORKER: tries patches, from the first or from the last, until it meet
     prepare "$1"
     for ((at = $1 * (${#patches[@]} - 1); at >= 0 && at < ${#patches[@]}; at += step)); do
         mkdir "$claims/$at" 2>/dev/null || break
-        mutate "${patches[at]}" || { failures=$((failures + 1)); cat "$folder/log"; }
+        mutate "${patches[at]}" && continue
+        failures=$((failures + 1))
+        tail -40 "$folder/log"
+        basename "${patches[at]}" .patch >>"$claims/missed"
     done
     return $((failures > 0))
 }
@@ -119,4 +122,6 @@ done
 missed=0
 for job in "${jobs[@]}"; do wait "$job" || missed=1; done
 echo "${#patches[@]} mutants, $( ((missed)) && echo "some not caught" || echo "all caught"), $SECONDS s"
+# Last, since a log is often cut at its beginning.
+[[ ! -e $claims/missed ]] || echo "not caught: $(sort "$claims/missed" | paste -sd ' ')"
 ((missed == 0))
