@@ -62,6 +62,7 @@ use tokio::sync::Semaphore;
 use tower::{BoxError, Layer, Service};
 
 use self::credentials::Credentials;
+use self::error::shown_url;
 pub use self::error::{ClientError, TransportError};
 use self::limiter::Limiter;
 use self::measured::Requests;
@@ -228,7 +229,7 @@ impl<S> ClientBuilder<S> {
         url: &str,
     ) -> ClientBuilder<Server> {
         ClientBuilder {
-            server: Server { transport, default_namespace, url: url.trim_end_matches('/').into() },
+            server: Server { transport, default_namespace, url: url.into() },
             qps: self.qps,
             burst: self.burst,
             in_flight: self.in_flight,
@@ -321,7 +322,7 @@ impl ClientBuilder<NoServer> {
         config: Config,
     ) -> Result<(ClientBuilder<Server>, Arc<Credentials>), ClientError> {
         let (transport, credentials) = transport::connect(&config)?;
-        let url = config.cluster_url.to_string();
+        let url = shown_url(&config.cluster_url);
         Ok((self.with_server(transport, config.default_namespace, &url), credentials))
     }
 

@@ -8,6 +8,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::Uri;
 use kube_client::config::{InferConfigError, KubeconfigError};
 use thiserror::Error;
 use tower::BoxError;
@@ -159,6 +160,19 @@ fn root_cause(error: &(dyn StdError + 'static)) -> String {
         return "http: server gave HTTP response to HTTPS client".to_owned();
     }
     text
+}
+
+/// Returns the URL of a server or of a proxy for errors, log lines and labels: without a user and a
+/// password, and without a slash at its end.
+pub(super) fn shown_url(url: &Uri) -> String {
+    let scheme = url.scheme_str().unwrap_or("http");
+    let authority = url.authority().map_or("", |authority| authority.as_str());
+    format!("{scheme}://{}{}", without_user(authority), url.path().trim_end_matches('/'))
+}
+
+/// Returns a text without what precedes an `@`, which may be a password. The text may be no URL.
+pub(super) fn without_user(text: &str) -> &str {
+    text.rsplit('@').next().unwrap_or_default()
 }
 
 /// Returns the contexts for an error text.

@@ -11,12 +11,13 @@
 
 use std::path::{Path, PathBuf};
 
+use http::uri::InvalidUri;
 use kube_client::Config;
 use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tower::BoxError;
 
 use super::NoServer;
-use super::error::ClientError;
+use super::error::{ClientError, shown_url, without_user};
 use super::proxy::set_proxy;
 
 /// Returns the configuration of `$KUBECONFIG`, else of `~/.kube/config`, else of the cluster that
@@ -94,13 +95,13 @@ async fn load(
 /// If the URL of the option `master` or of a proxy is invalid.
 fn finish(mut config: Config, options: &NoServer) -> Result<Config, ClientError> {
     let setup = |config: &Config, reason: BoxError| ClientError::Setup {
-        server: config.cluster_url.to_string(),
+        server: shown_url(&config.cluster_url),
         reason,
     };
     if let Some(url) = &options.master {
-        let parsed = url.parse();
-        config.cluster_url = parsed
-            .map_err(|error| setup(&config, format!("invalid URL {url:?}: {error}").into()))?;
+        let invalid = |error| format!("invalid URL {:?}: {error}", without_user(url));
+        config.cluster_url =
+            url.parse().map_err(|error: InvalidUri| setup(&config, invalid(error).into()))?;
     }
     let proxied = set_proxy(&mut config, &|name| std::env::var(name).ok());
     proxied.map_err(|reason| setup(&config, reason))?;

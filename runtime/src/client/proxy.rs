@@ -22,6 +22,8 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use kube_client::Config;
 use tower::{BoxError, Service};
 
+use super::error::{shown_url, without_user};
+
 /// A connector that connects directly, or through a proxy's `CONNECT`.
 ///
 /// `Direct` and `Proxied` return the same type of connection, so that TLS on top does not know
@@ -97,14 +99,14 @@ fn environment(server: &Uri, variable: Variable<'_>) -> Result<Option<Uri>, BoxE
 pub(super) fn connector(config: &Config, tcp: HttpConnector) -> Result<TcpConnector, BoxError> {
     let Some(proxy) = &config.proxy_url else { return Ok(TcpConnector::Direct(tcp)) };
     let unsupported =
-        || format!("proxy {} is not supported: only http:// proxies are", without_password(proxy));
+        || format!("proxy {} is not supported: only http:// proxies are", shown_url(proxy));
     if proxy.scheme_str() != Some("http") {
         return Err(unsupported().into());
     }
     let matcher = Matcher::builder().all(proxy.to_string()).build();
     let intercept = matcher.intercept(&config.cluster_url).ok_or_else(unsupported)?;
-    let shown = without_password(proxy);
-    tracing::info!(proxy = %shown, server = %config.cluster_url, "connecting through a proxy");
+    let [proxy, server] = [proxy, &config.cluster_url].map(shown_url);
+    tracing::info!(proxy, server, "connecting through a proxy");
     Ok(TcpConnector::Proxied(tunnel(&intercept, tcp)))
 }
 
@@ -115,19 +117,6 @@ fn tunnel(intercept: &Intercept, tcp: HttpConnector) -> Tunnel<HttpConnector> {
         Some(authorization) => tunnel.with_auth(authorization.clone()),
         None => tunnel,
     }
-}
-
-/// Returns a text that is no URL for an error: without what precedes an `@`, which may be a
-/// password.
-fn without_user(text: &str) -> &str {
-    text.rsplit('@').next().unwrap_or_default()
-}
-
-/// Returns the proxy's URL for a log line.
-fn without_password(proxy: &Uri) -> String {
-    let scheme = proxy.scheme_str().unwrap_or("http");
-    let authority = proxy.authority().map_or("", |authority| authority.as_str());
-    format!("{scheme}://{}", authority.rsplit('@').next().unwrap_or_default())
 }
 
 // === impl TcpConnector ===

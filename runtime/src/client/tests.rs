@@ -207,3 +207,17 @@ async fn unknown_context_is_reported_with_the_known_ones() {
     let selected = builder().context("test").master("http://127.0.0.1:2").kubeconfig(file.path());
     assert_eq!(&*selected.await.unwrap().server.url, "http://127.0.0.1:2");
 }
+
+#[tokio::test]
+async fn password_in_the_url_of_a_server_is_in_no_log_line_label_or_error() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: \
+                {cluster: a}}], clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}";
+    std::fs::write(file.path(), text).unwrap();
+    let selected = |url: &str| builder().master(url).kubeconfig(file.path());
+    let server = selected("http://me:secret@127.0.0.1:2/base/").await.unwrap().server;
+    assert_eq!(&*server.url, "http://127.0.0.1:2/base");
+    let error = selected("http://me:secret@a server").await.unwrap_err().to_string();
+    assert!(error.contains("invalid URL \"a server\""), "{error}");
+    assert!(!error.contains("secret"), "{error}");
+}

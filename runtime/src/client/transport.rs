@@ -23,7 +23,7 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 pub(super) use self::connector::{ClientIdentity, parse_identity};
 use super::connections::{Connections, tcp};
 use super::credentials::Credentials;
-use super::error::ClientError;
+use super::error::{ClientError, shown_url};
 use super::proxy;
 
 #[cfg(feature = "rustls-tls")]
@@ -58,7 +58,7 @@ pub struct Transport {
 /// If the credentials, the certificate authorities, the proxy or the headers of `config` cannot be
 /// used.
 pub(super) fn connect(config: &Config) -> Result<(Transport, Arc<Credentials>), ClientError> {
-    let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+    let server = shown_url(&config.cluster_url);
     let setup = |reason: BoxError| ClientError::Setup { server: server.clone(), reason };
     let kube = |error: kube_client::Error| setup(error.into());
     let provider = config.auth_info.auth_provider.is_some();
