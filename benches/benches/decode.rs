@@ -55,7 +55,6 @@ fn benchmarks(criterion: &mut Criterion) {
     let pods = || KubeListWatch::<Pod>::new(client.clone(), None);
     weight!("Pod, managed fields kept", pods().managed_fields(true));
     weight!("Pod", pods());
-    weight!("Pod, compact", pods().compact());
     weight!("Pod, two decoders", pods().decoders(2));
     weight!("Lazy<Pod>", KubeListWatch::<Lazy<Pod>>::new(client.clone(), None));
     weight!(

@@ -45,8 +45,8 @@ pub struct Consume {
 pub enum Weight {
     /// The complete pod of `k8s_openapi`.
     Typed,
-    /// The complete pod without spare capacity.
-    Compact,
+    /// The pod without the members that a controller of pods does not read.
+    Pruned,
     /// The metadata; the rest stays text.
     Lazy,
     /// The fields that a controller reads.
@@ -54,6 +54,27 @@ pub enum Weight {
     /// The metadata; the server leaves out the rest.
     Metadata,
 }
+
+/// The members of a pod that a controller of pods does not read: it reads metadata, phase,
+/// conditions, node, and the names and images of containers.
+const UNREAD: [&str; 16] = [
+    "spec.volumes",
+    "spec.tolerations",
+    "spec.affinity",
+    "spec.topologySpreadConstraints",
+    "spec.initContainers",
+    "spec.securityContext",
+    "spec.containers.*.env",
+    "spec.containers.*.envFrom",
+    "spec.containers.*.volumeMounts",
+    "spec.containers.*.securityContext",
+    "spec.containers.*.livenessProbe",
+    "spec.containers.*.readinessProbe",
+    "spec.containers.*.startupProbe",
+    "spec.containers.*.lifecycle",
+    "status.initContainerStatuses",
+    "status.containerStatuses",
+];
 
 // === impl Consume ===
 
@@ -74,7 +95,7 @@ impl Consume {
         let pods = client.clone();
         match self.weight {
             Weight::Typed => self.follow(client, self.typed(pods)).await,
-            Weight::Compact => self.follow(client, self.typed(pods).compact()).await,
+            Weight::Pruned => self.follow(client, self.typed(pods).prune(UNREAD)).await,
             Weight::Lazy => self.follow(client, KubeListWatch::<Lazy<Pod>>::new(pods, None)).await,
             Weight::Projection => {
                 self.follow(client, KubeListWatch::<PodState>::new(pods, None)).await

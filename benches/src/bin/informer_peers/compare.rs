@@ -30,7 +30,9 @@ pub(super) enum Who {
     KubePaged,
     KubeStreaming,
     Typed,
-    Compact,
+    /// With one worker thread.
+    TypedOneThread,
+    Pruned,
     Lazy,
     Projection,
     Metadata,
@@ -119,14 +121,15 @@ impl Comparison {
 // === impl Who ===
 
 impl Who {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::ClientGo,
         Self::Typed,
         Self::KubeStreaming,
         Self::Lazy,
         Self::Projection,
         Self::ClientGoJson,
-        Self::Compact,
+        Self::Pruned,
+        Self::TypedOneThread,
         Self::KubePaged,
         Self::Metadata,
         Self::ClientGoFanOut,
@@ -142,7 +145,8 @@ impl Who {
             Self::KubePaged => "kube-runtime, paged",
             Self::KubeStreaming => "kube-runtime, streaming",
             Self::Typed => "ours, typed",
-            Self::Compact => "ours, typed, compact",
+            Self::TypedOneThread => "ours, typed, one thread",
+            Self::Pruned => "ours, typed, pruned",
             Self::Lazy => "ours, lazy",
             Self::Projection => "ours, projection",
             Self::Metadata => "ours, metadata",
@@ -162,8 +166,8 @@ impl Who {
             Self::ClientGoJson => (&arguments.go, &["consume", "--json"][..]),
             Self::KubePaged => (&arguments.kube_runtime, &["paged"][..]),
             Self::KubeStreaming => (&arguments.kube_runtime, &["streaming"][..]),
-            Self::Typed => (&ours, &["consume", "--weight=typed"][..]),
-            Self::Compact => (&ours, &["consume", "--weight=compact"][..]),
+            Self::Typed | Self::TypedOneThread => (&ours, &["consume", "--weight=typed"][..]),
+            Self::Pruned => (&ours, &["consume", "--weight=pruned"][..]),
             Self::Lazy => (&ours, &["consume", "--weight=lazy"][..]),
             Self::Projection => (&ours, &["consume", "--weight=projection"][..]),
             Self::Metadata => (&ours, &["consume", "--weight=metadata"][..]),
@@ -179,6 +183,9 @@ impl Who {
         // Huge pages are off: depending on free ones, they cost a Rust program milliseconds or
         // seconds. Go's runtime requests none.
         command.env("MIMALLOC_ALLOW_THP", "0");
+        if self == Self::TypedOneThread {
+            command.env("TOKIO_WORKER_THREADS", "1");
+        }
         command.args(["--pods", &arguments.pods.to_string()]);
         Ok(command)
     }
@@ -186,9 +193,11 @@ impl Who {
     /// Returns the trials. Latencies are measured only for consumers that are compared by them.
     fn trials(self) -> &'static str {
         match self {
-            Self::ClientGo | Self::Typed | Self::Lazy | Self::TypedSystem => {
-                "50000@0 500@100 15000@5000"
-            }
+            Self::ClientGo
+            | Self::Typed
+            | Self::TypedOneThread
+            | Self::Lazy
+            | Self::TypedSystem => "50000@0 500@100 15000@5000",
             _ => FULL_SPEED,
         }
     }
