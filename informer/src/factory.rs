@@ -234,8 +234,8 @@ impl SharedInformerFactory {
     /// # use k8s_openapi::api::core::v1::Pod;
     /// # use kube_core::GroupVersionResource;
     /// let factory = SharedInformerFactory::new(&client);
-    /// let compact = KubeListWatch::<Pod>::new(client.clone(), None).compact().decoders(2);
-    /// let lean = factory.informer_of(compact);
+    /// let lean = KubeListWatch::<Pod>::new(client.clone(), None).prune(["spec.volumes"]);
+    /// let lean = factory.informer_of(lean);
     /// let pods = factory.informer::<Pod>(); // the same informer
     ///
     /// let backups = GroupVersionResource::gvr("stable.example.com", "v1", "backups");

@@ -6,18 +6,41 @@
 //! caught here and not in the callers, because a decoder is the author's code wherever JSON is
 //! parsed.
 
+mod outline;
+mod reader;
+mod scanner;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use homeostat_core::user_code;
-use serde::de::{Error, Visitor};
+use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer};
+
+pub(crate) use self::outline::Outline;
+pub(crate) use self::reader::{Reader, Unfit};
 
 /// Runs the author's `Deserialize`. Its panic is reported like an object that does not fit.
 ///
 /// The panic's message is not part of the result, because it may contain a value of the object.
 pub(crate) fn guarded<T>(parse: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     user_code("decoder", parse).unwrap_or_else(|_| Err("its decoder panicked".to_owned()))
+}
+
+/// Decodes a complete text: by its outline if it is usual, else by `serde_json`.
+///
+/// # Errors
+/// Returns the reason if the text does not fit, without a part of the text.
+pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    guarded(|| {
+        let mut outline = Outline::default();
+        if outline.read_all(text, None).is_some()
+            && let Ok(value) = T::deserialize(&mut Reader::new(text, &outline))
+        {
+            return Ok(value);
+        }
+        serde_json::from_str(text).map_err(describe)
+    })
 }
 
 /// Returns the error and its place, without the text around it: that may be a secret.

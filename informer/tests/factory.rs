@@ -183,7 +183,7 @@ async fn unsynced_informers_are_reported_with_their_reason() {
 async fn list_watch_with_custom_settings_is_shared() {
     let (client, open) = server();
     let factory = SharedInformerFactory::builder(client.clone()).seed(1).build();
-    let lean = KubeListWatch::<Pod>::new(client.clone(), None).compact().decoders(2);
+    let lean = KubeListWatch::<Pod>::new(client.clone(), None).decoders(2);
     let pods = factory.informer_of(lean);
     let same = factory.informer::<Pod>();
     let maps = GroupVersionResource::gvr("", "v1", "configmaps");

@@ -6,7 +6,6 @@
 //! * `framing` splits the body of a watch into lines, whatever the chunks of the connection are.
 //! * `decode` turns a line into an event, and the chunks of a body into a page.
 //! * `prune` and `skip` drop members that the author does not need while `decode` parses.
-//! * `scanner` and `shorten` remove `managedFields` from the text of an event before that.
 //! * `stream` joins them into batches, and spreads the decoding over tasks if the author wants
 //!   that.
 
@@ -15,8 +14,6 @@ mod framing;
 mod options;
 mod prune;
 mod query;
-mod scanner;
-mod shorten;
 mod skip;
 mod stream;
 

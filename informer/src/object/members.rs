@@ -14,11 +14,11 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{KeyRef, ObjectMeta};
-use crate::json::{Key, describe, guarded};
+use crate::json::{self, Key};
 
 /// The decoded metadata, and the other members as JSON text. One pass over the text produces both.
 pub(super) struct Members {
-    /// Trimmed: its owners and finalizers have no spare capacity.
+    /// The decoded metadata.
     pub(super) metadata: ObjectMeta,
     /// The object without its metadata, as JSON.
     ///
@@ -76,8 +76,7 @@ impl Members {
     /// It parses the joined text, so that a borrowed type cannot be decoded.
     pub(super) fn decode<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
         let text = self.to_json();
-        guarded(|| serde_json::from_str(&text).map_err(describe))
-            .map_err(|reason| self.misfit(reason))
+        json::decode(&text).map_err(|reason| self.misfit(reason))
     }
 
     /// Returns the error for this object. `reason` must not contain content.
@@ -113,20 +112,8 @@ impl<'de> Visitor<'de> for MembersVisitor {
             }
         }
         let metadata = metadata.ok_or_else(|| A::Error::missing_field("metadata"))?;
-        Ok(Members { metadata: trimmed(metadata), others: joined(&others) })
+        Ok(Members { metadata, others: joined(&others) })
     }
-}
-
-/// Shrinks the vectors of the metadata. A vector grows by doubling, from four on: one owner would
-/// hold the memory of four.
-pub(super) fn trimmed(mut metadata: ObjectMeta) -> ObjectMeta {
-    if let Some(owners) = &mut metadata.owner_references {
-        owners.shrink_to_fit();
-    }
-    if let Some(finalizers) = &mut metadata.finalizers {
-        finalizers.shrink_to_fit();
-    }
-    metadata
 }
 
 /// Joins the members into one JSON object, with one allocation of the right size.

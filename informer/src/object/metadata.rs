@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 
 use serde::{Deserialize, Deserializer};
 
-use super::members::trimmed;
 use super::{KeyRef, Object, ObjectMeta};
 
 /// The metadata of an object of `K`'s kind. The informer requests only `PartialObjectMetadata` from
@@ -77,7 +76,7 @@ impl<'de, K> Deserialize<'de> for Metadata<K> {
         struct Wire {
             metadata: ObjectMeta,
         }
-        Ok(trimmed(Wire::deserialize(deserializer)?.metadata).into())
+        Ok(Wire::deserialize(deserializer)?.metadata.into())
     }
 }
 

@@ -93,11 +93,3 @@ fn dynamic_object_is_read_by_path() {
     let whole: serde_json::Value = set.get(&[]).unwrap().unwrap();
     assert_eq!(whole, serde_json::from_str::<serde_json::Value>(set.json()).unwrap());
 }
-
-#[test]
-fn owner_references_hold_no_spare_capacity() {
-    let metadata: Metadata<Pod> = serde_json::from_str(PODS[0]).unwrap();
-    assert_eq!(metadata.metadata().owner_references.as_ref().unwrap().capacity(), 1);
-    let lazy: Lazy<Pod> = serde_json::from_str(PODS[0]).unwrap();
-    assert_eq!(lazy.metadata().owner_references.as_ref().unwrap().capacity(), 1);
-}

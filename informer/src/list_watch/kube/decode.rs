@@ -1,13 +1,13 @@
 //! Decodes lists, watch events and Statuses from JSON. Each object is parsed once, straight into
 //! its `Arc`.
 //!
-//! The common case is one pass, before which a scanner removes the entries of
-//! `metadata.managedFields` from the text of a watch event. The text is parsed a second time only
-//! if an object does not fit its type, to save its metadata, or is read as raw text.
+//! The common case is an [`Outline`] of the text and one pass over its tokens. Only if that fails
+//! is the text parsed again, by `serde_json`: an object that does not fit its type, of which the
+//! metadata is saved, or one with a value that the outline's reader leaves out.
 //!
-//! A second pass reads each object alone, so that one misfit does not affect the others. An item of
-//! a list that fails alone has no usable name and is skipped. A frame that fails both passes ends
-//! the watch, and the reflector resumes after the last good event.
+//! That second pass reads each object alone, so that one misfit does not affect the others. An item
+//! of a list that fails alone has no usable name and is skipped. A frame that fails both passes
+//! ends the watch, and the reflector resumes after the last good event.
 //!
 //! Panics of a `Deserialize` implementation are caught and count as an object that does not fit:
 //! the author's types must not end the informer.
@@ -18,6 +18,7 @@ mod metadata;
 mod status;
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer};
@@ -26,9 +27,8 @@ use self::frame::{FrameSeed, unusual_frame};
 pub(super) use self::list::{ListDecoder, Progress};
 use self::status::Status;
 use super::prune::Prune;
-use super::shorten::{MANAGED_FIELDS, without_managed_fields};
 use super::skip::Skip;
-use crate::json::{describe, guarded};
+use crate::json::{Outline, Reader, Unfit, describe, guarded};
 use crate::list_watch::{ApiError, Decoded, WatchEvent};
 
 /// The author's decoding options.
@@ -37,11 +37,9 @@ use crate::list_watch::{ApiError, Decoded, WatchEvent};
 pub(super) struct Decoder<K> {
     /// The members that are skipped.
     prune: Arc<Prune>,
-    /// The same for the text of a frame without the entries of `metadata.managedFields`. `None` if
-    /// these are kept.
-    shortened: Option<Arc<Prune>>,
-    /// Converts the parsed object into a shared one.
-    pub(super) share: fn(K) -> Arc<K>,
+    /// The member whose elements an outline leaves out. `None` if `metadata.managedFields` is kept.
+    without: Option<&'static str>,
+    object: PhantomData<fn() -> K>,
 }
 
 /// One frame of a watch: an event, or the error that ends it.
@@ -55,7 +53,7 @@ pub(super) enum Frame<K> {
 impl<K: DeserializeOwned> Decoder<K> {
     /// Returns a decoder that skips `metadata.managedFields`.
     pub(super) fn new() -> Self {
-        let mut decoder = Self { prune: Arc::default(), shortened: None, share: Arc::new };
+        let mut decoder = Self { prune: Arc::default(), without: None, object: PhantomData };
         decoder.set_managed_fields(false);
         decoder
     }
@@ -66,11 +64,11 @@ impl<K: DeserializeOwned> Decoder<K> {
     pub(super) fn set_managed_fields(&mut self, keep: bool) {
         let prune = Arc::make_mut(&mut self.prune);
         if keep {
-            prune.remove(&MANAGED_FIELDS);
+            prune.remove(&["metadata", MANAGED_FIELDS]);
         } else {
-            prune.add(&MANAGED_FIELDS.join(".")).expect("the path is valid");
+            prune.add("metadata.managedFields").expect("the path is valid");
         }
-        self.set_shortened();
+        self.without = (!keep).then_some(MANAGED_FIELDS);
     }
 
     /// Skips the member at `path`.
@@ -78,40 +76,35 @@ impl<K: DeserializeOwned> Decoder<K> {
     /// # Errors
     /// Returns the reason if the path is malformed or drops the identity of an object.
     pub(super) fn skip(&mut self, path: &str) -> Result<(), String> {
-        Arc::make_mut(&mut self.prune).add(path)?;
-        self.set_shortened();
-        Ok(())
+        Arc::make_mut(&mut self.prune).add(path)
     }
 
-    /// Derives the tree for shortened frames after the tree for complete ones has changed.
-    fn set_shortened(&mut self) {
-        self.shortened = self.prune.without_elements(&MANAGED_FIELDS).map(Arc::new);
-    }
-
-    /// Decodes one line of a watch. `buffer` holds a copy of it without the entries of
-    /// `metadata.managedFields`; its memory serves the next line.
-    ///
-    /// If the object of a shortened frame does not fit, the complete frame is decoded.
+    /// Decodes one line of a watch. The memory of `outline` serves the next line.
     ///
     /// # Errors
     /// Returns the reason if the line is not a valid frame, so that nothing in it can be trusted.
-    pub(super) fn frame(&self, line: &[u8], buffer: &mut String) -> Result<Frame<K>, String> {
+    pub(super) fn frame(&self, line: &[u8], outline: &mut Outline) -> Result<Frame<K>, String> {
         let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
-        let usual = self
-            .shortened_frame(text, buffer)
-            .unwrap_or_else(|| guarded(|| parse(text, FrameSeed(self, &self.prune))));
-        usual.or_else(|first| unusual_frame(text, self, &first))
+        if let Some(frame) = self.usual_frame(text, outline) {
+            return Ok(frame);
+        }
+        guarded(|| parse(text, FrameSeed(self))).or_else(|first| unusual_frame(text, self, &first))
     }
 
-    /// Decodes the frame without the entries of `metadata.managedFields`; `None` if there are none.
-    ///
-    /// # Errors
-    /// Returns the reason if the rest is not a usual frame with an object that fits, or if `K`
-    /// reads its metadata as raw text.
-    fn shortened_frame(&self, text: &str, buffer: &mut String) -> Option<Result<Frame<K>, String>> {
-        let prune = self.shortened.as_deref()?;
-        let text = without_managed_fields(text, buffer)?;
-        Some(guarded(|| parse(text, FrameSeed(self, prune))))
+    /// Decodes a frame by its outline; `None` if it is left to `serde_json`.
+    fn usual_frame(&self, text: &str, outline: &mut Outline) -> Option<Frame<K>> {
+        outline.read_all(text, self.without)?;
+        let mut reader = Reader::new(text, outline);
+        guarded(|| FrameSeed(self).deserialize(&mut reader).map_err(unfit)).ok()
+    }
+
+    /// Decodes the object at the start of `text` by its outline, and returns it with its length;
+    /// `None` if it is left to `serde_json`.
+    fn usual_object(&self, text: &str, outline: &mut Outline) -> Option<(Arc<K>, usize)> {
+        let length = outline.read(text, self.without)?;
+        let mut reader = Reader::new(text, outline);
+        let object = guarded(|| self.object(&mut reader).map_err(unfit)).ok()?;
+        Some((object, length))
     }
 
     /// Decodes a complete list.
@@ -126,20 +119,16 @@ impl<K: DeserializeOwned> Decoder<K> {
         list.finish()
     }
 
-    /// Parses an object into its `Arc`, without the members that `prune` skips.
+    /// Parses an object into its `Arc`, without the members that are skipped.
     ///
-    /// Without skipped members the deserializer is used as it is, without the adaptor.
-    fn object<'de, D: Deserializer<'de>>(
-        &self,
-        deserializer: D,
-        prune: &Prune,
-    ) -> Result<Arc<K>, D::Error> {
-        let object = if prune.is_leaf() {
+    /// If there are none, the deserializer is used as it is, without the adaptor.
+    fn object<'de, D: Deserializer<'de>>(&self, deserializer: D) -> Result<Arc<K>, D::Error> {
+        let object = if self.prune.is_leaf() {
             K::deserialize(deserializer)
         } else {
-            K::deserialize(Skip::new(deserializer, prune))
+            K::deserialize(Skip::new(deserializer, &self.prune))
         };
-        object.map(self.share)
+        object.map(Arc::new)
     }
 
     /// Decodes one object alone: it fits, or is opaque.
@@ -152,7 +141,7 @@ impl<K: DeserializeOwned> Decoder<K> {
     fn isolated(&self, text: &str) -> Result<Decoded<K>, String> {
         match guarded(|| {
             let mut json = serde_json::Deserializer::from_str(text);
-            self.object(&mut json, &self.prune).map_err(describe)
+            self.object(&mut json).map_err(describe)
         }) {
             Ok(object) => Ok(Decoded::Fits(object)),
             Err(error) => match metadata::of(text, &self.prune) {
@@ -167,11 +156,7 @@ impl<K: DeserializeOwned> Decoder<K> {
 
 impl<K> Clone for Decoder<K> {
     fn clone(&self) -> Self {
-        Self {
-            prune: Arc::clone(&self.prune),
-            shortened: self.shortened.clone(),
-            share: self.share,
-        }
+        Self { prune: Arc::clone(&self.prune), without: self.without, object: PhantomData }
     }
 }
 
@@ -182,6 +167,14 @@ impl<K> fmt::Debug for Decoder<K> {
 }
 
 // === parts ===
+
+/// The member of an object's metadata that says who owns which field.
+const MANAGED_FIELDS: &str = "managedFields";
+
+/// Returns an empty text: this error is not shown.
+fn unfit(_: Unfit) -> String {
+    String::new()
+}
 
 /// Decodes a Status; `None` if `body` is not one.
 pub(super) fn status(body: &[u8]) -> Option<ApiError> {

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::KubeListWatch;
 use super::decode::{Decoder, Frame};
+use crate::json::Outline;
 use crate::list_watch::{Decoded, ListWatch, WatchEvent, WatchRequest};
 use crate::object::ObjectMeta;
 
@@ -203,7 +204,7 @@ fn hostile() -> impl Strategy<Value = String> {
 fn decode_all(object: &str) -> Option<Decoded<Pod>> {
     fn one<K: serde::de::DeserializeOwned>(object: &str) -> Option<Decoded<K>> {
         let line = format!(r#"{{"type":"ADDED","object":{object}}}"#);
-        match Decoder::<K>::new().frame(line.as_bytes(), &mut String::new()) {
+        match Decoder::<K>::new().frame(line.as_bytes(), &mut Outline::default()) {
             Ok(Frame::Event(WatchEvent::Applied(object))) => {
                 if let Decoded::Opaque { error, .. } = &object {
                     assert!(!error.contains("panicked"), "{line}");
@@ -246,7 +247,7 @@ proptest! {
 
 /// Returns the object of an event, or the metadata of one that is opaque.
 fn decoded(line: &str) -> Option<Result<serde_json::Value, ObjectMeta>> {
-    match Decoder::new().frame(line.as_bytes(), &mut String::new()) {
+    match Decoder::new().frame(line.as_bytes(), &mut Outline::default()) {
         Ok(Frame::Event(WatchEvent::Applied(Decoded::Fits(object)))) => {
             Some(Ok(serde_json::Value::clone(&object)))
         }

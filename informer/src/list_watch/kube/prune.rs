@@ -26,8 +26,6 @@ pub(super) struct Prune {
     members: Vec<(Box<str>, Self)>,
     /// The elements of an array, and all other members of a map.
     every: Option<Box<Self>>,
-    /// True if a part of the value's text was removed before it is parsed.
-    shortened: bool,
 }
 
 /// The members by which an informer identifies an object. They cannot be skipped.
@@ -73,24 +71,6 @@ impl Prune {
                 }
             }
         }
-    }
-
-    /// Returns the tree for a text without the elements of the array at `path`, or `None` if the
-    /// array is kept or has no node of its own.
-    pub(super) fn without_elements(&self, path: &[&str]) -> Option<Self> {
-        let mut tree = self.clone();
-        let mut node = &mut tree;
-        for name in path {
-            node.shortened = true;
-            let (_, member) = node.members.iter_mut().find(|(member, _)| **member == **name)?;
-            node = member;
-        }
-        node.dropped.then_some(tree)
-    }
-
-    /// Returns true if the text of this value is incomplete, so that it cannot be read as raw text.
-    pub(super) fn is_shortened(&self) -> bool {
-        self.shortened
     }
 
     /// Returns the node of a member; `None` if it is kept with everything below it.

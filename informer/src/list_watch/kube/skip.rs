@@ -78,10 +78,6 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Skip<'_, D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        if self.at.is_shortened() && name.starts_with(RAW_VALUE) {
-            // The caller parses the complete text then.
-            return Err(D::Error::custom("a part of the raw text was removed"));
-        }
         self.inner.deserialize_newtype_struct(name, Skip::new(visitor, self.at))
     }
 

@@ -24,6 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::decode::{Decoder, Frame};
 use super::framing::{Framing, Lines, TooLong};
+use crate::json::Outline;
 use crate::list_watch::{ApiError, BoxError, WatchError, WatchEvent};
 use crate::object::Object;
 
@@ -276,9 +277,9 @@ impl<K: DeserializeOwned> Block<K> {
     /// an error are not decoded.
     fn decode(lines: &Lines, decoder: &Decoder<K>) -> Self {
         let mut events = Vec::new();
-        let mut buffer = String::new();
+        let mut outline = Outline::default();
         for line in lines.iter() {
-            let stop = match line.map(|line| decoder.frame(line, &mut buffer)) {
+            let stop = match line.map(|line| decoder.frame(line, &mut outline)) {
                 Ok(Ok(Frame::Event(event))) => {
                     events.push(event);
                     continue;

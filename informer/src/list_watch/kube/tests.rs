@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::*;
+use crate::json::Outline;
 use crate::list_watch::{Decoded, WatchEvent};
 
 type Seen = Arc<Mutex<Vec<Request<()>>>>;
@@ -314,7 +315,7 @@ async fn pruned_members_are_absent_and_identity_stays() {
     let object = br#"{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[{}]},
         "spec":{"containers":[],"volumes":[{"name":"v"}]},"status":{"phase":"Running"}}}"#;
     let Ok(decode::Frame::Event(WatchEvent::Applied(Decoded::Fits(pod)))) =
-        lean.decoder.frame(object, &mut String::new())
+        lean.decoder.frame(object, &mut Outline::default())
     else {
         panic!("the object fits")
     };

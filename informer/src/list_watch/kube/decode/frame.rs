@@ -19,7 +19,6 @@ use serde_json::value::RawValue;
 use super::status::Status;
 use super::{Decoder, Frame};
 use crate::json::describe;
-use crate::list_watch::kube::prune::Prune;
 use crate::list_watch::{Decoded, WatchEvent};
 use crate::object::ResourceVersion;
 
@@ -44,9 +43,8 @@ enum FrameField {
     Other,
 }
 
-/// The seed of a frame in the usual form: the type first, an object that fits. Skips the members of
-/// the tree.
-pub(super) struct FrameSeed<'a, K>(pub(super) &'a Decoder<K>, pub(super) &'a Prune);
+/// The seed of a frame in the usual form: the type first, an object that fits.
+pub(super) struct FrameSeed<'a, K>(pub(super) &'a Decoder<K>);
 
 impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for FrameSeed<'_, K> {
     type Value = Frame<K>;
@@ -103,14 +101,14 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for PayloadSeed<'_, K> {
     type Value = Frame<K>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Frame<K>, D::Error> {
-        let FrameSeed(decoder, prune) = self.1;
+        let FrameSeed(decoder) = self.1;
         Ok(match self.0 {
-            FrameType::Added | FrameType::Modified => Frame::Event(WatchEvent::Applied(
-                Decoded::Fits(decoder.object(deserializer, prune)?),
-            )),
-            FrameType::Deleted => Frame::Event(WatchEvent::Deleted(Decoded::Fits(
-                decoder.object(deserializer, prune)?,
-            ))),
+            FrameType::Added | FrameType::Modified => {
+                Frame::Event(WatchEvent::Applied(Decoded::Fits(decoder.object(deserializer)?)))
+            }
+            FrameType::Deleted => {
+                Frame::Event(WatchEvent::Deleted(Decoded::Fits(decoder.object(deserializer)?)))
+            }
             FrameType::Bookmark => {
                 let frame = Bookmark::deserialize(deserializer)?.into_frame();
                 frame.ok_or_else(|| D::Error::missing_field("resourceVersion"))?

@@ -3,8 +3,7 @@
 //!
 //! The decoder is pure: the caller feeds chunks and calls [`ListDecoder::decode`]. Memory holds the
 //! decoded items and at most one incomplete item, so the size of a list has no limit. An item is
-//! parsed straight from the buffer, without a pass that looks for its end. Only one that is
-//! incomplete or does not fit is scanned.
+//! decoded straight from the buffer. One that is incomplete costs a look at its tokens.
 //!
 //! The states of the parser are in [`Place`]. A token is punctuation, the name of a member, the
 //! value of a member, or an item; each is read in one step or not at all, so that an incomplete
@@ -20,7 +19,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::Decoder;
-use crate::json::{Key, describe, guarded};
+use crate::json::{Key, Outline, describe};
 use crate::list_watch::{Decoded, Page};
 use crate::object::ResourceVersion;
 
@@ -48,6 +47,8 @@ struct Reader<K> {
     skipped_nameless: usize,
     /// The error of the first of these.
     first_error: Option<String>,
+    /// The tokens of an item. Its memory serves the next one.
+    outline: Outline,
 }
 
 /// The next token of the text.
@@ -121,6 +122,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             items: None,
             skipped_nameless: 0,
             first_error: None,
+            outline: Outline::default(),
         };
         Self { buffer: Vec::new(), enough: FILL, limit, reader }
     }
@@ -274,19 +276,13 @@ impl<K: DeserializeOwned> Reader<K> {
 
     /// Reads an item. An item that does not fit its type is opaque, and skipped if it has no name.
     ///
-    /// The item is first parsed straight into its type. Only if that fails is its end looked up: at
-    /// the end of the buffer it may just be incomplete, otherwise it is decoded again as an object
-    /// that does not fit.
+    /// The item is first decoded by its outline, straight into its type. If that fails, it may just
+    /// be incomplete at the end of the buffer; otherwise it is decoded again, alone.
     fn item(&mut self, text: &str) -> Result<Option<usize>, String> {
         let items = self.items.get_or_insert_default();
-        let typed = guarded(|| {
-            let mut json = serde_json::Deserializer::from_str(text);
-            let object = self.decoder.object(&mut json, &self.decoder.prune).map_err(describe)?;
-            Ok((object, json.into_iter::<IgnoredAny>().byte_offset()))
-        });
-        let length = match typed {
+        let length = match self.decoder.usual_object(text, &mut self.outline) {
             // A value that ends with the text may be longer.
-            Ok((object, length)) if length < text.len() => {
+            Some((object, length)) if length < text.len() => {
                 items.push(Decoded::Fits(object));
                 length
             }

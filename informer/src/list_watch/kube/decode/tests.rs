@@ -16,7 +16,7 @@ const UNDECODABLE: &str = r#"{"metadata":{"name":"b","namespace":"n","resourceVe
     "spec":{"containers":[],"restartPolicy":{"secret":"hunter2"}}}"#;
 
 fn frame<K: DeserializeOwned>(line: &[u8]) -> Result<Frame<K>, String> {
-    Decoder::new().frame(line, &mut String::new())
+    Decoder::new().frame(line, &mut Outline::default())
 }
 
 fn page<K: DeserializeOwned>(body: &[u8]) -> Result<Page<K>, String> {
@@ -88,14 +88,21 @@ fn raw_text_of_an_object_is_complete_in_frames_and_pages() {
 }
 
 #[test]
-fn frames_without_managed_fields_share_a_buffer() {
-    let (mut decoder, mut buffer) = (Decoder::<Pod>::new(), String::new());
+fn usual_objects_are_decoded_by_their_outline() {
+    let (mut decoder, mut outline) = (Decoder::<Pod>::new(), Outline::default());
     let line = one_line(&format!(r#"{{"type":"ADDED","object":{FITS}}}"#));
-    for _ in 0..2 {
-        assert!(matches!(decoder.shortened_frame(&line, &mut buffer), Some(Ok(_))));
-    }
-    decoder.set_managed_fields(true);
-    assert!(decoder.shortened_frame(&line, &mut buffer).is_none());
+    let usual = [false, true].map(|keep| {
+        decoder.set_managed_fields(keep);
+        let Some(Frame::Event(WatchEvent::Applied(Decoded::Fits(pod)))) =
+            decoder.usual_frame(&line, &mut outline)
+        else {
+            panic!("{line}")
+        };
+        let item = decoder.usual_object(FITS, &mut outline);
+        assert_eq!(item, Some((Arc::clone(&pod), FITS.len())));
+        pod.metadata.managed_fields.as_ref().map(Vec::len)
+    });
+    assert_eq!(usual, [None, Some(1)]);
 }
 
 #[test]

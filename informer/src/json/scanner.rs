@@ -4,17 +4,14 @@
 //! instructions. It is pure and never panics. Strings are searched for their end in words of 8
 //! bytes.
 
-use std::ops::Range;
-
 /// A position in JSON text.
 ///
 /// Its methods return `None` if no valid JSON continues here, or if values are nested more than 64
 /// levels deep. The position is undefined then.
 pub(super) struct Scanner<'a> {
+    text: &'a [u8],
     /// The bytes after the position.
     rest: &'a [u8],
-    /// The number of bytes of the whole text.
-    length: usize,
 }
 
 /// The open arrays and objects around a position, as bits: 1 is an object. The innermost is the
@@ -31,46 +28,27 @@ const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
 impl<'a> Scanner<'a> {
     /// Starts before a value.
     pub(super) fn new(text: &'a str) -> Self {
-        Self { rest: text.as_bytes(), length: text.len() }
+        let text = text.as_bytes();
+        Self { text, rest: text }
     }
 
-    /// Enters the object at this position and stops before the value of its first member
-    /// `name`.
-    ///
-    /// A name is compared as it is written: one with an escape is another name. `None` if there is
-    /// no such member.
-    pub(super) fn enter(&mut self, name: &str) -> Option<()> {
-        self.expect(b'{')?;
-        loop {
-            self.expect(b'"')?;
-            let (member, start) = (self.rest, self.position());
-            self.string()?;
-            let is_found = member[..self.position() - start - 1] == *name.as_bytes();
-            self.expect(b':')?;
-            if is_found {
-                return Some(());
-            }
-            self.value()?;
-            self.expect(b',')?;
-        }
+    /// Returns the number of bytes before this position.
+    pub(super) fn position(&self) -> usize {
+        self.text.len() - self.rest.len()
     }
 
-    /// Moves after the array at this position, and returns its range with the brackets. `None` for
-    /// any other value.
-    pub(super) fn array(&mut self) -> Option<Range<usize>> {
-        self.skip_space();
-        let start = self.position();
-        let is_array = self.rest.first() == Some(&b'[');
-        self.value().filter(|()| is_array)?;
-        Some(start..self.position())
+    /// Returns the text from `start` to this position.
+    pub(super) fn since(&self, start: usize) -> &'a [u8] {
+        &self.text[start..self.position()]
     }
 
-    fn position(&self) -> usize {
-        self.length - self.rest.len()
+    /// Returns true if `byte` is next.
+    pub(super) fn is_at(&self, byte: u8) -> bool {
+        self.rest.first() == Some(&byte)
     }
 
     /// Moves after the value at this position.
-    fn value(&mut self) -> Option<()> {
+    pub(super) fn value(&mut self) -> Option<()> {
         let mut open = Nesting::new();
         while self.open(&mut open)? || self.advance(&mut open)? {}
         Some(())
@@ -80,7 +58,9 @@ impl<'a> Scanner<'a> {
     /// second case: its first value is next.
     fn open(&mut self, open: &mut Nesting) -> Option<bool> {
         match self.token()? {
-            b'"' => self.string()?,
+            b'"' => {
+                self.string()?;
+            }
             b'{' => {
                 if !self.skip_token(b'}') {
                     open.push(true)?;
@@ -93,10 +73,7 @@ impl<'a> Scanner<'a> {
                     return Some(true);
                 }
             }
-            b't' => self.literal(b"rue")?,
-            b'f' => self.literal(b"alse")?,
-            b'n' => self.literal(b"ull")?,
-            first => self.number(first)?,
+            first => self.scalar(first)?,
         }
         Some(false)
     }
@@ -119,18 +96,31 @@ impl<'a> Scanner<'a> {
     /// the value `{}`: most members of managed fields have this value.
     fn key(&mut self) -> Option<()> {
         self.expect(b'"')?;
-        let mut rest = after_string(self.rest)?;
-        while let Some(next) = rest.strip_prefix(b":{},\"") {
-            rest = after_string(next)?;
+        self.string()?;
+        while let Some(rest) = self.rest.strip_prefix(b":{},\"") {
+            self.rest = rest;
+            self.string()?;
         }
-        self.rest = rest;
         self.expect(b':')
     }
 
-    /// Moves after the end of a string that starts here.
-    fn string(&mut self) -> Option<()> {
-        self.rest = after_string(self.rest)?;
-        Some(())
+    /// Moves after the end of a string whose quote precedes this position. Returns true if the
+    /// string has an escape.
+    #[inline]
+    pub(super) fn string(&mut self) -> Option<bool> {
+        let (rest, has_escape) = after_string(self.rest)?;
+        self.rest = rest;
+        Some(has_escape)
+    }
+
+    /// Reads the rest of a number, `true`, `false` or `null` with this first character.
+    pub(super) fn scalar(&mut self, first: u8) -> Option<()> {
+        match first {
+            b't' => self.literal(b"rue"),
+            b'f' => self.literal(b"alse"),
+            b'n' => self.literal(b"ull"),
+            first => self.number(first),
+        }
     }
 
     /// Reads the rest of a number with this first character.
@@ -169,23 +159,23 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads the next byte that is not white space, which must be `wanted`.
-    fn expect(&mut self, wanted: u8) -> Option<()> {
+    pub(super) fn expect(&mut self, wanted: u8) -> Option<()> {
         (self.token()? == wanted).then_some(())
     }
 
     /// Reads the next byte that is not white space.
-    fn token(&mut self) -> Option<u8> {
+    pub(super) fn token(&mut self) -> Option<u8> {
         self.skip_space();
         self.byte()
     }
 
     /// Reads the next byte that is not white space, if it is `wanted`. Returns true if it is.
-    fn skip_token(&mut self, wanted: u8) -> bool {
+    pub(super) fn skip_token(&mut self, wanted: u8) -> bool {
         self.skip_space();
         self.skip_if(|byte| byte == wanted)
     }
 
-    fn skip_space(&mut self) {
+    pub(super) fn skip_space(&mut self) {
         while self.skip_if(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {}
     }
 
@@ -200,7 +190,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn byte(&mut self) -> Option<u8> {
+    pub(super) fn byte(&mut self) -> Option<u8> {
         let (byte, rest) = self.rest.split_first()?;
         self.rest = rest;
         Some(*byte)
@@ -236,9 +226,11 @@ impl Nesting {
 
 // === parts ===
 
-/// Returns the text after the end of the string whose first character `text` starts with.
+/// Returns the text after the end of the string whose first character `text` starts with, and true
+/// if the string has an escape.
 #[inline]
-fn after_string(mut text: &[u8]) -> Option<&[u8]> {
+fn after_string(mut text: &[u8]) -> Option<(&[u8], bool)> {
+    let mut has_escape = false;
     loop {
         if let Some(word) = text.first_chunk() {
             let plain = plain_bytes(u64::from_le_bytes(*word));
@@ -249,8 +241,11 @@ fn after_string(mut text: &[u8]) -> Option<&[u8]> {
         }
         let (byte, rest) = text.split_first()?;
         text = match byte {
-            b'"' => return Some(rest),
-            b'\\' => after_escape(rest)?,
+            b'"' => return Some((rest, has_escape)),
+            b'\\' => {
+                has_escape = true;
+                after_escape(rest)?
+            }
             0..0x20 => return None,
             _ => rest,
         };
@@ -287,7 +282,7 @@ fn plain_bytes(word: u64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
     use serde::Deserialize as _;
     use serde::de::IgnoredAny;
@@ -308,7 +303,7 @@ mod tests {
     }
 
     /// Generates valid JSON, and JSON in which some pieces are replaced by others.
-    fn json_like() -> impl Strategy<Value = String> {
+    pub(in crate::json) fn json_like() -> impl Strategy<Value = String> {
         let scalar = prop_oneof![
             8 => "\"[ -~ü]{0,20}\"".prop_map(|text| text.replace('\\', r"\u00e4")),
             4 => "-?(0|[1-9][0-9]{0,4})(\\.[0-9]{1,3})?([eE][+-]?[0-9]{1,2})?",
@@ -361,19 +356,5 @@ mod tests {
         let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert_eq!(scanned_length(&nested(64)), Some(128));
         assert_eq!(scanned_length(&nested(65)), None);
-    }
-
-    #[test]
-    fn scanner_enters_only_a_member_of_this_object() {
-        let enter = |text: &str, name: &str| {
-            let mut scanner = Scanner::new(text);
-            scanner.enter(name).map(|()| text[scanner.position()..].to_owned())
-        };
-        let text = r#" { "a" : {"b":1,"c":"b"}, "b" : [2] }"#;
-        assert_eq!(enter(text, "b").as_deref(), Some(" [2] }"));
-        assert_eq!(enter(text, "c"), None);
-        assert_eq!(enter(r#"{"\u0062":1}"#, "b"), None);
-        assert_eq!(enter("{}", "b"), None);
-        assert_eq!(enter("[]", "b"), None);
     }
 }
