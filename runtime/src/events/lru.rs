@@ -1,18 +1,21 @@
 //! A map with a capacity that evicts the least recently used entry.
 //!
-//! The correlator is limited by the rate of events, so that the cost of a tree does not matter.
+//! Keys are texts of an event, some hundred bytes: each is stored once, and hashed fast.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 /// `entries` and `order` have the same keys at all times. A use costs one hash look-up and two
 /// steps in the tree of `order`: O(log n).
 #[derive(Debug)]
 pub(super) struct Lru<Key, Value> {
     capacity: usize,
-    entries: HashMap<Key, Entry<Value>>,
+    entries: HashMap<Arc<Key>, Entry<Value>, RandomState>,
     /// The key of each entry by its last use; the first is evicted first.
-    order: BTreeMap<u64, Key>,
+    order: BTreeMap<u64, Arc<Key>>,
     /// The number of the last use.
     uses: u64,
 }
@@ -26,10 +29,10 @@ struct Entry<Value> {
 
 // === impl Lru ===
 
-impl<Key: Clone + Eq + Hash, Value> Lru<Key, Value> {
+impl<Key: Eq + Hash, Value> Lru<Key, Value> {
     /// Creates an empty map. It allocates when entries are added, not up front.
     pub(super) fn new(capacity: usize) -> Self {
-        Self { capacity, entries: HashMap::new(), order: BTreeMap::new(), uses: 0 }
+        Self { capacity, entries: HashMap::default(), order: BTreeMap::new(), uses: 0 }
     }
 
     /// Returns the value of `key` and marks it as used. Inserts the value of `new` if there is
@@ -43,17 +46,27 @@ impl<Key: Clone + Eq + Hash, Value> Lru<Key, Value> {
     ) -> &mut Value {
         self.uses += 1;
         let used = self.uses;
-        if let Some(entry) = self.entries.get(&key) {
-            self.order.remove(&entry.used);
-        } else if self.entries.len() >= self.capacity
+        let last_use = self.entries.get(&key).map(|entry| entry.used);
+        let known = last_use.and_then(|last_use| self.order.remove(&last_use));
+        let key = if let Some(key) = known {
+            key
+        } else {
+            self.make_room();
+            Arc::new(key)
+        };
+        self.order.insert(used, Arc::clone(&key));
+        let entry = self.entries.entry(key).or_insert_with(|| Entry { used, value: new() });
+        entry.used = used;
+        &mut entry.value
+    }
+
+    /// Evicts the least recently used entry if there is no room for another one.
+    fn make_room(&mut self) {
+        if self.is_full()
             && let Some((_, oldest)) = self.order.pop_first()
         {
             self.entries.remove(&oldest);
         }
-        self.order.insert(used, key.clone());
-        let entry = self.entries.entry(key).or_insert_with(|| Entry { used, value: new() });
-        entry.used = used;
-        &mut entry.value
     }
 
     /// Returns the value of `key`, and marks it as used.
