@@ -241,7 +241,10 @@ impl<T: Target, R: Reconciler<T>> Worker<T, R> {
     async fn call_reconciler(&self, request: &Request<T>) -> Result<Action, Failure> {
         let timeout = self.options.timeout;
         let reconcile = async {
-            match tokio::time::timeout(timeout, self.reconciler.reconcile(request)).await {
+            // On the heap: the future of a reconciler may have many KiB, and each layer around it
+            // would copy them.
+            let reconcile = Box::pin(self.reconciler.reconcile(request));
+            match tokio::time::timeout(timeout, reconcile).await {
                 Ok(Ok(action)) => {
                     tracing::debug!(?action, "reconciled");
                     Ok(action)
