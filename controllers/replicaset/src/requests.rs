@@ -1,5 +1,6 @@
 //! The requests that the controller sends, with the parts of the answers that it reads.
 
+use homeostat::client::metadata_only;
 use homeostat::kube_client::core::Request;
 use homeostat::kube_client::core::params::{
     DeleteParams, GetParams, ListParams, PostParams, Preconditions,
@@ -31,6 +32,9 @@ pub(crate) struct Stored {
     pub(crate) name: String,
     pub(crate) resource_version: String,
 }
+
+/// A request, or the error of its construction.
+type Built = Result<http::Request<Vec<u8>>, kube_client::core::request::Error>;
 
 #[derive(Deserialize)]
 struct WithMetadata<M> {
@@ -75,7 +79,7 @@ impl Requests {
 
     pub(crate) async fn create_pod(&self, ns: &str, body: Vec<u8>) -> Result<Stored, Error> {
         let request = pods(ns).create(&PostParams::default(), body);
-        let answer = self.send(request).await?;
+        let answer = self.write(request).await?;
         // The server has created the pod, even if the answer does not decode.
         Ok(metadata(&answer).unwrap_or_default())
     }
@@ -84,7 +88,7 @@ impl Requests {
     pub(crate) async fn delete_pod(&self, ns: &str, name: &str, uid: &str) -> Result<(), Error> {
         let preconditions = Preconditions { resource_version: None, uid: Some(uid.to_owned()) };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        self.send(pods(ns).delete(name, &params)).await.map(drop)
+        self.write(pods(ns).delete(name, &params)).await.map(drop)
     }
 
     /// Lists the server's current pods that match `selector`, page by page.
@@ -129,14 +133,16 @@ impl Requests {
         let request = collection::<K>(set.namespace());
         let request =
             request.replace_subresource("status", set.name(), &PostParams::default(), body);
-        let answer = self.send(request).await?;
+        let answer = self.write(request).await?;
         Ok(metadata(&answer).unwrap_or_default())
     }
 
-    async fn send(
-        &self,
-        request: Result<http::Request<Vec<u8>>, kube_client::core::request::Error>,
-    ) -> Result<String, Error> {
+    /// Sends a write. Its answer has the metadata of the object alone.
+    async fn write(&self, request: Built) -> Result<String, Error> {
+        self.send(request.map(metadata_only)).await
+    }
+
+    async fn send(&self, request: Built) -> Result<String, Error> {
         self.client.request_text(request.map_err(Error::BuildRequest)?).await
     }
 }
@@ -153,4 +159,29 @@ fn pods(namespace: &str) -> Request {
 /// Returns the requests for objects of `K` in a namespace.
 fn collection<K: Resource<DynamicType = ()>>(namespace: &str) -> Request {
     Request::new(K::url_path(&(), Some(namespace)))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::ReplicaSet;
+    use serde_json::json;
+
+    use super::*;
+    use crate::scripted_server::{Answer, server, web};
+
+    #[tokio::test]
+    async fn writes_are_answered_with_metadata_and_reads_with_the_object() {
+        let stored = json!({"metadata": {"name": "web-a", "resourceVersion": "7"}});
+        let (client, log) = server(move |_, _| Answer::Said(200, stored.clone()));
+        let requests = Requests::new(client);
+        let created = requests.create_pod("shop", b"{}".to_vec()).await.unwrap();
+        assert_eq!((created.name.as_str(), created.resource_version.as_str()), ("web-a", "7"));
+        requests.put_status(&web(1), &ReplicaSetStatus::default()).await.unwrap();
+        requests.delete_pod("shop", "web-a", "u").await.unwrap();
+        requests.workload::<ReplicaSet>("shop", "web").await.unwrap();
+        let forms: Vec<_> = log.all().into_iter().map(|asked| asked.accept).collect();
+        let metadata =
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+        assert_eq!(forms, [metadata, metadata, metadata, ""]);
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use homeostat::kube_client::Client;
 use homeostat::kube_client::client::Body;
-use http::{Request, Response};
+use http::{Request, Response, header};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -20,6 +20,8 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
     /// The body as text.
     pub(crate) text: String,
+    /// The form of the answer that the client prefers, or empty.
+    pub(crate) accept: String,
 }
 
 /// The server's reaction to a request.
@@ -57,7 +59,9 @@ pub(crate) fn server(
             let text = String::from_utf8(body.collect().await?.to_bytes().to_vec())?;
             let body = serde_json::from_str(&text).unwrap_or_default();
             let line = format!("{} {}", parts.method, parts.uri.path());
-            let request = Asked { line, body, text };
+            let accept = parts.headers.get(header::ACCEPT).map(|it| it.to_str()).transpose()?;
+            let accept = accept.unwrap_or_default().to_owned();
+            let request = Asked { line, body, text, accept };
             let before = {
                 let mut asked = asked.0.lock();
                 asked.push(request.clone());

@@ -22,7 +22,7 @@ use kube_client::core::{Request, Status};
 use tokio_util::sync::CancellationToken;
 
 use super::post::{Post, Stored};
-use crate::client::describe_error;
+use crate::client::{describe_error, metadata_only};
 
 /// client-go's `maxTriesPerEvent` and `defaultSleepDuration`: two minutes for an unreachable
 /// server.
@@ -151,11 +151,12 @@ impl Sender {
         &self,
         request: http::Request<Vec<u8>>,
     ) -> kube_client::Result<(StatusCode, Bytes)> {
-        let mut request = request.map(Body::from);
+        let mut request = metadata_only(request.map(Body::from));
         request.extensions_mut().insert("event");
         let response = self.client.send(request).await?;
         let status = response.status();
-        // The body is the stored event, which nothing here needs. Reading it keeps the connection.
+        // The body is the metadata of the event, which nothing here needs. Reading it keeps the
+        // connection.
         let body = response.into_body().collect_bytes().await;
         Ok((status, body.unwrap_or_default()))
     }
