@@ -17,9 +17,10 @@ use crate::prometheus::install_prometheus_recorder_with;
 use crate::run_error::RunError;
 use crate::shutdown::shutdown_signal;
 
-/// The threads of the runtime. Requests and decoding of one controller keep at most two cores busy,
-/// and each further thread costs memory.
-const DEFAULT_THREADS: usize = 2;
+/// The threads of the runtime. A controller mostly waits: one thread carries thousands of requests
+/// per second. With a second one, each request wakes the other thread and goes on in its cold
+/// cache, and each thread costs memory.
+const DEFAULT_THREADS: usize = 1;
 
 /// Runs a controller program with the shared [`Flags`], from the log to the exit code.
 ///
@@ -33,7 +34,7 @@ const DEFAULT_THREADS: usize = 2;
 /// A program that needs another order uses the same parts: [`Flags::client`], [`Flags::elector`],
 /// [`Manager::diagnostics`], [`shutdown_signal`].
 ///
-/// The runtime has 2 threads by default; the log goes to the standard error output; the exit code
+/// The runtime has 1 thread by default; the log goes to the standard error output; the exit code
 /// is 0 after a signal and 1 after an error.
 ///
 /// # Examples
@@ -80,7 +81,11 @@ impl Program {
         Self { name, version, threads: DEFAULT_THREADS, histograms: Vec::new() }
     }
 
-    /// Sets the number of threads (default 2, at least 1).
+    /// Sets the number of threads (default and least 1). The thread of the caller runs `build`, so
+    /// that one that blocks does not stop the listener.
+    ///
+    /// More of them serve a reconciler that computes for long, and caches of very many objects
+    /// whose initial lists have to be there soon. They cost CPU time and memory.
     pub const fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
