@@ -4,10 +4,12 @@
 mod conflict;
 mod entries;
 mod last_applied;
+mod renewal;
 mod scale;
 mod updater;
 mod writer;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -165,30 +167,39 @@ impl Manager {
         &self.subresource
     }
 
-    /// Returns what orders managers: the JSON texts of the identity's parts, without empty parts.
-    fn sort_key(&self) -> impl Iterator<Item = String> + '_ {
+    /// Returns what orders managers: the names and texts of the identity's parts, without empty
+    /// parts.
+    fn sort_key(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let parts = [
             ("manager", self.name.as_str()),
             ("operation", self.operation.as_str()),
             ("apiVersion", self.api_version.as_str()),
             ("subresource", self.subresource.as_str()),
         ];
-        let present = parts.into_iter().filter(|(_, value)| !value.is_empty());
-        present.map(|(name, value)| format!("{name}:{}", Value::from(value)))
+        parts.into_iter().filter(|(_, value)| !value.is_empty())
     }
 }
 
 impl Ord for Manager {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        if self == other {
-            return std::cmp::Ordering::Equal;
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (mut parts, mut others) = (self.sort_key(), other.sort_key());
+        loop {
+            let order = match (parts.next(), others.next()) {
+                (None, None) => return Ordering::Equal,
+                (Some((name, text)), Some((other_name, other_text))) => {
+                    name.cmp(other_name).then_with(|| compare_as_json(text, other_text))
+                }
+                (part, other) => part.is_some().cmp(&other.is_some()),
+            };
+            if order.is_ne() {
+                return order;
+            }
         }
-        self.sort_key().cmp(other.sort_key())
     }
 }
 
 impl PartialOrd for Manager {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -205,6 +216,17 @@ impl fmt::Display for Manager {
         }
         Ok(())
     }
+}
+
+/// Compares the JSON texts of two strings.
+fn compare_as_json(a: &str, b: &str) -> Ordering {
+    let is_escaped =
+        |text: &str| text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'));
+    if is_escaped(a) || is_escaped(b) {
+        return Value::from(a).to_string().cmp(&Value::from(b).to_string());
+    }
+    // The closing quote sorts before most characters, but not before a space.
+    a.bytes().chain([b'"']).cmp(b.bytes().chain([b'"']))
 }
 
 // === impl Operation ===

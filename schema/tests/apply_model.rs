@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use homeostat_schema::{
-    ApplyError, Field, FieldSet, FieldWriter, List, ListType, ManagedFields, Map, Object,
+    ApplyError, Field, FieldSet, FieldWriter, List, ListType, ManagedFields, Manager, Map, Object,
     Operation, Scalar, Schema, Types,
 };
 use proptest::collection::{btree_map, btree_set, vec};
@@ -82,19 +82,25 @@ impl Real {
         Self { schema, live: serde_json::Map::new(), managed: ManagedFields::new() }
     }
 
-    fn apply(&mut self, apply: &Apply) -> Result<(), usize> {
-        let writer = FieldWriter {
-            manager: apply.manager,
+    fn write<T>(&self, manager: &str, now: &str, write: impl FnOnce(FieldWriter<'_>) -> T) -> T {
+        write(FieldWriter {
+            manager,
             api_version: "v1",
             subresource: "",
-            now: "2026-01-02T03:04:05Z",
+            now,
             schema: &self.schema,
             other_versions: &[],
             empty: &serde_json::Map::new(),
             reset: &FieldSet::new(),
-        };
+        })
+    }
+
+    fn apply(&mut self, apply: &Apply) -> Result<(), usize> {
         let config = config(&apply.entries);
-        match writer.apply(self.managed.clone(), &self.live, &config, apply.force) {
+        let applied = self.write(apply.manager, "2026-01-02T03:04:05Z", |writer| {
+            writer.apply(self.managed.clone(), &self.live, &config, apply.force)
+        });
+        match applied {
             Ok(applied) => {
                 self.managed = applied.owners;
                 self.live = applied.object.unwrap_or_else(|| self.live.clone());
@@ -103,6 +109,19 @@ impl Real {
             Err(ApplyError::Conflicts(conflicts)) => Err(conflicts.iter().count()),
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Replaces the object. Returns the encoded owners, if the update is a renewal.
+    fn update(&mut self, manager: &str, now: &str, entries: &Entries) -> Option<Value> {
+        let (before, new) = (self.managed.encode(), config(entries));
+        let renewed = before.as_ref().and_then(|before| {
+            self.write(manager, now, |writer| writer.renew(before, &self.live, &new))
+        });
+        let updated = self
+            .write(manager, now, |writer| writer.update(self.managed.clone(), &self.live, &new));
+        self.managed = updated.expect("the object fits its type");
+        self.live = new;
+        renewed
     }
 
     fn entries(&self) -> Entries {
@@ -174,6 +193,32 @@ proptest! {
             let owners: BTreeMap<String, usize> =
                 owners.map(|(manager, owned)| ((*manager).to_owned(), owned.len())).collect();
             prop_assert_eq!(real.owners(), owners, "{:?}", apply);
+        }
+    }
+
+    #[test]
+    fn update_that_renews_the_owners_changes_a_time(
+        applied in apply(),
+        updates in vec((prop_oneof![Just("one"), Just("two")], entries(), 0..4), 1..12),
+    ) {
+        let mut real = Real::new();
+        real.apply(&applied).expect("a first apply has no conflicts");
+        for (index, (manager, entries, kept)) in updates.into_iter().enumerate() {
+            // Most writes remove nothing.
+            let mut new = if kept > 0 { real.entries() } else { Entries::new() };
+            new.extend(entries);
+            let before = real.managed.clone();
+            let now = format!("2026-01-02T03:05:{index:02}Z");
+            let renewed = real.update(manager, &now, &new);
+            let is_own = |owner: &Manager| {
+                owner.name() == manager && owner.operation() == Operation::Update
+            };
+            let has_entry = before.iter().any(|(owner, _)| is_own(owner));
+            let is_same = before.is_same_except_times(&real.managed);
+            prop_assert_eq!(renewed.is_some(), is_same && has_entry);
+            if renewed.is_some() {
+                prop_assert_eq!(renewed, real.managed.encode());
+            }
         }
     }
 

@@ -68,15 +68,6 @@ impl Comparison {
         self.modified.union(&self.added)
     }
 
-    /// Removes `fields` and what is below them.
-    pub(crate) fn exclude(self, fields: &FieldSet) -> Self {
-        Self {
-            added: self.added.recursive_difference(fields),
-            modified: self.modified.recursive_difference(fields),
-            removed: self.removed.recursive_difference(fields),
-        }
-    }
-
     fn set_of(&mut self, change: Change) -> &mut FieldSet {
         match change {
             Change::Added => &mut self.added,

@@ -1,5 +1,7 @@
 //! The update of recorded sets after a type became atomic.
 
+use serde_json::Value;
+
 use super::atom::{Atom, Type};
 use crate::field_set::{FieldSet, PathElement};
 
@@ -8,30 +10,58 @@ use crate::field_set::{FieldSet, PathElement};
 /// This happens when a new version of a schema makes a list or an object atomic. The opposite
 /// change needs nothing: the owner of the complete value keeps it until the next apply.
 pub(crate) fn reconcile(of: Type<'_>, set: &FieldSet) -> Option<FieldSet> {
+    (!is_current(of, set)).then(|| reconciled(of, set))
+}
+
+/// Returns whether no member is below a value that is atomic.
+fn is_current(of: Type<'_>, set: &FieldSet) -> bool {
+    set.entries().all(|(element, _, children)| {
+        children.is_empty()
+            || type_below(of, field_name(element))
+                .is_none_or(|below| !is_atomic(below) && is_current(below, children))
+    })
+}
+
+/// Returns whether no member of a set in the encoding `FieldsV1` is below a value that is atomic.
+pub(crate) fn is_encoded_set_current(of: Type<'_>, set: &Value) -> bool {
+    let has_children = |node: &Value| {
+        node.as_object().is_some_and(|members| members.keys().any(|name| name != "."))
+    };
+    set.as_object().into_iter().flatten().all(|(name, children)| {
+        !has_children(children)
+            || type_below(of, name.strip_prefix("f:"))
+                .is_none_or(|below| !is_atomic(below) && is_encoded_set_current(below, children))
+    })
+}
+
+fn reconciled(of: Type<'_>, set: &FieldSet) -> FieldSet {
+    let mut result = FieldSet::new();
+    for (element, member, children) in set.entries() {
+        match type_below(of, field_name(element)).filter(|_| !children.is_empty()) {
+            Some(below) if is_atomic(below) => {
+                result.graft(element.clone(), FieldSet::new(), true);
+            }
+            Some(below) => result.graft(element.clone(), reconciled(below, children), member),
+            None => result.graft(element.clone(), children.clone(), member),
+        }
+    }
+    result
+}
+
+fn field_name(element: &PathElement) -> Option<&str> {
+    if let PathElement::Field(name) = element { Some(name) } else { None }
+}
+
+/// Returns the declared type of a field, or of an item, which has no name.
+fn type_below<'a>(of: Type<'a>, name: Option<&str>) -> Option<Type<'a>> {
     if of.is_deduced() {
         return None;
     }
-    let atom = of.atom(None);
-    let mut changed = false;
-    let mut result = FieldSet::new();
-    for (element, member, children) in set.entries() {
-        let below = match (&atom, element) {
-            (Atom::Map(map), PathElement::Field(name)) => map.field(name).map(|field| field.of),
-            (Atom::List(list), _) => Some(list.item),
-            _ => None,
-        };
-        let below = below.filter(|_| !children.is_empty());
-        if below.is_some_and(is_atomic) {
-            changed = true;
-            result.graft(element.clone(), FieldSet::new(), true);
-            continue;
-        }
-        let reconciled = below.and_then(|below| reconcile(below, children));
-        changed |= reconciled.is_some();
-        let children = reconciled.unwrap_or_else(|| children.clone());
-        result.graft(element.clone(), children, member);
+    match (of.atom(None), name) {
+        (Atom::Map(map), Some(name)) => map.field(name).map(|field| field.of),
+        (Atom::List(list), _) => Some(list.item),
+        _ => None,
     }
-    changed.then_some(result)
 }
 
 fn is_atomic(of: Type<'_>) -> bool {

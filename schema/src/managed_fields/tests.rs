@@ -11,13 +11,15 @@ use crate::test_schema::{assert_same_errors, recorded, thing};
 struct Object {
     live: Map<String, Value>,
     managed: ManagedFields,
+    /// The number of updates that changed only a time.
+    renewals: usize,
 }
 
 impl Object {
     fn new() -> Self {
         let live = json!({"apiVersion": "example.com/v1", "kind": "Thing"});
         let live = live.as_object().expect("an object").clone();
-        Self { live, managed: ManagedFields::new() }
+        Self { live, managed: ManagedFields::new(), renewals: 0 }
     }
 
     /// Carries out a step and returns the error, if there is one, with the number of its causes.
@@ -55,8 +57,13 @@ impl Object {
         let is_create =
             self.live.get("metadata").is_none_or(|metadata| metadata.get("uid").is_none());
         if is_create || !self.managed.is_empty() {
+            let renewed = self.managed.encode().and_then(|it| writer.renew(&it, &self.live, new));
             let managed = writer.update(self.managed.clone(), &self.live, new);
             self.managed = managed.map_err(|errors| (errors.to_string(), None))?;
+            if let Some(renewed) = renewed {
+                self.renewals += 1;
+                assert_eq!(Some(renewed), self.managed.encode());
+            }
         }
         self.live = new.clone();
         Ok(())
@@ -73,7 +80,7 @@ fn own_part(error: &str) -> &str {
 #[test]
 fn owners_after_any_writes_are_those_of_upstream() {
     let schema = thing();
-    let (mut failed, mut written) = (0, 0);
+    let (mut failed, mut written, mut renewals) = (0, 0, 0);
     for line in recorded("story") {
         let mut object = Object::new();
         for (index, step) in line["steps"].as_array().expect("steps").iter().enumerate() {
@@ -94,8 +101,10 @@ fn owners_after_any_writes_are_those_of_upstream() {
                 (recorded, ours) => panic!("{ours:?} instead of {recorded:?}: {}", context()),
             }
         }
+        renewals += object.renewals;
     }
     assert!(failed > 50 && written > 200, "{failed} failed, {written} written");
+    assert!(renewals > 0, "no update was a renewal");
 }
 
 #[test]
@@ -136,4 +145,46 @@ fn write_to_the_scale_takes_the_replicas_from_their_owners() {
             "\"three\" using apps/v1: .spec.paused",
         ],
     );
+}
+
+#[test]
+fn write_of_own_fields_alone_renews_their_owner() {
+    let entry = |manager: &str, time: &str, fields: &Value| {
+        json!({
+            "manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields},
+        })
+    };
+    let mine = json!({"f:replicas": {}, "f:shared": {}});
+    let others = json!({"f:paused": {}, "f:shared": {}});
+    let owners = json!([entry("mine", "1", &mine), entry("other", "2", &others)]);
+    let (schema, empty, reset) = (Schema::any(), Map::new(), FieldSet::new());
+    let writer = FieldWriter {
+        manager: "mine",
+        api_version: "v1",
+        subresource: "",
+        now: "3",
+        schema: &schema,
+        other_versions: &[],
+        empty: &empty,
+        reset: &reset,
+    };
+    let renew = |spec: &Value| {
+        let object = |spec: &Value| Map::from_iter([("spec".to_owned(), spec.clone())]);
+        let live = json!({"paused": true, "replicas": 1, "shared": 1});
+        writer.renew(&owners, &object(&live), &object(spec))
+    };
+    let renewed = json!([entry("other", "2", &others), entry("mine", "3", &mine)]);
+    assert_eq!(renew(&json!({"paused": true, "replicas": 2, "shared": 1})), Some(renewed));
+    let same = json!({"paused": true, "replicas": 1, "shared": 1});
+    assert_eq!(renew(&same), Some(owners.clone()));
+    for taken_added_or_removed in [
+        json!({"paused": false, "replicas": 1, "shared": 1}),
+        json!({"paused": true, "replicas": 1, "shared": 2}),
+        json!({"paused": true, "replicas": 1, "shared": 1, "more": 1}),
+        json!({"paused": true, "shared": 1}),
+        json!({"replicas": 1, "shared": 1}),
+    ] {
+        assert_eq!(renew(&taken_added_or_removed), None);
+    }
 }

@@ -33,7 +33,13 @@ struct Comparisons<'a> {
     writer: &'a FieldWriter<'a>,
     old: &'a Map<String, Value>,
     new: &'a Map<String, Value>,
-    by_version: BTreeMap<String, Option<Comparison>>,
+    by_version: BTreeMap<String, Option<Difference>>,
+}
+
+/// The fields that other managers lose.
+struct Difference {
+    written: FieldSet,
+    removed: FieldSet,
 }
 
 // === impl Write ===
@@ -95,7 +101,7 @@ impl Write<'_> {
         let own = compare(writer.root(), self.live, new)?;
         let mut comparisons =
             Comparisons { writer, old: self.live, new, by_version: BTreeMap::new() };
-        let filtered = own.clone().exclude(writer.reset);
+        let filtered = Difference::of(&own, writer.reset);
         comparisons.by_version.insert(writer.api_version.to_owned(), Some(filtered));
         let mut conflicts = Vec::new();
         let mut changed: Vec<(Manager, Option<FieldSet>)> = Vec::new();
@@ -105,13 +111,15 @@ impl Write<'_> {
                 changed.push((other.clone(), None));
                 continue;
             };
-            let taken = owned.fields.intersection(&compared.written());
+            let Difference { written, removed } = compared;
+            let taken = owned.fields.intersection(written);
+            if taken.is_empty() && owned.fields.intersection(removed).is_empty() {
+                continue;
+            }
             let paths = taken.paths().into_iter();
             conflicts.extend(paths.map(|path| Conflict { manager: other.clone(), path }));
-            let kept = owned.fields.difference(&taken).difference(&compared.removed);
-            if kept != owned.fields {
-                changed.push((other.clone(), Some(kept)));
-            }
+            let kept = owned.fields.difference(&taken).difference(removed);
+            changed.push((other.clone(), Some(kept)));
         }
         if !self.force && !conflicts.is_empty() {
             return Err(UpdateError::Conflicts(Conflicts(conflicts)));
@@ -194,14 +202,28 @@ fn reconcile_all(writer: &FieldWriter<'_>, mut owners: ManagedFields) -> Managed
 
 impl Comparisons<'_> {
     /// Returns the comparison in a version; `None` if the server does not have the version.
-    fn at(&mut self, version: &str) -> Result<Option<&Comparison>, TypeErrors> {
+    fn at(&mut self, version: &str) -> Result<Option<&Difference>, TypeErrors> {
         if !self.by_version.contains_key(version) {
             let compared = match self.writer.type_of(version) {
-                Some(of) => Some(compare(of, self.old, self.new)?.exclude(self.writer.reset)),
+                Some(of) => {
+                    let compared = compare(of, self.old, self.new)?;
+                    Some(Difference::of(&compared, self.writer.reset))
+                }
                 None => None,
             };
             self.by_version.insert(version.to_owned(), compared);
         }
         Ok(self.by_version.get(version).and_then(Option::as_ref))
+    }
+}
+
+// === impl Difference ===
+
+impl Difference {
+    fn of(compared: &Comparison, reset: &FieldSet) -> Self {
+        Self {
+            written: compared.written().recursive_difference(reset),
+            removed: compared.removed.recursive_difference(reset),
+        }
     }
 }

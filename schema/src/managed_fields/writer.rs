@@ -1,6 +1,7 @@
 //! [`FieldWriter`]: what a write of one manager does to the owners of an object's fields.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
@@ -14,7 +15,7 @@ use crate::schema::Schema;
 /// The most managers that an object has from writes other than apply.
 ///
 /// The limit keeps objects small that many clients with changing names write. Upstream's number.
-const MAX_UPDATERS: usize = 10;
+pub(super) const MAX_UPDATERS: usize = 10;
 
 /// The manager of the oldest writes beyond the limit.
 const ANCIENT: &str = "ancient-changes";
@@ -237,8 +238,8 @@ impl<'a> FieldWriter<'a> {
     }
 }
 
-/// Removes the fields of a manager that the server itself sets.
-fn strip(owners: &mut ManagedFields, manager: &Manager) {
+/// The fields that the server itself sets. They have no owner.
+pub(super) static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
     const METADATA: [&str; 9] = [
         "name",
         "namespace",
@@ -250,7 +251,6 @@ fn strip(owners: &mut ManagedFields, manager: &Manager) {
         "managedFields",
         "resourceVersion",
     ];
-    let Some(owned) = owners.entries.get_mut(manager) else { return };
     let mut stripped = FieldSet::new();
     for field in ["apiVersion", "kind", "metadata"] {
         stripped.insert(&[PathElement::field(field)]);
@@ -258,7 +258,13 @@ fn strip(owners: &mut ManagedFields, manager: &Manager) {
     for field in METADATA {
         stripped.insert(&[PathElement::field("metadata"), PathElement::field(field)]);
     }
-    owned.fields = owned.fields.difference(&stripped);
+    stripped
+});
+
+/// Removes the fields of a manager that the server itself sets.
+fn strip(owners: &mut ManagedFields, manager: &Manager) {
+    let Some(owned) = owners.entries.get_mut(manager) else { return };
+    owned.fields = owned.fields.difference(&STRIPPED);
     owners.drop_empty();
 }
 
