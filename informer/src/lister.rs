@@ -247,14 +247,14 @@ impl<K: Object> Lister<K> {
         selector: &impl MatchLabels,
     ) -> Snapshot<K> {
         let none = BTreeMap::new();
-        let matches = |object: &&Arc<K>| {
+        let matches = |object: &K| {
             selector.matches_labels(object.metadata().labels.as_ref().unwrap_or(&none))
         };
         let all = match namespace {
             Some(namespace) => self.list_in(namespace),
             None => self.list(),
         };
-        Snapshot::from_objects(all.iter().filter(matches).cloned())
+        all.filter(matches)
     }
 
     /// Returns the number of objects that fit their Rust type.

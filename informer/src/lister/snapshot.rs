@@ -70,6 +70,12 @@ impl<K: Object> Snapshot<K> {
         Self { len: entries.len(), entries }
     }
 
+    /// Returns the objects that `keep` selects, in the same order.
+    pub(crate) fn filter(&self, keep: impl Fn(&K) -> bool) -> Self {
+        let entries = self.entries.filter(|entry| entry.object().is_some_and(|own| keep(own)));
+        Self { len: entries.len(), entries }
+    }
+
     /// Joins snapshots of one moment. An object is one allocation in all of them, so its address
     /// identifies it.
     pub(crate) fn union(mut found: Vec<Found<K>>) -> Self {

@@ -198,6 +198,31 @@ impl<T> Frozen<T> {
         if len == 0 { Self::new() } else { Self { chunks: SmallVec::from_iter([chunk]), len } }
     }
 
+    /// Returns the values that `keep` selects, in the same order. It is called once for each.
+    ///
+    /// A chunk of which all values are selected is shared. The others are copied, together with
+    /// their neighbours, so that few values need few chunks.
+    pub(crate) fn filter(&self, keep: impl Fn(&T) -> bool) -> Self
+    where
+        T: Clone,
+    {
+        let mut chunks = Chunks::new();
+        let mut copied = Vec::new();
+        for chunk in &self.chunks {
+            let values = || chunk.iter().map_while(Option::as_ref);
+            if let Some(first) = values().position(|value| !keep(value)) {
+                let others = values().skip(first + 1).filter(|value| keep(value));
+                copied.extend(values().take(first).chain(others).cloned().map(Some));
+            } else {
+                push_copied(&mut chunks, &mut copied);
+                chunks.push(Arc::clone(chunk));
+            }
+        }
+        push_copied(&mut chunks, &mut copied);
+        let len = chunks.iter().map(|chunk| chunk.iter().flatten().count()).sum();
+        Self { chunks, len }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -205,6 +230,13 @@ impl<T> Frozen<T> {
     /// Returns the values by position.
     pub(crate) fn iter(&self) -> Iter<'_, T> {
         Iter { chunks: self.chunks.iter(), chunk: [].iter(), left: self.len }
+    }
+}
+
+/// Moves the values, if there are any, to a chunk of their own.
+fn push_copied<T>(chunks: &mut Chunks<T>, copied: &mut Vec<Option<T>>) {
+    if !copied.is_empty() {
+        chunks.push(mem::take(copied).into());
     }
 }
 
@@ -286,6 +318,31 @@ mod tests {
         for (last, frozen) in snapshots.iter().enumerate() {
             assert!(frozen.iter().copied().eq(0..=last), "{last}");
         }
+    }
+
+    #[test]
+    fn filter_shares_complete_chunks_and_copies_others_together() {
+        let mut values = CowVec::new();
+        for value in 0..900 {
+            values.push(value);
+        }
+        let frozen = values.freeze();
+        let filtered = |keep: fn(&i32) -> bool| {
+            let kept = frozen.filter(keep);
+            assert!(kept.iter().eq(frozen.iter().filter(|value| keep(value))));
+            assert_eq!(kept.len(), kept.iter().len());
+            let shared =
+                |chunk: &Chunk<i32>| frozen.chunks.iter().any(|own| Arc::ptr_eq(own, chunk));
+            kept.chunks.iter().map(shared).collect::<Vec<_>>()
+        };
+        assert_eq!(filtered(|_| true), [true; 8]);
+        assert_eq!(filtered(|_| false), [false; 0]);
+        assert_eq!(filtered(|value| value % 100 == 0), [false]);
+        assert_eq!(
+            filtered(|value| *value != 300),
+            [true, true, false, true, true, true, true, true]
+        );
+        assert_eq!(filtered(|value| *value < 130 || *value == 899), [true, false]);
     }
 
     #[test]
