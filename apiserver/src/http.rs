@@ -1,5 +1,6 @@
 //! HTTP requests and replies: routing, documents, and the errors of a malformed request.
 
+mod caching;
 mod discovery;
 mod health;
 mod openapi;
@@ -11,8 +12,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use homeostat_schema::quote;
 use http::request::Parts;
-use http::{Method, Request, Response, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tower::BoxError;
 
@@ -32,6 +34,9 @@ use route::Route;
 
 /// The largest request body in bytes, as in the real server.
 const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// The header with the id of a request: the client's, else one of the server.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// The `OpenAPI` documents of one server, made at the first request for them and after each change
 /// of the kinds.
@@ -54,13 +59,39 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
+    let given = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
+    let (mut response, is_audited) = respond(&core, &documents, request).await;
+    if is_audited {
+        let id = given.unwrap_or_else(|| core.chance.audit_id());
+        response.headers_mut().insert(AUDIT_ID, id);
+    }
+    response
+}
+
+/// Answers one request. Returns false with a reply that the real server gives before it assigns
+/// an audit id.
+async fn respond<B>(
+    core: &Arc<Core>,
+    documents: &DocumentCache,
+    request: Request<B>,
+) -> (Response<Body>, bool)
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
     let (parts, body) = request.into_parts();
     let query = parts.uri.query().unwrap_or_default();
-    let user = match api::admit(&core, &parts) {
+    let user = match api::admit(core, &parts) {
         Ok(user) => user,
         Err(failure) => {
             let media = negotiate::status_media(&parts.headers);
-            return without_body(&parts.method, Reply::Failure(failure).into_response(media));
+            let is_refused = failure.code != 401;
+            let mut response = Reply::Failure(failure).into_response(media);
+            if is_refused {
+                let nosniff = HeaderValue::from_static("nosniff");
+                response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+            }
+            return (without_body(&parts.method, response), true);
         }
     };
     let kinds = core.kinds();
@@ -70,23 +101,28 @@ where
         Route::NoResource => Reply::Failure(Failure::no_resource()),
         Route::NoSubresource(failure) => Reply::Failure(failure),
         Route::Malformed => Reply::Malformed,
-        Route::Health { kind, check } => {
-            let params = Params::parse(parts.uri.query().unwrap_or(""));
-            Reply::Text(health::report(&kind, check.as_deref(), &params))
+        Route::Health { check: Some(_), .. } => Reply::Sniffed("ok"),
+        Route::Health { kind, check: None } => {
+            Reply::Text(health::report(&kind, &Params::parse(query)))
         }
         Route::Document(document) if !document.takes(&parts.method) => {
             Reply::Failure(Failure::method_unknown())
         }
         Route::Document(document) => {
-            discovery::answer(&kinds, &documents, &document, &parts.headers)
+            let params = Params::parse(query);
+            let (headers, hash) = (&parts.headers, params.get("hash"));
+            let now = core.clock.now();
+            let wanted = discovery::Wanted { document: &document, headers, hash, now };
+            discovery::answer(&kinds, documents, &wanted)
         }
-        Route::Resource(target) => return answer(&core, user, parts, target, body).await,
+        Route::Resource(target) => return (answer(core, user, parts, target, body).await, true),
     };
     let media = match reply {
         Reply::Failure(_) => negotiate::status_media(&parts.headers),
         _ => Media::Json,
     };
-    without_body(&parts.method, reply.into_response(media))
+    let is_audited = !matches!(reply, Reply::Malformed);
+    (without_body(&parts.method, reply.into_response(media)), is_audited)
 }
 
 /// Removes the body of a reply to HEAD.
@@ -183,12 +219,12 @@ where
 // === impl DocumentCache ===
 
 impl DocumentCache {
-    fn get(&self, kinds: &Kinds) -> Arc<Documents> {
+    fn get(&self, kinds: &Kinds, now: Timestamp) -> Arc<Documents> {
         let mut kept = self.documents.lock();
         match &*kept {
             Some(known) if known.generation() == kinds.generation() => Arc::clone(known),
             known => {
-                let documents = Arc::new(Documents::of(kinds, known.as_deref()));
+                let documents = Arc::new(Documents::of(kinds, known.as_deref(), now));
                 *kept = Some(Arc::clone(&documents));
                 documents
             }

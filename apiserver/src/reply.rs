@@ -3,7 +3,7 @@
 mod body;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
 use crate::media::{EncodeError, Media};
@@ -18,24 +18,29 @@ pub(crate) enum Reply {
         code: u16,
         body: Bytes,
     },
-    /// A discovery document, with the media type that the client asked for.
-    Typed {
-        media_type: &'static str,
-        body: Bytes,
-    },
+    /// A document that describes the server.
+    Document(Document),
     /// The events of a watch, in the media type of the request.
     Watch(Body),
     Text(String),
+    /// A text whose media type the real server finds out from its bytes.
+    Sniffed(&'static str),
     /// A malformed request.
     Malformed,
     Failure(Failure),
     /// An unknown path. The reply is not a Status: the real server's mux answers before any
     /// resource does.
     NotFound,
-    /// An unknown document: an empty 404.
-    Nothing,
-    /// A document that does not exist in the requested media type: an empty 406.
-    NotAcceptable,
+}
+
+/// A document that describes the server, with the headers by which clients cache it.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) code: u16,
+    /// None for a reply without a body.
+    pub(crate) media_type: Option<&'static str>,
+    pub(crate) body: Bytes,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
@@ -55,13 +60,21 @@ impl Reply {
     pub(crate) fn into_response(self, media: Media) -> Response<Body> {
         match self {
             Self::Json { code, body } => encoded(code, body, media),
-            Self::Typed { media_type, body } => respond(200, media_type, Body::full(body)),
+            Self::Document(document) => document.into_response(),
             Self::Watch(body) => respond(200, media.stream_type(), body),
             Self::Text(text) => respond(200, TEXT, Body::full(text)),
-            Self::Malformed => respond(400, TEXT, Body::full("400 Bad Request")),
+            Self::Sniffed(text) => {
+                let mut response = respond(200, TEXT, Body::full(text));
+                response.headers_mut().remove(header::X_CONTENT_TYPE_OPTIONS);
+                response
+            }
+            Self::Malformed => {
+                let mut response = respond(400, TEXT, Body::full("400 Bad Request"));
+                response.headers_mut().remove(header::X_CONTENT_TYPE_OPTIONS);
+                response.headers_mut().remove(header::CACHE_CONTROL);
+                response
+            }
             Self::NotFound => respond(404, TEXT, Body::full("404 page not found\n")),
-            Self::Nothing => empty(404),
-            Self::NotAcceptable => empty(406),
             Self::Failure(failure) => {
                 let mut response =
                     encoded(failure.code, failure.to_json().to_string().into(), media);
@@ -71,6 +84,33 @@ impl Reply {
                 response
             }
         }
+    }
+}
+
+// === impl Document ===
+
+impl Document {
+    /// Returns a reply without a body.
+    pub(crate) fn empty(code: u16) -> Self {
+        Self { code, media_type: None, body: Bytes::new(), headers: Vec::new() }
+    }
+
+    fn into_response(self) -> Response<Body> {
+        let media_type = self.media_type.unwrap_or_default();
+        let mut response = respond(self.code, media_type, Body::full(self.body));
+        let headers = response.headers_mut();
+        headers.remove(header::X_CONTENT_TYPE_OPTIONS);
+        if self.media_type.is_none() {
+            headers.remove(header::CONTENT_TYPE);
+        }
+        for (name, value) in self.headers {
+            if name == header::VARY {
+                headers.append(name, value);
+            } else {
+                headers.insert(name, value);
+            }
+        }
+        response
     }
 }
 
@@ -87,12 +127,6 @@ fn encoded(code: u16, json: Bytes, media: Media) -> Response<Body> {
             Reply::Failure(failure).into_response(Media::Json)
         }
     }
-}
-
-fn empty(code: u16) -> Response<Body> {
-    let mut response = respond(code, TEXT, Body::full(""));
-    response.headers_mut().remove(header::CONTENT_TYPE);
-    response
 }
 
 fn respond(code: u16, media_type: &'static str, body: Body) -> Response<Body> {

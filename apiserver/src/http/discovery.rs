@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderMap, header};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::DocumentCache;
 use super::openapi::Documents;
 use super::route::Document;
+use super::{DocumentCache, caching};
 use crate::kinds::{Kind, Kinds, Operations, version_rank};
-use crate::reply::{Reply, TEXT};
+use crate::reply::{self, Reply, TEXT};
 use crate::request::negotiate;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -20,12 +22,17 @@ const OLD_GNOSTIC: &str = "application/com.github.proto-openapi.spec.v2@v1.0+pro
 /// The Kubernetes version whose behaviour this server has: major, minor, full.
 const VERSION: (&str, &str, &str) = ("1", "37", "v1.37.1+homeostat");
 
-pub(super) fn answer(
-    kinds: &Kinds,
-    documents: &DocumentCache,
-    document: &Document,
-    headers: &HeaderMap,
-) -> Reply {
+/// A request for a document.
+pub(super) struct Wanted<'a> {
+    pub(super) document: &'a Document,
+    pub(super) headers: &'a HeaderMap,
+    /// The parameter `hash`: the edition that the client knows of; often empty.
+    pub(super) hash: &'a str,
+    pub(super) now: Timestamp,
+}
+
+pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'_>) -> Reply {
+    let Wanted { document, headers, now, .. } = *wanted;
     let in_one_piece = match document {
         Document::CoreVersions | Document::Groups => negotiate::wants_aggregated(headers),
         _ => Ok(false),
@@ -37,8 +44,8 @@ pub(super) fn answer(
     match document {
         Document::Root => Reply::value(&json!({"paths": paths(kinds)})),
         Document::Version => Reply::value(&version()),
-        Document::CoreVersions if in_one_piece => aggregated(kinds, str::is_empty),
-        Document::Groups if in_one_piece => aggregated(kinds, |group| !group.is_empty()),
+        Document::CoreVersions if in_one_piece => aggregated(kinds, headers, str::is_empty),
+        Document::Groups if in_one_piece => aggregated(kinds, headers, |group| !group.is_empty()),
         Document::CoreVersions => Reply::value(
             &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         ),
@@ -57,26 +64,33 @@ pub(super) fn answer(
             Reply::value(&group)
         }
         Document::Resources { group, version } => Reply::value(&resources(kinds, group, version)),
-        Document::Swagger => swagger(&documents.get(kinds), headers),
-        Document::OpenApi => Reply::Typed { media_type: TEXT, body: documents.get(kinds).index() },
-        Document::Schemas(name) => documents.get(kinds).get(name).map_or(Reply::Nothing, Reply::ok),
+        Document::Swagger => Reply::Document(swagger(&documents.get(kinds, now), headers)),
+        Document::OpenApi => {
+            Reply::Document(caching::index(TEXT, documents.get(kinds, now).index(), now))
+        }
+        Document::Schemas(name) => Reply::Document(match documents.get(kinds, now).get(name) {
+            Some((body, edition)) => caching::schemas(name, body, edition, wanted),
+            None => reply::Document::empty(404),
+        }),
     }
 }
 
 /// Returns the document of v2 in the first media type that the client accepts and the server has.
-fn swagger(documents: &Documents, headers: &HeaderMap) -> Reply {
-    let (json, protobuf) = documents.v2();
+fn swagger(documents: &Documents, headers: &HeaderMap) -> reply::Document {
+    let v2 = documents.v2();
+    let found =
+        |media_type, body: &Bytes| caching::swagger(media_type, body.clone(), v2.edition, headers);
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     for range in if accept.is_empty() { "*/*" } else { accept }.split(',') {
         match range.split(';').next().unwrap_or_default().trim() {
-            "application/json" | "application/*" | "*/*" => return Reply::ok(json.clone()),
-            GNOSTIC | OLD_GNOSTIC => {
-                return Reply::Typed { media_type: GNOSTIC, body: protobuf.clone() };
+            "application/json" | "application/*" | "*/*" => {
+                return found("application/json", &v2.json);
             }
+            GNOSTIC | OLD_GNOSTIC => return found(GNOSTIC, &v2.protobuf),
             _ => {}
         }
     }
-    Reply::NotAcceptable
+    caching::no_swagger()
 }
 
 /// Returns all paths that are not about objects.
@@ -286,7 +300,7 @@ impl Subresource {
     }
 }
 
-fn aggregated(kinds: &Kinds, wanted: impl Fn(&str) -> bool) -> Reply {
+fn aggregated(kinds: &Kinds, headers: &HeaderMap, wanted: impl Fn(&str) -> bool) -> Reply {
     let items: Vec<Value> = groups(kinds)
         .into_iter()
         .filter(|group| wanted(group))
@@ -303,7 +317,7 @@ fn aggregated(kinds: &Kinds, wanted: impl Fn(&str) -> bool) -> Reply {
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
         "items": items,
     });
-    Reply::Typed { media_type: AGGREGATED, body: list.to_string().into() }
+    Reply::Document(caching::discovery(AGGREGATED, list.to_string().into(), headers))
 }
 
 fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {

@@ -11,9 +11,9 @@ pub(super) fn is_check(name: &str) -> bool {
     CHECKS.contains(&name)
 }
 
-/// Returns the report on one check, or on all: `ok`, or a line for each.
-pub(super) fn report(kind: &str, check: Option<&str>, params: &Params) -> String {
-    if check.is_some() || !params.is_present("verbose") {
+/// Returns the report on all checks: `ok`, or a line for each.
+pub(super) fn report(kind: &str, params: &Params) -> String {
+    if !params.is_present("verbose") {
         return "ok".to_owned();
     }
     let mut excluded = params.all("exclude");
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn report_is_verbose_only_on_request() {
-        let report = |query: &str| report("livez", None, &Params::parse(query));
+        let report = |query: &str| report("livez", &Params::parse(query));
         assert_eq!(report(""), "ok");
         assert_eq!(report("exclude=etcd"), "ok");
         let expected = "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n\

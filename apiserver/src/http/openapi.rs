@@ -13,6 +13,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::discovery;
@@ -25,8 +26,25 @@ pub(crate) struct Documents {
     index: Bytes,
     by_name: BTreeMap<String, Arc<Document>>,
     generation: u64,
-    /// The document of v2, in JSON and in protobuf, made at the first request for it.
-    v2: OnceLock<(Bytes, Bytes)>,
+    /// The time at which the documents were made from the kinds.
+    made: Timestamp,
+    /// The document of v2, made at the first request for it.
+    v2: OnceLock<Swagger>,
+}
+
+/// The document of v2.
+#[derive(Debug)]
+pub(super) struct Swagger {
+    pub(super) json: Bytes,
+    pub(super) protobuf: Bytes,
+    pub(super) edition: Edition,
+}
+
+/// An edition of a document: clients that have it need not read it again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Edition {
+    pub(super) hash: u64,
+    pub(super) made: Timestamp,
 }
 
 /// A document, and the kinds that it describes.
@@ -36,7 +54,7 @@ struct Document {
     /// Documents of definitions are made at the first request: there may be thousands, and clients
     /// read a few.
     body: OnceLock<Bytes>,
-    hash: u64,
+    edition: Edition,
 }
 
 /// The documented formats of a patch. The server accepts strategic merge patches, too, but kubectl
@@ -47,7 +65,7 @@ const PATCHES: [&str; 2] = ["application/json-patch+json", "application/merge-pa
 
 impl Documents {
     /// Describes the kinds. Documents of an earlier table stay if their kinds are the same.
-    pub(crate) fn of(kinds: &Kinds, before: Option<&Self>) -> Self {
+    pub(crate) fn of(kinds: &Kinds, before: Option<&Self>, now: Timestamp) -> Self {
         let mut rows: BTreeMap<String, Vec<Arc<Kind>>> = BTreeMap::new();
         for kind in kinds.rows() {
             let root = root(kind);
@@ -57,7 +75,7 @@ impl Documents {
             let known = before.and_then(|before| before.by_name.get(&name));
             let document = match known {
                 Some(known) if known.describes(&kinds) => Arc::clone(known),
-                _ => Arc::new(Document::of(kinds)),
+                _ => Arc::new(Document::of(kinds, now)),
             };
             (name, document)
         };
@@ -65,20 +83,22 @@ impl Documents {
         let paths: Map<String, Value> = by_name
             .iter()
             .map(|(name, document)| {
-                let url = format!("/openapi/v3/{name}?hash={:016X}", document.hash);
+                let url = url(name, document.edition.hash);
                 (name.clone(), json!({"serverRelativeURL": url}))
             })
             .collect();
         let index = json!({"paths": paths}).to_string().into();
-        Self { index, by_name, generation: kinds.generation(), v2: OnceLock::new() }
+        Self { index, by_name, generation: kinds.generation(), made: now, v2: OnceLock::new() }
     }
 
-    /// Returns the document of v2, in JSON and in protobuf.
-    pub(super) fn v2(&self) -> &(Bytes, Bytes) {
+    /// Returns the document of v2.
+    pub(super) fn v2(&self) -> &Swagger {
         self.v2.get_or_init(|| {
             let kinds = self.by_name.values().flat_map(|document| &document.kinds);
             let document = swagger::from_v3(&document(&kinds.cloned().collect::<Vec<_>>()));
-            (document.to_string().into(), gnostic::encode(&document).into())
+            let json: Bytes = document.to_string().into();
+            let edition = Edition { hash: hash(&json), made: self.made };
+            Swagger { json, protobuf: gnostic::encode(&document).into(), edition }
         })
     }
 
@@ -93,21 +113,22 @@ impl Documents {
     }
 
     /// Returns the document of a group's version, such as `apis/apps/v1`.
-    pub(super) fn get(&self, name: &str) -> Option<Bytes> {
-        self.by_name.get(name).map(|document| document.body())
+    pub(super) fn get(&self, name: &str) -> Option<(Bytes, Edition)> {
+        self.by_name.get(name).map(|document| (document.body(), document.edition))
     }
 }
 
 // === impl Document ===
 
 impl Document {
-    fn of(kinds: Vec<Arc<Kind>>) -> Self {
-        let document = Self { kinds, body: OnceLock::new(), hash: 0 };
+    fn of(kinds: Vec<Arc<Kind>>, made: Timestamp) -> Self {
+        let edition = Edition { hash: 0, made };
+        let document = Self { kinds, body: OnceLock::new(), edition };
         let hash = match document.source() {
             Some(source) => hash(source.as_bytes()),
             None => hash(&document.body()),
         };
-        Self { hash, ..document }
+        Self { edition: Edition { hash, made }, ..document }
     }
 
     fn body(&self) -> Bytes {
@@ -137,8 +158,18 @@ impl Document {
     }
 }
 
+/// Returns the address of an edition of a document.
+pub(super) fn url(name: &str, hash: u64) -> String {
+    format!("/openapi/v3/{name}?hash={}", hash_text(hash))
+}
+
+/// Returns a hash as addresses and headers have it.
+pub(super) fn hash_text(hash: u64) -> String {
+    format!("{hash:016X}")
+}
+
 /// Returns a hash that is equal for equal documents: clients cache documents by it.
-fn hash(document: &[u8]) -> u64 {
+pub(super) fn hash(document: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(document);
     hasher.finish()
@@ -275,7 +306,7 @@ mod tests {
     #[test]
     fn each_version_of_a_group_has_a_document() {
         let kinds = Kinds::new(vec![Kind::custom("example.com", "v1", "Widget", "widgets")]);
-        let documents = Documents::of(&kinds, None);
+        let documents = Documents::of(&kinds, None, Timestamp::UNIX_EPOCH);
         let index: Value = serde_json::from_slice(&documents.index()).unwrap();
         for name in ["api/v1", "apis/apps/v1", "apis/resource.k8s.io/v1", "apis/example.com/v1"] {
             let url = index["paths"][name]["serverRelativeURL"].as_str().unwrap();
@@ -291,8 +322,9 @@ mod tests {
         for at in 0..50 {
             kinds = kinds.with_kind(&format!("g{at}.example.com"), "widgets");
         }
-        let before = Documents::of(&kinds, None);
-        let after = Documents::of(&kinds.with_kind("g7.example.com", "gadgets"), Some(&before));
+        let before = Documents::of(&kinds, None, Timestamp::UNIX_EPOCH);
+        let more = kinds.with_kind("g7.example.com", "gadgets");
+        let after = Documents::of(&more, Some(&before), Timestamp::UNIX_EPOCH);
         assert_eq!(before.by_name.len(), after.by_name.len());
         let pairs = before.by_name.iter().zip(after.by_name.values());
         let made: Vec<&String> = pairs
@@ -307,7 +339,8 @@ mod tests {
     fn document_of_a_definition_is_made_at_the_first_request() {
         let build = || {
             let kinds = Kinds::new(Vec::new()).with_kind("a.example.com", "foos");
-            Documents::of(&kinds.with_kind("b.example.com", "foos"), None)
+            let kinds = kinds.with_kind("b.example.com", "foos");
+            Documents::of(&kinds, None, Timestamp::UNIX_EPOCH)
         };
         let documents = build();
         let unmade = || {
@@ -316,7 +349,7 @@ mod tests {
             unmade.map(|(name, _)| name.as_str()).collect::<Vec<_>>()
         };
         assert_eq!(unmade(), ["apis/a.example.com/v1", "apis/b.example.com/v1"]);
-        let body = documents.get("apis/a.example.com/v1").unwrap();
+        let (body, _) = documents.get("apis/a.example.com/v1").unwrap();
         assert!(body.starts_with(b"{\"components\""), "{body:?}");
         assert_eq!(unmade(), ["apis/b.example.com/v1"]);
         assert_eq!(documents.index(), build().index(), "another server has equal hashes");

@@ -136,10 +136,12 @@ fn needs_kubelet(resource: &str, subresource: &str) -> bool {
 // === impl Document ===
 
 impl Document {
-    /// Returns whether the document answers requests with this method: the oldest documents accept
-    /// any.
+    /// Returns whether the document answers requests with this method: the oldest documents and
+    /// those of `OpenAPI` accept any.
     pub(crate) fn takes(&self, method: &Method) -> bool {
-        *method == Method::GET || matches!(self, Self::Root | Self::Groups | Self::Group(_))
+        let is_resource =
+            matches!(self, Self::Version | Self::CoreVersions | Self::Resources { .. });
+        *method == Method::GET || !is_resource
     }
 }
 

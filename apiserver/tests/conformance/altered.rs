@@ -24,6 +24,21 @@ const ALTERATIONS: &[Alteration] = &[
         answer.headers.retain(|(name, _)| name != "Warning");
         answer.headers.len() < before
     }),
+    ("no audit id", |answer| {
+        let before = answer.headers.len();
+        answer.headers.retain(|(name, _)| name != "Audit-Id");
+        answer.headers.len() < before
+    }),
+    ("an audit id that is none", |answer| set_header(answer, "Audit-Id", "banana")),
+    ("another caching", |answer| set_header(answer, "Cache-Control", "private")),
+    ("a tag that is none", |answer| set_header(answer, "Etag", "\"banana\"")),
+    ("a time of another format", |answer| set_header(answer, "Last-Modified", "2026-01-01")),
+    ("another address", |answer| set_header(answer, "Location", "/?hash=0000000000000000")),
+    ("another variation", |answer| set_header(answer, "Vary", "Origin")),
+    ("a header that no reply has", |answer| {
+        answer.headers.push(("X-Extra".to_owned(), "1".to_owned()));
+        true
+    }),
     ("a number for a name", |answer| replace(answer, "/metadata/name", |_| Some(json!(7)))),
     ("a version that is none", |answer| {
         replace(answer, "/metadata/resourceVersion", |_| Some(json!("banana")))
@@ -173,6 +188,12 @@ fn body(answer: &Answer) -> Option<&Value> {
 fn has_items(answer: &Answer) -> bool {
     let items = body(answer).and_then(|body| body["items"].as_array());
     items.is_some_and(|items| items.iter().any(|item| item["metadata"]["uid"].is_string()))
+}
+
+/// Sets a header that the reply has.
+fn set_header(answer: &mut Answer, name: &str, value: &str) -> bool {
+    let header = answer.headers.iter_mut().find(|(known, _)| known == name);
+    header.map(|(_, known)| value.clone_into(known)).is_some()
 }
 
 /// Replaces the value at a pointer by what `change` makes of it.

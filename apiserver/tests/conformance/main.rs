@@ -10,6 +10,7 @@
 mod altered;
 mod differences;
 mod discovery;
+mod headers;
 mod media;
 mod names;
 mod normal;

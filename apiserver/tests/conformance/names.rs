@@ -140,7 +140,7 @@ pub(crate) fn is_version(text: &str) -> bool {
 }
 
 /// Returns whether a text is a UUID of version 4.
-fn is_uid(text: &str) -> bool {
+pub(crate) fn is_uid(text: &str) -> bool {
     let groups: Vec<&str> = text.split('-').collect();
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])

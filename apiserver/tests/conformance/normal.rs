@@ -2,8 +2,9 @@
 //!
 //! The closed list: uids, times, ages in tables, resourceVersions, continue tokens, generated
 //! suffixes, bearer tokens, addresses that the server allocates, `managedFields` outside of
-//! [`WITH_OWNERS`], and the descriptions of table columns. `message`, `reason` and `causes` are not
-//! masked; a value of the list that they quote is replaced by its name.
+//! [`WITH_OWNERS`], the descriptions of table columns, and values of [`headers`](crate::headers).
+//! `message`, `reason` and `causes` are not masked; a value of the list that they quote is replaced
+//! by its name.
 
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -13,7 +14,8 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 use serde_json::{Deserializer, Map, Number, Value};
 
-use crate::names::{Names, is_version};
+use crate::headers::mask;
+use crate::names::{Names, is_uid, is_version};
 use crate::script::{Answer, Content, Script};
 
 /// The scripts whose `managedFields` are recorded and compared, apart from their times. The others
@@ -73,7 +75,8 @@ impl Normaliser {
     /// Returns the response in the form in which it is compared and recorded. The recorded response
     /// supplies the names.
     pub(crate) fn normal(&mut self, raw: &Answer, recorded: Option<&Answer>) -> Answer {
-        let Content::Json(values) = &raw.body else { return raw.clone() };
+        let headers = self.headers(&raw.headers);
+        let Content::Json(values) = &raw.body else { return Answer { headers, ..raw.clone() } };
         let mut values = values.clone();
         mark_old_versions(&mut values);
         let values = &values;
@@ -94,7 +97,14 @@ impl Normaliser {
         let mut body: Vec<_> = values.iter().map(|value| self.value("", value)).collect();
         mask_ages(&mut body);
         learn(&mut self.names, true);
-        Answer { status: raw.status, headers: raw.headers.clone(), body: Content::Json(body) }
+        Answer { status: raw.status, headers, body: Content::Json(body) }
+    }
+
+    fn headers(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
+        let mask = |(name, value): &(String, String)| {
+            (name.clone(), mask(name, value, is_uid(value), &self.sent))
+        };
+        headers.iter().map(mask).collect()
     }
 
     fn value(&self, key: &str, value: &Value) -> Value {

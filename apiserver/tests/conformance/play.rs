@@ -9,13 +9,11 @@ use http_body_util::BodyExt;
 use kube_client::client::Body;
 use tokio::time::{sleep, timeout};
 
+use crate::headers;
 use crate::media::{self, PROTOBUF, YAML};
 use crate::normal::Normaliser;
 use crate::script::{Answer, Content, Exchange, Meanwhile, Script};
 use crate::server::Server;
-
-/// The headers that are compared.
-const HEADERS: &[&str] = &["Content-Type", "Retry-After", "Warning"];
 
 /// Timeout of a response, with a margin for machines that compile at the same time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -64,22 +62,30 @@ async fn play_one(
     }
     let asked = Asked::fill(exchange, variables)?;
     // The template is recorded without the saved values, which the server chose.
-    normaliser.sends(&format!("{} {:?}", exchange.path, exchange.body));
+    let Exchange { path, headers, body, .. } = exchange;
+    normaliser.sends(&format!("{path} {body:?} {headers:?}"));
     let mut raw = exchange_once(exchange, &asked, server, variables).await?;
     while exchange.until.is_some_and(|status| raw.status != status) {
         sleep(Duration::from_millis(100)).await;
         raw = exchange_once(exchange, &asked, server, variables).await?;
     }
-    if let Content::Json(values) = &raw.body {
-        for (name, pointer) in &exchange.saves {
-            let saved = values.first().and_then(|value| value.pointer(pointer)?.as_str());
-            let saved =
-                saved.ok_or_else(|| format!("nothing to save at {pointer} of {:?}", raw.body))?;
-            variables.insert(name.clone(), saved.to_owned());
-        }
+    for (name, place) in &exchange.saves {
+        let saved = saved(&raw, place);
+        let saved = saved.ok_or_else(|| format!("nothing to save at {place} of {raw:?}"))?;
+        variables.insert(name.clone(), saved);
     }
     alter(&mut raw);
     Ok(normaliser.normal(&raw, exchange.answer.as_ref()))
+}
+
+/// Returns the text at a JSON pointer, or that of a header without its quotes.
+fn saved(answer: &Answer, place: &str) -> Option<String> {
+    if let Some(name) = place.strip_prefix("header ") {
+        let (_, value) = answer.headers.iter().find(|(known, _)| known == name)?;
+        return Some(value.trim_matches('"').to_owned());
+    }
+    let Content::Json(values) = &answer.body else { return None };
+    values.first()?.pointer(place)?.as_str().map(str::to_owned)
 }
 
 /// A request whose variables are filled in.
@@ -87,7 +93,7 @@ async fn play_one(
 struct Asked<'a> {
     method: &'a str,
     path: String,
-    headers: &'a [(String, String)],
+    headers: Vec<(String, String)>,
     body: String,
 }
 
@@ -112,14 +118,7 @@ async fn exchange_once(
 
 async fn read(response: Response<Body>, events: Option<usize>) -> Outcome {
     let status = response.status().as_u16();
-    let mut headers = Vec::new();
-    for name in HEADERS {
-        for value in response.headers().get_all(*name) {
-            // Go writes non-ASCII header values as UTF-8.
-            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            headers.push(((*name).to_owned(), value));
-        }
-    }
+    let headers = headers::compared(response.headers());
     let is_protobuf =
         headers.iter().any(|(name, value)| name == "Content-Type" && value.starts_with(PROTOBUF));
     let is_watch = headers.iter().any(|(_, value)| value.ends_with("stream=watch"));
@@ -152,10 +151,13 @@ async fn read(response: Response<Body>, events: Option<usize>) -> Outcome {
 impl<'a> Asked<'a> {
     fn fill(exchange: &'a Exchange, variables: &Variables) -> Result<Self, String> {
         let body = exchange.body.as_deref().unwrap_or_default();
+        let fill_header = |(name, value): &(String, String)| {
+            Ok::<_, String>((name.clone(), fill(value, variables)?))
+        };
         Ok(Self {
             method: &exchange.method,
             path: fill(&exchange.path, variables)?,
-            headers: &exchange.headers,
+            headers: exchange.headers.iter().map(fill_header).collect::<Result<_, _>>()?,
             body: fill(body, variables)?,
         })
     }
@@ -164,7 +166,7 @@ impl<'a> Asked<'a> {
         Ok(Self {
             method: &meanwhile.method,
             path: fill(&meanwhile.path, variables)?,
-            headers: &[],
+            headers: Vec::new(),
             body: fill(&meanwhile.body, variables)?,
         })
     }
@@ -172,7 +174,7 @@ impl<'a> Asked<'a> {
     /// Builds the request. A script names the media type only if it is not the default.
     fn request(&self) -> Result<Request<Body>, String> {
         let mut request = Request::builder().method(self.method).uri(&self.path);
-        for (name, value) in self.headers {
+        for (name, value) in &self.headers {
             request = request.header(name, value);
         }
         let typed = self.headers.iter().any(|(name, _)| name == "Content-Type");

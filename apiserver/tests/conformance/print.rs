@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::headers::{MISSING, USUAL};
 use crate::script::{Answer, Content, Exchange, Script};
 
 /// A longer line is split at the members of its object.
@@ -31,9 +32,15 @@ fn print_one(exchange: &Exchange, answer: Option<&Answer>) -> String {
 /// Returns the response in the form of a file, without the `<` of each line.
 pub(crate) fn print_answer(answer: &Answer) -> String {
     let mut text = format!("{}\n", answer.status);
+    for (name, _) in USUAL {
+        if answer.headers.iter().all(|(known, _)| known != name) {
+            let _ = writeln!(text, "{name}: {MISSING}");
+        }
+    }
     for (name, value) in &answer.headers {
-        let usual = name == "Content-Type" && value == "application/json";
-        if !(usual && matches!(answer.body, Content::Json(_))) {
+        let is_json = name == "Content-Type" && value == "application/json";
+        let is_usual = USUAL.contains(&(name.as_str(), value.as_str()));
+        if !(is_usual || is_json && matches!(answer.body, Content::Json(_))) {
             let _ = writeln!(text, "{name}: {value}");
         }
     }

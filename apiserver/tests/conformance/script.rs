@@ -17,6 +17,8 @@
 
 use serde_json::{Deserializer, Value};
 
+use crate::headers::{self, MISSING, USUAL};
+
 /// The exchanges of one file, played one after another.
 #[derive(Debug)]
 pub(crate) struct Script {
@@ -214,16 +216,21 @@ impl Answer {
         let headers: Vec<_> = rest.iter().map_while(|line| header(line)).collect();
         let body = rest.get(headers.len()..).unwrap_or_default().join("\n");
         let mut answer = Self { status, headers, body: Content::parse(&body) };
-        answer.default_type();
+        answer.add_usual_headers();
         Ok(Some(answer))
     }
 
-    /// Sets the default media type.
-    fn default_type(&mut self) {
-        let typed = self.headers.iter().any(|(name, _)| name == "Content-Type");
-        if let (false, Content::Json(_)) = (typed, &self.body) {
-            self.headers.insert(0, ("Content-Type".to_owned(), "application/json".to_owned()));
+    /// Adds the headers that a file leaves out, and removes those that the reply does not have.
+    fn add_usual_headers(&mut self) {
+        let json = ("Content-Type", "application/json");
+        let usual = USUAL.iter().chain(matches!(self.body, Content::Json(_)).then_some(&json));
+        for (name, value) in usual {
+            if self.headers.iter().all(|(known, _)| known != name) {
+                self.headers.push(((*name).to_owned(), (*value).to_owned()));
+            }
         }
+        self.headers.retain(|(_, value)| value != MISSING);
+        headers::sort(&mut self.headers);
     }
 }
 
