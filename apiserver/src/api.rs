@@ -6,6 +6,7 @@ mod bootstrap;
 mod definitions;
 mod escalation;
 mod eviction;
+mod limits;
 mod list;
 mod patched;
 mod quota;

@@ -11,3 +11,10 @@ pub(crate) fn read(value: &Value) -> Option<Quantity> {
         _ => None,
     }
 }
+
+/// Returns the warning about a number of bytes that is no whole number.
+pub(crate) fn fraction_warning(value: Option<&Value>, at: &str) -> Option<String> {
+    let bytes = read(value?)?;
+    (bytes.milli_value() % 1000 != 0)
+        .then(|| format!("{at}: fractional byte value \"{bytes}\" is invalid, must be an integer"))
+}

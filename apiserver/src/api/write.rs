@@ -10,7 +10,7 @@ use super::access::Requester;
 use super::eviction::Eviction;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{applied, escalation, list, patched, resize, review};
+use super::{applied, escalation, limits, list, patched, resize, review};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::owners::{FieldManager, Ownership};
@@ -100,6 +100,7 @@ pub(super) fn create_object(
         )?;
         meta_text(&new, "name").clone_into(&mut name);
         let warnings = warnings_of(served, &new, None);
+        limits::check(core, served, &new)?;
         if !is_charged {
             quota::charge(core, &Charged::creation(served, &new, dry_run))?;
             is_charged = true;
@@ -185,6 +186,7 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
 /// Applies the admission that depends on other objects.
 pub(super) fn admit(core: &Core, call: &ApiCall, object: &mut Fields) -> Result<()> {
     let home = &call.target.served.home;
+    limits::complete(core, &call.target.served, call.namespace(), object);
     let Some(admission) = home.admission else { return Ok(()) };
     let Some(others) = core.kinds().find(admission.group, "v1", admission.plural) else {
         return Ok(());
@@ -363,8 +365,9 @@ pub(super) fn commit(
 ) -> Result<Option<Bytes>> {
     let served = renderer.served();
     let resource = served.resource;
-    let Replacement { change, dry_run, call } = replacement;
+    let Replacement { mut change, dry_run, call } = replacement;
     let (old, target) = (change.old, change.target);
+    limits::complete_update(core, served, old, target, &mut change.new);
     escalation::check(core, call, &change.new, Some(old))?;
     let author = Requester { core, call };
     // Held until the object is stored: no other write allocates in between.
@@ -372,6 +375,11 @@ pub(super) fn commit(
     let allocator = allocations.as_deref().map(|allocations| Allocator { allocations, dry_run });
     let (rules, kind) = (served.rules(), &served.kind);
     let (outcome, warnings) = update::prepare(rules, kind, change, Some(&author), allocator)?;
+    let new = match &outcome {
+        update::Outcome::Unchanged => old,
+        update::Outcome::Store(new) | update::Outcome::Delete(new) => new,
+    };
+    limits::check_update(core, served, old, target, new)?;
     if let (update::Outcome::Store(new), Target::Resize) = (&outcome, target) {
         resize::check_node(core, served, old, new)?;
     }

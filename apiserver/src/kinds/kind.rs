@@ -9,6 +9,7 @@ use super::author::StatusWrite;
 use super::definition::Definition;
 use super::service::Allocator;
 use crate::access::User;
+use crate::admission::limits::Limited;
 use crate::fields::{Fields, read_path};
 use crate::names::NameCheck;
 use crate::object::{Encoded, FieldLabel, Selectable};
@@ -80,6 +81,8 @@ pub struct Kind {
     /// Subresources that write one member: `(name, path)`.
     pub(crate) parts: &'static [(&'static str, &'static str)],
     pub(crate) admission: Option<Admission>,
+    /// The rules of limit ranges, if they apply to the kind.
+    pub(crate) limited: Option<Limited>,
     /// Returns the warnings for a client that writes the object.
     pub(crate) warn: fn(&Fields) -> Vec<String>,
     /// The warning for a delete without a propagation policy.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::kind::ActionError;
 use super::{checks, pod_level, resize};
 use crate::fields::{Fields, read_path};
+use crate::quantity;
 use crate::status::Cause;
 
 /// Returns the grace period of a deleted pod: none if no kubelet would ever confirm its end.
@@ -230,6 +231,28 @@ pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
             status.entry(key).or_insert_with(|| value.clone());
         }
     }
+}
+
+/// Returns the warnings about a pod: about fractions of bytes.
+pub(super) fn warn(pod: &Fields) -> Vec<String> {
+    const AMOUNTS: [(&str, &str); 4] = [
+        ("limits", "memory"),
+        ("requests", "memory"),
+        ("limits", "ephemeral-storage"),
+        ("requests", "ephemeral-storage"),
+    ];
+    let mut warnings = Vec::new();
+    for list in ["initContainers", "containers"] {
+        let containers = read_path(pod, &format!("spec.{list}")).and_then(Value::as_array);
+        for (place, container) in containers.into_iter().flatten().enumerate() {
+            warnings.extend(AMOUNTS.iter().filter_map(|(amounts, name)| {
+                let amount = container.pointer(&format!("/resources/{amounts}/{name}"));
+                let at = format!("spec.{list}[{place}].resources.{amounts}[{name}]");
+                quantity::fraction_warning(amount, &at)
+            }));
+        }
+    }
+    warnings
 }
 
 /// `latest` may have changed since it was pulled, so it is always pulled.

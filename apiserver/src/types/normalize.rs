@@ -1,6 +1,7 @@
 //! Normalizes an object as the real server's decoder and encoder do: removes unknown and empty
 //! members, adds members that are always encoded, and normalizes quantities and times.
 
+use homeostat_quantity::Scale;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -117,6 +118,9 @@ impl Shape {
                 for value in members.values_mut() {
                     inner.normalize_element(value);
                 }
+                if let Self::Quantity = **inner {
+                    members.values_mut().for_each(round_to_thousandths);
+                }
             }
             (Self::Quantity, value) => {
                 if let Some(quantity) = quantity::read(value) {
@@ -141,6 +145,15 @@ impl Shape {
 fn with_time(text: &mut String, show: fn(Timestamp) -> String) {
     if let Ok(time) = text.parse::<Timestamp>() {
         *text = show(time);
+    }
+}
+
+/// Rounds an amount of a resource up (`SetDefaults_ResourceList`).
+fn round_to_thousandths(value: &mut Value) {
+    if let Some(mut quantity) = quantity::read(value)
+        && !quantity.round_up(Scale::Milli)
+    {
+        *value = json!(quantity.to_string());
     }
 }
 

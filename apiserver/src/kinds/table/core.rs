@@ -2,6 +2,7 @@
 
 use super::pod_spec::{POD, POD_SPEC};
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
+use crate::admission::limits::{CLAIMS, PODS};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Relay,
@@ -116,6 +117,8 @@ fn pod() -> Kind {
         resize: Some(resize::RESIZE),
         parts: &[("ephemeralcontainers", "spec.ephemeralContainers")],
         admission: Some(PRIORITY),
+        limited: Some(PODS),
+        warn: pod::warn,
         actions: &[BINDING, EVICTION],
         ..named("", "Pod", "pods")
     }
@@ -190,6 +193,7 @@ fn persistent_volume_claim() -> Kind {
         ],
         prepare: limits::protect_claim,
         validate: limits::validate_claim,
+        limited: Some(CLAIMS),
         ..named("", "PersistentVolumeClaim", "persistentvolumeclaims")
     }
 }
