@@ -20,6 +20,7 @@ mod resize;
 mod scale;
 mod secret;
 mod service;
+mod storage_class;
 mod table;
 mod workload;
 

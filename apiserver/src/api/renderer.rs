@@ -189,8 +189,18 @@ impl Renderer {
                     .into()
             }
             Form::Table { version } => {
-                let rows: Vec<Value> =
-                    items.map(|item| self.row(version, item, self.served.read(item))).collect();
+                let items: Vec<(&Arc<Stored>, Fields)> =
+                    items.map(|item| (item, self.served.read(item))).collect();
+                let default = self.served.kind.find_default.and_then(|find_default| {
+                    let objects: Vec<Fields> =
+                        items.iter().map(|(_, fields)| fields.clone()).collect();
+                    find_default(&objects)
+                });
+                let rows = items.into_iter().map(|(item, fields)| self.row(version, item, fields));
+                let mut rows: Vec<Value> = rows.collect();
+                if let Some(name) = default.and_then(|at| rows[at].pointer_mut("/cells/0")) {
+                    *name = json!(format!("{} (default)", name.as_str().unwrap_or_default()));
+                }
                 let definitions = table::definitions(table::columns(&self.served.kind));
                 let mut metadata = metadata.clone();
                 if let Some(metadata) = metadata.as_object_mut() {

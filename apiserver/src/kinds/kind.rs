@@ -81,6 +81,8 @@ pub struct Kind {
     /// Subresources that write one member: `(name, path)`.
     pub(crate) parts: &'static [(&'static str, &'static str)],
     pub(crate) admission: Option<Admission>,
+    /// Finds the default among the objects of a list, which a table marks.
+    pub(crate) find_default: Option<FindDefault>,
     /// The rules of limit ranges, if they apply to the kind.
     pub(crate) limited: Option<Limited>,
     /// Returns the warnings for a client that writes the object.
@@ -266,6 +268,8 @@ pub(crate) struct Admission {
 }
 
 pub(crate) type Allocate = fn(&mut Fields, Option<&Fields>, Allocator<'_>) -> status::Result<()>;
+
+pub(crate) type FindDefault = fn(&[Fields]) -> Option<usize>;
 
 pub(crate) type Admit = fn(
     &mut Fields,

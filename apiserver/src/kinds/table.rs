@@ -54,6 +54,7 @@ pub(super) const PLAIN: Kind = Kind {
     resize: None,
     parts: &[],
     admission: None,
+    find_default: None,
     limited: None,
     warn: |_| Vec::new(),
     no_policy_warning: None,

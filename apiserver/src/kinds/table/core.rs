@@ -6,7 +6,7 @@ use crate::admission::limits::{CLAIMS, PODS};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Relay,
-    Status, checks, limits, namespace, node, pod, resize, secret, service, workload,
+    Status, checks, limits, namespace, node, pod, resize, secret, service, storage_class, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -182,7 +182,15 @@ fn secret() -> Kind {
 }
 
 fn persistent_volume_claim() -> Kind {
+    const CLASS: Admission = Admission {
+        group: "storage.k8s.io",
+        plural: "storageclasses",
+        // No class is built in.
+        built_in: "/",
+        apply: storage_class::set_default,
+    };
     Kind {
+        admission: Some(CLASS),
         short_names: &["pvc"],
         status: KEEPS_SPEC,
         returns_deleted: true,
@@ -194,6 +202,7 @@ fn persistent_volume_claim() -> Kind {
         prepare: limits::protect_claim,
         validate: limits::validate_claim,
         limited: Some(CLAIMS),
+        warn: storage_class::warn,
         ..named("", "PersistentVolumeClaim", "persistentvolumeclaims")
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{KEEPS_SPEC, PLAIN, label, named};
 use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::Json;
-use crate::kinds::{Defaults, Generation, Kind, checks};
+use crate::kinds::{Defaults, Generation, Kind, checks, storage_class};
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![
@@ -75,6 +75,7 @@ fn storage_class() -> Kind {
                 ("volumeBindingMode", Json("\"Immediate\"")),
             ],
         }],
+        find_default: Some(storage_class::find_default),
         validate: checks::storage::class,
         ..of_group("StorageClass", "storageclasses")
     }

@@ -1,0 +1,106 @@
+//! The default storage class.
+
+use std::cmp::Reverse;
+
+use serde_json::{Value, json};
+
+use crate::fields::{Fields, read_path};
+use crate::quantity;
+
+/// The annotations that mark a default class.
+const IS_DEFAULT: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
+/// The annotation that names the class of a claim, from before there was a field.
+const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// Returns the position of the default class: of several, the newest one, then the first by name.
+pub(super) fn find_default(classes: &[Fields]) -> Option<usize> {
+    let is_default = |class: &Fields| {
+        let annotations = read_path(class, "metadata.annotations");
+        let marks = |key: &&str| annotations.and_then(|all| all.get(*key)) == Some(&json!("true"));
+        IS_DEFAULT.iter().any(marks)
+    };
+    let of = |class: &Fields, path: &str| {
+        read_path(class, path).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let classes = classes.iter().enumerate().filter(|(_, class)| is_default(class));
+    let newest = classes.min_by_key(|(_, class)| {
+        (Reverse(of(class, "metadata.creationTimestamp")), of(class, "metadata.name"))
+    });
+    newest.map(|(at, _)| at)
+}
+
+/// Gives a claim that asks for no class the default one (the plugin `DefaultStorageClass`).
+#[expect(clippy::unnecessary_wraps, reason = "the type of an admission")]
+pub(super) fn set_default(
+    claim: &mut Fields,
+    _: &dyn Fn(&str) -> Option<Fields>,
+    all: &dyn Fn() -> Vec<Fields>,
+) -> Result<(), String> {
+    let is_given = |path: &str| read_path(claim, path).is_some_and(|value| !value.is_null());
+    let annotations = read_path(claim, "metadata.annotations");
+    if is_given("spec.storageClassName") || annotations.is_some_and(|all| all.get(CLASS).is_some())
+    {
+        return Ok(());
+    }
+    let classes = all();
+    let Some(at) = find_default(&classes) else { return Ok(()) };
+    let name = read_path(&classes[at], "metadata.name").cloned();
+    if let (Some(Value::Object(spec)), Some(name)) = (claim.get_mut("spec"), name) {
+        spec.insert("storageClassName".to_owned(), name);
+    }
+    Ok(())
+}
+
+/// Returns the warnings about a claim.
+pub(super) fn warn(claim: &Fields) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if read_path(claim, "metadata.annotations").is_some_and(|all| all.get(CLASS).is_some()) {
+        warnings.push(format!(
+            "metadata.annotations[{CLASS}]: deprecated since v1.8; use \"storageClassName\" \
+             attribute instead"
+        ));
+    }
+    for list in ["requests", "limits"] {
+        let path = format!("spec.resources.{list}");
+        let amount = read_path(claim, &path).and_then(|list| list.get("storage"));
+        warnings.extend(quantity::fraction_warning(amount, &format!("{path}[storage]")));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(name: &str, created: &str, is_default: &str) -> Fields {
+        let class = json!({"metadata": {"name": name, "creationTimestamp": created,
+            "annotations": {IS_DEFAULT[0]: is_default}}});
+        class.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn newest_default_counts_then_the_first_by_name() {
+        let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+        assert_eq!(find_default(&[class("a", new, "false")]), None);
+        assert_eq!(find_default(&[class("a", old, "true"), class("b", new, "true")]), Some(1));
+        assert_eq!(find_default(&[class("b", old, "true"), class("a", old, "true")]), Some(1));
+    }
+
+    #[test]
+    fn claim_with_a_class_keeps_it() {
+        let set = |spec: Value, annotations: Value| {
+            let claim = json!({"spec": spec, "metadata": {"annotations": annotations}});
+            let mut claim = claim.as_object().unwrap().clone();
+            let all = || vec![class("a", "2026-01-01T00:00:00Z", "true")];
+            set_default(&mut claim, &|_| None, &all).unwrap();
+            claim["spec"]["storageClassName"].clone()
+        };
+        assert_eq!(set(json!({}), json!(null)), "a");
+        assert_eq!(set(json!({"storageClassName": null}), json!({})), "a");
+        assert_eq!(set(json!({"storageClassName": ""}), json!({})), "");
+        assert_eq!(set(json!({}), json!({CLASS: "b"})), Value::Null);
+    }
+}
