@@ -117,7 +117,6 @@ pub(crate) fn prepare(
     restore_unwritten(kind, old, &mut new, target);
     keep_system_metadata(old, &mut new);
     kind.complete(&mut new);
-    (kind.inherits)(&mut new, old);
     if let Some(now) = owners.now() {
         (kind.record_time)(&mut new, old, now);
     }
@@ -125,7 +124,9 @@ pub(crate) fn prepare(
         // The server sets `kind` and `apiVersion`.
         new.insert(key.to_owned(), old.get(key).cloned().unwrap_or_default());
     }
+    // As on the real server, a client that omits a member gives it up even if the member stays.
     owners.of_changed(served, old, &mut new, requested.as_ref());
+    (kind.inherits)(&mut new, old);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
     }
