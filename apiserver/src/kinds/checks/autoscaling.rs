@@ -61,6 +61,13 @@ pub(crate) fn disruption_budget(budget: &Fields, _: Option<&Fields>, causes: Cau
         causes.push(Cause::invalid("spec", &shown, detail));
     }
     super::run(SPEC, spec, "spec", causes);
+    let status = budget.get("status").unwrap_or(&Value::Null);
+    for name in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+        let number = member(status, name);
+        if number.as_i64().is_some_and(|number| number < 0) {
+            causes.push(Cause::invalid(format!("status.{name}"), number, super::NOT_NEGATIVE));
+        }
+    }
 }
 
 /// A number of pods, or a percentage.
