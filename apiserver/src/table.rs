@@ -7,6 +7,7 @@ mod cells;
 mod columns;
 mod duration;
 mod pod;
+mod several;
 mod stored;
 mod text;
 

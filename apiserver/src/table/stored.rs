@@ -5,10 +5,45 @@ use serde_json::{Value, json};
 use super::Cell::{Date, Of, Text};
 use super::columns::{AGE, CONTAINERS, IMAGES, NAME, Row, integer, text, wide};
 use super::text::{labels, selector, unless_empty};
-use super::{Column, Subject, cells};
+use super::{Column, Subject, cells, several};
 use crate::fields;
 
 pub(super) const TABLE: &[Row] = &[
+    (
+        "",
+        "Endpoints",
+        &[NAME, text("Endpoints", Of(several::endpoints), "The addresses with their ports"), AGE],
+    ),
+    (
+        "discovery.k8s.io",
+        "EndpointSlice",
+        &[
+            NAME,
+            text("AddressType", Text("addressType", ""), "The type of its addresses"),
+            text("Ports", Of(several::slice_ports), "The ports of each address"),
+            text("Endpoints", Of(several::slice_addresses), "The addresses"),
+            AGE,
+        ],
+    ),
+    (
+        "autoscaling",
+        "HorizontalPodAutoscaler",
+        &[
+            NAME,
+            text("Reference", Of(several::scaled), "The object that it scales"),
+            text("Targets", Of(several::metrics), "The metrics, present and wanted"),
+            text("MinPods", Of(several::least_replicas), "The least number of replicas"),
+            Column {
+                kind: "string",
+                ..integer("MaxPods", "spec.maxReplicas", "The most replicas")
+            },
+            Column {
+                kind: "string",
+                ..integer("Replicas", "status.currentReplicas", "The replicas at present")
+            },
+            AGE,
+        ],
+    ),
     ("", "PersistentVolume", VOLUME),
     (
         "",
