@@ -41,6 +41,7 @@ mod deployments;
 mod feed;
 mod garbage_collector;
 mod kubelet;
+mod metadata;
 mod namespaces;
 mod partial_object;
 mod passes;

@@ -6,10 +6,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::{ApiResource, DynamicResourceScope, Resource};
 use serde::{Deserialize, Serialize};
 
+use super::metadata;
+
 /// An object of any kind; only its metadata is parsed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct PartialObject {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "metadata::deserialize")]
     pub(super) metadata: ObjectMeta,
 }
 

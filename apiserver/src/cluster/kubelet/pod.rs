@@ -7,10 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube_core::{NamespaceResourceScope, Resource};
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::metadata;
+
 /// A pod; other fields are not parsed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Pod {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "metadata::deserialize")]
     pub(super) metadata: ObjectMeta,
     #[serde(default)]
     pub(super) spec: Spec,
