@@ -29,6 +29,7 @@ pub(crate) struct Type {
     pub(crate) name: &'static str,
     /// The name in `OpenAPI` documents: `io.k8s.api.core.v1.Pod`.
     pub(crate) full_name: &'static str,
+    /// Sorted by name.
     pub(crate) members: Vec<Member>,
 }
 
@@ -136,7 +137,8 @@ impl Types {
 
 impl Type {
     pub(crate) fn member(&self, name: &str) -> Option<&Member> {
-        self.members.iter().find(|member| member.name == name)
+        let at = self.members.binary_search_by(|member| member.name.cmp(name)).ok()?;
+        self.members.get(at)
     }
 }
 

@@ -94,10 +94,16 @@ impl Ownership {
     ) {
         let before = stored(old);
         let is_same = is_same_content(old, new);
+        let keeps = requested.is_none_or(|sent| Some(sent) == before);
+        if let Self::Tracked(manager) = self
+            && keeps
+            && !is_same
+            && let Some(renewed) = manager.renew(kind, before, old, new)
+        {
+            return set(new, Some(renewed));
+        }
         let owners = match self {
-            Self::Tracked(_) if is_same && requested.is_none_or(|sent| Some(sent) == before) => {
-                None
-            }
+            Self::Tracked(_) if is_same && keeps => None,
             Self::Tracked(manager) => manager.update(kind, old, new, requested),
             Self::Known(owners) => Some(owners.clone()),
             Self::Kept => None,
@@ -124,9 +130,21 @@ impl FieldManager {
         let before = requested.and_then(|sent| ManagedFields::decode(sent).ok());
         let before = before.unwrap_or_default();
         let empty = empty_object(kind);
-        self.with_writer(kind, |writer| {
+        self.with_writer(kind, &empty, |writer| {
             writer.update(before.clone(), &empty, object).unwrap_or(before)
         })
+    }
+
+    /// Returns the encoded owners after an update that changes at most a time in those of `old`;
+    /// `None` if it may change more.
+    fn renew(
+        &self,
+        kind: &Kind,
+        before: Option<&Value>,
+        old: &Fields,
+        new: &Fields,
+    ) -> Option<Value> {
+        self.with_writer(kind, &Fields::new(), |writer| writer.renew(before?, old, new))
     }
 
     /// Returns the owners after an update; `None` if those of `old` stay.
@@ -157,7 +175,8 @@ impl FieldManager {
             // The object is not tracked; an apply starts it.
             return Some(before);
         }
-        self.with_writer(kind, |writer| writer.update(before, old, new).ok())
+        // Only the first apply needs the members that each object has.
+        self.with_writer(kind, &Fields::new(), |writer| writer.update(before, old, new).ok())
     }
 
     /// Applies a configuration to `live`, or to nothing.
@@ -168,10 +187,11 @@ impl FieldManager {
         config: &Fields,
         force: bool,
     ) -> Result<Applied, ApplyError> {
-        let mut live = live.cloned().unwrap_or_else(|| empty_object(kind));
+        let empty = empty_object(kind);
+        let mut live = live.unwrap_or(&empty).clone();
         let before = metadata_mut(&mut live).remove("managedFields").unwrap_or_default();
         let owners = ManagedFields::decode(&before).unwrap_or_default();
-        self.with_writer(kind, |writer| writer.apply(owners, &live, config, force))
+        self.with_writer(kind, &empty, |writer| writer.apply(owners, &live, config, force))
     }
 
     /// Applies the configuration of a scale. Returns the new scale, if it changes, and the owners
@@ -224,7 +244,12 @@ impl FieldManager {
         })
     }
 
-    fn with_writer<T>(&self, kind: &Kind, run: impl FnOnce(FieldWriter<'_>) -> T) -> T {
+    fn with_writer<T>(
+        &self,
+        kind: &Kind,
+        empty: &Fields,
+        run: impl FnOnce(FieldWriter<'_>) -> T,
+    ) -> T {
         let api_version = kind.api_version();
         let schema = schema_of(kind);
         let definition = kind.definition.as_ref();
@@ -236,7 +261,7 @@ impl FieldManager {
             now: &self.now,
             schema: &schema,
             other_versions: &others,
-            empty: &empty_object(kind),
+            empty,
             reset: &reset_fields(kind, self.target),
         })
     }

@@ -213,12 +213,13 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let dry_run = options.dry_run;
     let served = &call.target.served;
     let renderer = Renderer::of_object(core, call)?;
-    let body = call.object(&core.kinds(), options.validation)?;
     let target = target_of(call);
-    call.warnings.extend((served.home.warn)(&body));
     let owners = &Ownership::Tracked(field_manager(core, call));
     let key = served.kind.key(call.namespace(), name);
     loop {
+        // Decoded again after a conflict, which is rare: a copy would cost every request.
+        let body = call.object(&core.kinds(), options.validation)?;
+        call.warnings.extend((served.home.warn)(&body));
         let Some(stored) = core.get(served.resource, &key) else {
             if served.kind.create_on_update && target == Target::Object {
                 check_namespace(core, call, &body)?;
@@ -230,7 +231,7 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         };
         let old = served.read(&stored);
         update::check_version(&served.kind, &old, &body, true)?;
-        let change = Change { old: &old, new: body.clone(), target, owners };
+        let change = Change { old: &old, new: body, target, owners };
         let change = Replacement { change, dry_run, call };
         if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
             return Ok(Reply::ok(answer));

@@ -53,10 +53,17 @@ pub(crate) enum Test {
 }
 
 /// Runs a table against an object at the path `at`.
-pub(super) fn run(checks: &[Check], object: &Value, at: &str, causes: &mut Vec<Cause>) {
+pub(super) fn run<'a>(
+    checks: impl IntoIterator<Item = &'a Check>,
+    object: &Value,
+    at: &str,
+    causes: &mut Vec<Cause>,
+) {
     for (path, test) in checks {
         let found = find(object, path).unwrap_or(&Value::Null);
-        test.run(object, found, &join(at, path), causes);
+        if !found.is_null() || matches!(test, Test::Required(_) | Test::By(_)) {
+            test.run(object, found, &join(at, path), causes);
+        }
     }
 }
 
@@ -105,7 +112,6 @@ impl Test {
         match self {
             Self::Required(detail) if is_empty(value) => causes.push(Cause::required(at, detail)),
             Self::By(ask) => ask(around, value, at, causes),
-            _ if value.is_null() => {}
             Self::NotNegative => at_least(value, 0, NOT_NEGATIVE, at, causes),
             Self::AtLeast(least, detail) => at_least(value, *least, detail, at, causes),
             Self::Between(least, most) => {
@@ -120,10 +126,10 @@ impl Test {
                 }
             }
             Self::Text(is) if !is_empty(value) => check_text(value, *is, at, causes),
-            Self::Has(checks) => run(checks, value, at, causes),
+            Self::Has(checks) => run(*checks, value, at, causes),
             Self::Each(checks) => {
                 for (place, item) in items(value).iter().enumerate() {
-                    run(checks, item, &format!("{at}[{place}]"), causes);
+                    run(*checks, item, &format!("{at}[{place}]"), causes);
                 }
             }
             Self::EachNamed(name, checks) => each_named(name, checks, value, at, causes),
@@ -158,16 +164,15 @@ fn each_named(name: &str, checks: &[Check], list: &Value, at: &str, causes: &mut
     let mut known = Vec::new();
     for (place, item) in items(list).iter().enumerate() {
         let at = format!("{at}[{place}]");
-        let (naming, others): (Vec<Check>, Vec<Check>) =
-            checks.iter().partition(|(path, _)| *path == name);
-        run(&naming, item, &at, causes);
+        let (naming, others) = (|check: &&Check| check.0 == name, |check: &&Check| check.0 != name);
+        run(checks.iter().filter(naming), item, &at, causes);
         let own = text(item, name);
         if known.contains(&own) {
             causes.push(Cause::duplicate(join(&at, name), &json!(own)));
         } else if !own.is_empty() {
             known.push(own);
         }
-        run(&others, item, &at, causes);
+        run(checks.iter().filter(others), item, &at, causes);
     }
 }
 

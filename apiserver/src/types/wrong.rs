@@ -18,42 +18,47 @@ pub(crate) struct TypeMismatch {
 
 /// Returns the first member of `object`, a `known` called `name`, that has a wrong type.
 pub(crate) fn wrong_member(known: &Type, object: &Fields) -> Option<TypeMismatch> {
-    wrong_in(known, object, "")
+    wrong_in(known, object, None)
 }
 
-fn wrong_in(known: &Type, object: &Fields, path: &str) -> Option<TypeMismatch> {
+fn wrong_in(known: &Type, object: &Fields, parent: Option<&Place<'_>>) -> Option<TypeMismatch> {
     object.iter().find_map(|(name, value)| {
         let member = known.member(name)?;
-        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        let place = Place { known, member, path: &path };
+        let place = Place { known, member, parent };
         place.check(&member.shape, &member.go_type, value)
     })
 }
 
-/// A member's name in messages.
+/// A member, and the members that it is in.
 struct Place<'a> {
     known: &'a Type,
     member: &'a Member,
-    path: &'a str,
+    parent: Option<&'a Self>,
 }
 
 // === impl Place ===
 
 impl Place<'_> {
+    /// Returns the path of the member in messages: `spec.containers.name`.
+    fn path(&self) -> String {
+        let name = self.member.name;
+        self.parent.map_or_else(|| name.to_owned(), |parent| format!("{}.{name}", parent.path()))
+    }
+
     fn check(&self, shape: &Shape, go_type: &str, value: &Value) -> Option<TypeMismatch> {
         match (shape, value) {
             (shape, value) if shape.has_expected_json_type(value) => None,
             (Shape::Pointer(inner), value) => self.check(inner, go_type, value),
             (Shape::Object(id), Value::Object(object)) => {
-                wrong_in(Types::all().get(*id), object, self.path)
+                wrong_in(Types::all().get(*id), object, Some(self))
             }
             (Shape::List(inner), Value::Array(list)) => {
                 let go_type = inner.go_type_of_item(go_type);
-                list.iter().find_map(|item| self.check(inner, &go_type, item))
+                list.iter().find_map(|item| self.check(inner, go_type, item))
             }
             (Shape::Map(inner), Value::Object(members)) => {
                 let go_type = inner.go_type_of_item(go_type);
-                members.values().find_map(|item| self.check(inner, &go_type, item))
+                members.values().find_map(|item| self.check(inner, go_type, item))
             }
             (Shape::Quantity, value) => check_quantity(value),
             (Shape::Time, Value::String(text)) => check_time(text, "2006-01-02T15:04:05Z07:00"),
@@ -79,7 +84,7 @@ impl Place<'_> {
             Value::Array(_) => ("array".to_owned(), "slice"),
             Value::Object(_) => ("object".to_owned(), "map"),
         };
-        let (owner, path) = (self.known.name, self.path);
+        let (owner, path) = (self.known.name, self.path());
         let decoded = format!(
             "json: cannot unmarshal {json} into Go struct field {owner}.{path} of type {go_type}"
         );
@@ -147,14 +152,14 @@ impl Shape {
     }
 
     /// Returns Go's name for an item of a list or a map with the name `of_list`.
-    fn go_type_of_item(&self, of_list: &str) -> String {
+    fn go_type_of_item<'a>(&self, of_list: &'a str) -> &'a str {
         match of_list.strip_prefix("[]").or_else(|| of_list.strip_prefix("map[string]")) {
-            Some(item) => item.trim_start_matches('*').to_owned(),
+            Some(item) => item.trim_start_matches('*'),
             // A list or a map with a name of its own.
             None => match self {
-                Self::Quantity => "resource.Quantity".to_owned(),
-                Self::Text => "string".to_owned(),
-                _ => of_list.to_owned(),
+                Self::Quantity => "resource.Quantity",
+                Self::Text => "string",
+                _ => of_list,
             },
         }
     }

@@ -182,7 +182,7 @@ fn one_source(_: &Value, volume: &Value, at: &str, causes: &mut Vec<Cause>) {
     let mut given = SOURCES.iter().filter(|(kind, _)| !member(volume, kind).is_null());
     if let Some((kind, needed)) = given.next().filter(|(_, needed)| !needed.is_empty()) {
         let at = format!("{at}.{kind}");
-        super::run(&[(needed, Required(""))], member(volume, kind), &at, causes);
+        super::run(&[(*needed, Required(""))], member(volume, kind), &at, causes);
     }
     for (kind, _) in given {
         let detail = "may not specify more than 1 volume type";
