@@ -22,14 +22,22 @@ pub enum Verb {
     Update,
     /// Sets the conditions of a pod with a strategic merge patch.
     PatchStatus,
+    /// Applies a Deployment with another number of replicas.
+    Apply,
+    /// Replaces the content of a `ConfigMap` without owners: it has no `managedFields`.
+    UpdateUnowned,
+    /// Sets the conditions of a pod without owners.
+    PatchStatusUnowned,
 }
 
-/// A client with its own namespace.
+/// A client with its own namespaces.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "a client has none")]
 pub struct Load {
     client: Client,
     namespace: String,
+    /// The namespace of the objects without owners.
+    unowned: String,
 }
 
 /// A watch of all maps in the namespace. It only counts events.
@@ -47,9 +55,17 @@ pub const IN_FLIGHT: usize = 16;
 // === impl Verb ===
 
 impl Verb {
-    /// All verbs.
-    pub const ALL: [Self; 5] =
-        [Self::Get, Self::List, Self::Create, Self::Update, Self::PatchStatus];
+    /// All verbs. A write to objects without owners stands before the same write with them.
+    pub const ALL: [Self; 8] = [
+        Self::Get,
+        Self::List,
+        Self::Create,
+        Self::UpdateUnowned,
+        Self::Update,
+        Self::PatchStatusUnowned,
+        Self::PatchStatus,
+        Self::Apply,
+    ];
 
     /// Returns the name of the verb in reports.
     pub fn title(self) -> &'static str {
@@ -59,6 +75,9 @@ impl Verb {
             Self::Create => "create",
             Self::Update => "update",
             Self::PatchStatus => "status patch",
+            Self::Apply => "apply of a Deployment",
+            Self::UpdateUnowned => "update, no owners",
+            Self::PatchStatusUnowned => "status patch, no owners",
         }
     }
 }
@@ -66,21 +85,35 @@ impl Verb {
 // === impl Load ===
 
 impl Load {
-    /// Creates the namespace with 1,000 maps and 1,000 pods, or empty if `small`.
+    /// Creates the namespace: with 1,000 maps, pods and Deployments, and as many maps and pods
+    /// without owners in another namespace; or empty if `small`.
     ///
     /// # Errors
     ///
     /// Returns an error if a request fails.
     pub async fn prepare(client: Client, namespace: &str, small: bool) -> anyhow::Result<Self> {
-        let load = Self { client, namespace: namespace.to_owned() };
-        let body = json!({ "metadata": { "name": namespace } });
-        load.send(Method::POST, "/api/v1/namespaces", JSON, &body).await?;
-        if !small {
-            load.repeat(Verb::Create, 0, OBJECTS).await?;
-            let pods = stream::iter(0..OBJECTS).map(|index| load.create_pod(index));
-            pods.buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
+        let (namespace, unowned) = (namespace.to_owned(), format!("{namespace}-unowned"));
+        let load = Self { client, namespace, unowned };
+        load.create_namespace(&load.namespace).await?;
+        if small {
+            return Ok(load);
         }
+        load.repeat(Verb::Create, 0, OBJECTS).await?;
+        load.repeat(Verb::Apply, 0, OBJECTS).await?;
+        load.create_namespace(&load.unowned).await?;
+        let created = stream::iter(0..OBJECTS).map(|index| load.create_unowned(index));
+        created.buffer_unordered(IN_FLIGHT).try_collect::<()>().await?;
         Ok(load)
+    }
+
+    /// Creates a pod in both namespaces, and a map in the second one, without owners there.
+    async fn create_unowned(&self, index: u64) -> anyhow::Result<()> {
+        self.create_pod(&self.namespace, index).await?;
+        self.create_pod(&self.unowned, index).await?;
+        self.disown("pods", &format!("pod-{index}")).await?;
+        let maps = format!("/api/v1/namespaces/{}/configmaps", self.unowned);
+        self.send(Method::POST, &maps, JSON, &map(index, index)).await?;
+        self.disown("configmaps", &format!("map-{index}")).await
     }
 
     /// Sends requests, numbered from `first`, with [`IN_FLIGHT`] of them at a time.
@@ -100,7 +133,11 @@ impl Load {
     ///
     /// Returns an error if the request fails.
     pub async fn ask(&self, verb: Verb, number: u64) -> anyhow::Result<usize> {
-        let (namespace, index) = (&self.namespace, number % OBJECTS);
+        let index = number % OBJECTS;
+        let namespace = match verb {
+            Verb::UpdateUnowned | Verb::PatchStatusUnowned => &self.unowned,
+            _ => &self.namespace,
+        };
         let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
         match verb {
             Verb::Get => {
@@ -110,17 +147,23 @@ impl Load {
                 self.send(Method::GET, &format!("{maps}?limit=1000"), JSON, &Value::Null).await
             }
             Verb::Create => self.send(Method::POST, &maps, JSON, &map(number, number)).await,
-            Verb::Update => {
+            Verb::Update | Verb::UpdateUnowned => {
                 let body = map(index, number);
                 self.send(Method::PUT, &format!("{maps}/map-{index}"), JSON, &body).await
             }
-            Verb::PatchStatus => {
+            Verb::PatchStatus | Verb::PatchStatusUnowned => {
                 let path = format!("/api/v1/namespaces/{namespace}/pods/pod-{index}/status");
                 let flag = if (number / OBJECTS).is_multiple_of(2) { "True" } else { "False" };
                 let condition =
                     json!({ "type": "Ready", "status": flag, "reason": number.to_string() });
                 let body = json!({ "status": { "phase": "Running", "conditions": [condition] } });
                 self.send(Method::PATCH, &path, STRATEGIC, &body).await
+            }
+            Verb::Apply => {
+                let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+                let path = format!("{deployments}/web-{index}?fieldManager=bench");
+                let body = deployment(index, number / OBJECTS);
+                self.send(Method::PATCH, &path, APPLY, &body).await
             }
         }
     }
@@ -171,12 +214,24 @@ impl Load {
         self.send(Method::POST, &path, JSON, &large_pod(index)).await
     }
 
-    async fn create_pod(&self, index: u64) -> anyhow::Result<()> {
+    async fn create_namespace(&self, name: &str) -> anyhow::Result<()> {
+        let body = json!({ "metadata": { "name": name } });
+        self.send(Method::POST, "/api/v1/namespaces", JSON, &body).await.map(drop)
+    }
+
+    /// Removes the owners of an object. Later writes record none.
+    async fn disown(&self, plural: &str, name: &str) -> anyhow::Result<()> {
+        let path = format!("/api/v1/namespaces/{}/{plural}/{name}", self.unowned);
+        let body = json!({ "metadata": { "managedFields": [{}] } });
+        self.send(Method::PATCH, &path, MERGE, &body).await.map(drop)
+    }
+
+    async fn create_pod(&self, namespace: &str, index: u64) -> anyhow::Result<()> {
         let body = json!({
             "metadata": { "name": format!("pod-{index}"), "labels": { "app": "web" } },
             "spec": { "containers": [{ "name": "c", "image": "registry.example.com/web:1.2.3" }] },
         });
-        let path = format!("/api/v1/namespaces/{}/pods", self.namespace);
+        let path = format!("/api/v1/namespaces/{namespace}/pods");
         self.send(Method::POST, &path, JSON, &body).await.map(drop)
     }
 
@@ -217,6 +272,8 @@ impl Watcher {
 
 const JSON: &str = "application/json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// Returns a map of 1 kB.
 fn map(index: u64, content: u64) -> Value {
@@ -226,6 +283,25 @@ fn map(index: u64, content: u64) -> Value {
             "name": format!("map-{index}"), "labels": { "app": "bench", "tier": "store" },
         },
         "data": { "content": format!("{content:0>760}") },
+    })
+}
+
+/// Returns the configuration of a Deployment.
+fn deployment(index: u64, replicas: u64) -> Value {
+    let labels = json!({ "app": format!("web-{index}") });
+    let container = json!({
+        "name": "web", "image": "registry.example.com/web:1.2.3",
+        "ports": [{ "name": "http", "containerPort": 8080 }],
+        "env": [{ "name": "MODE", "value": "production" }],
+        "resources": { "requests": { "cpu": "100m", "memory": "128Mi" } },
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": format!("web-{index}"), "labels": labels },
+        "spec": {
+            "replicas": replicas, "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+        },
     })
 }
 

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 
-use anyhow::Context as _;
 use homeostat::kube_client::{Client, Config};
 use homeostat_benches::apiserver::{Load, OBJECTS, Verb};
 use homeostat_benches::process::Usage;
@@ -14,10 +11,11 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use super::Compare;
+use super::program::{Program, report_start};
 
 /// A server in its own processes.
 enum Server {
-    Ours { child: Child, client: Client },
+    Ours { program: Program, client: Client },
     Real { client: Client, _plane: Box<ControlPlane> },
 }
 
@@ -36,6 +34,7 @@ type Figures = BTreeMap<(usize, String), Vec<Figure>>;
 const WATCHERS: [u32; 3] = [1, 10, 100];
 
 pub(crate) fn run(arguments: &Compare) -> anyhow::Result<()> {
+    report_start(&arguments.ours)?;
     let runtime = Runtime::new()?;
     runtime.block_on(async {
         let mut figures = [Figures::new(), Figures::new()];
@@ -139,21 +138,11 @@ impl Server {
             let client = plane.client()?;
             return Ok(Self::Real { client, _plane: Box::new(plane) });
         }
-        let kubeconfig =
-            std::env::temp_dir().join(format!("apiserver-peers-{}", std::process::id()));
-        let mut command = Command::new(&arguments.ours);
-        let mut child =
-            command.arg("--kubeconfig").arg(kubeconfig).stdout(Stdio::piped()).spawn()?;
-        let mut output = BufReader::new(child.stdout.take().context("its output")?);
-        let mut said = String::new();
-        output.read_line(&mut said)?;
-        // The server prints further lines and fails if its output is closed.
-        child.stdout = Some(output.into_inner());
-        let url = said.trim_end().rsplit(' ').next().context("a URL")?;
-        let mut config = Config::new(url.parse()?);
+        let program = Program::start(&arguments.ours)?;
+        let mut config = Config::new(program.url().parse()?);
         config.default_retry = false;
         let client = Client::try_from(config)?;
-        Ok(Self::Ours { child, client })
+        Ok(Self::Ours { program, client })
     }
 
     fn client(&self) -> &Client {
@@ -164,7 +153,7 @@ impl Server {
     /// Returns the CPU time of all processes of the server, in seconds.
     fn cpu(&self) -> anyhow::Result<f64> {
         match self {
-            Self::Ours { child, .. } => Ok(Usage::of(child.id())?.cpu()),
+            Self::Ours { program, .. } => Ok(Usage::of(program.id())?.cpu()),
             Self::Real { .. } => {
                 let mut cpu = 0.0;
                 for id in descendants(std::process::id())? {
@@ -173,15 +162,6 @@ impl Server {
                 }
                 Ok(cpu)
             }
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Self::Ours { child, .. } = self {
-            // The server stores nothing, so it needs no graceful shutdown.
-            drop(child.kill().and_then(|()| child.wait()));
         }
     }
 }

@@ -9,6 +9,7 @@ use clap::Parser;
 
 mod alone;
 mod compare;
+mod program;
 
 #[derive(Debug, Parser)]
 enum Arguments {
