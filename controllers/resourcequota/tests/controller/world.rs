@@ -13,7 +13,7 @@ use homeostat_apiserver::Kind;
 use homeostat_faults::Faults;
 use homeostat_resourcequota::{Options, RunError, run};
 use homeostat_testing::RequestedPermissions;
-use http::{Request, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use jiff::Timestamp;
@@ -384,7 +384,9 @@ impl Seen {
         if path != "/apis" || !response.status().is_success() {
             return Ok(self.replaced(response));
         }
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
+        // It is that of the answer before it is altered.
+        parts.headers.remove(header::ETAG);
         let body = body.collect().await?.to_bytes();
         let groups = serde_json::from_slice::<Value>(&body);
         // A fault may have cut the answer.
