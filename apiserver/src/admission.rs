@@ -3,7 +3,6 @@
 
 pub(crate) mod create;
 pub(crate) mod delete;
-pub(crate) mod limits;
 pub(crate) mod metadata;
 pub(crate) mod owners;
 pub(crate) mod types;

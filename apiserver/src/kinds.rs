@@ -10,6 +10,7 @@ pub(crate) mod disruption;
 mod job;
 mod kind;
 mod label_selector;
+pub(crate) mod limit_range;
 mod limits;
 mod namespace;
 mod node;

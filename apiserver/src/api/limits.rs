@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::admission::limits::{LimitRange, Limited};
 use crate::admission::update::Target;
 use crate::admission::{is_terminating, meta_text};
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
+use crate::kinds::limit_range::{LimitRange, Limited};
 use crate::status::{Failure, Result, aggregate};
 
 /// Fills in the defaults of a new object, or of one that is resized.

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::author::StatusWrite;
 use super::definition::Definition;
+use super::limit_range::Limited;
 use super::service::Allocator;
 use crate::access::User;
-use crate::admission::limits::Limited;
 use crate::fields::{Fields, read_path};
 use crate::names::NameCheck;
 use crate::object::{Encoded, FieldLabel, Selectable};

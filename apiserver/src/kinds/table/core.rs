@@ -2,8 +2,8 @@
 
 use super::pod_spec::{POD, POD_SPEC};
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
-use crate::admission::limits::{CLAIMS, PODS};
 use crate::kinds::DefaultValue::{From, Json, Merge};
+use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Relay,
     Status, checks, limits, namespace, node, pod, resize, secret, service, storage_class, workload,

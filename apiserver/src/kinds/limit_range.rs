@@ -10,7 +10,6 @@ use homeostat_quota::{PodResourcesOptions, pod_limits, pod_requests};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::metadata_mut;
 use crate::fields::{Fields, read_path, text};
 
 /// The annotation that names the defaults of a pod.
@@ -94,7 +93,8 @@ fn complete_pod(range: &LimitRange, pod: &mut Fields) {
         return;
     }
     let text = format!("LimitRanger plugin set: {}", set.join("; "));
-    if let Some(annotations) = member_mut(metadata_mut(pod), "annotations") {
+    let metadata = member_mut(pod, "metadata");
+    if let Some(annotations) = metadata.and_then(|metadata| member_mut(metadata, "annotations")) {
         annotations.insert(ANNOTATION.to_owned(), json!(text));
     }
 }
