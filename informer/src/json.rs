@@ -61,6 +61,9 @@ pub(crate) fn describe(error: serde_json::Error) -> String {
     }
 }
 
+/// The characters that may stand between two tokens.
+pub(crate) const WHITE_SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
+
 /// A key, borrowed from the input unless it holds an escape.
 ///
 /// `serde_json` lends keys without escapes, so a key of a usual object allocates nothing. A plain

@@ -4,6 +4,7 @@
 //! reads it, skips a value of any size in one step, and makes each vector as long as its array, so
 //! that none has spare capacity: a pod takes 20 % less memory.
 
+use super::WHITE_SPACE;
 use super::scanner::Scanner;
 
 /// The tokens of the value that was read last. Its memory serves the next value.
@@ -72,7 +73,7 @@ impl Outline {
     /// Returns `None` as [`read`](Self::read) does, and if more than white space follows.
     pub(crate) fn read_all(&mut self, text: &str, without: Option<&str>) -> Option<()> {
         let rest = &text[self.read(text, without)?..];
-        rest.trim_start_matches([' ', '\n', '\r', '\t']).is_empty().then_some(())
+        rest.trim_start_matches(WHITE_SPACE).is_empty().then_some(())
     }
 
     /// Returns the tokens of the value that was read last. The first one is the value itself.

@@ -19,7 +19,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::Decoder;
-use crate::json::{Key, Outline, describe};
+use crate::json::{Key, Outline, WHITE_SPACE, describe};
 use crate::list_watch::{Decoded, Page};
 use crate::object::ResourceVersion;
 
@@ -205,7 +205,7 @@ impl<K: DeserializeOwned> Reader<K> {
     ///
     /// If no JSON of a list continues with this character, or if a value is malformed.
     fn read(&mut self, text: &str) -> Result<Option<usize>, String> {
-        let token = text.trim_start_matches([' ', '\n', '\r', '\t']);
+        let token = text.trim_start_matches(WHITE_SPACE);
         let space = text.len() - token.len();
         let Some(first) = token.bytes().next() else {
             return Ok((space > 0).then_some(space));
