@@ -189,15 +189,12 @@ impl Renderer {
                     .into()
             }
             Form::Table { version } => {
-                let items: Vec<(&Arc<Stored>, Fields)> =
-                    items.map(|item| (item, self.served.read(item))).collect();
-                let default = self.served.kind.find_default.and_then(|find_default| {
-                    let objects: Vec<Fields> =
-                        items.iter().map(|(_, fields)| fields.clone()).collect();
-                    find_default(&objects)
-                });
-                let rows = items.into_iter().map(|(item, fields)| self.row(version, item, fields));
-                let mut rows: Vec<Value> = rows.collect();
+                let (items, objects): (Vec<&Arc<Stored>>, Vec<Fields>) =
+                    items.map(|item| (item, self.served.read(item))).unzip();
+                let default = self.served.kind.find_default.and_then(|find| find(&objects));
+                let rows = items.into_iter().zip(objects);
+                let mut rows: Vec<Value> =
+                    rows.map(|(item, fields)| self.row(version, item, fields)).collect();
                 if let Some(name) = default.and_then(|at| rows[at].pointer_mut("/cells/0")) {
                     *name = json!(format!("{} (default)", name.as_str().unwrap_or_default()));
                 }

@@ -2,7 +2,6 @@
 //! (the plugin `LimitRanger` of kube-apiserver).
 
 use std::cmp::Ordering;
-use std::fmt::Write;
 
 use homeostat_quantity::{Quantity, ResourceList};
 use homeostat_quota::object::pod::{Container, Pod, Requirements};
@@ -255,60 +254,39 @@ impl<'a> Amounts<'a> {
 
     fn under_minimum(self, kind: &str, name: &str, least: &Quantity) -> Option<String> {
         let refusal = format!("minimum {name} usage per {kind} is {least}");
-        let Some(request) = self.request else {
-            return Some(refusal + ".  No request is specified");
-        };
-        self.exceeding(
-            least,
-            refusal,
-            Ordering::Less,
-            [("request", Some(request)), ("limit", self.limit)],
-        )
+        let amounts = [("request", self.request), ("limit", self.limit)];
+        self.exceeding(least, refusal, Ordering::Less, &amounts)
     }
 
     fn over_maximum(self, kind: &str, name: &str, most: &Quantity) -> Option<String> {
         let refusal = format!("maximum {name} usage per {kind} is {most}");
-        let Some(limit) = self.limit else {
-            return Some(refusal + ".  No limit is specified");
-        };
-        self.exceeding(
-            most,
-            refusal,
-            Ordering::Greater,
-            [("limit", Some(limit)), ("request", self.request)],
-        )
+        let amounts = [("limit", self.limit), ("request", self.request)];
+        self.exceeding(most, refusal, Ordering::Greater, &amounts)
     }
 
     /// The maximum of a claim, which has no limits.
     fn request_over_maximum(self, kind: &str, name: &str, most: &Quantity) -> Option<String> {
         let refusal = format!("maximum {name} usage per {kind} is {most}");
-        let Some(request) = self.request else {
-            return Some(refusal + ".  No request is specified");
-        };
-        self.exceeding(
-            most,
-            refusal,
-            Ordering::Greater,
-            [("request", Some(request)), ("limit", None)],
-        )
+        self.exceeding(most, refusal, Ordering::Greater, &[("request", self.request)])
     }
 
-    /// Returns the refusal if one of the amounts is on the wrong side of the bound.
+    /// Returns the refusal if the first amount is missing, or if an amount is on the wrong side of
+    /// the bound.
     fn exceeding(
         self,
         bound: &Quantity,
-        mut refusal: String,
+        refusal: String,
         wrong: Ordering,
-        amounts: [(&str, Option<&Quantity>); 2],
+        amounts: &[(&str, Option<&Quantity>)],
     ) -> Option<String> {
-        let numbers = |quantity| self.numbers(quantity, bound);
-        let (called, amount) = amounts.into_iter().find_map(|(called, amount)| {
-            let amount = amount?;
-            let (amount_value, bound_value) = numbers(amount);
-            (amount_value.cmp(&bound_value) == wrong).then_some((called, amount))
-        })?;
-        write!(refusal, ", but {called} is {amount}").expect("writing to a String does not fail");
-        Some(refusal)
+        if let [(called, None), ..] = amounts {
+            return Some(refusal + &format!(".  No {called} is specified"));
+        }
+        amounts.iter().find_map(|(called, amount)| {
+            let amount = (*amount)?;
+            let (number, bound) = self.numbers(amount, bound);
+            (number.cmp(&bound) == wrong).then(|| format!("{refusal}, but {called} is {amount}"))
+        })
     }
 
     /// Returns an amount and a bound as whole numbers: thousandths if all amounts are small enough.

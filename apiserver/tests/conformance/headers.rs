@@ -51,8 +51,8 @@ fn canonical(name: &str) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-/// Masks the value of a header that the server chose, if it has the shape of its kind. `sent` is
-/// what the client has sent.
+/// Masks the value of a header that the server chose, if it has the shape of its kind. An audit id
+/// in `sent`, the text of the client's requests, is the client's.
 pub(crate) fn mask(name: &str, value: &str, is_uid: bool, sent: &str) -> String {
     let masked = match name {
         "Audit-Id" if is_uid && !sent.contains(value) => "<uid>",
