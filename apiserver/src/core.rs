@@ -14,9 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::clock::Chance;
+use crate::fields::Fields;
 use crate::kinds::crd::names_in_use::NamesInUse;
 use crate::kinds::{Allocations, Kinds, Served};
 use crate::object::{Encoded, Stored};
+use crate::recent::Recent;
 use crate::state::Journal;
 use crate::status::{Failure, Result};
 use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage};
@@ -37,6 +39,7 @@ pub(crate) struct Core {
     pub(crate) clock: WallClock,
     pub(crate) chance: Chance,
     storage: Mutex<Storage>,
+    recent: Recent,
     /// Notified at each new revision. A `watch` channel would wake its readers in a random order.
     changed: Arc<Notify>,
     /// Cancelled by a restart: ends the open watches.
@@ -108,6 +111,7 @@ impl Core {
             clock,
             chance,
             storage,
+            recent: Recent::default(),
             changed: Arc::new(Notify::new()),
             streams,
             faults,
@@ -191,6 +195,15 @@ impl Core {
         self.read(|storage| storage.get(resource, key).cloned())
     }
 
+    /// Returns a stored object in the form that the rules of `served` apply to.
+    pub(crate) fn fields(&self, served: &Served, stored: &Arc<Stored>) -> Arc<Fields> {
+        if served.reads_as_stored(stored) {
+            self.recent.fields(stored)
+        } else {
+            Arc::new(served.read(stored))
+        }
+    }
+
     /// Returns an object as the client sees it: from the watch cache if `from_cache`, else from the
     /// store.
     pub(crate) fn get_visible(
@@ -233,8 +246,11 @@ impl Core {
         expected: Option<u64>,
         object: Encoded,
     ) -> std::result::Result<Arc<Stored>, Stale> {
-        let stored =
-            self.storage.lock().put(resource, Slot { key, expected }, object, Instant::now())?;
+        let slot = Slot { key, expected };
+        let stored = self.storage.lock().put(resource, slot, &object, Instant::now())?;
+        if let Some(fields) = object.into_fields(stored.revision) {
+            self.recent.keep(expected, &stored, fields);
+        }
         self.after_write(resource, key);
         Ok(stored)
     }
@@ -246,6 +262,7 @@ impl Core {
         expected: u64,
     ) -> std::result::Result<Arc<Stored>, Stale> {
         let deleted = self.storage.lock().delete(resource, key, expected, Instant::now())?;
+        self.recent.forget(expected);
         self.after_write(resource, key);
         Ok(deleted)
     }

@@ -1,12 +1,16 @@
 //! Stored objects: JSON encoded once, with the few parsed members that lists and watches need.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::fields::{Fields, read_path, string_map};
+use crate::json_text::JsonText;
 
 /// An object at one resourceVersion.
 ///
@@ -41,11 +45,27 @@ pub(crate) struct Selectable {
 /// An encoded object without its resourceVersion.
 #[derive(Debug)]
 pub(crate) struct Encoded {
-    head: BytesMut,
+    head: Vec<u8>,
     item_at: usize,
     tail: Vec<u8>,
     pub(crate) selectable: Arc<Selectable>,
+    /// The object that was encoded.
+    object: Fields,
+    /// True if the text is certain to be read as `object`.
+    is_exact: bool,
 }
+
+/// The start of an object after its type: of the metadata, and of its first member.
+const METADATA: &[u8] = b"\"metadata\":";
+const VERSION: &[u8] = b"\"resourceVersion\":\"";
+
+/// The members of an object as their text, sorted by name.
+pub(crate) type Texts<'a> = BTreeMap<Name<'a>, &'a RawValue>;
+
+/// The name of a member.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A field that field selectors may name.
 #[derive(Debug, Clone, Copy)]
@@ -59,64 +79,62 @@ pub(crate) struct FieldLabel {
 // === impl Encoded ===
 
 impl Encoded {
-    /// Encodes `object` without a resourceVersion. `type_members`, the members `kind` and
-    /// `apiVersion` as text, replace those of the object.
-    pub(crate) fn new(type_members: &str, selectable: Selectable, mut object: Fields) -> Self {
-        let selectable = Arc::new(selectable);
-        object.remove("kind");
-        object.remove("apiVersion");
-        let mut metadata = match object.remove("metadata") {
-            Some(Value::Object(metadata)) => metadata,
-            _ => Map::new(),
-        };
-        metadata.remove("resourceVersion");
-        let mut head = BytesMut::new();
-        head.put_slice(b"{");
-        head.put_slice(type_members.as_bytes());
+    /// Encodes `object` without a resourceVersion. `type_members` are its members `kind` and
+    /// `apiVersion` as text.
+    pub(crate) fn new(type_members: &str, selectable: Selectable, object: Fields) -> Self {
+        let mut head = Vec::with_capacity(type_members.len() + METADATA.len() + VERSION.len() + 2);
+        head.push(b'{');
+        head.extend_from_slice(type_members.as_bytes());
         let item_at = head.len();
-        head.put_slice(b"\"metadata\":{\"resourceVersion\":\"");
-        let mut tail = vec![b'"'];
-        append_members(&mut tail, &metadata);
-        tail.push(b'}');
-        append_members(&mut tail, &object);
-        tail.push(b'}');
-        Self { head, item_at, tail, selectable }
+        head.extend_from_slice(METADATA);
+        head.push(b'{');
+        head.extend_from_slice(VERSION);
+        let mut tail = JsonText::default();
+        tail.bytes.reserve(1024);
+        tail.bytes.push(b'"');
+        let metadata = object.get("metadata").and_then(Value::as_object).into_iter().flatten();
+        tail.members(metadata.filter(|(name, _)| *name != "resourceVersion"));
+        tail.bytes.push(b'}');
+        let is_first = |name: &str| matches!(name, "kind" | "apiVersion" | "metadata");
+        tail.members(object.iter().filter(|(name, _)| !is_first(name)));
+        tail.bytes.push(b'}');
+        let selectable = Arc::new(selectable);
+        let JsonText { bytes: tail, has_fractions } = tail;
+        Self { head, item_at, tail, selectable, object, is_exact: !has_fractions }
     }
 
-    pub(crate) fn at(self, revision: u64) -> Stored {
+    pub(crate) fn at(&self, revision: u64) -> Stored {
         let digits = revision.to_string();
         let start = self.head.len();
-        let mut bytes = self.head;
-        bytes.reserve(digits.len() + self.tail.len());
-        bytes.put_slice(digits.as_bytes());
-        bytes.put_slice(&self.tail);
+        let mut bytes = Vec::with_capacity(start + digits.len() + self.tail.len());
+        bytes.extend_from_slice(&self.head);
+        bytes.extend_from_slice(digits.as_bytes());
+        bytes.extend_from_slice(&self.tail);
         Stored {
-            bytes: bytes.freeze(),
+            bytes: bytes.into(),
             item_at: self.item_at,
             version_at: (start, start + digits.len()),
             revision,
-            selectable: self.selectable,
+            selectable: Arc::clone(&self.selectable),
         }
     }
-}
 
-impl Encoded {
+    /// Returns what [`Stored::fields`] returns for the object at `revision`. `None` if that is not
+    /// certain, or if the object is large.
+    pub(crate) fn into_fields(mut self, revision: u64) -> Option<Fields> {
+        const LARGE: usize = 16 * 1024;
+        let is_known = self.is_exact && self.tail.len() <= LARGE;
+        let metadata = self.object.get_mut("metadata").filter(|_| is_known)?.as_object_mut()?;
+        metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
+        Some(self.object)
+    }
+
     /// Returns the object without a version, which is the reply to a dry run.
     pub(crate) fn without_revision(&self) -> Bytes {
-        const VERSION: &[u8] = b"\"resourceVersion\":\"";
-        let mut bytes = BytesMut::from(&self.head[..self.head.len() - VERSION.len()]);
+        let mut bytes = self.head[..self.head.len() - VERSION.len()].to_vec();
         // The comma before the next member follows the version's closing quote.
-        bytes.put_slice(self.tail.strip_prefix(b"\",").unwrap_or_else(|| &self.tail[1..]));
-        bytes.freeze()
-    }
-}
-
-fn append_members(into: &mut Vec<u8>, members: &Fields) {
-    for (key, value) in members {
-        into.push(b',');
-        serde_json::to_writer(&mut *into, key).expect("a string is always JSON");
-        into.push(b':');
-        serde_json::to_writer(&mut *into, value).expect("a value is always JSON");
+        bytes.extend(self.tail.strip_prefix(b"\",").unwrap_or_else(|| &self.tail[1..]));
+        bytes.into()
     }
 }
 
@@ -153,6 +171,14 @@ impl Stored {
     /// of a built-in kind.
     pub(crate) fn item(&self) -> &[u8] {
         &self.bytes[self.item_at..]
+    }
+
+    /// Returns the metadata as the text of its members.
+    pub(crate) fn metadata(&self) -> Texts<'_> {
+        let text = &self.item()[METADATA.len()..];
+        let mut values = serde_json::Deserializer::from_slice(text).into_iter();
+        let metadata = values.next().expect("stored objects have metadata");
+        metadata.expect("stored objects are valid JSON")
     }
 
     pub(crate) fn fields(&self) -> Fields {

@@ -99,7 +99,7 @@ impl Storage {
         &mut self,
         resource: ResourceId,
         slot: Slot<'_>,
-        object: Encoded,
+        object: &Encoded,
         now: Instant,
     ) -> Result<Arc<Stored>, Stale> {
         let Slot { key, expected } = slot;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
-use crate::object::{Encoded, Stored};
+use crate::object::{Encoded, Stored, Texts};
 use crate::request::ApiCall;
 use crate::request::negotiate::Form;
 use crate::status::{Failure, Result};
@@ -31,6 +32,24 @@ enum Included {
     Nothing,
     Metadata,
     Object,
+}
+
+/// The metadata of an object, as it is encoded. Members sort by name here and below.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Partial<'a> {
+    api_version: &'a str,
+    kind: &'static str,
+    metadata: Texts<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PartialList<'a> {
+    api_version: &'a str,
+    items: Vec<Partial<'a>>,
+    kind: &'static str,
+    metadata: &'a Value,
 }
 
 // === impl Renderer ===
@@ -107,13 +126,13 @@ impl Renderer {
     pub(super) fn object(&self, stored: &Stored) -> Bytes {
         match self.form {
             Form::Whole => self.complete(stored),
-            Form::Partial { version, .. } => partial(version, stored.fields()).to_string().into(),
+            Form::Partial { version, .. } => encode(&Partial::of(version, stored)),
             Form::Table { .. } => self.event_object(stored, true),
         }
     }
 
     /// Encodes the result of a dry-run create, which has no resourceVersion.
-    pub(super) fn dry_run_object(&self, encoded: Encoded) -> Bytes {
+    pub(super) fn dry_run_object(&self, encoded: &Encoded) -> Bytes {
         if self.form == Form::Whole && Arc::ptr_eq(&self.served.kind, &self.served.home) {
             return encoded.without_revision();
         }
@@ -177,16 +196,14 @@ impl Renderer {
     pub(super) fn list<'a>(
         &self,
         metadata: &Value,
-        items: impl Iterator<Item = &'a Arc<Stored>>,
+        items: impl Iterator<Item = &'a Arc<Stored>> + Clone,
     ) -> Bytes {
         match self.form {
             Form::Whole => self.complete_list(metadata, items),
             Form::Partial { version, .. } => {
-                let items: Vec<Value> = items.map(|item| partial(version, item.fields())).collect();
+                let items = items.map(|item| Partial::of(version, item)).collect();
                 let kind = "PartialObjectMetadataList";
-                json!({"kind": kind, "apiVersion": version, "metadata": metadata, "items": items})
-                    .to_string()
-                    .into()
+                encode(&PartialList { api_version: version, items, kind, metadata })
             }
             Form::Table { version } => {
                 let (items, objects): (Vec<&Arc<Stored>>, Vec<Fields>) =
@@ -234,7 +251,7 @@ impl Renderer {
     fn complete_list<'a>(
         &self,
         metadata: &Value,
-        items: impl Iterator<Item = &'a Arc<Stored>>,
+        items: impl Iterator<Item = &'a Arc<Stored>> + Clone,
     ) -> Bytes {
         let kind = &self.served.kind;
         let head = format!(
@@ -242,7 +259,10 @@ impl Renderer {
             kind.list_kind(),
             kind.api_version()
         );
-        let mut body = head.into_bytes();
+        // A list may have megabytes: while it grows it would be copied again and again.
+        let size: usize = items.clone().map(|item| item.bytes().len() + 1).sum();
+        let mut body = Vec::with_capacity(head.len() + size + 2);
+        body.extend_from_slice(head.as_bytes());
         for (at, item) in items.enumerate() {
             if at > 0 {
                 body.push(b',');
@@ -275,6 +295,19 @@ fn append_item(into: &mut Vec<u8>, served: &Served, stored: &Stored) {
         into.push(b'{');
         into.extend_from_slice(stored.item());
     }
+}
+
+// === impl Partial ===
+
+impl<'a> Partial<'a> {
+    fn of(version: &'a str, stored: &'a Stored) -> Self {
+        let kind = "PartialObjectMetadata";
+        Self { api_version: version, kind, metadata: stored.metadata() }
+    }
+}
+
+fn encode(reply: &impl Serialize) -> Bytes {
+    serde_json::to_vec(reply).expect("texts and values are JSON").into()
 }
 
 fn partial(version: &str, mut object: Fields) -> Value {

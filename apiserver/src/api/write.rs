@@ -110,7 +110,7 @@ pub(super) fn create_object(
         if dry_run {
             if core.get(served.resource, &key).is_none() {
                 call.warnings.extend(warnings);
-                return Ok(Reply::Json { code: 201, body: renderer.dry_run_object(encoded) });
+                return Ok(Reply::Json { code: 201, body: renderer.dry_run_object(&encoded) });
             }
         } else if let Ok(stored) = core.put(served.resource, &key, None, encoded) {
             call.warnings.extend(warnings);
@@ -229,7 +229,7 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
             }
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = served.read(&stored);
+        let old = core.fields(served, &stored);
         update::check_version(&served.kind, &old, &body, true)?;
         let change = Change { old: &old, new: body, target, owners };
         let change = Replacement { change, dry_run, call };
@@ -255,8 +255,8 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = served.read(&stored);
-        let mut seen = old.clone();
+        let old = core.fields(served, &stored);
+        let mut seen = Fields::clone(&old);
         served.kind.rename_from_storage(&mut seen);
         seen.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
         let mut new = patched::apply(&core.kinds(), call, format, seen)?;
@@ -309,8 +309,8 @@ pub(super) fn post_subresource(
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = stored.fields();
-        let mut new = old.clone();
+        let old = core.fields(served, &stored);
+        let mut new = Fields::clone(&old);
         let now = rfc3339(core.clock.now());
         change_object(&mut new, &body, &now).map_err(|error| match error {
             ActionError::Invalid(detail) => Failure::internal(detail),
@@ -511,7 +511,7 @@ pub(super) fn delete_object(
         let Some(stored) = core.get(resource, key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = served.read(&stored);
+        let old = core.fields(served, &stored);
         delete::check_preconditions(&served.kind, &old, options)?;
         let revision = stored.revision;
         match delete::prepare(&served.home, &old, options, core.clock.now()) {

@@ -359,8 +359,13 @@ impl Kind {
     }
 
     /// Encodes an object for storage, without a resourceVersion.
-    pub(crate) fn encode(&self, object: Fields) -> Encoded {
+    pub(crate) fn encode(&self, mut object: Fields) -> Encoded {
         let selectable = self.selectable(&object);
+        for (name, text) in [("kind", &*self.kind), ("apiVersion", &self.api_version())] {
+            if object.get(name).is_none_or(|said| said != text) {
+                object.insert(name.to_owned(), text.into());
+            }
+        }
         Encoded::new(&self.type_members(), selectable, object)
     }
 

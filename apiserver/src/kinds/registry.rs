@@ -255,6 +255,11 @@ impl Served {
         if self.kind.definition.is_some() { &self.kind } else { &self.home }
     }
 
+    /// Returns whether stored bytes have the form that the rules apply to.
+    pub(crate) fn reads_as_stored(&self, stored: &Stored) -> bool {
+        self.kind.definition.is_none() || self.shows(stored)
+    }
+
     /// Returns an object in the form that the rules apply to.
     pub(crate) fn read(&self, stored: &Stored) -> Fields {
         let mut object = stored.fields();

@@ -28,8 +28,8 @@ fn names(objects: &Objects) -> Vec<&str> {
 async fn write_that_expects_another_revision_is_stale() {
     let mut storage = Storage::new(1);
     let now = Instant::now();
-    let first = storage.put(MAPS, free("default/a"), object("a"), now).unwrap();
-    assert!(storage.put(MAPS, free("default/a"), object("a"), now).is_err());
+    let first = storage.put(MAPS, free("default/a"), &object("a"), now).unwrap();
+    assert!(storage.put(MAPS, free("default/a"), &object("a"), now).is_err());
     assert!(storage.delete(MAPS, "default/a", first.revision + 1, now).is_err());
     assert_eq!(storage.revision(), first.revision);
 }
@@ -38,8 +38,8 @@ async fn write_that_expects_another_revision_is_stale() {
 async fn old_state_is_rebuilt_from_the_history() {
     let mut storage = Storage::new(1);
     let now = Instant::now();
-    let a = storage.put(MAPS, free("default/a"), object("a"), now).unwrap();
-    let b = storage.put(MAPS, free("default/b"), object("b"), now).unwrap();
+    let a = storage.put(MAPS, free("default/a"), &object("a"), now).unwrap();
+    let b = storage.put(MAPS, free("default/b"), &object("b"), now).unwrap();
     storage.delete(MAPS, "default/a", a.revision, now).unwrap();
     assert_eq!(names(&storage.objects_at(MAPS, b.revision).unwrap()), ["default/a", "default/b"]);
     assert_eq!(names(&storage.objects_at(MAPS, a.revision).unwrap()), ["default/a"]);
@@ -49,8 +49,8 @@ async fn old_state_is_rebuilt_from_the_history() {
 #[tokio::test(start_paused = true)]
 async fn compaction_fails_lists_of_older_states_but_no_watch() {
     let mut storage = Storage::new(1);
-    let a = storage.put(MAPS, free("default/a"), object("a"), Instant::now()).unwrap();
-    storage.put(MAPS, free("default/b"), object("b"), Instant::now()).unwrap();
+    let a = storage.put(MAPS, free("default/a"), &object("a"), Instant::now()).unwrap();
+    storage.put(MAPS, free("default/b"), &object("b"), Instant::now()).unwrap();
     storage.compact();
     assert_eq!(
         storage.objects_at(MAPS, a.revision).unwrap_err(),
@@ -67,13 +67,13 @@ async fn compaction_fails_lists_of_older_states_but_no_watch() {
 async fn window_grows_only_while_it_fills_quickly() {
     let mut quick = Storage::new(1);
     for n in 0..300 {
-        quick.put(MAPS, free(&format!("default/{n}")), object("x"), Instant::now()).unwrap();
+        quick.put(MAPS, free(&format!("default/{n}")), &object("x"), Instant::now()).unwrap();
     }
     assert!(quick.changes_after(MAPS, 1).is_some());
     let mut slow = Storage::new(1);
     for n in 0..300 {
         tokio::time::advance(Duration::from_secs(60)).await;
-        slow.put(MAPS, free(&format!("default/{n}")), object("x"), Instant::now()).unwrap();
+        slow.put(MAPS, free(&format!("default/{n}")), &object("x"), Instant::now()).unwrap();
     }
     assert!(slow.changes_after(MAPS, 1).is_none());
     assert_eq!(slow.changes_after(MAPS, 201).unwrap().count(), 100);
@@ -101,7 +101,7 @@ async fn memory_holds_the_objects_the_window_and_sixteen_lists() {
         let key = format!("default/{}", second % OBJECTS);
         let expected = storage.get(MAPS, &key).map(|known| known.revision);
         let slot = Slot { key: &key, expected };
-        let stored = storage.put(MAPS, slot, object("x"), Instant::now()).unwrap();
+        let stored = storage.put(MAPS, slot, &object("x"), Instant::now()).unwrap();
         versions.push(Arc::downgrade(&stored));
         if second == 1_000 {
             // A client lists page by page, and does not return for a long time.
@@ -119,7 +119,7 @@ async fn memory_holds_the_objects_the_window_and_sixteen_lists() {
         let key = "default/0";
         let expected = storage.get(MAPS, key).map(|known| known.revision);
         let stored =
-            storage.put(MAPS, Slot { key, expected }, object("x"), Instant::now()).unwrap();
+            storage.put(MAPS, Slot { key, expected }, &object("x"), Instant::now()).unwrap();
         versions.push(Arc::downgrade(&stored));
         let objects = storage.objects(MAPS).clone();
         storage.pin(MAPS, storage.revision(), &objects);
