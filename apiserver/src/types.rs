@@ -9,8 +9,8 @@ mod wrong;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-pub(crate) use normalize::{normalize as normalize_type, normalize_kind};
 pub(crate) use read::{Decoded, Expected, read_json, read_yaml, unknown_members};
+pub(crate) use normalize::{normalize as normalize_type, normalize_changed, normalize_kind};
 pub(crate) use wrong::{TypeMismatch, wrong_member};
 
 /// All types of the table.
@@ -117,9 +117,13 @@ impl Types {
             None | Some("") => "core",
             Some(first) => first,
         };
-        let versioned = format!("{package}.{version}");
-        let package = if version == "v1" { package } else { versioned.as_str() };
-        self.by_name.get(&(package, kind)).map(|id| self.get(*id))
+        let id = if version == "v1" {
+            self.by_name.get(&(package, kind)).copied()
+        } else {
+            let package = format!("{package}.{version}");
+            self.by_name.get(&(package.as_str(), kind)).copied()
+        };
+        id.map(|id| self.get(id))
     }
 
     /// Returns the type `ObjectMeta`.

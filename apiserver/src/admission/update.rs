@@ -116,7 +116,7 @@ pub(crate) fn prepare(
     (kind.derive)(&mut new);
     restore_unwritten(kind, old, &mut new, target);
     keep_system_metadata(old, &mut new);
-    kind.complete(&mut new);
+    kind.complete_changed(&mut new, old);
     if let Some(now) = owners.now() {
         (kind.record_time)(&mut new, old, now);
     }
@@ -218,7 +218,11 @@ fn restore_unwritten(kind: &Kind, old: &Fields, new: &mut Fields, target: Target
 }
 
 fn keep(old: &Fields, new: &mut Fields, path: &str) {
-    set_path(new, path, read_path(old, path).cloned());
+    let kept = read_path(old, path);
+    // Most clients send it as they have read it, and comparing is cheaper than copying.
+    if kept.is_none() || kept != read_path(new, path) {
+        set_path(new, path, kept.cloned());
+    }
 }
 
 fn set_path(object: &mut Fields, path: &str, value: Option<Value>) {
@@ -244,48 +248,44 @@ fn set_or_remove(object: &mut Fields, key: &str, value: Option<Value>) {
 
 /// Restores the metadata that only the server sets. The first two are checked later.
 fn keep_system_metadata(old: &Fields, new: &mut Fields) {
-    let old_metadata = old.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    let old_member = |key| old.get("metadata").and_then(|metadata| metadata.get(key));
     let metadata = metadata_mut(new);
     drop_empty(metadata);
     for key in ["managedFields", "selfLink"] {
         metadata.remove(key);
     }
     for key in ["uid", "name", "namespace"] {
-        if let Some(value) = old_metadata.get(key) {
+        if let Some(value) = old_member(key) {
             metadata.entry(key).or_insert_with(|| value.clone());
         }
     }
     for key in ["creationTimestamp", "generation", "resourceVersion"] {
-        set_or_remove(metadata, key, old_metadata.get(key).cloned());
+        set_or_remove(metadata, key, old_member(key).cloned());
     }
-    if let Some(value) = old_metadata.get("deletionTimestamp") {
+    if let Some(value) = old_member("deletionTimestamp") {
         metadata.insert("deletionTimestamp".to_owned(), value.clone());
         set_or_remove(
             metadata,
             "deletionGracePeriodSeconds",
-            old_metadata.get("deletionGracePeriodSeconds").cloned(),
+            old_member("deletionGracePeriodSeconds").cloned(),
         );
     } else {
         metadata.remove("deletionGracePeriodSeconds");
     }
 }
 
-fn changes_generation(kind: &Kind, old: &Fields, new: &Fields) -> bool {
+fn changes_generation<'a>(kind: &Kind, old: &'a Fields, new: &'a Fields) -> bool {
     match kind.generation {
         Generation::None => false,
         Generation::Of(paths) => {
             paths.iter().any(|path| read_path(old, path) != read_path(new, path))
         }
         Generation::Content => {
-            let content = |object: &Fields| {
-                let mut object = object.clone();
-                object.remove("metadata");
-                if kind.has_status() {
-                    object.remove("status");
-                }
-                object
-            };
-            content(old) != content(new)
+            let is_content =
+                |name: &str| name != "metadata" && (name != "status" || !kind.has_status());
+            let content =
+                |object: &'a Fields| object.iter().filter(move |(name, _)| is_content(name));
+            !content(old).eq(content(new))
         }
     }
 }

@@ -59,10 +59,14 @@ pub(super) fn run<'a>(
     at: &str,
     causes: &mut Vec<Cause>,
 ) {
+    // One text for all members: most objects have no cause that needs it.
+    let mut place = String::with_capacity(at.len() + 40);
     for (path, test) in checks {
         let found = find(object, path).unwrap_or(&Value::Null);
         if !found.is_null() || matches!(test, Test::Required(_) | Test::By(_)) {
-            test.run(object, found, &join(at, path), causes);
+            place.clear();
+            join_into(&mut place, at, path);
+            test.run(object, found, &place, causes);
         }
     }
 }
@@ -73,11 +77,17 @@ fn find<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 pub(super) fn join(at: &str, path: &str) -> String {
-    match (at, path) {
-        ("", path) => path.to_owned(),
-        (at, "") => at.to_owned(),
-        (at, path) => format!("{at}.{path}"),
+    let mut joined = String::with_capacity(at.len() + path.len() + 1);
+    join_into(&mut joined, at, path);
+    joined
+}
+
+fn join_into(into: &mut String, at: &str, path: &str) {
+    into.push_str(at);
+    if !at.is_empty() && !path.is_empty() {
+        into.push('.');
     }
+    into.push_str(path);
 }
 
 pub(super) fn is_empty(value: &Value) -> bool {

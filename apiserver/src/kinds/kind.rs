@@ -14,7 +14,7 @@ use crate::fields::{Fields, read_path};
 use crate::names::NameCheck;
 use crate::object::{Encoded, FieldLabel, Selectable};
 use crate::status::{self, Cause, ResourceName};
-use crate::types::{Type, TypeMismatch, Types, normalize_kind, wrong_member};
+use crate::types::{Type, TypeMismatch, Types, normalize_changed, normalize_kind, wrong_member};
 
 /// A kind that the server serves: a row of the table.
 ///
@@ -478,6 +478,29 @@ impl Kind {
             defaults.apply(object);
         }
         (self.derive)(object);
+    }
+
+    /// Completes the new state of an object, of which the stored state, `old`, is complete. Members
+    /// that did not change are left alone.
+    pub(crate) fn complete_changed(&self, object: &mut Fields, old: &Fields) {
+        let Some(known) = self.known_type().filter(|_| self.definition.is_none()) else {
+            return self.complete(object);
+        };
+        let whole = cfg!(debug_assertions).then(|| {
+            let mut whole = object.clone();
+            self.complete(&mut whole);
+            whole
+        });
+        let is_kept = |name: &str, value: &Value| !value.is_null() && old.get(name) == Some(value);
+        normalize_changed(known, object, is_kept);
+        for defaults in self.defaults {
+            let first = defaults.under.split('.').next().unwrap_or_default();
+            if !object.get(first).is_some_and(|value| is_kept(first, value)) {
+                defaults.apply(object);
+            }
+        }
+        (self.derive)(object);
+        debug_assert!(whole.is_none_or(|whole| whole == *object), "{} was incomplete", self.kind);
     }
 
     /// Returns the type of the kind; `None` for a custom resource.

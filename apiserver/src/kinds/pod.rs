@@ -267,7 +267,7 @@ pub(super) fn pull_policy(container: &Fields) -> Value {
 pub(super) fn validate(pod: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     checks::run(checks::pod_spec::POD_SPEC, spec, "spec", causes);
-    let Some(old) = old.and_then(|old| old.get("spec")) else { return };
+    let Some(old) = old.and_then(|old| old.get("spec")).filter(|old| *old != spec) else { return };
     let count =
         |spec: &Value, list: &str| spec.get(list).and_then(Value::as_array).map_or(0, Vec::len);
     let mut grew = false;

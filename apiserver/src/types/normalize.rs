@@ -12,8 +12,17 @@ use crate::quantity;
 
 /// Normalizes an object of a kind; `kind` and `apiVersion` are not in the table of types.
 pub(crate) fn normalize_kind(kind: &Type, object: &mut Fields) {
+    normalize_changed(kind, object, |_, _| false);
+}
+
+/// Normalizes an object of a kind, apart from members that are normalized already.
+pub(crate) fn normalize_changed(
+    kind: &Type,
+    object: &mut Fields,
+    is_normalized: impl Fn(&str, &Value) -> bool,
+) {
     let (name, version) = (object.remove("kind"), object.remove("apiVersion"));
-    normalize(kind, object);
+    normalize_others(kind, object, is_normalized);
     for (key, value) in [("kind", name), ("apiVersion", version)] {
         if let Some(value) = value {
             object.insert(key.to_owned(), value);
@@ -23,7 +32,18 @@ pub(crate) fn normalize_kind(kind: &Type, object: &mut Fields) {
 
 /// Normalizes an object of a type.
 pub(crate) fn normalize(known: &Type, object: &mut Fields) {
+    normalize_others(known, object, |_, _| false);
+}
+
+fn normalize_others(
+    known: &Type,
+    object: &mut Fields,
+    is_normalized: impl Fn(&str, &Value) -> bool,
+) {
     object.retain(|name, value| {
+        if is_normalized(name, value) {
+            return true;
+        }
         let normalized = known.member(name).and_then(|member| member.normalize(value.take()));
         normalized.map(|normalized| *value = normalized).is_some()
     });
