@@ -9,8 +9,10 @@ mod wrong;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-pub(crate) use read::{Decoded, Expected, read_json, read_yaml, unknown_members};
 pub(crate) use normalize::{normalize as normalize_type, normalize_changed, normalize_kind};
+pub(crate) use read::{
+    Decoded, Expected, may_repeat_members, read_json, read_yaml, unknown_members,
+};
 pub(crate) use wrong::{TypeMismatch, wrong_member};
 
 /// All types of the table.

@@ -10,7 +10,9 @@ use crate::request::ApiCall;
 use crate::request::decode::{check_metadata, other_type, prune};
 use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
-use crate::types::{Expected, Type, TypeMismatch, read_json, unknown_members, wrong_member};
+use crate::types::{
+    Expected, Type, TypeMismatch, may_repeat_members, read_json, unknown_members, wrong_member,
+};
 
 /// Returns the format of the request's patch, if the kind accepts it.
 pub(super) fn format(call: &ApiCall) -> Result<PatchKind> {
@@ -92,6 +94,7 @@ impl Patch<'_> {
     fn duplicates(&self) -> Vec<String> {
         let (expected, prefix) = match self.format {
             PatchKind::Json => (Expected::Operations, "json patch "),
+            _ if !may_repeat_members(&self.call.body) => return Vec::new(),
             _ => (Expected::Any, ""),
         };
         let problems = read_json(&self.call.body, expected).map(|body| body.problems);

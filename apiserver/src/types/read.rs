@@ -4,11 +4,13 @@
 use std::fmt::{self, Write as _};
 
 use homeostat_schema::quote;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{Shape, Type, Types};
+use crate::object::Name;
 
 /// The expected type of a value.
 #[derive(Debug, Clone, Copy)]
@@ -90,10 +92,23 @@ fn first_document(text: &str) -> &str {
 
 /// Returns the members of an object that its kind does not know, sorted by name.
 pub(crate) fn unknown_members(kind: &'static Type, object: &Map<String, Value>) -> Vec<String> {
+    // Most objects have none. Then the path to each member would be made for nothing.
+    if Expected::Kind(kind).knows(object) {
+        return Vec::new();
+    }
     let mut report = Report::default();
     report.look(Expected::Kind(kind), object);
     report.problems
 }
+
+/// Returns whether a JSON text may have an object with two members of one name.
+pub(crate) fn may_repeat_members(bytes: &[u8]) -> bool {
+    serde_json::from_slice(bytes).is_ok_and(|Repeats(repeats)| repeats)
+        || std::str::from_utf8(bytes).is_err()
+}
+
+/// Whether an object within a value has two members of one name.
+struct Repeats(bool);
 
 /// Collects the reported fields, and tracks the reader's path.
 #[derive(Debug, Default)]
@@ -143,6 +158,24 @@ impl Expected {
             Self::Map(shape) => Some(Self::of(shape)),
             Self::Custom | Self::Any => Some(Self::Any),
             Self::List(_) | Self::Operations | Self::Opaque => Some(Self::Opaque),
+        }
+    }
+
+    /// Returns whether each member is known, also those within.
+    fn knows(self, object: &Map<String, Value>) -> bool {
+        object.iter().all(|(name, value)| {
+            self.member(name).is_some_and(|expected| expected.knows_value(value))
+        })
+    }
+
+    fn knows_value(self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Opaque | Self::Any, _) => true,
+            (expected, Value::Object(object)) => expected.knows(object),
+            (expected, Value::Array(items)) => {
+                items.iter().all(|item| expected.item().knows_value(item))
+            }
+            _ => true,
         }
     }
 
@@ -240,6 +273,67 @@ impl Report {
             }
             _ => {}
         }
+    }
+}
+
+// === impl Repeats ===
+
+impl<'de> Deserialize<'de> for Repeats {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RepeatsVisitor)
+    }
+}
+
+struct RepeatsVisitor;
+
+impl<'de> Visitor<'de> for RepeatsVisitor {
+    type Value = Repeats;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Repeats, E> {
+        Ok(Repeats(false))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Repeats, E> {
+        Ok(Repeats(false))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Repeats, E> {
+        Ok(Repeats(false))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Repeats, E> {
+        Ok(Repeats(false))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Repeats, E> {
+        Ok(Repeats(false))
+    }
+
+    fn visit_unit<E>(self) -> Result<Repeats, E> {
+        Ok(Repeats(false))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Repeats, A::Error> {
+        let mut found = false;
+        while let Some(Repeats(repeats)) = items.next_element()? {
+            found |= repeats;
+        }
+        Ok(Repeats(found))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Repeats, A::Error> {
+        let mut names: Vec<Name<'de>> = Vec::new();
+        let mut found = false;
+        while let Some((name, Repeats(repeats))) = members.next_entry()? {
+            found |= repeats;
+            names.push(name);
+        }
+        names.sort_unstable();
+        Ok(Repeats(found || names.windows(2).any(|pair| pair[0] == pair[1])))
     }
 }
 
@@ -363,6 +457,19 @@ mod tests {
             json!({"resources": {"limits": {"cpu": 1}}})
         );
         assert_eq!(body.value.get("aa"), None);
+    }
+
+    #[test]
+    fn repeated_members_are_found_at_any_depth() {
+        for (text, repeats) in [
+            (r#"{"a": 1, "b": {"a": 1}, "c": [{"a": 1}, {"a": 2}]}"#, false),
+            (r#"{"b": 1, "a": 2, "b": 3}"#, true),
+            (r#"{"c": [{"x": {"a": null, "\u0061": true}}]}"#, true),
+            (r#"[1.5, "text", {"a": {}, "a": {}}]"#, true),
+        ] {
+            assert_eq!(may_repeat_members(text.as_bytes()), repeats, "{text}");
+        }
+        assert!(may_repeat_members(b"{\"\xff\": 1}"), "the replacement may be there twice");
     }
 
     #[test]
