@@ -94,13 +94,15 @@ fn check_items(
             // Without an element there is no path to what is wrong inside.
             Err(reason) => return errors.push(format!("element {index}: {reason}")),
         };
-        if seen.contains(&element) && duplicates == Duplicates::Refused {
+        if duplicates == Duplicates::Refused && seen.contains(&element) {
             errors.push(format!("duplicate entries for key {element}"));
         }
         if let Err(below) = validate(list.item, item, duplicates) {
             errors.extend(&element, below);
         }
-        seen.insert(element);
+        if duplicates == Duplicates::Refused {
+            seen.insert(element);
+        }
     }
 }
 
