@@ -9,9 +9,11 @@ use homeostat::kube_client::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
 };
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
-use k8s_openapi::api::core::v1::{Pod, ReplicationController};
+use k8s_openapi::api::core::v1::{self as core, ReplicationController};
 use serde_json::json;
 use tokio::time::Instant;
+
+use crate::pod::Pod;
 
 /// The polling interval of a wait: precise to milliseconds, and little work for the server.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -129,7 +131,7 @@ impl ReplicaSets {
     ///
     /// Returns the error of the API server, or an error if the pod is not ready within `timeout`.
     pub async fn create_stray(&self, name: &str, timeout: Duration) -> anyhow::Result<()> {
-        let pod: Pod = serde_json::from_value(json!({
+        let pod: core::Pod = serde_json::from_value(json!({
             "metadata": {
                 "name": name,
                 "labels": { "app": "stray" },
@@ -137,8 +139,9 @@ impl ReplicaSets {
             },
             "spec": pod_spec(),
         }))?;
-        self.pods.create(&PostParams::default(), &pod).await?;
-        self.wait_for_pod(name, "ready", is_ready, timeout).await
+        let pods = Api::<core::Pod>::namespaced(self.pods.clone().into_client(), "default");
+        pods.create(&PostParams::default(), &pod).await?;
+        self.wait_for_pod(name, "ready", Pod::is_ready, timeout).await
     }
 
     /// Gives a pod the label that the selector matches.
@@ -251,7 +254,7 @@ impl ReplicaSets {
         Ok(Counts {
             pods: pods.len(),
             owned: pods.iter().filter(owned).count(),
-            ready: pods.iter().filter(|pod| is_ready(pod)).count(),
+            ready: pods.iter().filter(|pod| pod.is_ready()).count(),
             status_replicas: count(Some(status.replicas)),
             status_ready: count(status.ready_replicas),
         })
@@ -296,11 +299,6 @@ impl Counts {
 
 fn count(replicas: Option<i32>) -> usize {
     usize::try_from(replicas.unwrap_or(0)).unwrap_or(0)
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn pod_spec() -> serde_json::Value {
