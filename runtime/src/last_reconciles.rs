@@ -132,7 +132,7 @@ impl Recording {
             attempt,
             ended,
             took: ended.saturating_duration_since(self.started),
-            outcome: outcome.chars().take(LONGEST).collect(),
+            outcome: beginning(outcome).to_owned(),
             calls: kept,
             call_count: count,
         }
@@ -157,12 +157,19 @@ pub(crate) fn call_started(method: &Method, uri: &Uri) -> Option<Call> {
     let mut lines = calls.0.lock();
     lines.count += 1;
     let line = (lines.kept.len() < CALLS).then(|| {
-        let path = uri.path().chars().take(LONGEST).collect::<String>();
-        lines.kept.push(format!("{method} {path}"));
+        lines.kept.push(format!("{method} {}", beginning(uri.path())));
         lines.kept.len() - 1
     });
     drop(lines);
     Some(Call { calls, line })
+}
+
+/// Returns the first [`LONGEST`] characters of a text.
+fn beginning(text: &str) -> &str {
+    if text.len() <= LONGEST {
+        return text;
+    }
+    text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end])
 }
 
 // === impl Call ===

@@ -1,5 +1,8 @@
 //! The requests that the controller sends, with the parts of the answers that it reads.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use homeostat::client::metadata_only;
 use homeostat::kube_client::core::Request;
 use homeostat::kube_client::core::params::{
@@ -9,7 +12,8 @@ use homeostat::kube_client::{self, Client, Error, Resource};
 use k8s_openapi::api::apps::v1::ReplicaSetStatus;
 use k8s_openapi::api::core::v1::Pod as PodKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::kind::WorkloadKind;
@@ -26,8 +30,7 @@ pub(crate) struct Requests {
 }
 
 /// The part of a written object that is read.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[derive(Debug, Default)]
 pub(crate) struct Stored {
     pub(crate) name: String,
     pub(crate) resource_version: String,
@@ -35,11 +38,6 @@ pub(crate) struct Stored {
 
 /// A request, or the error of its construction.
 type Built = Result<http::Request<Vec<u8>>, kube_client::core::request::Error>;
-
-#[derive(Deserialize)]
-struct WithMetadata<M> {
-    metadata: M,
-}
 
 #[derive(Deserialize)]
 struct PodList {
@@ -81,7 +79,7 @@ impl Requests {
         let request = pods(ns).create(&PostParams::default(), body);
         let answer = self.write(request).await?;
         // The server has created the pod, even if the answer does not decode.
-        Ok(metadata(&answer).unwrap_or_default())
+        Ok(Stored::read(&answer))
     }
 
     /// Deletes the pod with this UID, and no other pod of its name.
@@ -126,7 +124,7 @@ impl Requests {
             api_version: K::API_VERSION,
             kind: K::KIND,
             metadata: &set.metadata,
-            spec: serde_json::from_str(&set.spec.json).map_err(Error::SerdeError)?,
+            spec: &set.spec.json,
             status,
         };
         let body = serde_json::to_vec(&body).map_err(Error::SerdeError)?;
@@ -134,7 +132,7 @@ impl Requests {
         let request =
             request.replace_subresource("status", set.name(), &PostParams::default(), body);
         let answer = self.write(request).await?;
-        Ok(metadata(&answer).unwrap_or_default())
+        Ok(Stored::read(&answer))
     }
 
     /// Sends a write. Its answer has the metadata of the object alone.
@@ -147,9 +145,55 @@ impl Requests {
     }
 }
 
-fn metadata<'a, M: Deserialize<'a>>(answer: &'a str) -> Result<M, Error> {
-    let object: WithMetadata<M> = serde_json::from_str(answer).map_err(Error::SerdeError)?;
-    Ok(object.metadata)
+// === impl Stored ===
+
+impl Stored {
+    /// Reads an answer up to the second of the two fields. What follows them, such as the owners of
+    /// fields, is longer than what precedes them.
+    ///
+    /// A field that the answer does not have is empty.
+    fn read(answer: &str) -> Self {
+        let mut stored = Self::default();
+        // It ends with an error where the rest is not read.
+        drop(stored.deserialize(&mut serde_json::Deserializer::from_str(answer)));
+        stored
+    }
+
+    fn is_complete(&self) -> bool {
+        !self.name.is_empty() && !self.resource_version.is_empty()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Stored {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+/// Visits the object, and its metadata.
+impl<'de> Visitor<'de> for &mut Stored {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with metadata")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<(), M::Error> {
+        while let Some(name) = members.next_key::<Cow<'_, str>>()? {
+            match &*name {
+                "metadata" => members.next_value_seed(&mut *self)?,
+                "name" => self.name = members.next_value()?,
+                "resourceVersion" => self.resource_version = members.next_value()?,
+                _ => drop(members.next_value::<IgnoredAny>()?),
+            }
+            if self.is_complete() {
+                return Err(M::Error::custom("the rest is not read"));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn pods(namespace: &str) -> Request {
@@ -168,6 +212,20 @@ mod tests {
 
     use super::*;
     use crate::scripted_server::{Answer, server, web};
+
+    #[test]
+    fn answer_is_read_up_to_the_fields_that_are_used() {
+        let read = |answer: &str| {
+            let Stored { name, resource_version } = Stored::read(answer);
+            (name, resource_version)
+        };
+        let both = ("web-a".to_owned(), "7".to_owned());
+        let start = r#"{"kind":"Pod","metadata":{"labels":{"name":"db"},"name":"web-a","#;
+        assert_eq!(read(&format!(r#"{start}"resourceVersion":"7","uid":"u"}}}}"#)), both);
+        assert_eq!(read(&format!(r#"{start}"resourceVersion":"7",cut"#)), both);
+        assert_eq!(read(&format!(r#"{start}"uid":"u"}}}}"#)), (both.0, String::new()));
+        assert_eq!(read("[]"), Default::default());
+    }
 
     #[tokio::test]
     async fn writes_are_answered_with_metadata_and_reads_with_the_object() {

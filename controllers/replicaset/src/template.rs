@@ -66,7 +66,7 @@ pub(crate) fn new_pod<K>(
     set: &Workload<K>,
     owner: &OwnerReference,
 ) -> Result<Vec<u8>, TemplateError> {
-    let spec: Option<Spec<'_>> = serde_json::from_str(&set.spec.json)?;
+    let spec: Option<Spec<'_>> = serde_json::from_str(set.spec.json())?;
     let template = spec.and_then(|spec| spec.template).unwrap_or_default();
     let metadata = template.metadata.unwrap_or_default();
     let labels = metadata.labels.filter(|labels| !labels.is_empty());

@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::kind::WorkloadKind;
 
@@ -49,8 +49,8 @@ pub struct WorkloadSpec {
     pub selector: Result<LabelSelector, LabelSelectorError>,
     /// The labels of the pod template.
     pub template_labels: BTreeMap<String, String>,
-    /// The complete spec as JSON.
-    pub json: Box<str>,
+    /// The complete spec, as the server sent it.
+    pub(crate) json: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ struct Wire {
     #[serde(default)]
     metadata: ObjectMeta,
     #[serde(default)]
-    spec: Option<Value>,
+    spec: Option<Box<RawValue>>,
     #[serde(default)]
     status: Option<ReplicaSetStatus>,
 }
@@ -161,9 +161,9 @@ impl fmt::Debug for WorkloadSpec {
 impl<'de, K: WorkloadKind> Deserialize<'de> for Workload<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Wire { metadata, spec, status } = Wire::deserialize(deserializer)?;
-        let spec = spec.unwrap_or_default();
+        let json = spec.unwrap_or_else(|| RawValue::NULL.to_owned());
         let parsed: Option<WireSpec<K::Selector>> =
-            Deserialize::deserialize(&spec).map_err(D::Error::custom)?;
+            serde_json::from_str(json.get()).map_err(D::Error::custom)?;
         let parsed = parsed.unwrap_or_default();
         let template = parsed.template.and_then(|template| template.metadata).unwrap_or_default();
         let template_labels = template.labels.unwrap_or_default();
@@ -172,9 +172,18 @@ impl<'de, K: WorkloadKind> Deserialize<'de> for Workload<K> {
             min_ready_seconds: parsed.min_ready_seconds.unwrap_or(0),
             selector: K::selector(parsed.selector, &template_labels),
             template_labels,
-            json: spec.to_string().into_boxed_str(),
+            json,
         };
         Ok(Self { metadata, spec, status: status.unwrap_or_default(), kind: PhantomData })
+    }
+}
+
+// === impl WorkloadSpec ===
+
+impl WorkloadSpec {
+    /// Returns the complete spec as JSON.
+    pub fn json(&self) -> &str {
+        self.json.get()
     }
 }
 
@@ -188,7 +197,7 @@ impl<S> Default for WireSpec<S> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -212,7 +221,7 @@ mod tests {
         assert_eq!((set.spec.replicas, set.spec.min_ready_seconds), (3, 5));
         assert_eq!(set.status.replicas, 2);
         assert!(set.selects(Some(&set.spec.template_labels)));
-        assert_eq!(serde_json::from_str::<Value>(&set.spec.json).unwrap(), spec);
+        assert_eq!(serde_json::from_str::<Value>(set.spec.json()).unwrap(), spec);
     }
 
     #[test]
