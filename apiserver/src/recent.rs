@@ -71,11 +71,10 @@ mod tests {
 
     #[test]
     fn kept_form_is_what_parsing_returns() {
-        let (stored, fields) = kept(
-            json!({"metadata": {"name": "a", "labels": {"x": "\n"}}, "spec": {"n": -1, "list": [{}]},
-                "kind": "Bar", "status": null}),
-            7,
-        );
+        let metadata = json!({"name": "a", "labels": {"x": "\n"}});
+        let spec = json!({"n": -1, "list": [{}]});
+        let object = json!({"metadata": metadata, "spec": spec, "kind": "Bar", "status": null});
+        let (stored, fields) = kept(object, 7);
         assert_eq!(fields.unwrap(), stored.fields());
         let (_, fraction) = kept(json!({"metadata": {}, "spec": 0.1}), 7);
         assert_eq!(fraction, None, "it might be read as another number");

@@ -196,6 +196,7 @@ fn apiserver_has_no_arrow_up() {
         "apiserver/src",
         &[
             &["access", "clock", "cluster", "field_selector", "fields", "go_json"],
+            &["json_text"],
             &[
                 "definitions",
                 "garbage",
@@ -208,7 +209,7 @@ fn apiserver_has_no_arrow_up() {
                 "state",
                 "status",
             ],
-            &["storage", "types"],
+            &["recent", "storage", "types"],
             &["kinds", "patch", "reply", "view"],
             &["admission", "core", "selection", "table"],
             &["request"],

@@ -1,5 +1,5 @@
-//! A projection of a pod: the fields that the scenarios read. Decoding all others would take most of
-//! the time of a user who looks at the pods in each minute.
+//! A projection of a pod: the fields that the scenarios read. Decoding all others would take most
+//! of the time of a user who looks at the pods in each minute.
 
 use std::borrow::Cow;
 

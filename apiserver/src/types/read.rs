@@ -107,7 +107,7 @@ pub(crate) fn may_repeat_members(bytes: &[u8]) -> bool {
         || std::str::from_utf8(bytes).is_err()
 }
 
-/// Whether an object within a value has two members of one name.
+/// True if an object within a value has two members of one name.
 struct Repeats(bool);
 
 /// Collects the reported fields, and tracks the reader's path.
