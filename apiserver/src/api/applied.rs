@@ -47,8 +47,8 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
             }
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = served.read(&stored);
-        let mut live = old.clone();
+        let old = core.fields(served, &stored);
+        let mut live = Fields::clone(&old);
         served.kind.rename_from_storage(&mut live);
         live.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
         let Applied { object, owners, .. } = apply.run(Some(&live))?;

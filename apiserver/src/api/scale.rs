@@ -83,7 +83,7 @@ fn write(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = served.read(&stored);
+        let old = core.fields(served, &stored);
         let live = scale.read(&old);
         let requested = if is_put {
             replaced(call, name, options.validation)?
@@ -91,7 +91,7 @@ fn write(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
             patched(call, live.clone(), options.validation)?
         };
         check(call, &old, &requested, name)?;
-        let mut new = old.clone();
+        let mut new = Fields::clone(&old);
         scale.write(&mut new, &requested);
         let kind = &*served.kind;
         let scaled = Scaled { kind, object: &old, replicas: &scale.wanted, live: &live };
@@ -119,7 +119,7 @@ fn apply(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
             return Err(Failure::not_found(&served.kind, name));
         };
         applied::check_configuration(&config, API_VERSION, KIND)?;
-        let old = served.read(&stored);
+        let old = core.fields(served, &stored);
         let live = scale.read(&old);
         let kind = &*served.kind;
         let scaled = Scaled { kind, object: &old, replicas: &scale.wanted, live: &live };
@@ -132,7 +132,7 @@ fn apply(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
         let requested = applied.object.unwrap_or(live);
         check_name(&requested, name)?;
         check(call, &old, &requested, name)?;
-        let mut new = old.clone();
+        let mut new = Fields::clone(&old);
         scale.write(&mut new, &requested);
         let owners = &Ownership::Known(applied.owners);
         let change = Change { old: &old, new, target: Target::Object, owners };
