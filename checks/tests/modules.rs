@@ -87,6 +87,7 @@ fn runtime_has_no_arrow_up() {
     assert_ranks(
         "runtime/src",
         &[
+            &["text"],
             &["chain", "last_errors", "last_reconciles", "reconcile_metrics"],
             &[
                 "any_informer",

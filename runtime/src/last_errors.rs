@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::text::beginning;
+
 /// The number of keys whose errors are kept. The page shows fewer.
 const REMEMBERED: usize = 1000;
 
@@ -45,7 +47,7 @@ impl<Key: Clone + Eq + Hash> LastErrors<Key> {
 
     /// Records a failure of `key`. From 1,000 failing keys on, new ones are not kept.
     pub(crate) fn failed(&self, key: &Key, error: &str, is_retried: bool) {
-        let text = error.chars().take(LONGEST).collect::<String>().into();
+        let text = beginning(error, LONGEST).into();
         let error = LastError { text, at: Instant::now(), is_retried };
         let mut errors = self.errors.lock();
         if errors.len() < REMEMBERED || errors.contains_key(key) {

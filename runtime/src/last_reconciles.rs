@@ -21,6 +21,8 @@ use http::{Method, Uri};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::text::beginning;
+
 /// The number of reconciles that are kept.
 const KEPT: usize = 100;
 
@@ -132,7 +134,7 @@ impl Recording {
             attempt,
             ended,
             took: ended.saturating_duration_since(self.started),
-            outcome: beginning(outcome).to_owned(),
+            outcome: beginning(outcome, LONGEST).to_owned(),
             calls: kept,
             call_count: count,
         }
@@ -157,19 +159,11 @@ pub(crate) fn call_started(method: &Method, uri: &Uri) -> Option<Call> {
     let mut lines = calls.0.lock();
     lines.count += 1;
     let line = (lines.kept.len() < CALLS).then(|| {
-        lines.kept.push(format!("{method} {}", beginning(uri.path())));
+        lines.kept.push(format!("{method} {}", beginning(uri.path(), LONGEST)));
         lines.kept.len() - 1
     });
     drop(lines);
     Some(Call { calls, line })
-}
-
-/// Returns the first [`LONGEST`] characters of a text.
-fn beginning(text: &str) -> &str {
-    if text.len() <= LONGEST {
-        return text;
-    }
-    text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end])
 }
 
 // === impl Call ===

@@ -69,6 +69,7 @@ mod shutdown;
 mod target;
 mod terminal;
 pub mod testing;
+mod text;
 mod turns;
 mod watch;
 mod work_limit;

@@ -20,6 +20,7 @@ use tokio::process::Command;
 use tower::BoxError;
 
 use super::credentials::{Material, PemPair, header};
+use crate::text::beginning;
 
 /// The time after which a plugin that does not end is killed, unless a person may be typing.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -170,7 +171,7 @@ impl Plugin {
             None => format!("failed: {}", output.status),
         };
         let text = String::from_utf8_lossy(&output.stderr);
-        let text: String = text.trim().chars().take(SHOWN).collect();
+        let text = beginning(text.trim(), SHOWN);
         let separator = if text.is_empty() { "" } else { ": " };
         format!("exec: executable {} {how}{separator}{text}", self.command)
     }
