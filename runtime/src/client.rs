@@ -40,6 +40,7 @@ mod connections;
 mod credentials;
 mod error;
 mod exec;
+mod gathered;
 mod kubeconfig;
 mod limiter;
 mod measured;

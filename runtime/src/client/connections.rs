@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use http::{Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::client::legacy::connect::{Connect, Connection, HttpConnector};
 use hyper_util::client::legacy::{self, Client as HyperClient};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube_client::client::Body;
@@ -26,6 +26,7 @@ use tower::{BoxError, Service};
 
 use super::credentials::{Credentials, Identity, Loaded, same_identity};
 use super::error::TransportError;
+use super::gathered::Gathered;
 use super::transport::{copy, is_watch};
 
 /// A connection with a request on it that was silent for 15 s is pinged, and closed after 10 s
@@ -91,7 +92,7 @@ struct Pools<C> {
     watches: HyperClient<ConnectTimeout<C>, Body>,
 }
 
-/// A connector with a timeout that includes the TLS handshake.
+/// A connector with a timeout that includes the TLS handshake. Its streams gather their writes.
 #[derive(Debug, Clone)]
 pub(super) struct ConnectTimeout<C> {
     inner: C,
@@ -255,12 +256,13 @@ where
 impl<C> Service<Uri> for ConnectTimeout<C>
 where
     C: Service<Uri>,
+    C::Response: Connection,
     C::Future: Send + 'static,
     C::Error: Into<BoxError>,
 {
-    type Response = C::Response;
+    type Response = Gathered<C::Response>;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<C::Response, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(cx).map_err(Into::into)
@@ -272,9 +274,106 @@ where
         let connecting = self.inner.call(server);
         Box::pin(async move {
             match tokio::time::timeout(timeout, connecting).await {
-                Ok(connected) => connected.map_err(Into::into),
+                Ok(connected) => connected.map(Gathered::new).map_err(Into::into),
                 Err(_) => Err(ConnectTimedOut(timeout).into()),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::io;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, Empty};
+    use hyper::rt::{Read, ReadBufCursor, Write};
+    use hyper::service::service_fn;
+    use hyper_util::client::legacy::connect::Connected;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::DuplexStream;
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    /// The client's end of an HTTP/2 connection, with the number of writes to it.
+    struct Counted {
+        io: TokioIo<DuplexStream>,
+        writes: Arc<AtomicUsize>,
+    }
+
+    impl Read for Counted {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buffer: ReadBufCursor<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.io).poll_read(cx, buffer)
+        }
+    }
+
+    impl Write for Counted {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            Pin::new(&mut self.io).poll_write(cx, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.io).poll_flush(cx)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.io).poll_shutdown(cx)
+        }
+    }
+
+    impl Connection for Counted {
+        fn connected(&self) -> Connected {
+            Connected::new().negotiated_h2()
+        }
+    }
+
+    /// Answers each request when its body has arrived.
+    async fn serve(io: DuplexStream) {
+        let answer = service_fn(async |request: Request<Incoming>| {
+            request.into_body().collect().await?;
+            Ok::<_, hyper::Error>(Response::new(Empty::<Bytes>::new()))
+        });
+        let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        server.serve_connection(TokioIo::new(io), answer).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn head_and_body_of_requests_leave_in_one_write() {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let mut server = JoinSet::new();
+        server.spawn(serve(theirs));
+        let writes = Arc::new(AtomicUsize::new(0));
+        let stream = Counted { io: TokioIo::new(ours), writes: Arc::clone(&writes) };
+        let stream = Arc::new(Mutex::new(Some(stream)));
+        let connect = move |_: Uri| ready(stream.lock().take().ok_or("connected twice"));
+        let connector = tower::service_fn(connect);
+        let connector = ConnectTimeout { inner: connector, timeout: MAX_CONNECT_TIMEOUT };
+        let pools = Pools::new(&connector, None);
+        let post = |bytes: usize| {
+            let body = Body::from(vec![b'x'; bytes]);
+            pools.calls.request(Request::post("http://server/").body(body).unwrap())
+        };
+        post(1).await.unwrap();
+        let settled = writes.load(Ordering::Relaxed);
+        // h2 copies short bodies behind their heads. A stream without vectored writes, as this
+        // one, gets longer bodies in writes of their own.
+        let (first, second) = tokio::join!(post(200), post(200));
+        assert_eq!(
+            (first.unwrap().status(), second.unwrap().status()),
+            (StatusCode::OK, StatusCode::OK)
+        );
+        assert_eq!(writes.load(Ordering::Relaxed) - settled, 1);
     }
 }
