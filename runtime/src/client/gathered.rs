@@ -42,22 +42,24 @@ impl<S: Connection> Gathered<S> {
     }
 }
 
-impl<S> Gathered<S> {
-    /// Returns `Pending` once before each write.
-    fn poll_turn(&mut self, cx: &Context<'_>) -> Poll<()> {
+impl<S: Unpin> Gathered<S> {
+    /// Carries out `write` when the other tasks had their turn. A write that the peer holds up keeps
+    /// its turn.
+    fn poll_in_turn<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
         if self.turn == Turn::GivesWay {
             self.turn = Turn::Over;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        Poll::Ready(())
-    }
-
-    /// Ends the turn of a write that was carried out. One that the peer holds up keeps its turn.
-    fn written(&mut self) {
+        let written = ready!(write(Pin::new(&mut self.inner), cx));
         if self.turn == Turn::Over {
             self.turn = Turn::GivesWay;
         }
+        Poll::Ready(written)
     }
 }
 
@@ -67,10 +69,7 @@ impl<S: Write + Unpin> Write for Gathered<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_turn(cx));
-        let written = ready!(Pin::new(&mut self.inner).poll_write(cx, bytes));
-        self.written();
-        Poll::Ready(written)
+        self.poll_in_turn(cx, |inner, cx| inner.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -78,10 +77,7 @@ impl<S: Write + Unpin> Write for Gathered<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_turn(cx));
-        let written = ready!(Pin::new(&mut self.inner).poll_write_vectored(cx, slices));
-        self.written();
-        Poll::Ready(written)
+        self.poll_in_turn(cx, |inner, cx| inner.poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
