@@ -71,7 +71,7 @@ impl<K: WorkloadKind> Scale<'_, K> {
         count: usize,
     ) -> Result<(), ScaleError> {
         let body = new_pod(self.set, refs.reference())?;
-        tracing::info!(need = self.set.spec.replicas, creating = count, "Too few replicas");
+        tracing::debug!(need = self.set.spec.replicas, creating = count, "Too few replicas");
         // Before the first request: the watch event may arrive before the answer.
         let expected = self.expectations.expect_creations(self.key, self.uid, count);
         let (created, result) =
@@ -82,7 +82,7 @@ impl<K: WorkloadKind> Scale<'_, K> {
             Ok(()) | Err(Stop::NamespaceTerminating) => Ok(()),
             Err(Stop::Failed(error)) => {
                 let skipped = count - created;
-                tracing::info!(
+                tracing::debug!(
                     skipped,
                     "Slow-start failure. Skipping creation of pods, decrementing expectations"
                 );
@@ -115,7 +115,7 @@ impl<K: WorkloadKind> Scale<'_, K> {
     /// Deletes the pods concurrently.
     pub(crate) async fn delete(&self, surplus: &Surplus) -> Result<(), ScaleError> {
         let pods = &surplus.pods;
-        tracing::info!(need = self.set.spec.replicas, deleting = pods.len(), "Too many replicas");
+        tracing::debug!(need = self.set.spec.replicas, deleting = pods.len(), "Too many replicas");
         let uids = pods.iter().map(|pod| pod.uid());
         let expected = self.expectations.expect_deletions(self.key, self.uid, uids);
         let mut answers: FuturesUnordered<_> =
