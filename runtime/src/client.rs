@@ -36,15 +36,18 @@
 //! # }
 //! ```
 
+mod connect_timeout;
 mod connections;
 mod credentials;
 mod error;
 mod exec;
-mod gathered;
+mod http2;
+mod http2_body;
 mod kubeconfig;
 mod limiter;
 mod measured;
 mod metadata_only;
+mod pool;
 mod proxy;
 mod rate_limited_transport;
 mod retry;

@@ -15,51 +15,27 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode, Uri, header};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::{Connect, Connection, HttpConnector};
-use hyper_util::client::legacy::{self, Client as HyperClient};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use http::{Request, Response, StatusCode, header};
+use hyper_util::client::legacy::connect::HttpConnector;
 use kube_client::client::Body;
 use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
+use super::connect_timeout::{ConnectTimeout, Connector};
 use super::credentials::{Credentials, Identity, Loaded, same_identity};
 use super::error::TransportError;
-use super::gathered::Gathered;
+use super::http2::{Failure, PING_AFTER};
+use super::pool::{Pool, PoolBody, WhenFull};
 use super::transport::{copy, is_watch};
-
-/// A connection with a request on it that was silent for 15 s is pinged, and closed after 10 s
-/// without an answer (Go: 30 s, 15 s). A request on a dead connection fails after 25 s.
-///
-/// A shorter period costs a frame per connection more often; a longer one leaves a dead connection
-/// undetected while an informer waits.
-const PING_AFTER: Duration = Duration::from_secs(15);
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The same for HTTP/1.1, which has no pings: TCP probes, 5 s apart.
 const PROBE_PERIOD: Duration = Duration::from_secs(5);
 const PROBES: u32 = 2;
 /// The same for data that the server does not acknowledge.
 ///
-/// It is the sum of [`PING_AFTER`] and [`PING_TIMEOUT`], so that both kinds of connections fail
-/// after the same time.
+/// It is the sum of [`PING_AFTER`] and of the timeout of a ping, so that both kinds of connections
+/// fail after the same time.
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(25);
-
-/// The time after which an unused connection is closed: Go's.
-///
-/// `http.Transport.IdleConnTimeout` of client-go's transports.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-
-/// The bytes of one answer that the server may send ahead: Go's number. 1,000 pods of a watch fit.
-const STREAM_WINDOW: u32 = 4 << 20;
-/// The same for all answers of one connection: 16 answers that are not read do not block the
-/// others.
-const CONNECTION_WINDOW: u32 = 64 << 20;
-
-/// The limit for the connect timeout of a config, whose default is 30 s. A lost packet then costs
-/// one attempt, not half a minute.
-const MAX_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A service that sends requests to one server, with credentials. Clones share the connections.
 ///
@@ -87,24 +63,10 @@ struct Shared<C> {
 struct Pools<C> {
     identity: Option<Arc<Identity>>,
     /// For all requests but watches.
-    calls: HyperClient<ConnectTimeout<C>, Body>,
+    calls: Pool<C>,
     /// For watches alone.
-    watches: HyperClient<ConnectTimeout<C>, Body>,
+    watches: Pool<C>,
 }
-
-/// A connector with a timeout that includes the TLS handshake. Its streams gather their writes.
-#[derive(Debug, Clone)]
-pub(super) struct ConnectTimeout<C> {
-    inner: C,
-    timeout: Duration,
-}
-
-/// The error of a connection that was not established within the timeout.
-///
-/// It counts as unreachable: nothing was sent, so that any request may be repeated.
-#[derive(Debug, thiserror::Error)]
-#[error("no connection within {0:?}")]
-struct ConnectTimedOut(Duration);
 
 /// Returns the connector below TLS and proxies.
 ///
@@ -124,19 +86,14 @@ pub(super) fn tcp() -> HttpConnector {
 
 // === impl Connections ===
 
-impl<C> Connections<C>
-where
-    C: Service<Uri> + Clone + Send + Sync + 'static,
-    ConnectTimeout<C>: Connect,
-{
+impl<C: Connector> Connections<C> {
     pub(super) fn new(
         connector: C,
         timeout: Option<Duration>,
         credentials: Arc<Credentials>,
         server: String,
     ) -> Self {
-        let timeout = timeout.unwrap_or(MAX_CONNECT_TIMEOUT).min(MAX_CONNECT_TIMEOUT);
-        let connector = ConnectTimeout { inner: connector, timeout };
+        let connector = ConnectTimeout::new(connector, timeout);
         let pools = Mutex::new(Pools::new(&connector, None));
         Self { shared: Arc::new(Shared { connector, credentials, pools, server }) }
     }
@@ -147,7 +104,7 @@ where
     ///
     /// `NoCredentials` if they cannot be loaded, `Unreachable` if no connection could be opened,
     /// `Broken` if a connection failed after the request may have been sent.
-    async fn send(self, request: Request<Body>) -> Result<Response<Incoming>, TransportError> {
+    async fn send(self, request: Request<Body>) -> Result<Response<PoolBody>, TransportError> {
         let credentials = &self.shared.credentials;
         let used = credentials.get().await.map_err(|source| TransportError::NoCredentials {
             server: self.shared.server.clone(),
@@ -169,7 +126,7 @@ where
         &self,
         mut request: Request<Body>,
         credentials: &Loaded,
-    ) -> Result<Response<Incoming>, TransportError> {
+    ) -> Result<Response<PoolBody>, TransportError> {
         if let Some(authorization) = &credentials.authorization {
             request.headers_mut().insert(header::AUTHORIZATION, authorization.clone());
         }
@@ -181,7 +138,7 @@ where
     ///
     /// Takes the lock for a comparison of two pointers. A new certificate replaces both pools;
     /// requests on the old connections go on.
-    fn pool(&self, credentials: &Loaded, is_watch: bool) -> HyperClient<ConnectTimeout<C>, Body> {
+    fn pool(&self, credentials: &Loaded, is_watch: bool) -> Pool<C> {
         let mut pools = self.shared.pools.lock();
         if !same_identity(pools.identity.as_ref(), credentials.identity.as_ref()) {
             *pools = Pools::new(&self.shared.connector, credentials.identity.clone());
@@ -190,26 +147,19 @@ where
     }
 
     /// Sorts an error by the question that a retry depends on: was anything sent?
-    ///
-    /// `is_connect` covers the name look-up, TCP, the proxy and the TLS handshake.
-    fn transport_error(&self, error: legacy::Error) -> TransportError {
+    fn transport_error(&self, failure: Failure) -> TransportError {
         let server = self.shared.server.clone();
-        if error.is_connect() {
-            TransportError::Unreachable { server, source: error.into() }
-        } else {
-            TransportError::Broken { server, source: error.into() }
+        match failure {
+            Failure::NotSent(source) => TransportError::Unreachable { server, source },
+            Failure::NoAnswer(source) => TransportError::Broken { server, source },
         }
     }
 }
 
-impl<C> Service<Request<Body>> for Connections<C>
-where
-    C: Service<Uri> + Clone + Send + Sync + 'static,
-    ConnectTimeout<C>: Connect,
-{
-    type Response = Response<Incoming>;
+impl<C: Connector> Service<Request<Body>> for Connections<C> {
+    type Response = Response<PoolBody>;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<PoolBody>, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(())) // A pool is always ready: it connects when it is called.
@@ -229,151 +179,10 @@ impl<C> fmt::Debug for Connections<C> {
 
 // === impl Pools ===
 
-impl<C> Pools<C>
-where
-    C: Clone,
-    ConnectTimeout<C>: Connect + Clone,
-{
+impl<C: Connector> Pools<C> {
     /// Creates two empty pools. Connections are opened when a request needs them.
     fn new(connector: &ConnectTimeout<C>, identity: Option<Arc<Identity>>) -> Self {
-        let pool = || {
-            HyperClient::builder(TokioExecutor::new())
-                .timer(TokioTimer::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE_TIMEOUT)
-                .http2_keep_alive_interval(PING_AFTER)
-                .http2_keep_alive_timeout(PING_TIMEOUT)
-                .http2_initial_stream_window_size(STREAM_WINDOW)
-                .http2_initial_connection_window_size(CONNECTION_WINDOW)
-                .build(connector.clone())
-        };
-        Self { identity, calls: pool(), watches: pool() }
-    }
-}
-
-// === impl ConnectTimeout ===
-
-impl<C> Service<Uri> for ConnectTimeout<C>
-where
-    C: Service<Uri>,
-    C::Response: Connection,
-    C::Future: Send + 'static,
-    C::Error: Into<BoxError>,
-{
-    type Response = Gathered<C::Response>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    /// A connect that times out is dropped with its socket.
-    fn call(&mut self, server: Uri) -> Self::Future {
-        let timeout = self.timeout;
-        let connecting = self.inner.call(server);
-        Box::pin(async move {
-            match tokio::time::timeout(timeout, connecting).await {
-                Ok(connected) => connected.map(Gathered::new).map_err(Into::into),
-                Err(_) => Err(ConnectTimedOut(timeout).into()),
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::ready;
-    use std::io;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use bytes::Bytes;
-    use http_body_util::{BodyExt, Empty};
-    use hyper::rt::{Read, ReadBufCursor, Write};
-    use hyper::service::service_fn;
-    use hyper_util::client::legacy::connect::Connected;
-    use hyper_util::rt::TokioIo;
-    use tokio::io::DuplexStream;
-    use tokio::task::JoinSet;
-
-    use super::*;
-
-    /// The client's end of an HTTP/2 connection, with the number of writes to it.
-    struct Counted {
-        io: TokioIo<DuplexStream>,
-        writes: Arc<AtomicUsize>,
-    }
-
-    impl Read for Counted {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-            buffer: ReadBufCursor<'_>,
-        ) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.io).poll_read(cx, buffer)
-        }
-    }
-
-    impl Write for Counted {
-        fn poll_write(
-            mut self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-            bytes: &[u8],
-        ) -> Poll<io::Result<usize>> {
-            self.writes.fetch_add(1, Ordering::Relaxed);
-            Pin::new(&mut self.io).poll_write(cx, bytes)
-        }
-
-        fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.io).poll_flush(cx)
-        }
-
-        fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.io).poll_shutdown(cx)
-        }
-    }
-
-    impl Connection for Counted {
-        fn connected(&self) -> Connected {
-            Connected::new().negotiated_h2()
-        }
-    }
-
-    /// Answers each request when its body has arrived.
-    async fn serve(io: DuplexStream) {
-        let answer = service_fn(async |request: Request<Incoming>| {
-            request.into_body().collect().await?;
-            Ok::<_, hyper::Error>(Response::new(Empty::<Bytes>::new()))
-        });
-        let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-        server.serve_connection(TokioIo::new(io), answer).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn head_and_body_of_requests_leave_in_one_write() {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let mut server = JoinSet::new();
-        server.spawn(serve(theirs));
-        let writes = Arc::new(AtomicUsize::new(0));
-        let stream = Counted { io: TokioIo::new(ours), writes: Arc::clone(&writes) };
-        let stream = Arc::new(Mutex::new(Some(stream)));
-        let connect = move |_: Uri| ready(stream.lock().take().ok_or("connected twice"));
-        let connector = tower::service_fn(connect);
-        let connector = ConnectTimeout { inner: connector, timeout: MAX_CONNECT_TIMEOUT };
-        let pools = Pools::new(&connector, None);
-        let post = |bytes: usize| {
-            let body = Body::from(vec![b'x'; bytes]);
-            pools.calls.request(Request::post("http://server/").body(body).unwrap())
-        };
-        post(1).await.unwrap();
-        let settled = writes.load(Ordering::Relaxed);
-        // h2 copies short bodies behind their heads. A stream without vectored writes, as this
-        // one, gets longer bodies in writes of their own.
-        let (first, second) = tokio::join!(post(200), post(200));
-        assert_eq!(
-            (first.unwrap().status(), second.unwrap().status()),
-            (StatusCode::OK, StatusCode::OK)
-        );
-        assert_eq!(writes.load(Ordering::Relaxed) - settled, 1);
+        let pool = |when_full| Pool::new(connector.clone(), when_full);
+        Self { identity, calls: pool(WhenFull::Waits), watches: pool(WhenFull::Connects) }
     }
 }

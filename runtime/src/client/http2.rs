@@ -1,0 +1,329 @@
+//! One HTTP/2 connection, on which many requests are under way at once.
+//!
+//! It uses h2 directly. hyper's client is built on h2 too, and adds a channel, two tasks and the
+//! locks of a pool to each request; it also writes the head of a request before its body. See
+//! `docs/decisions/0002-transport.md` for what that costs.
+//!
+//! ```text
+//! request ── send ──> h2's queues ── drive ──> socket
+//! answer  <── Http2Body ── h2's buffers <── drive ──┘
+//! ```
+
+use std::future::{pending, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::{Connection, SendRequest};
+use h2::{Ping, PingPong};
+use http::header::{self, HeaderName, HeaderValue};
+use http::{Request, Response};
+use hyper::rt::{Executor, Read, Write};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, sleep_until, timeout};
+use tower::BoxError;
+
+use super::http2_body::Http2Body;
+
+/// A connection with a request on it that was silent for 15 s is pinged, and closed after 10 s
+/// without an answer (Go: 30 s, 15 s). A request on a dead connection fails after 25 s.
+///
+/// A shorter period costs a frame per connection more often; a longer one leaves a dead connection
+/// undetected while an informer waits.
+pub(super) const PING_AFTER: Duration = Duration::from_secs(15);
+pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The bytes of one answer that the server may send ahead: Go's number. 1,000 pods of a watch fit.
+const STREAM_WINDOW: u32 = 4 << 20;
+/// The same for all answers of one connection: 16 answers that are not read do not block the
+/// others.
+const CONNECTION_WINDOW: u32 = 64 << 20;
+/// The requests that a connection takes until the server's own limit arrives: a kube-apiserver's
+/// limit, and what Go's clients assume.
+const REQUESTS_AT_ONCE: usize = 100;
+/// The bytes of the head of an answer. Kubernetes' heads have a few hundred.
+const MAX_HEAD: u32 = 16 << 10;
+
+/// Headers that belong to one connection of HTTP/1.1. HTTP/2 forbids them.
+const OF_HTTP1: [HeaderName; 5] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// A handle on an open connection. It closes when its last handle, request and answer are dropped.
+#[derive(Clone)]
+pub(super) struct Http2 {
+    requests: SendRequest<Bytes>,
+    usage: Arc<Usage>,
+}
+
+/// The state that the handles of a connection share with its task.
+#[derive(Debug)]
+struct Usage {
+    /// Requests whose answer was not read to its end.
+    in_flight: AtomicUsize,
+    /// True if the connection was closed because a ping was not answered.
+    is_silent: AtomicBool,
+}
+
+/// Counts a request until it and the body of its answer are dropped.
+#[derive(Debug)]
+pub(super) struct InFlight(Arc<Usage>);
+
+/// The error of a request that got no answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Nothing was sent.
+    NotSent(BoxError),
+    /// The server may have carried the request out.
+    NoAnswer(BoxError),
+}
+
+/// The error of a connection whose peer does not answer pings.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer to a ping within {PING_TIMEOUT:?}")]
+struct PingTimedOut;
+
+/// Pings a connection that is in use and silent.
+struct KeepAlive {
+    ping_pong: PingPong,
+    last_read: Arc<Mutex<Instant>>,
+    usage: Weak<Usage>,
+}
+
+/// A stream that notes when it was read last.
+struct Noted<S> {
+    inner: TokioIo<S>,
+    last_read: Arc<Mutex<Instant>>,
+}
+
+// === impl Http2 ===
+
+impl Http2 {
+    /// Sends the preface of HTTP/2 over `stream` and starts the task of the connection.
+    ///
+    /// # Errors
+    ///
+    /// If the preface cannot be sent.
+    pub(super) async fn open<S>(stream: S) -> Result<Self, h2::Error>
+    where
+        S: Read + Write + Send + Unpin + 'static,
+    {
+        let last_read = Arc::new(Mutex::new(Instant::now()));
+        let stream = Noted { inner: TokioIo::new(stream), last_read: Arc::clone(&last_read) };
+        let (requests, mut connection) = h2::client::Builder::new()
+            .enable_push(false)
+            .initial_max_send_streams(REQUESTS_AT_ONCE)
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(MAX_HEAD)
+            .handshake(stream)
+            .await?;
+        let usage =
+            Arc::new(Usage { in_flight: AtomicUsize::new(0), is_silent: AtomicBool::new(false) });
+        let keep_alive = connection.ping_pong().map(|ping_pong| KeepAlive {
+            ping_pong,
+            last_read,
+            usage: Arc::downgrade(&usage),
+        });
+        TokioExecutor::new().execute(drive(connection, keep_alive));
+        Ok(Self { requests, usage })
+    }
+
+    /// Returns true if requests can be sent: the connection is not closed, and the server has not
+    /// announced that it will close it.
+    pub(super) async fn is_open(&mut self) -> bool {
+        // h2 answers at once: it waits only for an earlier request of the same handle.
+        poll_fn(|cx| self.requests.poll_ready(cx)).await.is_ok()
+    }
+
+    /// Returns true if a further request would wait until one of those in flight has ended.
+    pub(super) fn is_full(&self) -> bool {
+        let in_flight = self.usage.in_flight.load(Ordering::Relaxed);
+        // A server that allows none is not connected to again and again.
+        in_flight >= self.requests.current_max_send_streams().max(1)
+    }
+
+    /// Returns true if both are handles on one connection.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.usage, &other.usage)
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    ///
+    /// Head and body leave together: both are in h2's queues before the connection's task runs.
+    /// More requests than the server allows at once wait in these queues.
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that is dropped is cancelled on the server (`RST_STREAM`).
+    pub(super) async fn send(
+        mut self,
+        request: Request<Bytes>,
+    ) -> Result<Response<Http2Body>, Failure> {
+        let in_flight = InFlight::new(self.usage);
+        let (head, body) = prepare(request);
+        let (answer, mut sending) = self
+            .requests
+            .send_request(head, body.is_empty())
+            .map_err(|error| Failure::NotSent(error.into()))?;
+        if !body.is_empty() {
+            // An error here is one of the connection, which `answer` returns too.
+            drop(sending.send_data(body, true));
+        }
+        match answer.await {
+            Ok(answer) => {
+                let length = answer.headers().get(header::CONTENT_LENGTH);
+                let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+                Ok(answer.map(|body| Http2Body::new(body, length, in_flight)))
+            }
+            Err(error) => Err(Failure::NoAnswer(in_flight.explain(error))),
+        }
+    }
+}
+
+/// Returns the head and the body of `request` in the form that HTTP/2 requires.
+fn prepare(request: Request<Bytes>) -> (Request<()>, Bytes) {
+    let (mut head, body) = request.into_parts();
+    for name in &OF_HTTP1 {
+        head.headers.remove(name);
+    }
+    if !body.is_empty() {
+        head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    }
+    (Request::from_parts(head, ()), body)
+}
+
+/// Moves frames between h2 and the socket until the connection ends: the peer closes it, it is
+/// dead, or its last owner is gone.
+async fn drive<S>(connection: Connection<Noted<S>, Bytes>, keep_alive: Option<KeepAlive>)
+where
+    S: Read + Write + Send + Unpin + 'static,
+{
+    let dead = async {
+        match keep_alive {
+            Some(keep_alive) => keep_alive.until_dead().await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        // Requests on the connection get the error too, and report it.
+        ended = connection => drop(ended),
+        () = dead => {}
+    }
+}
+
+// === impl InFlight ===
+
+impl InFlight {
+    fn new(usage: Arc<Usage>) -> Self {
+        usage.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(usage)
+    }
+
+    /// Returns the reason for the end of a request: h2 knows no pings that were not answered.
+    pub(super) fn explain(&self, error: h2::Error) -> BoxError {
+        if self.0.is_silent.load(Ordering::Acquire) { PingTimedOut.into() } else { error.into() }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+// === impl KeepAlive ===
+
+impl KeepAlive {
+    /// Returns when a ping was not answered in time.
+    async fn until_dead(mut self) {
+        loop {
+            let silent_at = *self.last_read.lock() + PING_AFTER;
+            if Instant::now() < silent_at {
+                sleep_until(silent_at).await;
+            } else if self.is_idle() {
+                // TCP probes it. The first request waits for its ping no longer than this.
+                sleep_until(Instant::now() + PING_AFTER).await;
+            } else if self.is_dead().await {
+                return;
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        let usage = self.usage.upgrade();
+        usage.is_none_or(|usage| usage.in_flight.load(Ordering::Relaxed) == 0)
+    }
+
+    /// Sends a ping and waits for its answer.
+    async fn is_dead(&mut self) -> bool {
+        match timeout(PING_TIMEOUT, self.ping_pong.ping(Ping::opaque())).await {
+            Ok(Ok(_)) => false,
+            // The connection is ending, and returns its error itself.
+            Ok(Err(_)) => pending().await,
+            Err(_) => {
+                if let Some(usage) = self.usage.upgrade() {
+                    usage.is_silent.store(true, Ordering::Release);
+                }
+                true
+            }
+        }
+    }
+}
+
+// === impl Noted ===
+
+impl<S: Read + Unpin> AsyncRead for Noted<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
+        if read.is_ready() {
+            *self.last_read.lock() = Instant::now();
+        }
+        read
+    }
+}
+
+impl<S: Write + Unpin> AsyncWrite for Noted<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
