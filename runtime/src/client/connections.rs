@@ -24,8 +24,8 @@ use tower::{BoxError, Service};
 use super::connect_timeout::{ConnectTimeout, Connector};
 use super::credentials::{Credentials, Identity, Loaded, same_identity};
 use super::error::TransportError;
-use super::http2::{Failure, PING_AFTER};
-use super::pool::{Pool, PoolBody, WhenFull};
+use super::http2::{Failure, PING_AFTER, WhenFull};
+use super::pool::{Pool, PoolBody};
 use super::transport::{copy, is_watch};
 
 /// The same for HTTP/1.1, which has no pings: TCP probes, 5 s apart.

@@ -66,10 +66,21 @@ pub(super) struct Http2 {
     usage: Arc<Usage>,
 }
 
+/// The way of a request if the server allows no more on the connection.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(super) enum WhenFull {
+    /// It waits: those in flight end soon.
+    Waits,
+    /// It opens a connection, which later requests use too. The full one stays open until its
+    /// requests have ended. Watches do not end: the 101st informer would never start, because a
+    /// kube-apiserver allows 100 requests on a connection.
+    Connects,
+}
+
 /// The state that the handles of a connection share with its task.
 #[derive(Debug)]
 struct Usage {
-    /// Requests whose answer was not read to its end.
+    /// Requests that will be sent, or whose answer was not read to its end.
     in_flight: AtomicUsize,
     /// True if the connection was closed because a ping was not answered.
     is_silent: AtomicBool,
@@ -146,11 +157,21 @@ impl Http2 {
         poll_fn(|cx| self.requests.poll_ready(cx)).await.is_ok()
     }
 
-    /// Returns true if a further request would wait until one of those in flight has ended.
-    pub(super) fn is_full(&self) -> bool {
-        let in_flight = self.usage.in_flight.load(Ordering::Relaxed);
-        // A server that allows none is not connected to again and again.
-        in_flight >= self.requests.current_max_send_streams().max(1)
+    /// Counts a request that will be sent. Returns `None` if it must not wait until another has
+    /// ended, and would.
+    ///
+    /// It counts before it is sent, so that requests at the same time do not exceed the server's
+    /// limit together.
+    pub(super) fn reserve(&self, when_full: WhenFull) -> Option<InFlight> {
+        let limit = match when_full {
+            WhenFull::Waits => usize::MAX,
+            // A server that allows none is not connected to again and again.
+            WhenFull::Connects => self.requests.current_max_send_streams().max(1),
+        };
+        let more = |in_flight| (in_flight < limit).then_some(in_flight + 1);
+        let in_flight = &self.usage.in_flight;
+        in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(InFlight(Arc::clone(&self.usage)))
     }
 
     /// Returns true if both are handles on one connection.
@@ -158,7 +179,7 @@ impl Http2 {
         Arc::ptr_eq(&self.usage, &other.usage)
     }
 
-    /// Sends a request and waits for the head of the answer.
+    /// Sends a request that was counted and waits for the head of the answer.
     ///
     /// Head and body leave together: both are in h2's queues before the connection's task runs.
     /// More requests than the server allows at once wait in these queues.
@@ -169,8 +190,8 @@ impl Http2 {
     pub(super) async fn send(
         mut self,
         request: Request<Bytes>,
+        in_flight: InFlight,
     ) -> Result<Response<Http2Body>, Failure> {
-        let in_flight = InFlight::new(self.usage);
         let (head, body) = prepare(request);
         let (answer, mut sending) = self
             .requests
@@ -226,11 +247,6 @@ where
 // === impl InFlight ===
 
 impl InFlight {
-    fn new(usage: Arc<Usage>) -> Self {
-        usage.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(usage)
-    }
-
     /// Returns the reason for the end of a request: h2 knows no pings that were not answered.
     pub(super) fn explain(&self, error: h2::Error) -> BoxError {
         if self.0.is_silent.load(Ordering::Acquire) { PingTimedOut.into() } else { error.into() }

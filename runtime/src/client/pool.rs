@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
 use super::connect_timeout::{ConnectTimeout, Connector};
-use super::http2::{Failure, Http2, PING_AFTER, PING_TIMEOUT};
+use super::http2::{Failure, Http2, InFlight, PING_AFTER, PING_TIMEOUT, WhenFull};
 use super::http2_body::Http2Body;
 
 /// The time after which an unused connection is closed: Go's.
@@ -47,17 +47,6 @@ struct Shared<C> {
     when_full: WhenFull,
     /// The lock is held to copy a handle.
     state: Mutex<State>,
-}
-
-/// The way of a request if the server allows no more on the connection.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(super) enum WhenFull {
-    /// It waits: those in flight end soon.
-    Waits,
-    /// It opens a connection, which later requests use too. The full one stays open until its
-    /// requests have ended. Watches do not end: the 101st informer would never start, because a
-    /// kube-apiserver allows 100 requests on a connection.
-    Connects,
 }
 
 /// The protocol that the server speaks, as far as it is known.
@@ -107,9 +96,9 @@ impl<C: Connector> Pool<C> {
             return self.over_http1(request).await; // TLS selects HTTP/2.
         }
         match self.open(request.uri()).await? {
-            Protocol::Http1 => self.over_http1(request).await,
-            Protocol::Http2(connection) => {
-                let answer = connection.send(collected(request).await?).await?;
+            None => self.over_http1(request).await,
+            Some((connection, in_flight)) => {
+                let answer = connection.send(collected(request).await?, in_flight).await?;
                 Ok(answer.map(Either::Left))
             }
         }
@@ -124,19 +113,22 @@ impl<C: Connector> Pool<C> {
         }
     }
 
-    /// Returns the protocol of the server, with an open connection if it is HTTP/2.
+    /// Returns an open connection with room for a request, or `None` if the server speaks HTTP/1.1.
     ///
     /// A connection that has ended is replaced once. If the new one ends before it was used, the
     /// request fails: nothing was sent. A full one is replaced each time: it is full of other
     /// requests.
-    async fn open(&self, server: &Uri) -> Result<Protocol, Failure> {
+    async fn open(&self, server: &Uri) -> Result<Option<(Http2, InFlight)>, Failure> {
         let mut has_ended = false;
         loop {
             let protocol = self.protocol(server).await?;
-            let Protocol::Http2(mut connection) = protocol else { return Ok(protocol) };
-            let is_full = self.shared.when_full == WhenFull::Connects && connection.is_full();
-            if !is_full && (has_ended || connection.is_open().await) {
-                return Ok(Protocol::Http2(connection));
+            let Protocol::Http2(mut connection) = protocol else { return Ok(None) };
+            let reserved = connection.reserve(self.shared.when_full);
+            let is_full = reserved.is_none();
+            if let Some(in_flight) = reserved
+                && (has_ended || connection.is_open().await)
+            {
+                return Ok(Some((connection, in_flight)));
             }
             has_ended |= !is_full;
             self.forget(&connection);

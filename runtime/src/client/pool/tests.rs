@@ -283,6 +283,19 @@ async fn watch_beyond_the_limit_of_a_connection_opens_another() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_that_are_not_sent_yet_count_towards_the_limit() {
+    let connection = Http2::open(Server::default().connect().unwrap()).await.unwrap();
+    settle().await; // The limit arrives.
+    let reserve = || connection.reserve(WhenFull::Connects);
+    let mut reserved: Vec<_> = (0..REQUESTS_AT_ONCE).map_while(|_| reserve()).collect();
+    assert_eq!(reserved.len(), 3);
+    assert!(reserve().is_none());
+    assert!(connection.reserve(WhenFull::Waits).is_some());
+    reserved.pop();
+    assert!(reserve().is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn call_beyond_the_limit_of_a_connection_waits() {
     let server = Server::default();
     let pool = server.pool();
