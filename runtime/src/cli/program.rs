@@ -154,7 +154,11 @@ impl Program {
             let is_built = Arc::new(AtomicBool::new(false));
             diagnostics.readiness(self.name, starting_unless(&is_built));
             let server = observe(flags, &diagnostics, &self.histograms).await?;
-            let manager = self.connect(flags, build).await?.diagnostics(&diagnostics);
+            let mut manager = self.connect(flags, build).await?;
+            // Without a listener nothing is kept for its pages.
+            if server.is_some() {
+                manager = manager.diagnostics(&diagnostics);
+            }
             is_built.store(true, Ordering::Relaxed);
             let ended = Box::pin(manager.run_until(shutdown_signal())).await;
             drop(server);
