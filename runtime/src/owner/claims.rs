@@ -64,9 +64,9 @@ use super::{Claim, ControllerRefs, OwnerPatch};
 pub struct RefManager<'a> {
     client: &'a Client,
     refs: ControllerRefs,
-    owner: ObjectMeta,
-    /// The path of the owner's kind.
-    live_owner: Live<'a>,
+    owner: &'a ObjectMeta,
+    /// Returns the requests for the owner, which most passes do not need.
+    live_owner: fn(&'a Client, &ObjectMeta) -> Live<'a>,
     /// The permission of the live owner to adopt. It is read at most once, and only if there is an
     /// object to adopt.
     may_adopt: Option<Result<(), String>>,
@@ -118,15 +118,15 @@ pub struct ClaimErrors(pub Vec<ClaimError>);
 
 impl<'a> RefManager<'a> {
     /// Returns the manager of the objects of `owner`, or `None` if it has no name or no UID.
-    pub fn new<K: Object>(client: &'a Client, owner: &K) -> Option<Self>
+    pub fn new<K: Object>(client: &'a Client, owner: &'a K) -> Option<Self>
     where
         K::Kind: Resource<DynamicType = ()>,
     {
         Some(Self {
             client,
             refs: ControllerRefs::new(owner)?,
-            owner: owner.metadata().clone(),
-            live_owner: Live::beside::<K::Kind>(client, owner.metadata()),
+            owner: owner.metadata(),
+            live_owner: Live::beside::<K::Kind>,
             may_adopt: None,
             patched: Box::new(|_| {}),
         })
@@ -253,8 +253,9 @@ impl<'a> RefManager<'a> {
     /// being deleted.
     async fn may_adopt(&self) -> Result<(), String> {
         let name = self.owner.name.as_deref().unwrap_or_default();
-        let full_name = full_name(&self.owner);
-        let live = match self.live_owner.metadata(name).await {
+        let full_name = full_name(self.owner);
+        let live_owner = (self.live_owner)(self.client, self.owner);
+        let live = match live_owner.metadata(name).await {
             Ok(live) => live,
             Err(error) => {
                 return Err(format!("can't recheck DeletionTimestamp: {}", message(&error)));
