@@ -13,6 +13,7 @@
 //! not displace warnings; names are unique even if two events have the same time.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -49,19 +50,19 @@ pub(super) struct Correlator {
 }
 
 /// Events with equal keys are similar: they may differ in their message.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct SimilarKey {
-    involved: InvolvedKey,
+    involved: Arc<InvolvedKey>,
     reason: String,
 }
 
 /// The key of an event on the server: events with equal keys share one.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 enum SentKey {
     /// All further messages of one object and reason share this event.
-    Combined(SimilarKey),
+    Combined(Arc<SimilarKey>),
     Single {
-        key: SimilarKey,
+        key: Arc<SimilarKey>,
         field_path: Option<String>,
         message: String,
     },
@@ -106,8 +107,8 @@ impl Correlator {
     /// events that waited in a queue are combined by their own times.
     pub(super) fn correlate(&mut self, mut occurrence: Occurrence) -> Option<Post<Event>> {
         let (now, wall) = (occurrence.recorded, occurrence.at);
-        let key = self.combine(&mut occurrence, now);
-        let involved = InvolvedKey::of(&occurrence);
+        let involved = Arc::new(InvolvedKey::of(&occurrence));
+        let key = self.combine(&mut occurrence, Arc::clone(&involved), now);
         let sent = self.count(key, &occurrence.involved, wall);
         // After the count, as upstream: the count of the next event includes those dropped here.
         if !self.spam.admits(involved, now) {
@@ -126,11 +127,15 @@ impl Correlator {
     ///
     /// The message that makes the set full is combined already: with [`SIMILAR`] = 10, nine
     /// messages have events of their own.
-    fn combine(&mut self, occurrence: &mut Occurrence, now: Instant) -> SentKey {
-        let key =
-            SimilarKey { involved: InvolvedKey::of(occurrence), reason: occurrence.reason.clone() };
+    fn combine(
+        &mut self,
+        occurrence: &mut Occurrence,
+        involved: Arc<InvolvedKey>,
+        now: Instant,
+    ) -> SentKey {
+        let key = Arc::new(SimilarKey { involved, reason: occurrence.reason.clone() });
         let fresh = || Similar { last: now, messages: HashSet::new() };
-        let similar = self.similar.get_or_insert_with(key.clone(), fresh);
+        let similar = self.similar.get_or_insert_with(Arc::clone(&key), fresh);
         if now.saturating_duration_since(similar.last) > SIMILAR_WITHIN {
             *similar = fresh();
         }

@@ -1,6 +1,7 @@
 //! A map with a capacity that evicts the least recently used entry.
 //!
-//! Keys are texts of an event, some hundred bytes: each is stored once, and hashed fast.
+//! Keys are texts of an event, some hundred bytes: each is stored once, also if several maps have
+//! it, and hashed fast.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -41,18 +42,19 @@ impl<Key: Eq + Hash, Value> Lru<Key, Value> {
     /// `new` is called only if there is no entry, after the eviction of the oldest one.
     pub(super) fn get_or_insert_with(
         &mut self,
-        key: Key,
+        key: impl Into<Arc<Key>>,
         new: impl FnOnce() -> Value,
     ) -> &mut Value {
+        let key = key.into();
         self.uses += 1;
         let used = self.uses;
-        let last_use = self.entries.get(&key).map(|entry| entry.used);
+        let last_use = self.entries.get(&*key).map(|entry| entry.used);
         let known = last_use.and_then(|last_use| self.order.remove(&last_use));
         let key = if let Some(key) = known {
             key
         } else {
             self.make_room();
-            Arc::new(key)
+            key
         };
         self.order.insert(used, Arc::clone(&key));
         let entry = self.entries.entry(key).or_insert_with(|| Entry { used, value: new() });
@@ -113,7 +115,7 @@ mod tests {
 
     #[test]
     fn least_recently_used_entry_is_evicted() {
-        let mut lru = Lru::new(2);
+        let mut lru = Lru::<&str, _>::new(2);
         *lru.get_or_insert_with("a", || 1) += 10;
         lru.get_or_insert_with("b", || 2);
         lru.get_or_insert_with("a", || 0); // `b` is now the least recently used.
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn oldest_entry_is_the_least_recently_used() {
-        let mut lru = Lru::new(2);
+        let mut lru = Lru::<&str, _>::new(2);
         lru.get_or_insert_with("a", || 1);
         lru.get_or_insert_with("b", || 2);
         assert!(lru.is_full());

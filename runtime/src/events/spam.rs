@@ -1,5 +1,6 @@
 //! Limits the requests that one object may cause. Pure.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -33,7 +34,7 @@ impl SpamFilter {
     }
 
     /// Returns true if `involved` may cause one more request now, and counts it.
-    pub(super) fn admits(&mut self, involved: InvolvedKey, now: Instant) -> bool {
+    pub(super) fn admits(&mut self, involved: impl Into<Arc<InvolvedKey>>, now: Instant) -> bool {
         self.buckets.get_or_insert_with(involved, || Bucket { full_at: now }).take(now)
     }
 }
