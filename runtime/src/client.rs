@@ -43,6 +43,7 @@ mod error;
 mod exec;
 mod http2;
 mod http2_body;
+mod http2_socket;
 mod kubeconfig;
 mod limiter;
 mod measured;

@@ -10,11 +10,10 @@
 //! ```
 
 use std::future::{pending, poll_fn};
-use std::io;
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,13 +22,12 @@ use h2::{Ping, PingPong};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Request, Response};
 use hyper::rt::{Executor, Read, Write};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, sleep_until, timeout};
 use tower::BoxError;
 
 use super::http2_body::Http2Body;
+use super::http2_socket::Socket;
 
 /// A connection with a request on it that was silent for 15 s is pinged, and closed after 10 s
 /// without an answer (Go: 30 s, 15 s). A request on a dead connection fails after 25 s.
@@ -105,16 +103,10 @@ pub(super) enum Failure {
 struct PingTimedOut;
 
 /// Pings a connection that is in use and silent.
-struct KeepAlive {
+struct KeepAlive<S> {
     ping_pong: PingPong,
-    last_read: Arc<Mutex<Instant>>,
+    socket: Socket<S>,
     usage: Weak<Usage>,
-}
-
-/// A stream that notes when it was read last.
-struct Noted<S> {
-    inner: TokioIo<S>,
-    last_read: Arc<Mutex<Instant>>,
 }
 
 // === impl Http2 ===
@@ -125,28 +117,28 @@ impl Http2 {
     /// # Errors
     ///
     /// If the preface cannot be sent.
-    pub(super) async fn open<S>(stream: S) -> Result<Self, h2::Error>
+    pub(super) async fn open<S>(stream: S) -> Result<Self, BoxError>
     where
         S: Read + Write + Send + Unpin + 'static,
     {
-        let last_read = Arc::new(Mutex::new(Instant::now()));
-        let stream = Noted { inner: TokioIo::new(stream), last_read: Arc::clone(&last_read) };
+        let socket = Socket::new(stream);
         let (requests, mut connection) = h2::client::Builder::new()
             .enable_push(false)
             .initial_max_send_streams(REQUESTS_AT_ONCE)
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(MAX_HEAD)
-            .handshake(stream)
+            .handshake(socket.clone())
             .await?;
+        poll_fn(|cx| socket.poll_send(cx)).await?;
         let usage =
             Arc::new(Usage { in_flight: AtomicUsize::new(0), is_silent: AtomicBool::new(false) });
         let keep_alive = connection.ping_pong().map(|ping_pong| KeepAlive {
             ping_pong,
-            last_read,
+            socket: socket.clone(),
             usage: Arc::downgrade(&usage),
         });
-        TokioExecutor::new().execute(drive(connection, keep_alive));
+        TokioExecutor::new().execute(drive(connection, socket, keep_alive));
         Ok(Self { requests, usage })
     }
 
@@ -226,10 +218,22 @@ fn prepare(request: Request<Bytes>) -> (Request<()>, Bytes) {
 
 /// Moves frames between h2 and the socket until the connection ends: the peer closes it, it is
 /// dead, or its last owner is gone.
-async fn drive<S>(connection: Connection<Noted<S>, Bytes>, keep_alive: Option<KeepAlive>)
-where
+async fn drive<S>(
+    connection: Connection<Socket<S>, Bytes>,
+    socket: Socket<S>,
+    keep_alive: Option<KeepAlive<S>>,
+) where
     S: Read + Write + Send + Unpin + 'static,
 {
+    let mut connection = pin!(connection);
+    let exchange = poll_fn(|cx| {
+        let ended = connection.as_mut().poll(cx).map(drop);
+        // h2 has written all that it could.
+        match socket.poll_send(cx) {
+            Poll::Ready(Err(_)) => Poll::Ready(()),
+            _ => ended,
+        }
+    });
     let dead = async {
         match keep_alive {
             Some(keep_alive) => keep_alive.until_dead().await,
@@ -239,7 +243,7 @@ where
     tokio::select! {
         biased;
         // Requests on the connection get the error too, and report it.
-        ended = connection => drop(ended),
+        () = exchange => {}
         () = dead => {}
     }
 }
@@ -261,11 +265,11 @@ impl Drop for InFlight {
 
 // === impl KeepAlive ===
 
-impl KeepAlive {
+impl<S> KeepAlive<S> {
     /// Returns when a ping was not answered in time.
     async fn until_dead(mut self) {
         loop {
-            let silent_at = *self.last_read.lock() + PING_AFTER;
+            let silent_at = self.socket.last_read() + PING_AFTER;
             if Instant::now() < silent_at {
                 sleep_until(silent_at).await;
             } else if self.is_idle() {
@@ -295,51 +299,5 @@ impl KeepAlive {
                 true
             }
         }
-    }
-}
-
-// === impl Noted ===
-
-impl<S: Read + Unpin> AsyncRead for Noted<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.inner).poll_read(cx, buffer);
-        if read.is_ready() {
-            *self.last_read.lock() = Instant::now();
-        }
-        read
-    }
-}
-
-impl<S: Write + Unpin> AsyncWrite for Noted<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
