@@ -19,10 +19,21 @@ use crate::request_info::ClientRequest;
 /// ```
 ///
 /// The number after `#` is the position of the request among all requests of the client.
+///
+/// The trace keeps at least the newest 100,000 entries, and drops the oldest ones of a long run.
+/// The counts include them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     entries: Vec<TraceEntry>,
+    /// The number of entries that were dropped.
+    dropped: usize,
+    faults: usize,
+    /// The events that watches have delivered, by client and resource.
+    events: BTreeMap<(Arc<str>, String), u64>,
 }
+
+/// The number of entries that are kept at least; at most there are twice as many.
+const KEPT: usize = 100_000;
 
 /// One line of a [`Trace`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +52,7 @@ pub struct TraceEntry {
 // === impl Trace ===
 
 impl Trace {
-    /// Returns the entries, in order.
+    /// Returns the entries that are kept, in order.
     pub fn entries(&self) -> &[TraceEntry] {
         &self.entries
     }
@@ -53,19 +64,20 @@ impl Trace {
 
     /// Returns the number of faults. Traffic that was recorded besides does not count.
     pub fn faults(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.is_fault).count()
+        self.faults
+    }
+
+    /// Returns the number of entries that were dropped because the run was long.
+    pub fn dropped(&self) -> usize {
+        self.dropped
     }
 
     /// Returns the number of events that the watches of the clients of this name have delivered, by
     /// resource, bookmarks included. They are recorded after
     /// [`Faults::trace_traffic`](crate::Faults::trace_traffic).
     pub fn events_by(&self, client: &str) -> BTreeMap<&str, u64> {
-        let mut counts = BTreeMap::new();
-        let entries = self.entries.iter().filter(|entry| *entry.client == *client);
-        for resource in entries.filter_map(|entry| entry.event_of.as_deref()) {
-            *counts.entry(resource).or_insert(0) += 1;
-        }
-        counts
+        let counts = self.events.iter().filter(|((name, _), _)| **name == *client);
+        counts.map(|((_, resource), count)| (resource.as_str(), *count)).collect()
     }
 
     pub(crate) fn push(&mut self, entry: TraceEntry) {
@@ -75,12 +87,25 @@ impl Trace {
             "{}",
             entry.message
         );
+        self.faults += usize::from(entry.is_fault);
+        if let Some(resource) = &entry.event_of {
+            let key = (Arc::clone(&entry.client), resource.clone());
+            *self.events.entry(key).or_insert(0) += 1;
+        }
+        // Half of them at once: each entry is moved once at most.
+        if self.entries.len() == 2 * KEPT {
+            self.entries.drain(..KEPT);
+            self.dropped += KEPT;
+        }
         self.entries.push(entry);
     }
 }
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.dropped > 0 {
+            writeln!(f, "{} older entries were dropped", self.dropped)?;
+        }
         self.entries.iter().try_for_each(|entry| writeln!(f, "{entry}"))
     }
 }
@@ -145,5 +170,23 @@ impl fmt::Display for TraceEntry {
             (client, Some(number)) => write!(f, "{client}#{number} ")?,
         }
         f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trace_of_a_long_run_keeps_the_newest_entries_and_all_counts() {
+        let mut trace = Trace::default();
+        for number in 0..=2 * KEPT {
+            let message = format!("note {number}");
+            trace.push(TraceEntry::of_client(Duration::ZERO, Arc::default(), message));
+        }
+        assert_eq!(trace.entries().len(), KEPT + 1);
+        assert_eq!((trace.dropped(), trace.faults()), (KEPT, 2 * KEPT + 1));
+        assert_eq!(trace.messages()[0], format!("note {KEPT}"));
+        assert!(trace.to_string().starts_with("100000 older entries were dropped\n"));
     }
 }
