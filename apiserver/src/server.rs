@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use homeostat_core::WallClock;
-use homeostat_faults::{ClientName, Faults, RequestInfo, RuleSet};
+use homeostat_faults::{ClientName, Faults, RequestInfo, RequestObject, RuleSet};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -437,7 +437,7 @@ impl ApiServer {
         let injected = RequestFaults::draw(&self.inner.rules, || {
             let query = request.uri().query().unwrap_or_default();
             let info = RequestInfo::parse(request.method(), request.uri().path(), query);
-            (client.clone(), info)
+            (client.clone(), info, RequestObject::of(&request))
         });
         request.extensions_mut().insert(caller);
         request

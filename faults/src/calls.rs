@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
+use crate::object_match::ObjectMatch;
 use crate::request_info::{ClientRequest, Verb};
 
 /// A selector of requests: by client, verb and resource, by position, and by probability.
@@ -24,7 +27,9 @@ use crate::request_info::{ClientRequest, Verb};
 /// let some = Calls::any().chance(0.05);
 /// // The second write that is not an event.
 /// let write = Calls::mutating().except("events").nth(2);
-/// # let _ = (third, some, write);
+/// // The first patch of a Deployment that sets the replicas to 3.
+/// let scaling = Calls::patch("deployments").in_group("apps").with_field("/spec/replicas", 3);
+/// # let _ = (third, some, write, scaling);
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "a selector does nothing until it is passed to a fault method"]
@@ -36,8 +41,12 @@ pub struct Calls {
     /// Resources that are not matched.
     excluded: Vec<String>,
     subresource: Subresource,
+    /// `None` matches any group.
+    group: Option<String>,
     namespace: Option<String>,
     name: Option<String>,
+    /// Restrictions on the object in the body.
+    body: ObjectMatch,
     /// Position of the first request that is hit, counted from 1.
     pub(crate) first: u64,
     /// Number of requests that are hit; `None` means the default of the fault.
@@ -70,8 +79,10 @@ impl Calls {
             resource: None,
             excluded: Vec::new(),
             subresource: Subresource::Any,
+            group: None,
             namespace: None,
             name: None,
+            body: ObjectMatch::default(),
             first: 1,
             times: None,
             chance: None,
@@ -158,6 +169,47 @@ impl Calls {
         self
     }
 
+    /// Restricts the selector to one API group, such as `apps`; the core group is `""`. It
+    /// distinguishes resources of the same name, such as the events of two groups.
+    pub fn in_group(mut self, group: impl Into<String>) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// Restricts the selector to requests whose body is an object with this label.
+    ///
+    /// A patch has the labels that it sets; gets, watches and most deletes have no body. Only JSON
+    /// of clients in this process is read, not bodies that arrive over a socket or a pipe.
+    pub fn labelled(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.body.label(key.into(), value.into());
+        self
+    }
+
+    /// Restricts the selector to requests whose body has this value at a JSON pointer (RFC 6901),
+    /// such as `/spec/replicas`. The bodies are those that [`labelled`](Self::labelled) reads.
+    pub fn with_field(mut self, pointer: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.body.field(pointer.into(), value.into());
+        self
+    }
+
+    /// Restricts the selector to requests whose body satisfies a condition. The bodies are those
+    /// that [`labelled`](Self::labelled) reads; that of a JSON patch is an array.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_faults::Calls;
+    ///
+    /// // Status updates that report at least one ready replica.
+    /// let ready = |set: &serde_json::Value| set["status"]["readyReplicas"].as_u64() > Some(0);
+    /// let calls = Calls::update("replicasets").subresource("status").with_body(ready);
+    /// # let _ = calls;
+    /// ```
+    pub fn with_body(mut self, holds: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
+        self.body.that(holds);
+        self
+    }
+
     /// Restricts the selector to one namespace.
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
@@ -201,6 +253,11 @@ impl Calls {
         self.resource.iter().chain(&self.excluded).map(String::as_str)
     }
 
+    /// Returns true if the selector looks at the bodies of requests.
+    pub(crate) fn reads_bodies(&self) -> bool {
+        !self.body.is_empty()
+    }
+
     pub(crate) fn matches(&self, request: &ClientRequest) -> bool {
         let is = |wanted: &Option<String>, got: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| got == Some(wanted))
@@ -209,12 +266,14 @@ impl Calls {
             && is(&self.client, Some(&request.client))
             && is(&self.resource, Some(&request.info.resource))
             && !self.excluded.contains(&request.info.resource)
+            && is(&self.group, request.info.is_for_resource().then_some(&*request.info.group))
             && is(&self.namespace, request.info.namespace.as_deref())
             && is(&self.name, request.info.name.as_deref())
             && match &self.subresource {
                 Subresource::Any => true,
                 Subresource::Is(subresource) => *subresource == request.info.subresource,
             }
+            && self.body.holds(request.object.as_deref())
     }
 }
 
@@ -234,6 +293,11 @@ impl fmt::Display for Calls {
             Verbs::Is(verb) => write!(f, "{verb} ")?,
         }
         f.write_str(self.resource.as_deref().unwrap_or("*"))?;
+        match self.group.as_deref() {
+            None => {}
+            Some("") => f.write_str(" of the core group")?,
+            Some(group) => write!(f, ".{group}")?,
+        }
         if let Subresource::Is(Some(subresource)) = &self.subresource {
             write!(f, "/{subresource}")?;
         }
@@ -243,6 +307,7 @@ impl fmt::Display for Calls {
             (None, Some(name)) => write!(f, " {name}")?,
             (None, None) => {}
         }
+        self.body.fmt(f)?;
         if !self.excluded.is_empty() {
             write!(f, " except {}", self.excluded.join(", "))?;
         }
@@ -307,6 +372,28 @@ mod tests {
     }
 
     #[test]
+    fn group_distinguishes_resources_of_one_name() {
+        let core = patch("/api/v1/namespaces/a/events/e");
+        let grouped = patch("/apis/events.k8s.io/v1/namespaces/a/events/e");
+        let of = |group| Calls::patch("events").in_group(group);
+        assert!(of("").matches(&core) && !of("").matches(&grouped));
+        assert!(of("events.k8s.io").matches(&grouped) && !of("events.k8s.io").matches(&core));
+        assert!(!Calls::any().in_group("").matches(&patch("/version")));
+    }
+
+    #[test]
+    fn body_restricts_the_selector() {
+        let mut request = patch("/apis/apps/v1/namespaces/a/deployments/d");
+        let scaling = Calls::mutating().with_field("/spec/replicas", 3).labelled("app", "web");
+        assert!(scaling.reads_bodies() && !scaling.matches(&request));
+        let body = serde_json::json!({"metadata": {"labels": {"app": "web"}},
+            "spec": {"replicas": 3}});
+        request.object = Some(body.into());
+        assert!(scaling.matches(&request));
+        assert!(!scaling.with_body(|body| body["spec"]["paused"] == true).matches(&request));
+    }
+
+    #[test]
     fn display_names_every_restriction() {
         let cases = [
             (Calls::any(), "any verb on *"),
@@ -314,6 +401,11 @@ mod tests {
             (Calls::create("pods").nth(3), "create pods, from number 3"),
             (Calls::update("pods").subresource("status").named("p"), "update pods/status p"),
             (Calls::get("pods").in_namespace("a").named("p"), "get pods a/p"),
+            (
+                Calls::patch("foos").in_group("x.y").labelled("app", "web").by("me"),
+                "patch foos.x.y with label app=web by me",
+            ),
+            (Calls::list("events").in_group(""), "list events of the core group"),
             (
                 Calls::any().in_namespace("a").chance(0.5),
                 "any verb on * in a, with probability 0.5",

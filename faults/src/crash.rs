@@ -10,7 +10,8 @@ use crate::faults::Shared;
 use crate::open_watches::HeldWatches;
 use crate::rules::RuleId;
 
-/// The point at which a client crashes: before or after one of its mutating calls, counted from 1.
+/// The point at which a client crashes: before or after one of its calls, or at an event of its
+/// watches, counted from 1.
 ///
 /// Every request with a mutating [`Verb`](crate::Verb) counts, posts of events included: a
 /// controller that records an event for each pod that it creates makes two mutating calls per pod.
@@ -20,6 +21,21 @@ pub enum CrashPoint {
     Before(u64),
     /// The server processes the call; the client does not get the reply.
     After(u64),
+    /// The read is not sent. Gets, lists and watches count.
+    BeforeRead(u64),
+    /// The server processes the read; the client does not get the reply.
+    AfterRead(u64),
+    /// The event is not delivered. The events of all watches count from the time at which the crash
+    /// is planned, bookmarks included.
+    AtEvent(u64),
+}
+
+/// The noun for what a [`CrashPoint`] counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Mutations,
+    Reads,
+    Events,
 }
 
 /// A planned crash, returned by [`Faults::crash_at`](crate::Faults::crash_at).
@@ -73,7 +89,7 @@ pub struct Partition {
 // === impl CrashPoint ===
 
 impl CrashPoint {
-    /// Returns every crash point of a run with `calls` mutating calls.
+    /// Returns every crash point at the writes of a run with `calls` mutating calls.
     ///
     /// # Examples
     ///
@@ -87,11 +103,29 @@ impl CrashPoint {
         (1..=calls).flat_map(|call| [Self::Before(call), Self::After(call)])
     }
 
-    /// Returns the number of the mutating call.
+    /// Returns the number of the call or event.
     pub fn call(self) -> u64 {
         match self {
-            Self::Before(call) | Self::After(call) => call,
+            Self::Before(call)
+            | Self::After(call)
+            | Self::BeforeRead(call)
+            | Self::AfterRead(call)
+            | Self::AtEvent(call) => call,
         }
+    }
+
+    /// Returns what the number counts.
+    pub(crate) fn counted(self) -> Counted {
+        match self {
+            Self::Before(_) | Self::After(_) => Counted::Mutations,
+            Self::BeforeRead(_) | Self::AfterRead(_) => Counted::Reads,
+            Self::AtEvent(_) => Counted::Events,
+        }
+    }
+
+    /// Returns true if the request is not sent.
+    pub(crate) fn is_before(self) -> bool {
+        matches!(self, Self::Before(_) | Self::BeforeRead(_))
     }
 }
 
@@ -100,7 +134,22 @@ impl fmt::Display for CrashPoint {
         match self {
             Self::Before(call) => write!(f, "before mutating call {call}"),
             Self::After(call) => write!(f, "after mutating call {call}"),
+            Self::BeforeRead(read) => write!(f, "before read {read}"),
+            Self::AfterRead(read) => write!(f, "after read {read}"),
+            Self::AtEvent(event) => write!(f, "at event {event}"),
         }
+    }
+}
+
+// === impl Counted ===
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mutations => "mutating calls",
+            Self::Reads => "reads",
+            Self::Events => "events",
+        })
     }
 }
 

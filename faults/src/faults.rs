@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,13 +13,15 @@ use http_body_util::combinators::UnsyncBoxBody;
 use kube_client::Client;
 use kube_client::client::Body;
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Layer, service_fn};
 
 use crate::api_error::ApiError;
 use crate::calls::Calls;
 use crate::chaos::Chaos;
 use crate::conflicting_writer::ConflictingWriter;
-use crate::crash::{Crash, CrashPoint, Lost, Partition};
+use crate::crash::{Counted, Crash, CrashPoint, Lost, Partition};
+use crate::object_rules::ObjectRules;
 use crate::open_watches::OpenWatches;
 use crate::request_info::{ClientRequest, Verb};
 use crate::resource_names::ResourceNames;
@@ -78,6 +81,11 @@ pub(crate) struct Shared {
     /// Not held while a waker or another service is called.
     pub(crate) state: Mutex<State>,
     pub(crate) watches: OpenWatches,
+    pub(crate) object_rules: ObjectRules,
+    /// True while a crash is planned at an event.
+    pub(crate) crashes_at_events: AtomicBool,
+    /// True once a rule has looked at the bodies of requests.
+    pub(crate) reads_bodies: AtomicBool,
 }
 
 // === impl Faults ===
@@ -98,7 +106,14 @@ impl Faults {
     /// Creates a handle without rules. Random faults are drawn from `seed`.
     pub fn seeded(seed: u64) -> Self {
         let state = Mutex::new(State::new(seed));
-        Self { shared: Arc::new(Shared { state, watches: OpenWatches::default() }) }
+        let shared = Shared {
+            state,
+            watches: OpenWatches::default(),
+            object_rules: ObjectRules::default(),
+            crashes_at_events: AtomicBool::new(false),
+            reads_bodies: AtomicBool::new(false),
+        };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Returns the layer for a transport. The name of the client is the `User-Agent` of each
@@ -247,7 +262,15 @@ impl Faults {
     #[track_caller]
     pub(crate) fn add(&self, calls: Calls, fault: Fault) -> FaultRule {
         self.check_resources(&calls);
+        self.note_bodies(&calls);
         self.shared.state.lock().add_rule(calls, fault)
+    }
+
+    /// Makes the fault layers read the bodies of later requests if a selector looks at them.
+    pub(crate) fn note_bodies(&self, calls: &Calls) {
+        if calls.reads_bodies() {
+            self.shared.reads_bodies.store(true, Ordering::Relaxed);
+        }
     }
 
     #[track_caller]
@@ -320,13 +343,17 @@ impl Faults {
         Partition::new(Arc::clone(&self.shared), name, rule)
     }
 
-    /// Plans a crash of the client of this name at one of its mutating calls.
+    /// Plans a crash of the client of this name at one of its calls, or at an event of its watches.
     ///
     /// From the crash on, none of its requests is answered and none of its watches delivers an
     /// event. A client of this name that is made *after* the crash is a new process; the count of
     /// mutating calls continues with it.
     pub fn crash_at(&self, client: &str, point: CrashPoint) -> Crash {
-        Crash::new(self.shared.state.lock().plan_crash(client.into(), point))
+        let reached = self.shared.state.lock().plan_crash(client.into(), point);
+        if point.counted() == Counted::Events {
+            self.shared.crashes_at_events.store(true, Ordering::Relaxed);
+        }
+        Crash::new(reached)
     }
 
     /// Returns the number of mutating calls of the clients of this name.
@@ -339,6 +366,7 @@ impl Faults {
 
     /// Removes every rule. Faults of open watches, partitions, counts and the trace stay.
     pub fn heal(&self) {
+        self.shared.object_rules.clear();
         let mut state = self.shared.state.lock();
         state.rules.clear();
         state.heals += 1;
@@ -429,6 +457,33 @@ impl Shared {
     /// Records a fault on an open watch.
     pub(crate) fn record_on(&self, request: &ClientRequest, message: &str) {
         self.state.lock().record(request, None, message);
+    }
+
+    /// Crashes a client: no request is answered and no watch delivers an event from now on.
+    pub(crate) fn crash(
+        &self,
+        request: &ClientRequest,
+        number: Option<u64>,
+        when: &str,
+        reached: &CancellationToken,
+    ) {
+        let newest = {
+            let mut state = self.state.lock();
+            state.record(request, number, &format!("client crashes {when}"));
+            state.crash(&request.client)
+        };
+        self.watches.freeze(&request.client, newest);
+        reached.cancel();
+    }
+
+    /// Returns true if a client crashes at this event of its watch.
+    pub(crate) fn crashes_at_event(&self, request: &ClientRequest) -> bool {
+        let reached = self.state.lock().take_crash_at_event(&request.client);
+        let Some(reached) = reached else { return false };
+        let is_last = !self.state.lock().crashes_at_events();
+        self.crashes_at_events.store(!is_last, Ordering::Relaxed);
+        self.crash(request, None, "at this event", &reached);
+        true
     }
 
     /// Records an event that a watch delivers.

@@ -49,7 +49,7 @@ struct OpenWatch {
 #[derive(Debug)]
 enum Hold {
     /// The watches that the selector matches.
-    Calls(Calls),
+    Calls(Box<Calls>),
     /// The watches of a crashed client: those of `generation` and of earlier ones.
     Crashed { name: Arc<str>, generation: u64 },
 }
@@ -113,7 +113,7 @@ impl OpenWatches {
     }
 
     pub(crate) fn hold(&self, calls: Calls) -> HoldId {
-        self.add(Hold::Calls(calls))
+        self.add(Hold::Calls(Box::new(calls)))
     }
 
     /// Holds the watches of crashed clients of this name forever: those of `generation` and of
@@ -131,12 +131,16 @@ impl OpenWatches {
     }
 
     pub(crate) fn release(&self, id: HoldId) {
-        let mut wakers = Vec::new();
-        {
-            let mut state = self.state.lock();
-            state.holds.remove(&id);
-            wakers.extend(state.open.values_mut().filter_map(|watch| watch.waker.take()));
-        }
+        self.state.lock().holds.remove(&id);
+        self.wake();
+    }
+
+    /// Wakes the tasks that wait for frames: what holds them back may have ended.
+    pub(crate) fn wake(&self) {
+        let wakers = |state: &mut State| -> Vec<Waker> {
+            state.open.values_mut().filter_map(|watch| watch.waker.take()).collect()
+        };
+        let wakers = wakers(&mut self.state.lock());
         wakers.into_iter().for_each(Waker::wake);
     }
 

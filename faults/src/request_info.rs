@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::{Method, Uri};
+use serde_json::Value;
 
 /// The verb of a request, as Kubernetes RBAC names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,6 +69,8 @@ pub(crate) struct ClientRequest {
     /// The name of the client; empty if it has none.
     pub(crate) client: Arc<str>,
     pub(crate) info: RequestInfo,
+    /// The object in the body; `None` unless a rule looks at bodies.
+    pub(crate) object: Option<Arc<Value>>,
 }
 
 // === impl Verb ===
@@ -191,7 +194,7 @@ impl fmt::Display for RequestInfo {
 impl ClientRequest {
     pub(crate) fn parse(client: Arc<str>, method: &Method, uri: &Uri) -> Self {
         let info = RequestInfo::parse(method, uri.path(), uri.query().unwrap_or_default());
-        Self { client, info }
+        Self { client, info, object: None }
     }
 }
 

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use crate::calls::Calls;
 use crate::client_name::ClientName;
 use crate::faults::Faults;
+use crate::object_match::RequestObject;
 use crate::request_info::{ClientRequest, RequestInfo};
 use crate::rules::{FaultRule, RuleCounts, Rules};
 
@@ -24,7 +25,7 @@ use crate::rules::{FaultRule, RuleCounts, Rules};
 /// let crashes = faults.rule_set::<&str>();
 /// let rule = crashes.add(Calls::create("pods"), "crash");
 /// let pods = RequestInfo::parse(&Method::POST, "/api/v1/namespaces/a/pods", "");
-/// for hit in crashes.hits(|| (ClientName::default(), pods)) {
+/// for hit in crashes.hits(|| (ClientName::default(), pods, None)) {
 ///     assert_eq!(*hit.fault(), "crash");
 ///     hit.count();
 /// }
@@ -67,6 +68,7 @@ impl<F: Clone + fmt::Display> RuleSet<F> {
     #[track_caller]
     pub fn add(&self, calls: Calls, fault: F) -> FaultRule {
         self.faults.check_resources(&calls);
+        self.faults.note_bodies(&calls);
         let mut state = self.state.lock();
         state.clear_if_healed(self.faults.heals());
         let counts = state.rules.add(calls, fault);
@@ -74,15 +76,19 @@ impl<F: Clone + fmt::Display> RuleSet<F> {
     }
 
     /// Returns the faults that hit a request, oldest rule first. `request` is called only if there
-    /// is a rule.
-    pub fn hits(&self, request: impl FnOnce() -> (ClientName, RequestInfo)) -> Vec<Hit<F>> {
+    /// is a rule; the object is what [`RequestObject::of`] returns.
+    pub fn hits(
+        &self,
+        request: impl FnOnce() -> (ClientName, RequestInfo, Option<RequestObject>),
+    ) -> Vec<Hit<F>> {
         let mut state = self.state.lock();
         state.clear_if_healed(self.faults.heals());
         if state.rules.is_empty() {
             return Vec::new();
         }
-        let (client, info) = request();
-        let request = Arc::new(ClientRequest { client: client.0, info });
+        let (client, info, object) = request();
+        let object = object.map(|object| object.0);
+        let request = Arc::new(ClientRequest { client: client.0, info, object });
         let hits = self.faults.draw(|random| state.rules.hits(&request, random));
         let hit = |(counts, fault)| {
             let (faults, request) = (self.faults.clone(), Arc::clone(&request));

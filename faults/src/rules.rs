@@ -48,6 +48,8 @@ pub struct FaultRule {
 #[derive(Debug)]
 pub(crate) struct RuleCounts {
     description: String,
+    /// The noun for what the rule matches.
+    unit: &'static str,
     matches: AtomicU64,
     hits: AtomicU64,
 }
@@ -106,7 +108,8 @@ impl FaultRule {
         Self { counts }
     }
 
-    /// Returns the number of requests that the fault was injected into.
+    /// Returns the number of requests that the fault was injected into, or of watch events, if the
+    /// rule selects those.
     ///
     /// A request that meets the fault of an older rule, and a fault that does not apply to the
     /// request (a watch fault to a create), do not count.
@@ -114,7 +117,7 @@ impl FaultRule {
         self.counts.hits.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of requests that the selector matched, hit or not.
+    /// Returns the number of requests or events that the selector matched, hit or not.
     ///
     /// Counting ends with the last hit of the rule and with
     /// [`Faults::heal`](crate::Faults::heal).
@@ -129,7 +132,7 @@ impl FaultRule {
     /// Panics with a description of the rule if it has hit no request.
     #[track_caller]
     pub fn assert_hit(&self) {
-        assert!(self.hits() > 0, "fault rule hit no request: {}", self.counts);
+        assert!(self.hits() > 0, "fault rule hit no {}: {}", self.counts.unit, self.counts);
     }
 }
 
@@ -138,7 +141,12 @@ impl FaultRule {
 impl RuleCounts {
     fn new(calls: &Calls, fault: &impl fmt::Display) -> Self {
         let description = format!("{fault}, for {calls}");
-        Self { description, matches: AtomicU64::new(0), hits: AtomicU64::new(0) }
+        Self { description, unit: "request", matches: AtomicU64::new(0), hits: AtomicU64::new(0) }
+    }
+
+    /// Returns the counts of a rule for watch events.
+    pub(crate) fn of_events(calls: &Calls, fault: &impl fmt::Display) -> Self {
+        Self { unit: "event", ..Self::new(calls, fault) }
     }
 
     pub(crate) fn is_hit(&self) -> bool {
@@ -148,13 +156,17 @@ impl RuleCounts {
     pub(crate) fn count_hit(&self) {
         self.hits.fetch_add(1, Ordering::Relaxed);
     }
+
+    pub(crate) fn count_match(&self) {
+        self.matches.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl fmt::Display for RuleCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let matches = self.matches.load(Ordering::Relaxed);
         let s = if matches == 1 { "" } else { "s" };
-        write!(f, "{} ({matches} request{s} matched)", self.description)
+        write!(f, "{} ({matches} {}{s} matched)", self.description, self.unit)
     }
 }
 
@@ -230,7 +242,7 @@ impl<F: Clone + fmt::Display> Rules<F> {
 impl<F> Rule<F> {
     /// Counts a matching request. Returns true if the rule hits it.
     fn count(&mut self, random: &mut Random) -> bool {
-        self.counts.matches.fetch_add(1, Ordering::Relaxed);
+        self.counts.count_match();
         if self.pass > 0 {
             self.pass -= 1;
             return false;

@@ -5,6 +5,7 @@ use std::future::{self, Future};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -18,7 +19,9 @@ use tower::{BoxError, Service};
 
 use crate::client_name::ClientName;
 use crate::faults::{ResponseBody, Shared};
+use crate::object_match::RequestObject;
 use crate::payload;
+use crate::request_body;
 use crate::request_info::{ClientRequest, Verb};
 use crate::rules::Fault;
 use crate::state::{Action, RequestPlan};
@@ -97,7 +100,13 @@ where
 
     fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
         let client = self.identify(&mut request);
-        let info = ClientRequest::parse(client, request.method(), request.uri());
+        let mut info = ClientRequest::parse(client, request.method(), request.uri());
+        if self.shared.reads_bodies.load(Ordering::Relaxed)
+            && let Some(object) = request_body::object_of(&request)
+        {
+            request.extensions_mut().insert(RequestObject(Arc::clone(&object)));
+            info.object = Some(object);
+        }
         let plan = self.shared.state.lock().begin(&info, self.generation);
         if plan.rewind > 0
             && let Some(uri) = rewound(request.uri(), plan.rewind)
@@ -274,17 +283,9 @@ impl PendingRequest {
 
     /// Freezes the client: no request is answered and no watch delivers an event from now on.
     async fn crash<T>(&self, reached: &CancellationToken) -> T {
-        {
-            let mut state = self.shared.state.lock();
-            let newest = state.crash(&self.request.client);
-            let is_before = matches!(self.plan.action, Action::CrashBefore(_));
-            let when = if is_before { "before" } else { "after" };
-            let message = format!("client crashes {when} this call");
-            state.record(&self.request, Some(self.plan.number), &message);
-            drop(state);
-            self.shared.watches.freeze(&self.request.client, newest);
-        }
-        reached.cancel();
+        let is_before = matches!(self.plan.action, Action::CrashBefore(_));
+        let when = if is_before { "before this call" } else { "after this call" };
+        self.shared.crash(&self.request, Some(self.plan.number), when, reached);
         future::pending().await
     }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::Calls;
-use crate::crash::CrashPoint;
+use crate::crash::{Counted, CrashPoint};
 use crate::request_info::{ClientRequest, Verb};
 use crate::resource_names::ResourceNames;
 use crate::rules::{Fault, FaultRule, RuleCounts, Rules};
@@ -29,7 +29,7 @@ pub(crate) struct State {
     added: Vec<Arc<RuleCounts>>,
     clients: BTreeMap<Arc<str>, ClientState>,
     /// The planned crashes that have not happened.
-    crashes: Vec<(Arc<str>, CrashPoint, CancellationToken)>,
+    crashes: Vec<PlannedCrash>,
     pub(crate) requests: BTreeMap<(Verb, String), u64>,
     pub(crate) trace: Trace,
     /// True if the trace records every request, reply and event.
@@ -37,11 +37,22 @@ pub(crate) struct State {
     last_generation: u64,
 }
 
+/// A planned crash that has not happened.
+#[derive(Debug)]
+struct PlannedCrash {
+    client: Arc<str>,
+    point: CrashPoint,
+    reached: CancellationToken,
+    /// The number of events that the client got since the crash was planned.
+    events: u64,
+}
+
 /// The clients of one name. Each client is a generation of its own.
 #[derive(Debug, Default)]
 struct ClientState {
     requests: u64,
     mutations: u64,
+    reads: u64,
     by_resource: BTreeMap<(Verb, String), u64>,
     /// Clients of this generation and of earlier ones have crashed.
     crashed_generation: u64,
@@ -131,9 +142,14 @@ impl State {
     pub(crate) fn unhit(&self) -> Vec<String> {
         let rules = self.added.iter().filter(|counts| !counts.is_hit());
         let rules = rules.map(ToString::to_string);
-        let crashes = self.crashes.iter().map(|(client, point, _)| {
-            let mutations = self.mutations(client);
-            format!("crash of {client} {point} ({mutations} mutating calls so far)")
+        let crashes = self.crashes.iter().map(|PlannedCrash { client, point, events, .. }| {
+            let counted = point.counted();
+            let count = match counted {
+                Counted::Mutations => self.mutations(client),
+                Counted::Reads => self.clients.get(client).map_or(0, |client| client.reads),
+                Counted::Events => *events,
+            };
+            format!("crash of {client} {point} ({count} {counted} so far)")
         });
         rules.chain(crashes).collect()
     }
@@ -162,16 +178,15 @@ impl State {
         }
         let key = (request.info.verb, request.info.rbac_resource());
         count_in(&mut client.by_resource, key, MAX_COUNTED_BY_CLIENT);
-        if request.info.verb.is_mutating() {
-            client.mutations += 1;
-            let mutation = client.mutations;
-            if let Some((point, reached)) = self.take_crash(&request.client, mutation) {
-                plan.action = match point {
-                    CrashPoint::Before(_) => Action::CrashBefore(reached),
-                    CrashPoint::After(_) => Action::CrashAfter(reached),
-                };
-                return plan;
-            }
+        if let Some((counted, count)) = client.count(request.info.verb)
+            && let Some((point, reached)) = self.take_crash(&request.client, counted, count)
+        {
+            plan.action = if point.is_before() {
+                Action::CrashBefore(reached)
+            } else {
+                Action::CrashAfter(reached)
+            };
+            return plan;
         }
         self.apply_rules(request, &mut plan);
         plan
@@ -205,21 +220,41 @@ impl State {
 
     pub(crate) fn plan_crash(&mut self, client: Arc<str>, at: CrashPoint) -> CancellationToken {
         let reached = CancellationToken::new();
-        self.crashes.push((client, at, reached.clone()));
+        self.crashes.push(PlannedCrash { client, point: at, reached: reached.clone(), events: 0 });
         reached
     }
 
+    /// Removes the crash that is planned at this point.
     fn take_crash(
         &mut self,
         client: &str,
-        mutation: u64,
+        counted: Counted,
+        count: u64,
     ) -> Option<(CrashPoint, CancellationToken)> {
-        let at = self
-            .crashes
-            .iter()
-            .position(|(name, point, _)| **name == *client && point.call() == mutation)?;
-        let (_, point, reached) = self.crashes.remove(at);
+        let is_due = |planned: &PlannedCrash| {
+            let point = planned.point;
+            *planned.client == *client && point.counted() == counted && point.call() == count
+        };
+        let at = self.crashes.iter().position(is_due)?;
+        let PlannedCrash { point, reached, .. } = self.crashes.remove(at);
         Some((point, reached))
+    }
+
+    /// Counts an event of a watch. Removes the crash that is planned at it.
+    pub(crate) fn take_crash_at_event(&mut self, client: &str) -> Option<CancellationToken> {
+        let mut due = None;
+        for (at, planned) in self.crashes.iter_mut().enumerate() {
+            if *planned.client == *client && planned.point.counted() == Counted::Events {
+                planned.events += 1;
+                due = due.or_else(|| (planned.events == planned.point.call()).then_some(at));
+            }
+        }
+        Some(self.crashes.remove(due?).reached)
+    }
+
+    /// Returns true if a crash is planned at an event.
+    pub(crate) fn crashes_at_events(&self) -> bool {
+        self.crashes.iter().any(|planned| planned.point.counted() == Counted::Events)
     }
 
     /// Marks all present clients of this name as crashed. Returns the newest generation.
@@ -273,6 +308,21 @@ impl State {
 
     fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+}
+
+// === impl ClientState ===
+
+impl ClientState {
+    /// Counts a request for crash points. Returns its position among those of its sort.
+    fn count(&mut self, verb: Verb) -> Option<(Counted, u64)> {
+        let (counted, count) = match verb {
+            Verb::Other => return None,
+            Verb::Get | Verb::List | Verb::Watch => (Counted::Reads, &mut self.reads),
+            _ => (Counted::Mutations, &mut self.mutations),
+        };
+        *count += 1;
+        Some((counted, *count))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Faults on the events of one watch.
 
+mod aside;
 mod body;
 mod framing;
 

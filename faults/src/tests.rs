@@ -1,3 +1,5 @@
+mod objects;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -428,7 +430,7 @@ fn heal_clears_the_rules_of_a_rule_set() {
     rules.add(Calls::create("pods").always(), "fault");
     let hits = || {
         let info = RequestInfo::parse(&Method::POST, "/api/v1/namespaces/a/pods", "");
-        rules.hits(|| (ClientName::default(), info)).iter().map(Hit::count).count()
+        rules.hits(|| (ClientName::default(), info, None)).iter().map(Hit::count).count()
     };
     assert_eq!(hits(), 1);
     faults.heal();

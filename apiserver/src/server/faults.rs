@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use homeostat_faults::{Calls, ClientName, FaultRule, RequestInfo, RuleSet, Verb};
+use homeostat_faults::{Calls, ClientName, FaultRule, RequestInfo, RequestObject, RuleSet, Verb};
 
 use super::ApiServer;
 use crate::api;
@@ -193,7 +193,7 @@ impl RequestFaults {
     /// Returns the faults of all rules that hit a request.
     pub(super) fn draw(
         rules: &RuleSet<ServerAction>,
-        request: impl FnOnce() -> (ClientName, RequestInfo),
+        request: impl FnOnce() -> (ClientName, RequestInfo, Option<RequestObject>),
     ) -> Self {
         let mut faults = Self::default();
         for hit in rules.hits(request) {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
@@ -14,10 +15,12 @@ use http_body_util::BodyExt as _;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
 
+use super::aside::Aside;
 use super::framing::Framing;
 use super::{Break, Cut, StreamPlan};
 use crate::api_error::ApiError;
 use crate::faults::{ResponseBody, Shared};
+use crate::object_events::ObjectEvent;
 use crate::open_watches::{Command, Next};
 use crate::payload;
 use crate::request_info::ClientRequest;
@@ -36,6 +39,8 @@ struct WatchBody {
     partial: BytesMut,
     /// Lines that wait for their delivery time, oldest first.
     delayed: VecDeque<Delayed>,
+    /// The events of single objects that wait while others pass.
+    aside: Aside,
     timer: Option<Pin<Box<Sleep>>>,
     /// Number of lines that arrived.
     received: u64,
@@ -86,6 +91,7 @@ pub(crate) fn open(
         drained: false,
         partial: BytesMut::new(),
         delayed: VecDeque::new(),
+        aside: Aside::default(),
         timer: None,
         received: 0,
         events: 0,
@@ -122,6 +128,7 @@ impl WatchBody {
     fn close(&mut self, source: Source) {
         self.source = source;
         self.delayed.clear();
+        self.aside.clear();
         if !matches!(self.source, Source::Stalled) {
             self.shared.watches.remove(self.id);
         }
@@ -137,6 +144,7 @@ impl WatchBody {
         let data = match ready!(Pin::new(body).poll_frame(context)) {
             None => {
                 self.drained = true;
+                self.aside.end_swaps();
                 return Poll::Ready(None);
             }
             Some(Err(error)) => return Poll::Ready(Some(Err(error))),
@@ -152,13 +160,40 @@ impl WatchBody {
     /// Queues a line until its delivery time.
     fn delay(&mut self, line: Bytes) {
         self.received += 1;
-        let mut delayed = Delayed { due: Instant::now() + self.plan.delay, line, is_lost: false };
+        let due = Instant::now() + self.plan.delay;
         if let Some(hold) = self.plan.take_hold(self.received) {
-            delayed.due += hold.pause;
-            delayed.is_lost = hold.is_loss;
             self.shared.record_on(&self.request, &hold.to_string());
+            let is_lost = hold.is_loss;
+            self.delayed.push_back(Delayed { due: due + hold.pause, line, is_lost });
+            return;
         }
-        self.delayed.push_back(delayed);
+        for line in self.pass_objects(line) {
+            self.delayed.push_back(Delayed { due, line, is_lost: false });
+        }
+    }
+
+    /// Applies the rules for single objects to a line. Returns the lines that do not wait.
+    fn pass_objects(&mut self, line: Bytes) -> Vec<Bytes> {
+        if self.ignores_objects() || self.framing != Framing::Lines {
+            return vec![line];
+        }
+        let Some(event) = ObjectEvent::parse(&line) else { return vec![line] };
+        let fault = self.shared.object_rules.decide(&self.request, &event);
+        if let Some(fault) = fault {
+            let message = format!("{fault} of {}", event.describe());
+            self.shared.record_on(&self.request, &message);
+        }
+        self.aside.arrive(event.key, line, fault, Instant::now())
+    }
+
+    /// Returns true if a crash is planned at an event.
+    fn counts_events(&self) -> bool {
+        self.shared.crashes_at_events.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if no rule looks at single objects, and no event waits for one.
+    fn ignores_objects(&self) -> bool {
+        !self.shared.object_rules.is_active() && self.aside.is_empty()
     }
 
     /// Returns the complete lines received so far; as one chunk if no fault looks at lines.
@@ -178,7 +213,7 @@ impl WatchBody {
             return lines;
         }
         self.partial.extend_from_slice(&data);
-        if self.plan.is_idle() {
+        if self.plan.is_idle() && self.ignores_objects() && !self.counts_events() {
             lines.push(complete);
             return lines;
         }
@@ -243,8 +278,15 @@ impl WatchBody {
     /// Returns the next line whose delivery time has come.
     fn poll_delayed(&mut self, context: &mut Context<'_>) -> Poll<Delayed> {
         loop {
-            let Some(due) = self.delayed.front().map(|next| next.due) else { return Poll::Pending };
-            if due <= Instant::now()
+            let now = Instant::now();
+            if let Some(line) = self.next_released(now) {
+                return Poll::Ready(Delayed { due: now, line, is_lost: false });
+            }
+            let queued = self.delayed.front().map(|next| next.due);
+            let Some(due) = queued.into_iter().chain(self.aside.next_time()).min() else {
+                return Poll::Pending;
+            };
+            if queued.is_some_and(|due| due <= now)
                 && let Some(next) = self.delayed.pop_front()
             {
                 return Poll::Ready(next);
@@ -257,6 +299,12 @@ impl WatchBody {
         }
     }
 
+    /// Returns the next event that has waited while others passed.
+    fn next_released(&mut self, now: Instant) -> Option<Bytes> {
+        let rules = &self.shared.object_rules;
+        self.aside.next_due(now, |hold| rules.is_held(hold))
+    }
+
     /// Returns the next line or chunk, from the queue or from the transport.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> FramePoll {
         loop {
@@ -265,6 +313,9 @@ impl WatchBody {
                 return Poll::Ready(end.map(|last| last.map(Frame::data)));
             }
             let Delayed { line, is_lost, .. } = ready!(self.poll_delayed(context));
+            if self.counts_events() && self.shared.crashes_at_event(&self.request) {
+                return Poll::Pending;
+            }
             let piece = if is_lost {
                 self.execute(Command::Break(Break::Error(ApiError::expired())))
             } else if self.plan.is_idle() {
@@ -285,7 +336,7 @@ impl WatchBody {
             match self.fill(context) {
                 Poll::Ready(Some(Ok(()))) => {}
                 Poll::Ready(Some(Err(error))) => return Some(Some(Err(error))),
-                Poll::Ready(None) if self.delayed.is_empty() => {
+                Poll::Ready(None) if self.delayed.is_empty() && self.aside.is_empty() => {
                     let rest = self.partial.split().freeze();
                     return Some((!rest.is_empty()).then_some(Ok(rest)));
                 }
