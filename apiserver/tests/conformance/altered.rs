@@ -125,7 +125,7 @@ pub(crate) fn altered_replies_fail() {
 
 /// Returns whether an exchange passes although its reply is altered.
 fn passes_altered(script: &Script, nth: usize, alter: fn(&mut Answer) -> bool) -> bool {
-    let outcomes = play_embedded_with(script, &mut |at, answer| {
+    let outcomes = play_embedded_with(script, &mut |at, _, answer| {
         if at == nth {
             alter(answer);
         }

@@ -19,6 +19,7 @@ mod play;
 mod print;
 mod record;
 mod runner;
+mod sampled;
 mod script;
 mod server;
 mod suite;

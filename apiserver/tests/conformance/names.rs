@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Names for uids, versions and generated names: the same value has the same name throughout a
 /// script.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     /// A uid or a generated name → its name in the file.
     values: HashMap<String, String>,

@@ -48,7 +48,7 @@ const BEFORE_VERSIONS: &[&str] =
     &["current: ", "resource version: ", "ResourceVersion in object meta: ", "in record ("];
 
 /// The normaliser of one script. The name of a value depends on the earlier responses.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Normaliser {
     names: Names,
     /// Everything that the client has sent: the server did not choose these values.
@@ -100,6 +100,28 @@ impl Normaliser {
         Answer { status: raw.status, headers, body: Content::Json(body) }
     }
 
+    /// Removes the members that are not compared.
+    pub(crate) fn drop_skipped(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                let column = is_column(members);
+                members.retain(|key, _| !self.is_skipped(key, column));
+                members.values_mut().for_each(|member| self.drop_skipped(member));
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.drop_skipped(item)),
+            _ => {}
+        }
+    }
+
+    /// Returns whether a member is not compared; the top of `differences.txt` has the reasons.
+    fn is_skipped(&self, key: &str, in_column: bool) -> bool {
+        match key {
+            "managedFields" => !self.with_owners,
+            "description" => in_column,
+            _ => false,
+        }
+    }
+
     fn headers(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
         let mask = |(name, value): &(String, String)| {
             (name.clone(), mask(name, value, is_uid(value), &self.sent))
@@ -119,14 +141,8 @@ impl Normaliser {
     fn members(&self, members: &Map<String, Value>) -> Map<String, Value> {
         let named = members.contains_key("name");
         let mut normal = Map::new();
-        // Members that are skipped; the top of `differences.txt` has the reasons.
-        let column = members.contains_key("priority") && members.contains_key("format");
-        let is_skipped = |key: &str| match key {
-            "managedFields" => !self.with_owners,
-            "description" => column,
-            _ => false,
-        };
-        for (key, member) in members.iter().filter(|(key, _)| !is_skipped(key)) {
+        let column = is_column(members);
+        for (key, member) in members.iter().filter(|(key, _)| !self.is_skipped(key, column)) {
             let value = match (key.as_str(), member) {
                 ("resourceVersion", Value::String(raw)) => self.version(named, raw).into(),
                 ("nodePort" | "healthCheckNodePort", Value::Number(port))
@@ -168,7 +184,7 @@ impl Normaliser {
         match key {
             "message" => versions_in(&self.quoted(&self.names.translate(text)), &self.sent),
             "continue" if !text.is_empty() => self.token(text),
-            "token" if chosen() => "<token>".to_owned(),
+            "token" if is_token(text) && chosen() => "<token>".to_owned(),
             "serverAddress" => "<address>".to_owned(),
             "clusterIP" | "clusterIPs" if is_address(text) && chosen() => "<address>".to_owned(),
             _ if TIMES.contains(&key) && is_time(text) && chosen() => "<time>".to_owned(),
@@ -216,6 +232,11 @@ impl Normaliser {
         }
         format!("<token {}>", self.names.translate(&Value::Object(members).to_string()))
     }
+}
+
+/// Returns whether an object describes a column of a table.
+fn is_column(members: &Map<String, Value>) -> bool {
+    members.contains_key("priority") && members.contains_key("format")
 }
 
 /// Sorts the causes of a conflict of appliers: the real server lists the managers in a random
@@ -266,6 +287,12 @@ fn is_a_duration(cell: &Value) -> bool {
 /// Returns whether a text is a time as the API writes it, in UTC.
 fn is_time(text: &str) -> bool {
     text.ends_with('Z') && text.contains('T') && text.parse::<Timestamp>().is_ok()
+}
+
+/// Returns whether a text may be a bearer token.
+fn is_token(text: &str) -> bool {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    text.len() >= 16 && text.chars().all(is_known)
 }
 
 /// Returns whether a text is an address that a server may choose for a service.

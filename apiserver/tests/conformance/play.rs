@@ -24,8 +24,9 @@ pub(crate) type Outcome = Result<Answer, String>;
 /// The values that the script has saved.
 type Variables = BTreeMap<String, String>;
 
-/// Sees each unmasked response, with the position of its exchange, and may alter it.
-pub(crate) type Alter<'a> = &'a mut dyn FnMut(usize, &mut Answer);
+/// Sees each unmasked response, with the position of its exchange and the values that have a name
+/// by then, and may alter it.
+pub(crate) type Alter<'a> = &'a mut dyn FnMut(usize, &Normaliser, &mut Answer);
 
 /// Plays all exchanges of a script. Exchanges for the other server have no outcome.
 pub(crate) async fn play(
@@ -40,7 +41,8 @@ pub(crate) async fn play(
             outcomes.push(None);
             continue;
         }
-        let mut alter = |answer: &mut Answer| alter(nth, answer);
+        let mut alter =
+            |normaliser: &Normaliser, answer: &mut Answer| alter(nth, normaliser, answer);
         let played = play_one(exchange, server, &mut variables, &mut normaliser, &mut alter);
         let outcome = timeout(PATIENCE, played)
             .await
@@ -55,7 +57,7 @@ async fn play_one(
     server: &mut Server,
     variables: &mut Variables,
     normaliser: &mut Normaliser,
-    alter: &mut dyn FnMut(&mut Answer),
+    alter: &mut dyn FnMut(&Normaliser, &mut Answer),
 ) -> Outcome {
     for disruption in &exchange.disruptions {
         server.disrupt(*disruption).await?;
@@ -74,7 +76,7 @@ async fn play_one(
         let saved = saved.ok_or_else(|| format!("nothing to save at {place} of {raw:?}"))?;
         variables.insert(name.clone(), saved);
     }
-    alter(&mut raw);
+    alter(normaliser, &mut raw);
     Ok(normaliser.normal(&raw, exchange.answer.as_ref()))
 }
 

@@ -8,6 +8,7 @@ use crate::differences::Differences;
 use crate::discovery;
 use crate::normal::Normaliser;
 use crate::print::print;
+use crate::sampled;
 use crate::script::{Answer, Content, Exchange, Script};
 
 const TEXT: &str = "\
@@ -42,7 +43,7 @@ GET /nope
 
 /// Returns the tests of the suite itself.
 pub(crate) fn trials() -> Vec<Trial> {
-    let trials: [(&str, fn()); 13] = [
+    let trials: [(&str, fn()); 14] = [
         ("script is parsed and written unchanged", script_is_parsed_and_written_unchanged),
         ("invalid line is refused", invalid_line_is_refused),
         ("message is not masked", message_is_not_masked),
@@ -58,6 +59,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         ("difference needs a reason and an exchange", difference_needs_a_reason_and_an_exchange),
         ("altered replies fail", altered::altered_replies_fail),
+        ("altered samples fail", sampled::altered_samples_fail),
         ("discovery lists what the real server lists", discovery::lists_what_the_real_server_lists),
     ];
     let trial = |(name, test): (&str, fn())| {

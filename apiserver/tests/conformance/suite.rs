@@ -130,7 +130,7 @@ fn real_name(script: &Script, exchange: &Exchange) -> String {
 
 /// Plays a script on a new server in this process, under a paused clock.
 pub(crate) fn play_embedded(script: &Script) -> Outcomes {
-    play_embedded_with(script, &mut |_, _| {})
+    play_embedded_with(script, &mut |_, _, _| {})
 }
 
 /// Plays a script on a new server in this process; `alter` may change each unmasked response.
@@ -152,7 +152,7 @@ pub(crate) fn play_real(scripts: &[Script], wanted: &[bool]) -> Result<Vec<Outco
             let mut server =
                 if script.own_server { Server::own().await } else { Server::shared(shared) }
                     .map_err(|error| error.to_string())?;
-            Ok(play(script, &mut server, &mut |_, _| {}).await)
+            Ok(play(script, &mut server, &mut |_, _, _| {}).await)
         });
         let plays: Vec<_> = plays.collect();
         stream::iter(plays).buffered(AT_A_TIME).collect::<Vec<_>>().await.into_iter().collect()
