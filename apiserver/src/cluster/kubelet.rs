@@ -1,10 +1,12 @@
 //! Simulated nodes: bind, start, restart, finish and delete pods.
 
+mod addresses;
 mod container;
 mod exit_script;
 mod node;
 mod plan;
 mod pod;
+mod ready_script;
 mod server_clock;
 mod status;
 
@@ -45,8 +47,12 @@ use super::work_queue::WorkQueue;
 ///   failed.
 /// * It deletes a pod that is being deleted without waiting for its grace period.
 ///
-/// Pods on other nodes are not touched. Init containers count as done. `Node` objects exist only
-/// with [`heartbeat`](KubeletBuilder::heartbeat): an API server does not need them.
+/// * Init containers run one after the other, before the others. Each succeeds at once, unless an
+///   annotation says otherwise; one with `restartPolicy: Always` goes on.
+/// * Each pod has an address of its own (`podIP`, in 10.128.0.0/9), at which nothing listens.
+///
+/// Pods on other nodes are not touched. `Node` objects exist only with
+/// [`heartbeat`](KubeletBuilder::heartbeat): an API server does not need them.
 ///
 /// # Pods that fail and finish
 ///
@@ -59,6 +65,10 @@ use super::work_queue::WorkQueue;
 /// | `exits.homeostat.dev/c: 0@30s` | succeeds after 30 s, as the pod of a Job |
 /// | `exits.homeostat.dev/c: 1@2s, 1@2s, run` | fails twice, then runs |
 /// | `exits.homeostat.dev/c: 137@1m` | fails after each minute |
+/// | `ready.homeostat.dev/c: yes@5s, no@1m` | is ready from 5 s to 1 min after each start |
+///
+/// The annotation `ready.homeostat.dev/NAME` scripts the readiness of a container, as its probe
+/// would report it, by the time since its start. Changes of other clients do not stay.
 ///
 /// A container with an invalid entry stays in `CreateContainerConfigError`, with a message that
 /// names the annotation.

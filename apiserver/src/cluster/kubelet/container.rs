@@ -11,7 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::time::Instant;
 
 use super::exit_script::{ExitScript, Run};
-use super::pod::Pod;
+use super::pod::{Container as SpecContainer, Pod};
+use super::ready_script::ReadyScript;
 
 /// Maximum restart delay, as on real nodes.
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(300);
@@ -45,7 +46,7 @@ pub(super) struct Moment {
 pub(super) struct Container {
     name: String,
     image: String,
-    script: Result<ExitScript, String>,
+    script: Result<Script, String>,
     status: Option<ContainerStatus>,
     /// The time at which this state was seen first.
     since: Instant,
@@ -53,6 +54,16 @@ pub(super) struct Container {
     was_ready: bool,
     /// Number of consecutive ends.
     ends: u32,
+    /// True for an init container that goes on beside the others.
+    goes_on: bool,
+}
+
+/// The scripted behaviour of a container.
+#[derive(Debug)]
+struct Script {
+    exits: ExitScript,
+    /// `None` if the container is ready after the usual delay.
+    ready: Option<ReadyScript>,
 }
 
 /// The next step of a container.
@@ -117,20 +128,13 @@ impl RestartPolicy {
 // === impl Container ===
 
 impl Container {
-    /// Returns all containers of a pod. `before` are the same containers when they were last seen.
+    /// Returns the containers of a pod that run beside each other. `before` are the same containers
+    /// when they were last seen.
     pub(super) fn all(pod: &Pod, before: &[Self], now: Instant) -> Vec<Self> {
         let containers = pod.spec.containers.iter();
         containers
             .map(|container| {
-                let mut this = Self {
-                    name: container.name.clone(),
-                    image: container.image.clone(),
-                    script: ExitScript::parse(pod, &container.name),
-                    status: None,
-                    since: now,
-                    was_ready: false,
-                    ends: 0,
-                };
+                let mut this = Self::new(container, Script::parse(pod, &container.name), now);
                 let mut statuses = pod.status.container_statuses.iter();
                 this.status = statuses.find(|status| status.name == this.name).cloned();
                 if this.status.is_none() && pod.status.phase.as_deref() == Some("Running") {
@@ -142,6 +146,74 @@ impl Container {
                 this
             })
             .collect()
+    }
+
+    /// Returns the init containers of a pod, in their order.
+    pub(super) fn inits(pod: &Pod, before: &[Self], now: Instant) -> Vec<Self> {
+        let containers = pod.spec.init_containers.iter();
+        containers
+            .map(|container| {
+                let mut script = Script::parse(pod, &container.name);
+                let goes_on = is_sidecar(container);
+                if let Ok(Script { exits, .. }) = &mut script
+                    && !goes_on
+                {
+                    *exits = exits.clone().of_init();
+                }
+                let mut this = Self { goes_on, ..Self::new(container, script, now) };
+                let mut statuses = pod.status.init_container_statuses.iter();
+                this.status = statuses.find(|status| status.name == this.name).cloned();
+                this.carry_over(before.iter().find(|container| container.name == this.name), now);
+                this
+            })
+            .collect()
+    }
+
+    fn new(of: &SpecContainer, script: Result<Script, String>, now: Instant) -> Self {
+        Self {
+            name: of.name.clone(),
+            image: of.image.clone(),
+            script,
+            status: None,
+            since: now,
+            was_ready: false,
+            ends: 0,
+            goes_on: false,
+        }
+    }
+
+    /// Returns the policy for the restarts of an init container in a pod with this policy.
+    pub(super) fn init_policy(&self, policy: RestartPolicy) -> RestartPolicy {
+        match policy {
+            _ if self.goes_on => RestartPolicy::Always,
+            RestartPolicy::Never => RestartPolicy::Never,
+            RestartPolicy::Always | RestartPolicy::OnFailure => RestartPolicy::OnFailure,
+        }
+    }
+
+    /// Returns whether the next container may start once an init container has this status.
+    pub(super) fn is_initialized(&self, status: Option<&ContainerStatus>) -> bool {
+        match state(status) {
+            State::Ended(code) => code == 0 && !self.goes_on,
+            State::Running => self.goes_on && status.is_some_and(|status| status.ready),
+            State::New | State::BackingOff => false,
+        }
+    }
+
+    /// Returns whether an init container with this status fails its pod.
+    pub(super) fn has_failed(&self, policy: RestartPolicy, status: &ContainerStatus) -> bool {
+        let policy = self.init_policy(policy);
+        matches!(state(Some(status)), State::Ended(code) if code != 0 && !policy.restarts(code))
+    }
+
+    /// Returns the status of a container that waits for the init containers.
+    pub(super) fn initializing(&self) -> ContainerStatus {
+        let waiting = ContainerStateWaiting {
+            reason: Some("PodInitializing".to_owned()),
+            ..ContainerStateWaiting::default()
+        };
+        let state = ContainerState { waiting: Some(waiting), ..ContainerState::default() };
+        ContainerStatus { state: Some(state), started: Some(false), ..self.running(0, false, None) }
     }
 
     fn carry_over(&mut self, before: Option<&Self>, now: Instant) {
@@ -162,6 +234,10 @@ impl Container {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(super) fn status(&self) -> Option<&ContainerStatus> {
         self.status.as_ref()
     }
@@ -172,12 +248,11 @@ impl Container {
             (State::New, Err(message)) => self.config_error(message),
             (State::New, Ok(_)) => {
                 let started = Some(Time(at.time));
-                becomes(self.running(0, delays.ready.is_zero(), started))
+                becomes(self.running(0, self.is_ready_at_once(delays), started))
             }
             (State::Running, script) => {
-                let run =
-                    script.as_ref().map_or(Run::Forever, |script| script.run(self.restarts()));
-                self.next_while_running(run, delays, at)
+                let run = |script: &Script| script.exits.run(self.restarts());
+                self.next_while_running(script.as_ref().map_or(Run::Forever, run), delays, at)
             }
             (State::Ended(code), _) if !policy.restarts(code) => Next::Unchanged,
             (State::Ended(_), _) => match self.restart_delay(delays) {
@@ -192,24 +267,49 @@ impl Container {
     }
 
     fn next_while_running(&self, run: Run, delays: &Delays, at: Moment) -> Next {
-        let ready_at = (!self.was_ready).then(|| self.since + delays.ready);
+        let readiness = self.next_readiness(delays, at.now);
         let ends_at = match run {
             Run::Forever => None,
             Run::Exits { after, code } => Some((self.since + after, code)),
         };
-        match (ends_at, ready_at) {
+        match (ends_at, readiness) {
             (Some((time, code)), _) if time <= at.now => self.ended(code, at.time),
-            (_, Some(time)) if time <= at.now => {
+            (_, Some((time, is_ready))) if time <= at.now => {
                 let mut status = self.status.clone().unwrap_or_default();
-                status.ready = true;
+                status.ready = is_ready;
                 becomes(status)
             }
             (None, None) => Next::Unchanged,
-            (ends_at, ready_at) => {
-                let times = ends_at.map(|(time, _)| time).into_iter().chain(ready_at);
+            (ends_at, readiness) => {
+                let ends_at = ends_at.map(|(time, _)| time);
+                let times = ends_at.into_iter().chain(readiness.map(|(time, _)| time));
                 times.min().map_or(Next::Unchanged, Next::Later)
             }
         }
+    }
+
+    /// Returns the next change of a running container's readiness, which may be due.
+    fn next_readiness(&self, delays: &Delays, now: Instant) -> Option<(Instant, bool)> {
+        let Some(script) = self.ready_script() else {
+            return (!self.was_ready).then(|| (self.since + delays.ready, true));
+        };
+        let elapsed = now.duration_since(self.since);
+        let wanted = script.after(elapsed);
+        if self.status.as_ref().is_some_and(|status| status.ready != wanted) {
+            return Some((now, wanted));
+        }
+        script.next(elapsed).map(|(after, is_ready)| (self.since + after, is_ready))
+    }
+
+    fn is_ready_at_once(&self, delays: &Delays) -> bool {
+        match self.ready_script() {
+            None => delays.ready.is_zero(),
+            Some(script) => script.after(Duration::ZERO),
+        }
+    }
+
+    fn ready_script(&self) -> Option<&ReadyScript> {
+        self.script.as_ref().ok().and_then(|script| script.ready.as_ref())
     }
 
     /// Returns the restart delay; after the first of several consecutive ends it is 0.
@@ -240,7 +340,8 @@ impl Container {
 
     fn restarted(&self, delays: &Delays, at: Moment) -> Next {
         let restarts = self.restarts().saturating_add(1);
-        let running = self.running(restarts, delays.ready.is_zero(), Some(Time(at.time)));
+        let is_ready = self.is_ready_at_once(delays);
+        let running = self.running(restarts, is_ready, Some(Time(at.time)));
         becomes(ContainerStatus { last_state: self.last_state(), ..running })
     }
 
@@ -300,6 +401,19 @@ impl Container {
     fn restarts(&self) -> i32 {
         self.status.as_ref().map_or(0, |status| status.restart_count)
     }
+}
+
+// === impl Script ===
+
+impl Script {
+    fn parse(pod: &Pod, container: &str) -> Result<Self, String> {
+        let exits = ExitScript::parse(pod, container)?;
+        Ok(Self { exits, ready: ReadyScript::parse(pod, container)? })
+    }
+}
+
+fn is_sidecar(container: &SpecContainer) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
 }
 
 fn becomes(status: ContainerStatus) -> Next {

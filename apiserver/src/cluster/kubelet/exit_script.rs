@@ -46,6 +46,14 @@ impl ExitScript {
         Ok(Self { runs })
     }
 
+    /// Returns the script of an init container: without an annotation it succeeds at once.
+    pub(super) fn of_init(self) -> Self {
+        if self.runs.is_empty() {
+            return Self { runs: vec![Run::Exits { after: Duration::ZERO, code: 0 }] };
+        }
+        self
+    }
+
     /// Returns the behaviour after `restarts` restarts. The last entry is used for all later
     /// starts.
     pub(super) fn run(&self, restarts: i32) -> Run {
@@ -63,7 +71,7 @@ fn parse(text: &str) -> Option<Run> {
 }
 
 /// Parses a whole number with a unit: `300ms`, `2s`, `5m`, `1h`.
-fn duration(text: &str) -> Option<Duration> {
+pub(super) fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|character: char| !character.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit_at);
     let number = number.parse::<u32>().ok()?.into();

@@ -1,14 +1,16 @@
 //! Decides the next step for a pod from its last known state, without I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 
 use k8s_openapi::api::core::v1::ContainerStatus;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::addresses::{self, PodAddresses};
 use super::container::{Container, Delays, Moment, Next, RestartPolicy};
 use super::pod::Pod;
-use super::status;
+use super::status::{self, PodState};
 
 /// The namespace and name of a pod; a later pod may have the same key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +50,7 @@ pub(super) struct Pods {
     nodes: Vec<String>,
     /// The number of pods bound so far, for the round-robin choice of a node.
     bound: usize,
+    addresses: PodAddresses,
     delays: Delays,
 }
 
@@ -55,23 +58,40 @@ pub(super) struct Pods {
 struct KnownPod {
     pod: Pod,
     uid: String,
+    inits: Vec<Container>,
     containers: Vec<Container>,
+    /// The address that it has, or that its next status reports.
+    address: Option<Ipv4Addr>,
     /// The time at which its deletion was seen first.
     deleted: Option<Instant>,
+}
+
+/// The next steps of the containers of a pod.
+#[derive(Debug, Default)]
+struct Steps {
+    has_changed: bool,
+    later: Option<Instant>,
 }
 
 // === impl Pods ===
 
 impl Pods {
     pub(super) fn new(nodes: Vec<String>, delays: Delays) -> Self {
-        Self { known: BTreeMap::new(), nodes, bound: 0, delays }
+        let addresses = PodAddresses::default();
+        Self { known: BTreeMap::new(), nodes, bound: 0, addresses, delays }
     }
 
     /// Replaces all pods. Returns their keys.
     pub(super) fn replace(&mut self, pods: Vec<Pod>, now: Instant) -> Vec<PodKey> {
         let keys: Vec<PodKey> = pods.into_iter().filter_map(|pod| self.apply(pod, now)).collect();
         let present: BTreeSet<&PodKey> = keys.iter().collect();
-        self.known.retain(|key, _| present.contains(key));
+        self.known.retain(|key, known| {
+            let is_present = present.contains(key);
+            if !is_present {
+                self.addresses.release(known.address);
+            }
+            is_present
+        });
         keys
     }
 
@@ -79,13 +99,24 @@ impl Pods {
     pub(super) fn apply(&mut self, pod: Pod, now: Instant) -> Option<PodKey> {
         let key = key(&pod)?;
         let uid = pod.metadata.uid.clone()?;
-        let before = self.known.remove(&key).filter(|known| known.uid == uid);
+        let before = self.known.remove(&key);
+        let reported = pod.status.pod_ip.as_deref().and_then(|address| address.parse().ok());
+        let known = before.as_ref().and_then(|known| known.address);
+        let before = before.filter(|known| known.uid == uid);
+        let address = reported.or_else(|| before.as_ref()?.address);
+        if address != known {
+            self.addresses.release(known);
+            self.addresses.keep(address);
+        }
         let is_deleted = pod.metadata.deletion_timestamp.is_some();
         let deleted_before = before.as_ref().and_then(|known| known.deleted);
         let containers = before.as_ref().map_or(&[][..], |known| &known.containers);
+        let inits = before.as_ref().map_or(&[][..], |known| &known.inits);
         let known = KnownPod {
             uid,
+            inits: Container::inits(&pod, inits, now),
             containers: Container::all(&pod, containers, now),
+            address,
             deleted: is_deleted.then(|| deleted_before.unwrap_or(now)),
             pod,
         };
@@ -100,12 +131,13 @@ impl Pods {
                 .get(&key)
                 .is_some_and(|known| Some(&known.uid) == pod.metadata.uid.as_ref())
         {
-            self.known.remove(&key);
+            let address = self.known.remove(&key).and_then(|known| known.address);
+            self.addresses.release(address);
         }
     }
 
     pub(super) fn plan(&mut self, key: &PodKey, at: Moment) -> Plan {
-        let Some(known) = self.known.get(key) else { return Plan::Nothing };
+        let Some(known) = self.known.get_mut(key) else { return Plan::Nothing };
         let Some(node) = known.pod.spec.node_name.as_ref().filter(|node| !node.is_empty()) else {
             // The API server removes an unbound pod by itself, and binds none that has gates. Pods
             // with claims are bound when their devices are allocated.
@@ -118,13 +150,19 @@ impl Pods {
             self.bound += 1;
             return Plan::Do(Step::Bind { uid: known.uid.clone(), node });
         };
-        if !self.nodes.contains(node) {
+        let Some(position) = self.nodes.iter().position(|known| known == node) else {
             return Plan::Nothing;
-        }
+        };
         if let Some(since) = known.deleted {
             return known.plan_deletion(since + self.delays.stop, at.now);
         }
-        known.plan_status(&self.delays, at)
+        let host = addresses::of_node(position);
+        let address = if known.pod.spec.host_network {
+            host
+        } else {
+            *known.address.get_or_insert_with(|| self.addresses.take(&known.uid))
+        };
+        known.plan_status((address, host), &self.delays, at)
     }
 }
 
@@ -145,34 +183,73 @@ impl KnownPod {
 
     /// Plans the next status of a pod, with all changes that are due. A finished pod does not
     /// change.
-    fn plan_status(&self, delays: &Delays, at: Moment) -> Plan {
+    fn plan_status(
+        &self,
+        (address, host): (Ipv4Addr, Ipv4Addr),
+        delays: &Delays,
+        at: Moment,
+    ) -> Plan {
         let phase = self.pod.status.phase.as_deref().unwrap_or("Pending");
         if !matches!(phase, "Pending" | "Running") {
             return Plan::Nothing;
         }
         let policy = RestartPolicy::of(&self.pod);
-        let mut later: Option<Instant> = None;
-        let mut has_changed = false;
-        let mut statuses: Vec<ContainerStatus> = Vec::new();
-        for container in &self.containers {
-            match container.next(policy, delays, at) {
-                Next::Becomes(status) => {
-                    has_changed = true;
-                    statuses.push(*status);
-                    continue;
-                }
-                Next::Later(time) => later = Some(later.map_or(time, |known| known.min(time))),
-                Next::Unchanged => {}
+        let mut steps = Steps::default();
+        let (mut inits, mut uninitialized, mut failed) = (Vec::new(), Vec::new(), false);
+        for init in &self.inits {
+            if !uninitialized.is_empty() {
+                uninitialized.push(init.name());
+                inits.push(init.status().cloned().unwrap_or_else(|| init.initializing()));
+                continue;
             }
-            statuses.extend(container.status().cloned());
+            let status = steps.take(init, init.next(init.init_policy(policy), delays, at));
+            if !init.is_initialized(status.as_ref()) {
+                uninitialized.push(init.name());
+            }
+            failed |= status.as_ref().is_some_and(|status| init.has_failed(policy, status));
+            inits.extend(status);
         }
-        if has_changed {
-            let phase = policy.phase(&statuses);
-            return Plan::Do(Step::PatchStatus(status::report(
-                &self.pod, phase, &statuses, at.time,
-            )));
+        let mut containers: Vec<ContainerStatus> = Vec::new();
+        for container in &self.containers {
+            containers.extend(if uninitialized.is_empty() {
+                steps.take(container, container.next(policy, delays, at))
+            } else {
+                Some(container.initializing())
+            });
         }
-        later.map_or(Plan::Nothing, Plan::Later)
+        if !steps.has_changed {
+            return steps.later.map_or(Plan::Nothing, Plan::Later);
+        }
+        let phase = if failed {
+            "Failed"
+        } else if uninitialized.is_empty() {
+            policy.phase(&containers)
+        } else {
+            "Pending"
+        };
+        let addresses = self.pod.status.pod_ip.is_none().then_some((address, host));
+        let (inits, containers) = (&inits[..], &containers[..]);
+        let state = PodState { phase, inits, uninitialized, containers, addresses };
+        Plan::Do(Step::PatchStatus(status::report(&self.pod, &state, at.time)))
+    }
+}
+
+// === impl Steps ===
+
+impl Steps {
+    /// Returns the status of a container after its next step.
+    fn take(&mut self, container: &Container, next: Next) -> Option<ContainerStatus> {
+        match next {
+            Next::Becomes(status) => {
+                self.has_changed = true;
+                return Some(*status);
+            }
+            Next::Later(time) => {
+                self.later = Some(self.later.map_or(time, |known| known.min(time)));
+            }
+            Next::Unchanged => {}
+        }
+        container.status().cloned()
     }
 }
 

@@ -31,6 +31,10 @@ pub(super) struct Spec {
     pub(super) resource_claims: Vec<serde_json::Value>,
     pub(super) restart_policy: Option<String>,
     #[serde(default)]
+    pub(super) host_network: bool,
+    #[serde(default)]
+    pub(super) init_containers: Vec<Container>,
+    #[serde(default)]
     pub(super) containers: Vec<Container>,
 }
 
@@ -39,6 +43,9 @@ pub(super) struct Container {
     pub(super) name: String,
     #[serde(default)]
     pub(super) image: String,
+    /// `Always` for an init container that goes on beside the others.
+    #[serde(default, rename = "restartPolicy", skip_serializing_if = "Option::is_none")]
+    pub(super) restart_policy: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -46,8 +53,12 @@ pub(super) struct Container {
 pub(super) struct Status {
     pub(super) phase: Option<String>,
     pub(super) start_time: Option<Time>,
+    #[serde(rename = "podIP")]
+    pub(super) pod_ip: Option<String>,
     #[serde(default)]
     pub(super) conditions: Vec<Condition>,
+    #[serde(default)]
+    pub(super) init_container_statuses: Vec<ContainerStatus>,
     #[serde(default)]
     pub(super) container_statuses: Vec<ContainerStatus>,
 }

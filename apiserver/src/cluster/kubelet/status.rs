@@ -1,21 +1,31 @@
 //! The status patches of the kubelet.
 
+use std::net::Ipv4Addr;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ContainerStatus;
 use serde_json::{Value, json};
 
 use super::pod::Pod;
 
+/// The state of a pod that a status patch reports.
+#[derive(Debug)]
+pub(super) struct PodState<'a> {
+    pub(super) phase: &'a str,
+    pub(super) inits: &'a [ContainerStatus],
+    /// The init containers that are not done.
+    pub(super) uninitialized: Vec<&'a str>,
+    pub(super) containers: &'a [ContainerStatus],
+    /// The addresses of the pod and of its node, unless they are reported already.
+    pub(super) addresses: Option<(Ipv4Addr, Ipv4Addr)>,
+}
+
 /// Returns the patch of a pod's status, on condition that UID and resource version are unchanged.
 ///
 /// It is a strategic merge patch: conditions are merged by type, so that conditions of other
 /// writers stay; container statuses are replaced.
-pub(super) fn report(
-    pod: &Pod,
-    phase: &str,
-    containers: &[ContainerStatus],
-    now: Timestamp,
-) -> Value {
+pub(super) fn report(pod: &Pod, state: &PodState<'_>, now: Timestamp) -> Value {
+    let PodState { phase, containers, .. } = *state;
     let unready = containers.iter().filter(|container| !container.ready);
     let unready: Vec<&str> = unready.map(|container| container.name.as_str()).collect();
     let (reason, message) = match phase {
@@ -29,9 +39,18 @@ pub(super) fn report(
     };
     let ready = ["Ready", "ContainersReady"]
         .map(|name| condition(pod, name, (reason.is_none(), reason, message.as_deref()), now));
-    let initialized = condition(pod, "Initialized", (true, None, None), now);
+    let initialized = initialized(pod, state, now);
     let conditions: Vec<Value> = ready.into_iter().chain([initialized]).flatten().collect();
     let mut status = json!({ "phase": phase, "containerStatuses": containers });
+    if !state.inits.is_empty() {
+        status["initContainerStatuses"] = json!(state.inits);
+    }
+    if let Some((address, host)) = state.addresses {
+        status["podIP"] = json!(address);
+        status["podIPs"] = json!([{ "ip": address }]);
+        status["hostIP"] = json!(host);
+        status["hostIPs"] = json!([{ "ip": host }]);
+    }
     if !conditions.is_empty() {
         status["conditions"] = conditions.into();
     }
@@ -41,6 +60,16 @@ pub(super) fn report(
     let metadata =
         json!({ "uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version });
     json!({ "metadata": metadata, "status": status })
+}
+
+fn initialized(pod: &Pod, state: &PodState<'_>, now: Timestamp) -> Option<Value> {
+    if state.uninitialized.is_empty() {
+        return condition(pod, "Initialized", (true, None, None), now);
+    }
+    let names = state.uninitialized.join(" ");
+    let message = format!("containers with incomplete status: [{names}]");
+    let reason = Some("ContainersNotInitialized");
+    condition(pod, "Initialized", (false, reason, Some(&message)), now)
 }
 
 /// Returns a condition if it differs from the present one. The transition time changes only with

@@ -264,3 +264,89 @@ async fn gated_pod_is_not_bound_before_its_gates_are_removed() {
     json_patch::merge(&mut harness.pod, &json!({"spec": {"schedulingGates": null}}));
     assert!(matches!(harness.plan(), Plan::Do(Step::Bind { .. })));
 }
+
+#[tokio::test(start_paused = true)]
+async fn init_containers_run_in_turn_before_the_others() {
+    let pod = json!({
+        "metadata": { "annotations": { "exits.homeostat.dev/second": "1@2s, 0@3s" } },
+        "spec": { "initContainers": [{ "name": "first" }, { "name": "second" }] },
+    });
+    let mut harness = PodHarness::new(1, delays(0, 0), &pod);
+    let (states, next) = harness.run_due_steps();
+    assert_eq!(
+        (states.last().unwrap().as_str(), next),
+        ("Pending waiting PodInitializing 0", Some(2))
+    );
+    let inits = harness.pod["status"]["initContainerStatuses"].clone();
+    assert_eq!(inits[0]["state"]["terminated"]["exitCode"], 0);
+    assert!(inits[1]["state"]["running"].is_object());
+    let of = |harness: &PodHarness, name: &str| {
+        let conditions = harness.pod["status"]["conditions"].as_array().unwrap().clone();
+        conditions.into_iter().find(|condition| condition["type"] == name).unwrap()
+    };
+    let initialized = of(&harness, "Initialized");
+    assert_eq!(initialized["message"], "containers with incomplete status: [second]");
+    // It fails once, and is restarted at once.
+    harness.wait(2);
+    assert_eq!(harness.run_due_steps().1, Some(3));
+    harness.wait(3);
+    let (states, next) = harness.run_due_steps();
+    assert_eq!((states.last().unwrap().as_str(), next), ("Running running ready 0", None));
+    assert_eq!(harness.pod["status"]["initContainerStatuses"][1]["restartCount"], 1);
+    assert_eq!(of(&harness, "Initialized")["status"], "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_init_container_fails_a_pod_without_restarts() {
+    let pod = json!({
+        "metadata": { "annotations": { "exits.homeostat.dev/init": "1@0s" } },
+        "spec": { "restartPolicy": "Never", "initContainers": [{ "name": "init" }] },
+    });
+    let mut harness = PodHarness::new(1, delays(0, 0), &pod);
+    let (states, next) = harness.run_due_steps();
+    assert_eq!((states.last().unwrap().as_str(), next), ("Failed waiting PodInitializing 0", None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sidecar_goes_on_beside_the_containers() {
+    let sidecar = json!({ "name": "proxy", "restartPolicy": "Always" });
+    let mut harness =
+        PodHarness::new(1, delays(0, 0), &json!({ "spec": { "initContainers": [sidecar] } }));
+    let (states, next) = harness.run_due_steps();
+    assert_eq!((states.last().unwrap().as_str(), next), ("Running running ready 0", None));
+    let proxy = &harness.pod["status"]["initContainerStatuses"][0];
+    assert!(proxy["state"]["running"].is_object() && proxy["ready"] == true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_follows_the_annotation() {
+    let script = json!({ "ready.homeostat.dev/c": "yes@5s, no@20s" });
+    let pod = json!({ "metadata": { "annotations": script } });
+    let mut harness = PodHarness::new(1, delays(0, 0), &pod);
+    assert_eq!(harness.run_due_steps(), (vec!["Running running 0".to_owned()], Some(5)));
+    harness.wait(5);
+    assert_eq!(harness.run_due_steps(), (vec!["Running running ready 0".to_owned()], Some(15)));
+    harness.wait(15);
+    assert_eq!(harness.run_due_steps(), (vec!["Running running 0".to_owned()], None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_pod_has_an_address_of_its_own() {
+    let mut harness = PodHarness::new(2, delays(0, 0), &json!({}));
+    harness.run_due_steps();
+    let status = harness.pod["status"].clone();
+    assert_eq!(status["hostIP"], "198.18.0.1");
+    assert_eq!(status["podIPs"][0]["ip"], status["podIP"]);
+    let first = status["podIP"].as_str().unwrap().to_owned();
+    assert!(first.starts_with("10."), "{first}");
+    // Another pod, whose uid leads to the same address.
+    harness.pod["metadata"]["name"] = json!("q");
+    harness.pod["status"] = json!({});
+    harness.run_due_steps();
+    assert_ne!(harness.pod["status"]["podIP"], *first);
+    harness.pod["metadata"]["name"] = json!("host");
+    harness.pod["spec"]["hostNetwork"] = json!(true);
+    harness.pod["status"] = json!({});
+    harness.run_due_steps();
+    assert_eq!(harness.pod["status"]["podIP"], "198.18.0.1");
+}
