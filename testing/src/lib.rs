@@ -7,6 +7,7 @@
 //!   it, a crash after it and a lost reply, and compares the end states.
 //! - [`disturb_every_event`]: the same for each event that the controller receives (late, repeated,
 //!   lost), and for successors that read stale state.
+//! - [`SweepBuilder`]: the same sweeps around a server with custom resources, quotas or roles.
 //! - [`OnePass`]: runs one pass of a reconciler and returns the calls that it made.
 //! - [`oracle`]: checks that are ready to use.
 //! - [`RequestedPermissions`]: compares what a controller requested with its roles.
@@ -31,7 +32,7 @@ pub use crate::program::{ProgramTest, assert_failed};
 pub use crate::recorded_log::RecordedLog;
 pub use crate::simulation::{Simulation, in_real_time, in_virtual_time};
 pub use crate::sweep::{
-    CONTROLLER, Disturbance, Outcome, Plan, Sweep, SweepFailure, crash_at_every_call,
+    CONTROLLER, Disturbance, Outcome, Plan, Sweep, SweepBuilder, SweepFailure, crash_at_every_call,
     disturb_every_event,
 };
 

@@ -1,18 +1,29 @@
 //! Ready-made oracles: they read the cluster and judge it.
+//!
+//! # Cancel safety
+//!
+//! The checks only read. Dropping the future of one has no effect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use homeostat_faults::Verb;
 use kube_client::Api;
 use kube_client::api::{ApiResource, DynamicObject, ListParams};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use crate::Simulation;
 
 /// The members of metadata that differ between two runs which end in the same state.
 const VOLATILE: [&str; 5] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"];
+
+/// The uid and the version of objects, by kind and name.
+type Versions = BTreeMap<String, Option<(String, String)>>;
+
+/// The time between two looks at objects that may change.
+const STEP: Duration = Duration::from_secs(1);
 
 /// Returns the objects of some kinds in all namespaces, without what differs between two runs that
 /// end in the same state: uids, versions, times, generated names.
@@ -72,6 +83,111 @@ pub async fn no_duplicate_children(
     }
 }
 
+/// Waits until the objects of some kinds have not changed for `quiet`, and returns their
+/// [end state](end_state).
+///
+/// # Errors
+///
+/// Returns a message if they still change after `timeout`, or the failure of a list.
+pub async fn converges(
+    simulation: &Simulation,
+    kinds: &[ApiResource],
+    quiet: Duration,
+    timeout: Duration,
+) -> Result<Value, String> {
+    let text = |error: kube_client::Error| error.to_string();
+    let (start, mut since) = (Instant::now(), Instant::now());
+    let mut known = versions(simulation, kinds).await.map_err(text)?;
+    while since.elapsed() < quiet {
+        tokio::time::sleep(STEP.min(quiet)).await;
+        let now = versions(simulation, kinds).await.map_err(text)?;
+        if now != known {
+            if start.elapsed() > timeout {
+                let changed = difference(&known, &now);
+                return Err(format!("objects still change after {timeout:?}: {changed}"));
+            }
+            (known, since) = (now, Instant::now());
+        }
+    }
+    end_state(simulation, kinds).await.map_err(text)
+}
+
+/// Objects that a controller must not touch, and their versions; made by [`bystanders`].
+#[derive(Debug, Clone)]
+pub struct Bystanders {
+    kinds: Vec<ApiResource>,
+    versions: Versions,
+}
+
+/// Remembers the present objects of some kinds: those that a controller must not touch.
+///
+/// # Errors
+///
+/// Fails if a list fails.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_testing::{Simulation, in_virtual_time, oracle};
+/// use k8s_openapi::api::core::v1::Namespace;
+/// use kube_client::api::ApiResource;
+///
+/// in_virtual_time(async {
+///     let simulation = Simulation::start(7);
+///     let namespaces = [ApiResource::erase::<Namespace>(&())];
+///     let others = oracle::bystanders(&simulation, &namespaces).await?;
+///     // … run the controller …
+///     oracle::are_untouched(&simulation, &others).await.unwrap();
+///     Ok::<_, kube_client::Error>(())
+/// })?;
+/// # Ok::<_, kube_client::Error>(())
+/// ```
+pub async fn bystanders(
+    simulation: &Simulation,
+    kinds: &[ApiResource],
+) -> Result<Bystanders, kube_client::Error> {
+    let versions = versions(simulation, kinds).await?;
+    Ok(Bystanders { kinds: kinds.to_vec(), versions })
+}
+
+/// Checks that no bystander was changed, deleted or replaced. Objects that are new do not count.
+///
+/// # Errors
+///
+/// Returns a message that names the objects, or the failure of a list.
+pub async fn are_untouched(simulation: &Simulation, bystanders: &Bystanders) -> Result<(), String> {
+    let now = versions(simulation, &bystanders.kinds).await.map_err(|error| error.to_string())?;
+    let before = &bystanders.versions;
+    let now = now.into_iter().filter(|(name, _)| before.contains_key(name)).collect();
+    match difference(before, &now) {
+        changed if changed.is_empty() => Ok(()),
+        changed => Err(format!("objects of others were touched: {changed}")),
+    }
+}
+
+/// Checks that the client of this name sends at most `most` requests in `period`, watches included.
+/// It finds hot loops of controllers that poll: [`requests_fall_to_zero`] is for the others.
+///
+/// # Errors
+///
+/// Returns the number of requests.
+pub async fn no_hot_loop(
+    simulation: &Simulation,
+    client: &str,
+    most: u64,
+    period: Duration,
+) -> Result<(), String> {
+    let count = || simulation.faults().requests_by(client).values().sum::<u64>();
+    let before = count();
+    tokio::time::sleep(period).await;
+    match count() - before {
+        sent if sent <= most => Ok(()),
+        sent => {
+            Err(format!("{client} sends {sent} requests in {period:?} instead of at most {most}"))
+        }
+    }
+}
+
 /// Waits `settle`, and then checks that the client of this name sends no request for `quiet`,
 /// except watches and the renewal of leases. It finds hot loops and periodic writes that change
 /// nothing.
@@ -125,6 +241,30 @@ pub async fn finalizers_are_released(
     });
     let waiting: Vec<String> = waiting.collect();
     if waiting.is_empty() { Ok(()) } else { Err(format!("not deleted: {}", waiting.join("; "))) }
+}
+
+async fn versions(
+    simulation: &Simulation,
+    kinds: &[ApiResource],
+) -> Result<Versions, kube_client::Error> {
+    let mut versions = Versions::new();
+    for kind in kinds {
+        let api = Api::<DynamicObject>::all_with(simulation.user().clone(), kind);
+        for object in api.list(&ListParams::default()).await?.items {
+            let metadata = object.metadata;
+            let namespace = metadata.namespace.map(|name| name + "/").unwrap_or_default();
+            let name = format!("{} {namespace}{}", kind.plural, metadata.name.unwrap_or_default());
+            versions.insert(name, metadata.uid.zip(metadata.resource_version));
+        }
+    }
+    Ok(versions)
+}
+
+/// Names the objects that only one of two states has, or that differ.
+fn difference(before: &Versions, after: &Versions) -> String {
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+    changed.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn without_volatile(object: &DynamicObject) -> Value {

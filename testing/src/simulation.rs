@@ -7,11 +7,15 @@ use homeostat_apiserver::ApiServer;
 use homeostat_apiserver::cluster::{GarbageCollector, Kubelet};
 use homeostat_faults::Faults;
 use kube_client::Client;
+use parking_lot::Mutex;
 use tower::Layer as _;
 
 use crate::retries::ProductionRetries;
 
 /// An embedded API server, a kubelet, a garbage collector and a user.
+///
+/// The garbage collector follows pods and `ReplicaSets`; a controller whose children are of other
+/// kinds needs [`collect_every_kind`](Self::collect_every_kind).
 ///
 /// Faults select clients by name: `kubelet`, `garbage-collector`, `user`, and the names that the
 /// test gives to [`client_as`](Self::client_as). Dropping the simulation ends everything that it
@@ -36,7 +40,7 @@ pub struct Simulation {
     user: Client,
     /// Kept for their `Drop`.
     _kubelet: Kubelet,
-    _garbage_collector: GarbageCollector,
+    garbage_collector: Mutex<GarbageCollector>,
 }
 
 /// Runs a future on its own runtime with a paused clock. Tasks that the future spawned end with it.
@@ -76,7 +80,26 @@ impl Simulation {
         let kubelet = Kubelet::start(server.client_as("kubelet"));
         let garbage_collector = GarbageCollector::start(server.client_as("garbage-collector"));
         let user = server.client_as("user");
-        Self { seed, server, user, _kubelet: kubelet, _garbage_collector: garbage_collector }
+        let garbage_collector = Mutex::new(garbage_collector);
+        Self { seed, server, user, _kubelet: kubelet, garbage_collector }
+    }
+
+    /// Makes the garbage collector follow every kind that the server serves now, custom ones
+    /// included. Until then it collects the pods and `ReplicaSets` of deleted owners alone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the kinds cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the garbage collector goes on as before.
+    pub async fn collect_every_kind(&self) -> Result<(), kube_client::Error> {
+        let client = self.server.client_as("garbage-collector");
+        let builder = GarbageCollector::builder(client).every_kind().await?;
+        // The earlier one ends when it is dropped.
+        *self.garbage_collector.lock() = builder.start();
+        Ok(())
     }
 
     /// Returns the seed.

@@ -5,8 +5,9 @@ mod plan;
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
+use std::thread;
 
-use homeostat_apiserver::LaggingView;
+use homeostat_apiserver::{ApiServer, Builder, LaggingView};
 use homeostat_faults::Trace;
 use kube_client::Client;
 use serde_json::Value;
@@ -44,7 +45,63 @@ pub struct SweepFailure {
     plan: Option<Plan>,
     seed: u64,
     why: String,
-    trace: Trace,
+    trace: Box<Trace>,
+    /// The arguments that select the test, or nothing if it has no name.
+    test: String,
+}
+
+/// A sweep around a server with other settings: one that serves custom resources, has quotas, or
+/// checks roles. [`crash_at_every_call`] and [`disturb_every_event`] are its methods with the
+/// default server.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use homeostat_testing::{Outcome, Simulation, SweepBuilder, oracle};
+/// use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1;
+/// use kube_client::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
+/// use kube_client::{Api, Client};
+///
+/// fn resource() -> ApiResource {
+///     ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Foo"))
+/// }
+///
+/// /// Keeps a Foo of the name `a`.
+/// async fn controller(client: Client) {
+///     let foos = Api::<DynamicObject>::default_namespaced_with(client, &resource());
+///     loop {
+///         if matches!(foos.get_opt("a").await, Ok(None)) {
+///             let foo = DynamicObject::new("a", &resource());
+///             drop(foos.create(&PostParams::default(), &foo).await);
+///         }
+///         tokio::time::sleep(Duration::from_secs(5)).await;
+///     }
+/// }
+///
+/// async fn world(simulation: &Simulation) -> Outcome {
+///     tokio::time::sleep(Duration::from_secs(60)).await;
+///     Ok(oracle::end_state(simulation, &[resource()]).await?)
+/// }
+///
+/// // With kube's derive: `Foo::crd()`.
+/// let definition: v1::CustomResourceDefinition = serde_json::from_value(serde_json::json!({
+///     "metadata": { "name": "foos.example.com" },
+///     "spec": { "group": "example.com", "scope": "Namespaced",
+///         "names": { "plural": "foos", "kind": "Foo" },
+///         "versions": [{ "name": "v1", "served": true, "storage": true,
+///             "schema": { "openAPIV3Schema": { "type": "object" } } }] },
+/// }))?;
+/// let builder = SweepBuilder::new(7).server(|server| server.definition(definition.clone()));
+/// let sweep = builder.crash_at_every_call(world, controller).unwrap();
+/// assert_eq!(sweep.state["foos.example.com"][0]["metadata"]["name"], "a");
+/// # Ok::<_, serde_json::Error>(())
+/// ```
+#[must_use = "nothing runs until a sweep is started"]
+pub struct SweepBuilder<'a> {
+    seed: u64,
+    configure: Box<dyn Fn(Builder) -> Builder + 'a>,
 }
 
 /// One run.
@@ -110,13 +167,12 @@ enum Kind {
 /// let sweep = crash_at_every_call(7, world, controller).unwrap();
 /// assert_eq!((sweep.calls, sweep.runs), (2, 7));
 /// ```
-#[expect(clippy::needless_pass_by_value, reason = "callers pass closures")]
 pub fn crash_at_every_call(
     seed: u64,
     world: impl AsyncFn(&Simulation) -> Outcome,
     controller: impl AsyncFn(Client),
 ) -> Result<Sweep, SweepFailure> {
-    sweep(seed, Kind::Calls, env::var(ONLY).ok().as_deref(), &world, &controller)
+    SweepBuilder::new(seed).crash_at_every_call(world, controller)
 }
 
 /// Runs `world` once without faults, and then once per fault that delays, repeats or hides events.
@@ -167,28 +223,81 @@ pub fn crash_at_every_call(
 /// let sweep = disturb_every_event(7, world, controller).unwrap();
 /// assert_eq!((sweep.calls, sweep.runs), (1, 2));
 /// ```
-#[expect(clippy::needless_pass_by_value, reason = "callers pass closures")]
 pub fn disturb_every_event(
     seed: u64,
     world: impl AsyncFn(&Simulation) -> Outcome,
     controller: impl AsyncFn(Client),
 ) -> Result<Sweep, SweepFailure> {
-    sweep(seed, Kind::Events, env::var(ONLY).ok().as_deref(), &world, &controller)
+    SweepBuilder::new(seed).disturb_every_event(world, controller)
+}
+
+// === impl SweepBuilder ===
+
+impl<'a> SweepBuilder<'a> {
+    /// Creates a builder with the default server. Its uids, names and faults follow from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, configure: Box::new(|builder| builder) }
+    }
+
+    /// Sets what each run changes on the builder of its server. The seed is set already.
+    pub fn server(self, configure: impl Fn(Builder) -> Builder + 'a) -> Self {
+        Self { configure: Box::new(configure), ..self }
+    }
+
+    /// Runs the sweep [`crash_at_every_call`].
+    ///
+    /// # Errors
+    ///
+    /// Fails as that function does.
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass closures")]
+    pub fn crash_at_every_call(
+        &self,
+        world: impl AsyncFn(&Simulation) -> Outcome,
+        controller: impl AsyncFn(Client),
+    ) -> Result<Sweep, SweepFailure> {
+        sweep(self, Kind::Calls, env::var(ONLY).ok().as_deref(), &world, &controller)
+    }
+
+    /// Runs the sweep [`disturb_every_event`].
+    ///
+    /// # Errors
+    ///
+    /// Fails as that function does.
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass closures")]
+    pub fn disturb_every_event(
+        &self,
+        world: impl AsyncFn(&Simulation) -> Outcome,
+        controller: impl AsyncFn(Client),
+    ) -> Result<Sweep, SweepFailure> {
+        sweep(self, Kind::Events, env::var(ONLY).ok().as_deref(), &world, &controller)
+    }
+
+    fn simulation(&self) -> Simulation {
+        let server = (self.configure)(ApiServer::builder().seed(self.seed));
+        Simulation::around(self.seed, server.build())
+    }
+}
+
+impl fmt::Debug for SweepBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SweepBuilder").field("seed", &self.seed).finish_non_exhaustive()
+    }
 }
 
 /// Runs every plan, or the one with the name `only`.
 fn sweep(
-    seed: u64,
+    builder: &SweepBuilder<'_>,
     kind: Kind,
     only: Option<&str>,
     world: &impl AsyncFn(&Simulation) -> Outcome,
     controller: &impl AsyncFn(Client),
 ) -> Result<Sweep, SweepFailure> {
-    let reference = in_virtual_time(run(seed, kind, None, world, controller));
+    let seed = builder.seed;
+    let reference = in_virtual_time(run(builder, kind, None, world, controller));
     let calls = reference.calls;
     let state = match reference.outcome {
         Ok(state) => state,
-        Err(why) => return Err(SweepFailure { plan: None, seed, why, trace: reference.trace }),
+        Err(why) => return Err(SweepFailure::new(None, seed, why, reference.trace)),
     };
     let plans = match kind {
         Kind::Calls => Plan::of_calls(calls),
@@ -199,7 +308,7 @@ fn sweep(
         if only.is_some_and(|only| *only != plan.to_string()) {
             continue;
         }
-        let run = in_virtual_time(run(seed, kind, Some(&plan), world, controller));
+        let run = in_virtual_time(run(builder, kind, Some(&plan), world, controller));
         sweep.runs += 1;
         sweep.missed += usize::from(run.trace.faults() == 0);
         let why = match run.outcome {
@@ -210,19 +319,19 @@ fn sweep(
             }
             Err(why) => why,
         };
-        return Err(SweepFailure { plan: Some(plan), seed, why, trace: run.trace });
+        return Err(SweepFailure::new(Some(plan), seed, why, run.trace));
     }
     Ok(sweep)
 }
 
 async fn run(
-    seed: u64,
+    builder: &SweepBuilder<'_>,
     kind: Kind,
     plan: Option<&Plan>,
     world: &impl AsyncFn(&Simulation) -> Outcome,
     controller: &impl AsyncFn(Client),
 ) -> Run {
-    let simulation = Simulation::start(seed);
+    let simulation = builder.simulation();
     let faults = simulation.faults();
     if plan.is_none() && kind == Kind::Events {
         faults.trace_traffic();
@@ -273,6 +382,13 @@ async fn catch_up(stale: Option<LaggingView>) {
 // === impl SweepFailure ===
 
 impl SweepFailure {
+    fn new(plan: Option<Plan>, seed: u64, why: String, trace: Trace) -> Self {
+        // The harness of Rust's tests names the thread of a test after it.
+        let test = thread::current().name().filter(|name| *name != "main").map(str::to_owned);
+        let test = test.map(|name| format!(" -- --exact {name}")).unwrap_or_default();
+        Self { plan, seed, why, trace: Box::new(trace), test }
+    }
+
     /// Returns the plan; `None` if the run without faults failed.
     pub fn plan(&self) -> Option<Plan> {
         self.plan.clone()
@@ -285,8 +401,8 @@ impl fmt::Display for SweepFailure {
             None => write!(f, "the run without faults failed (seed {}): {}", self.seed, self.why),
             Some(plan) => write!(
                 f,
-                "{plan} (seed {}): {}\nfaults:\n{}repeat it: {ONLY}=\"{plan}\" cargo test",
-                self.seed, self.why, self.trace
+                "{plan} (seed {}): {}\nfaults:\n{}repeat it: {ONLY}=\"{plan}\" cargo test{}",
+                self.seed, self.why, self.trace, self.test
             ),
         }
     }
@@ -326,7 +442,7 @@ mod tests {
     fn name_of_a_plan_selects_it_alone() {
         let runs = |kind, plan: &Plan| {
             let plan = plan.to_string();
-            sweep(1, kind, Some(&plan), &world, &controller).unwrap().runs
+            sweep(&SweepBuilder::new(1), kind, Some(&plan), &world, &controller).unwrap().runs
         };
         let stale = Plan::StaleSuccessor(1);
         assert_eq!(runs(Kind::Events, &stale), 2);

@@ -126,8 +126,9 @@ fn assert_plan(failure: &SweepFailure, expected: &Plan, fault: &str) {
     assert_eq!(failure.plan().as_ref(), Some(expected), "{failure}");
     let message = failure.to_string();
     assert!(message.contains(fault), "{message}");
-    let command = format!("repeat it: HOMEOSTAT_PLAN=\"{expected}\" cargo test");
-    assert!(message.ends_with(&command), "{message}");
+    let test = std::thread::current().name().map(str::to_owned).unwrap();
+    let command = format!("HOMEOSTAT_PLAN=\"{expected}\" cargo test -- --exact {test}");
+    assert!(message.ends_with(&format!("repeat it: {command}")), "{message}");
 }
 
 fn event(how: Disturbance, nth: u64, resource: &str) -> Plan {

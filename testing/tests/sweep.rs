@@ -10,6 +10,7 @@ use homeostat_testing::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::api::{ApiResource, ObjectMeta, PostParams};
 use kube_client::{Api, Client};
+use kube_core::Resource as _;
 
 fn map(name: Option<&str>, prefix: Option<&str>) -> ConfigMap {
     let metadata = ObjectMeta {
@@ -114,5 +115,86 @@ fn hot_loop_is_found() {
         let found = tokio::select! { found = found => found, () = hot => Ok(()) };
         assert!(found.unwrap_err().contains("get configmaps"));
         oracle::requests_fall_to_zero(&simulation, CONTROLLER, settle, quiet).await.unwrap();
+    });
+}
+
+#[test]
+fn end_state_is_returned_once_nothing_changes() {
+    let kinds = [ApiResource::erase::<ConfigMap>(&())];
+    let (quiet, timeout) = (Duration::from_secs(10), Duration::from_secs(60));
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        let maps = Api::<ConfigMap>::default_namespaced(simulation.user().clone());
+        let late = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            maps.create(&PostParams::default(), &map(Some("late"), None)).await.unwrap();
+        };
+        let converged = oracle::converges(&simulation, &kinds, quiet, timeout);
+        let (state, ()) = futures::join!(converged, late);
+        assert!(state.unwrap().to_string().contains("late"));
+        let restless = async {
+            loop {
+                maps.create(&PostParams::default(), &map(None, Some("web-"))).await.unwrap();
+                tokio::time::sleep(Duration::from_secs(4)).await;
+            }
+        };
+        let converged = oracle::converges(&simulation, &kinds, quiet, timeout);
+        let state = tokio::select! { state = converged => state, () = restless => unreachable!() };
+        assert!(state.unwrap_err().contains("still change after 60s: configmaps default/web-"));
+    });
+}
+
+#[test]
+fn touched_object_of_others_is_found() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        let kinds = [ApiResource::erase::<ConfigMap>(&())];
+        let maps = Api::<ConfigMap>::default_namespaced(simulation.user().clone());
+        for name in ["a", "b"] {
+            maps.create(&PostParams::default(), &map(Some(name), None)).await.unwrap();
+        }
+        let others = oracle::bystanders(&simulation, &kinds).await.unwrap();
+        maps.create(&PostParams::default(), &map(Some("c"), None)).await.unwrap();
+        oracle::are_untouched(&simulation, &others).await.unwrap();
+        maps.delete("b", &kube_client::api::DeleteParams::default()).await.unwrap();
+        let found = oracle::are_untouched(&simulation, &others).await.unwrap_err();
+        assert_eq!(found, "objects of others were touched: configmaps default/b");
+    });
+}
+
+#[test]
+fn polling_is_measured_against_a_limit() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        let maps = Api::<ConfigMap>::default_namespaced(simulation.client_as(CONTROLLER));
+        let polls = async {
+            loop {
+                drop(maps.get_opt("a").await);
+                tokio::time::sleep(Duration::from_secs(10)).await;
+            }
+        };
+        let checks = async {
+            let minute = Duration::from_secs(59);
+            oracle::no_hot_loop(&simulation, CONTROLLER, 6, minute).await.unwrap();
+            oracle::no_hot_loop(&simulation, CONTROLLER, 5, minute).await.unwrap_err()
+        };
+        let found = tokio::select! { found = checks => found, () = polls => unreachable!() };
+        assert_eq!(found, "controller sends 6 requests in 59s instead of at most 5");
+    });
+}
+
+#[test]
+fn children_of_any_kind_are_collected_on_request() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        simulation.collect_every_kind().await.unwrap();
+        let maps = Api::<ConfigMap>::default_namespaced(simulation.user().clone());
+        let owner = maps.create(&PostParams::default(), &map(Some("owner"), None)).await.unwrap();
+        let mut child = map(Some("child"), None);
+        child.metadata.owner_references = Some(vec![owner.owner_ref(&()).unwrap()]);
+        maps.create(&PostParams::default(), &child).await.unwrap();
+        maps.delete("owner", &kube_client::api::DeleteParams::default()).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(maps.get_opt("child").await.unwrap().is_none());
     });
 }
