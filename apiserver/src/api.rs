@@ -1,6 +1,7 @@
 //! The API verbs.
 
 mod access;
+mod addresses;
 mod applied;
 mod bootstrap;
 mod definitions;

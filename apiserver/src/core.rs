@@ -271,8 +271,9 @@ impl Core {
     /// other write of the kind allocates while the caller holds the guard.
     pub(crate) fn allocations(&self, served: &Served) -> Option<MutexGuard<'_, Allocations>> {
         served.home.allocate?;
+        let addresses = self.kinds().ip_addresses().resource;
         let mut allocations = self.allocations.lock();
-        self.read(|storage| allocations.follow(storage, served.resource));
+        self.read(|storage| allocations.follow(storage, served.resource, addresses));
         Some(allocations)
     }
 

@@ -16,7 +16,7 @@
 //! - `state`: the file that a server can keep its objects in.
 //! - `storage`: one revision counter, and the history that watches read.
 //! - `kinds`: the table of kinds, with a row for each kind, also of a
-//!   `CustomResourceDefinition`. Only `api::definitions` names a kind, too.
+//!   `CustomResourceDefinition`. Only `api::definitions` and `api::addresses` name kinds, too.
 //! - `admission`, `patch`, `selection`, `table`: the rules for writes, patches, selectors and
 //!   columns, as pure functions.
 //! - `core`: the state that all requests share.

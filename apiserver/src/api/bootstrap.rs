@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::definitions;
+use super::{addresses, definitions};
 use crate::access::RBAC_GROUP;
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::meta_text;
@@ -38,14 +38,17 @@ pub(crate) fn populate(core: &Core) {
             }
         }
     }
+    addresses::repair(core);
+    addresses::report_range(core);
 }
 
-fn store(core: &Core, served: &Served, object: &Value) {
+/// Stores an object of the server itself. Returns false if there is one of its name.
+pub(super) fn store(core: &Core, served: &Served, object: &Value) -> bool {
     let object = object.as_object().cloned().unwrap_or_default();
     let namespace = meta_text(&object, "namespace").to_owned();
     let key = served.home.key(&namespace, meta_text(&object, "name"));
     if core.get(served.resource, &key).is_some() {
-        return;
+        return false;
     }
     let now = core.clock.now();
     let owners = Ownership::Tracked(FieldManager {
@@ -62,7 +65,7 @@ fn store(core: &Core, served: &Served, object: &Value) {
     let new = create::prepare(&served.home, &served.kind, &namespace, object, &system)
         .expect("the object is valid");
     let encoded = served.home.encode(new);
-    core.put(served.resource, &key, None, encoded).expect("no other write has happened");
+    core.put(served.resource, &key, None, encoded).is_ok()
 }
 
 /// Loads the objects of a state file, and appends all later writes to it.

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::access::Requester;
+use super::addresses::Reserved;
 use super::eviction::Eviction;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{applied, escalation, limits, list, patched, resize, review};
+use super::{addresses, applied, escalation, limits, list, patched, resize, review};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::owners::{FieldManager, Ownership};
@@ -106,6 +107,7 @@ pub(super) fn create_object(
             is_charged = true;
         }
         let key = home.key(call.namespace(), &name);
+        let reserved = (!dry_run).then(|| addresses::reserve(core, served, None, Some(&new)));
         let encoded = served.encode(new);
         if dry_run {
             if core.get(served.resource, &key).is_none() {
@@ -113,6 +115,7 @@ pub(super) fn create_object(
                 return Ok(Reply::Json { code: 201, body: renderer.dry_run_object(&encoded) });
             }
         } else if let Ok(stored) = core.put(served.resource, &key, None, encoded) {
+            reserved.into_iter().for_each(Reserved::keep);
             call.warnings.extend(warnings);
             return Ok(Reply::Json { code: 201, body: renderer.object(&stored) });
         }
@@ -403,12 +406,18 @@ pub(super) fn commit(
             Some(renderer.object(&served.encode(new).at(stored.revision)))
         }
         update::Outcome::Store(new) => {
+            let reserved = addresses::reserve(core, served, Some(old), Some(&new));
             let committed = core.put(resource, key, Some(stored.revision), served.encode(new));
-            committed.ok().map(|stored| renderer.object(&stored))
+            committed.ok().map(|stored| {
+                reserved.keep();
+                renderer.object(&stored)
+            })
         }
         // The reply is the last state, at the revision before that of the deletion.
         update::Outcome::Delete(new) => {
+            let reserved = addresses::reserve(core, served, Some(old), None);
             let committed = core.delete(resource, key, stored.revision);
+            committed.is_ok().then(|| reserved.keep());
             committed.ok().map(|_| renderer.object(&served.encode(new).at(stored.revision)))
         }
     })
@@ -519,6 +528,7 @@ pub(super) fn delete_object(
             delete::Outcome::Delete if dry_run => return Ok(Deleted::Gone(stored)),
             delete::Outcome::Delete => {
                 if let Ok(last) = core.delete(resource, key, revision) {
+                    addresses::reserve(core, served, Some(&old), None).keep();
                     return Ok(Deleted::Gone(last));
                 }
             }
@@ -528,6 +538,7 @@ pub(super) fn delete_object(
                 let marked = core.put(resource, key, Some(revision), served.encode(new));
                 let Ok(marked) = marked else { continue };
                 if let Ok(last) = core.delete(resource, key, marked.revision) {
+                    addresses::reserve(core, served, Some(&old), None).keep();
                     return Ok(Deleted::Gone(last));
                 }
             }

@@ -145,6 +145,12 @@ impl Kinds {
         self.find("", "v1", "namespaces").expect("the table has namespaces")
     }
 
+    /// Returns the kind `IPAddress`.
+    pub(crate) fn ip_addresses(&self) -> Served {
+        let found = self.find("networking.k8s.io", "v1", "ipaddresses");
+        found.expect("the table has addresses")
+    }
+
     /// Returns the kind `CustomResourceDefinition`.
     pub(crate) fn definitions(&self) -> Served {
         let found = self.find("apiextensions.k8s.io", "v1", "customresourcedefinitions");

@@ -103,6 +103,11 @@ pub(crate) const BUILT_IN_OBJECTS: &[(&str, &str, &str)] = &[
         ),
     ),
     (
+        "networking.k8s.io",
+        "servicecidrs",
+        r#"{"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.0.0.0/16"]}}"#,
+    ),
+    (
         "",
         "services",
         concat!(

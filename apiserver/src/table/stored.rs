@@ -78,6 +78,16 @@ pub(super) const TABLE: &[Row] = &[
     ),
     (
         "networking.k8s.io",
+        "IPAddress",
+        &[NAME, text("ParentRef", Of(parent), "The object that has the address"), AGE],
+    ),
+    (
+        "networking.k8s.io",
+        "ServiceCIDR",
+        &[NAME, text("CIDRs", Of(ranges), "The ranges of addresses"), AGE],
+    ),
+    (
+        "networking.k8s.io",
         "NetworkPolicy",
         &[NAME, text("Pod-Selector", Of(pod_selector), "The labels of its pods"), AGE],
     ),
@@ -253,6 +263,21 @@ fn controller(revision: &Subject<'_>) -> Value {
         Some((group, _)) => format!("{kind}.{group}/{name}"),
         None => format!("{kind}/{name}"),
     })
+}
+
+fn parent(address: &Subject<'_>) -> Value {
+    let Some(parent) = address.get("spec.parentRef") else { return json!("<none>") };
+    let [resource, group, namespace, name] =
+        ["resource", "group", "namespace", "name"].map(|key| fields::text(parent, key));
+    let dot = if group.is_empty() { "" } else { "." };
+    let resource = format!("{resource}{dot}{group}").to_lowercase();
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    json!(format!("{resource}{slash}{namespace}/{name}"))
+}
+
+fn ranges(range: &Subject<'_>) -> Value {
+    let ranges: Vec<&str> = range.list("spec.cidrs").iter().filter_map(Value::as_str).collect();
+    json!(ranges.join(","))
 }
 
 fn hosts(ingress: &Subject<'_>) -> Value {

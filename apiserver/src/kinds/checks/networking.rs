@@ -154,7 +154,7 @@ fn policy_types(_: &Value, types: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-pub(crate) fn ip_address(address: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+pub(crate) fn ip_address(address: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     const PARENT: &[Check] = &[
         ("group", Text(names::dns_subdomain)),
         ("resource", Required("")),
@@ -162,6 +162,10 @@ pub(crate) fn ip_address(address: &Fields, _: Option<&Fields>, causes: Causes<'_
     ];
     const SPEC: &[Check] = &[("parentRef", Required("")), ("parentRef", Has(PARENT))];
     super::run(SPEC, spec(address), "spec", causes);
+    let parent = |address| member(spec(address), "parentRef");
+    if old.is_some_and(|old| parent(old) != parent(address)) {
+        causes.push(Cause::invalid("spec.parentRef", &Value::Null, "field is immutable"));
+    }
 }
 
 pub(crate) fn service_cidr(range: &Fields, old: Option<&Fields>, causes: Causes<'_>) {

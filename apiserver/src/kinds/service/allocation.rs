@@ -1,7 +1,7 @@
 //! The cluster IPs and node ports of services.
 //!
-//! The real server keeps them in objects of their own. Here they follow from the stored services,
-//! so that a backup, a restart or a state file needs nothing else.
+//! They follow from the stored services and `IPAddress` objects, so that a backup, a restart or a
+//! state file needs nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{families, has_node_ports, kind_of, list, needs_health_check, needs_node_ports, text};
 use crate::fields::{Fields, read_path};
 use crate::status::{Cause, Failure, ResourceName, Result};
-use crate::storage::{ResourceId, Storage};
+use crate::storage::{Change, ResourceId, Storage};
 
 /// The cluster IPs and node ports that the stored services have.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(crate) struct Allocations {
     /// The revision whose services are counted; 0 if none are.
     revision: u64,
     addresses: BTreeSet<Ipv4Addr>,
+    /// The names of the `IPAddress` objects: also those that a client has created.
+    objects: BTreeSet<Ipv4Addr>,
     ports: BTreeSet<i64>,
 }
 
@@ -65,20 +67,39 @@ const PORT_IS_TAKEN: &str = "provided port is already allocated";
 // === impl Allocations ===
 
 impl Allocations {
-    /// Counts the services of the newest revision.
-    pub(crate) fn follow(&mut self, storage: &Storage, services: ResourceId) {
-        if let Some(changes) = storage.changes_after(services, self.revision) {
-            for change in changes {
+    /// Counts the services and the `IPAddress` objects of the newest revision.
+    pub(crate) fn follow(&mut self, storage: &Storage, services: ResourceId, objects: ResourceId) {
+        let changes = |resource| storage.changes_after(resource, self.revision);
+        if let (Some(services), Some(objects)) = (changes(services), changes(objects)) {
+            for change in services {
                 change.old.iter().for_each(|old| self.release(&old.fields()));
                 change.new.iter().for_each(|new| self.occupy(&new.fields()));
+            }
+            for change in objects {
+                self.follow_object(change);
             }
         } else {
             *self = Self::default();
             for (_, service) in storage.objects(services) {
                 self.occupy(&service.fields());
             }
+            let names = storage.objects(objects).iter().map(|(name, _)| name);
+            self.objects.extend(names.filter_map(|name| name.parse::<Ipv4Addr>().ok()));
         }
         self.revision = storage.revision();
+    }
+
+    fn follow_object(&mut self, change: &Change) {
+        let Ok(address) = change.key.parse() else { return };
+        if change.new.is_some() {
+            self.objects.insert(address);
+        } else {
+            self.objects.remove(&address);
+        }
+    }
+
+    fn has(&self, address: Ipv4Addr) -> bool {
+        self.addresses.contains(&address) || self.objects.contains(&address)
     }
 
     fn occupy(&mut self, service: &Fields) {
@@ -184,10 +205,10 @@ fn allocate_address(
         return Ok(());
     }
     let Allocator { allocations, dry_run } = allocator;
-    let used = &allocations.addresses;
     let given = text(spec, "clusterIP").to_owned();
     let Ok(requested) = given.parse::<Ipv4Addr>() else {
-        let address = if dry_run { Some(DRY_RUN_ADDRESS) } else { free_address(used, start) };
+        let address =
+            if dry_run { Some(DRY_RUN_ADDRESS) } else { free_address(allocations, start) };
         let address = address.ok_or_else(|| {
             let what = format!("failed to allocate a serviceIP for Service \"{name}\"");
             Failure::internal_error(&format!("{what}: range is full"))
@@ -202,7 +223,7 @@ fn allocate_address(
         format!("the provided IP ({requested}) is not in the valid range. {range}")
     } else if !is_in_range {
         "the provided network does not match the current range".to_owned()
-    } else if used.contains(&requested) && !dry_run {
+    } else if allocations.has(requested) && !dry_run {
         "provided IP is already allocated".to_owned()
     } else {
         return Ok(());
@@ -213,12 +234,12 @@ fn allocate_address(
     Err(Failure::invalid(SERVICE, name, &[cause]))
 }
 
-fn free_address(used: &BTreeSet<Ipv4Addr>, start: u64) -> Option<Ipv4Addr> {
+fn free_address(allocations: &Allocations, start: u64) -> Option<Ipv4Addr> {
     let number = |address: Ipv4Addr| i64::from(u32::from(address));
     let [first, chosen, last] = [ADDRESSES.0, FIRST_CHOSEN_ADDRESS, ADDRESSES.1].map(number);
     let all = circle(chosen, last, start).chain(circle(first, chosen - 1, start));
     let mut addresses = all.filter_map(|it| Some(Ipv4Addr::from(u32::try_from(it).ok()?)));
-    addresses.find(|address| !used.contains(address))
+    addresses.find(|address| !allocations.has(*address))
 }
 
 // === impl PortAllocator ===

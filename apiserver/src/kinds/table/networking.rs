@@ -54,7 +54,6 @@ fn ip_address() -> Kind {
         name: names::ip_address,
         fields: const { &[label("spec.parentRef.resource", &["spec.parentRef.resource"])] },
         validate: checks::networking::ip_address,
-        immutable: &["spec.parentRef"],
         ..of_group("IPAddress", "ipaddresses")
     }
 }
