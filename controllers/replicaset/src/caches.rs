@@ -43,7 +43,7 @@ impl<K: WorkloadKind> Caches<K> {
 /// Returns the index key of an owner. The namespace is a part of it, because a reference names an
 /// owner in the object's namespace only.
 pub(crate) fn owner_name(namespace: Option<&str>, name: &str, uid: &str) -> OwnerName {
-    format!("{}/{name}/{uid}", namespace.unwrap_or_default()).into_boxed_str()
+    [namespace.unwrap_or_default(), "/", name, "/", uid].concat().into_boxed_str()
 }
 
 /// Returns the UID of an owner's own controller.
