@@ -28,10 +28,22 @@ pub(crate) struct SystemMetadata<'a> {
     pub(crate) allocator: Option<Allocator<'a>>,
 }
 
-const SYSTEM: [&str; 5] =
-    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+const SYSTEM: [&str; 6] = [
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "resourceVersion",
+];
 /// The longest prefix of a generated name: 63 characters less five random ones.
 const MAX_BASE_LENGTH: usize = 58;
+
+/// Returns the resourceVersion that the client gave to a new object, if it is a number. The real
+/// server's storage ignores other texts.
+pub(crate) fn given_version(object: &Fields) -> Option<u64> {
+    meta_text(object, "resourceVersion").parse().ok()
+}
 
 /// Completes and checks a new object.
 ///
@@ -44,14 +56,6 @@ pub(crate) fn prepare(
     system: &SystemMetadata<'_>,
 ) -> Result<Fields> {
     let metadata = metadata_mut(&mut object);
-    if metadata
-        .remove("resourceVersion")
-        .is_some_and(|version| !matches!(version.as_str(), None | Some("" | "0")))
-    {
-        return Err(Failure::internal(
-            "resourceVersion should not be set on objects to be created",
-        ));
-    }
     for member in SYSTEM {
         metadata.remove(member);
     }

@@ -21,7 +21,7 @@ use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{ActionError, Allocator, Effect, Kind, Relay, Served, admin_access};
-use crate::object::Stored;
+use crate::object::{Encoded, Stored};
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::decode::Wanted;
@@ -77,6 +77,8 @@ pub(super) fn create_object(
     escalation::check(core, call, object, None)?;
     let home = &served.home;
     let generated = meta_text(object, "name").is_empty();
+    let vacancy =
+        Vacancy { served, renderer: &renderer, dry_run, version: create::given_version(object) };
     let mut name = String::new();
     // Admission comes before the name is known to be free, and once.
     let mut is_charged = false;
@@ -108,16 +110,10 @@ pub(super) fn create_object(
         }
         let key = home.key(call.namespace(), &name);
         let reserved = (!dry_run).then(|| addresses::reserve(core, served, None, Some(&new)));
-        let encoded = served.encode(new);
-        if dry_run {
-            if core.get(served.resource, &key).is_none() {
-                call.warnings.extend(warnings);
-                return Ok(Reply::Json { code: 201, body: renderer.dry_run_object(&encoded) });
-            }
-        } else if let Ok(stored) = core.put(served.resource, &key, None, encoded) {
+        if let Some(body) = vacancy.fill(core, &key, served.encode(new))? {
             reserved.into_iter().for_each(Reserved::keep);
             call.warnings.extend(warnings);
-            return Ok(Reply::Json { code: 201, body: renderer.object(&stored) });
+            return Ok(Reply::Json { code: 201, body });
         }
         if !generated {
             let terminating =
@@ -126,6 +122,39 @@ pub(super) fn create_object(
         }
     }
     Err(Failure::generated_name_taken(&served.kind, &name))
+}
+
+/// The place of a new object.
+struct Vacancy<'a> {
+    served: &'a Served,
+    renderer: &'a Renderer,
+    dry_run: bool,
+    /// The version that the client gave to the object.
+    version: Option<u64>,
+}
+
+// === impl Vacancy ===
+
+impl Vacancy<'_> {
+    /// Stores an object under this key, unless this is a dry run. Returns the body of the reply, or
+    /// `None` if the key is taken.
+    fn fill(&self, core: &Core, key: &str, encoded: Encoded) -> Result<Option<Bytes>> {
+        let resource = self.served.resource;
+        if self.dry_run {
+            let is_free = core.get(resource, key).is_none();
+            // A dry run does not reach the storage, which refuses or sets a version.
+            return Ok(is_free.then(|| match self.version {
+                Some(version) => self.renderer.object(&encoded.at(version)),
+                None => self.renderer.dry_run_object(&encoded),
+            }));
+        }
+        if self.version.is_some_and(|version| version != 0) {
+            let detail = "resourceVersion should not be set on objects to be created";
+            return Err(Failure::internal(detail));
+        }
+        let stored = core.put(resource, key, None, encoded).ok();
+        Ok(stored.map(|stored| self.renderer.object(&stored)))
+    }
 }
 
 /// Returns the warnings for the client that writes an object.
