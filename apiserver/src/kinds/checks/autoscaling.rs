@@ -9,12 +9,27 @@ use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
-pub(crate) fn autoscaler(autoscaler: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const SPEC: &[Check] =
-        &[("maxReplicas", By(in_order)), ("scaleTargetRef", Has(TARGET)), ("", By(bounds))];
-    const TARGET: &[Check] =
-        &[("kind", Required("")), ("name", Required("")), ("apiVersion", By(group_version))];
-    super::run(SPEC, autoscaler.get("spec").unwrap_or(&Value::Null), "spec", causes);
+pub(crate) fn autoscaler(autoscaler: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    const NAMED: &[Check] = &[("kind", Required("")), ("name", Required(""))];
+    let spec = autoscaler.get("spec").unwrap_or(&Value::Null);
+    let kind = target_kind(spec);
+    let is_kept = old.and_then(|old| old.get("spec")).is_some_and(|old| target_kind(old) == kind);
+    super::run(
+        &[("maxReplicas", By(in_order)), ("scaleTargetRef", Has(NAMED))],
+        spec,
+        "spec",
+        causes,
+    );
+    if !is_kept {
+        super::run(&[("scaleTargetRef", By(group_version))], spec, "spec", causes);
+    }
+    bounds(spec, causes);
+}
+
+/// Returns the apiVersion and the kind of the target.
+fn target_kind(spec: &Value) -> [&Value; 2] {
+    let target = member(spec, "scaleTargetRef");
+    [member(target, "apiVersion"), member(target, "kind")]
 }
 
 fn in_order(spec: &Value, most: &Value, at: &str, causes: Causes<'_>) {
@@ -25,21 +40,29 @@ fn in_order(spec: &Value, most: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-fn bounds(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
+fn bounds(spec: &Value, causes: Causes<'_>) {
     const AT_LEAST_1: &str = "must be greater than or equal to 1";
-    super::run(&[("minReplicas", AtLeast(1, AT_LEAST_1))], spec, at, causes);
+    super::run(&[("minReplicas", AtLeast(1, AT_LEAST_1))], spec, "spec", causes);
     if member(spec, "maxReplicas").as_i64().unwrap_or(0) == 0 {
-        causes.push(Cause::required(format!("{at}.maxReplicas"), ""));
+        causes.push(Cause::required("spec.maxReplicas", ""));
     } else {
-        super::run(&[("maxReplicas", AtLeast(1, AT_LEAST_1))], spec, at, causes);
+        super::run(&[("maxReplicas", AtLeast(1, AT_LEAST_1))], spec, "spec", causes);
     }
 }
 
-fn group_version(_: &Value, version: &Value, at: &str, causes: Causes<'_>) {
-    let version = version.as_str().unwrap_or_default();
-    if !version.contains('/') {
-        causes.push(Cause::invalid(at, &json!(version), "apiVersion must specify API group"));
-    }
+/// Checks the apiVersion of a target. Only the one kind of the core group that can be scaled needs
+/// no group.
+fn group_version(_: &Value, target: &Value, at: &str, causes: Causes<'_>) {
+    let version = member(target, "apiVersion").as_str().unwrap_or_default();
+    let detail = match version.split_once('/') {
+        Some((_, rest)) if rest.contains('/') => {
+            format!("unexpected GroupVersion string: {version}")
+        }
+        Some((group, _)) if !group.is_empty() => return,
+        _ if member(target, "kind") == "ReplicationController" => return,
+        _ => "apiVersion must specify API group".to_owned(),
+    };
+    causes.push(Cause::invalid(super::join(at, "apiVersion"), &json!(version), &detail));
 }
 
 pub(crate) fn disruption_budget(budget: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
