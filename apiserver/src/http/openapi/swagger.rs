@@ -33,6 +33,10 @@ const SCHEMA: &[&str] = &[
 ];
 /// The place of the schemas in a document of v3.
 const COMPONENTS: &str = "#/components/schemas/";
+/// The member of a schema whose objects have further members.
+const PRESERVES: &str = "x-kubernetes-preserve-unknown-fields";
+/// The member that only the schema of a kind has.
+const KIND: &str = "x-kubernetes-group-version-kind";
 
 /// Turns a document of v3 into one of v2.
 pub(super) fn from_v3(document: &Value) -> Value {
@@ -68,14 +72,11 @@ fn convert(schema: &Value) -> Value {
     if let Some(reference) = reference(members) {
         return json!({"$ref": reference});
     }
-    // A schema of v2 is not nullable, and has one type. Another one has none: any value fits.
-    let is_loose = members.contains_key("oneOf")
-        || members.contains_key("anyOf")
-        || members.get("nullable") == Some(&Value::Bool(true));
+    let omitted = omitted(members);
     let mut converted = Map::new();
     for (name, value) in members {
         let known = SCHEMA.contains(&name.as_str()) || name.starts_with("x-kubernetes-");
-        if !known || (is_loose && matches!(name.as_str(), "type" | "allOf")) {
+        if !known || omitted.contains(&name.as_str()) {
             continue;
         }
         let value = match (name.as_str(), value) {
@@ -89,6 +90,21 @@ fn convert(schema: &Value) -> Value {
         converted.insert(name.clone(), value);
     }
     Value::Object(converted)
+}
+
+/// Returns the members of a schema that version 2 cannot have beside the others: kubectl refuses
+/// every member that the properties do not list.
+fn omitted(members: &Map<String, Value>) -> &'static [&'static str] {
+    let is = |name: &str| members.get(name) == Some(&Value::Bool(true));
+    match (is(PRESERVES), is("nullable")) {
+        // A kind has no other schema, so that its objects need some type.
+        (true, _) if members.contains_key(KIND) => &["properties", "items", "required", PRESERVES],
+        // A schema of version 2 is not nullable. Without a type any value fits.
+        (true, _) | (_, true) => &["type", "properties", "items", "allOf"],
+        // Nor has it several types.
+        _ if members.contains_key("oneOf") || members.contains_key("anyOf") => &["type", "allOf"],
+        _ => &[],
+    }
 }
 
 /// Returns the reference that a schema is. In v3 it stands alone in `allOf`.
@@ -179,6 +195,29 @@ mod tests {
         assert_eq!(*port, json!({"type": "string", "format": "int-or-string"}));
         let get = &converted["paths"]["/a/{name}"]["get"];
         assert_eq!(get["responses"]["200"]["schema"], json!({"$ref": "#/definitions/A"}));
+    }
+
+    #[test]
+    fn schema_that_preserves_unknown_fields_lists_none() {
+        let text = json!({"type": "string"});
+        let kind = convert(&json!({
+            "type": "object", "properties": {"kind": text}, "required": ["spec"],
+            "x-kubernetes-preserve-unknown-fields": true,
+            "x-kubernetes-group-version-kind": [{"kind": "A"}],
+        }));
+        let expected =
+            json!({"type": "object", "x-kubernetes-group-version-kind": [{"kind": "A"}]});
+        assert_eq!(kind, expected);
+        let member = convert(&json!({
+            "type": "object", "properties": {"a": text}, "description": "d",
+            "x-kubernetes-preserve-unknown-fields": true,
+        }));
+        let expected = json!({"description": "d", "x-kubernetes-preserve-unknown-fields": true});
+        assert_eq!(member, expected);
+        let nullable = convert(&json!({
+            "type": "object", "properties": {"a": text}, "nullable": true,
+        }));
+        assert_eq!(nullable, json!({}));
     }
 
     #[test]
