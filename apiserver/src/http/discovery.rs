@@ -1,5 +1,8 @@
 //! API discovery, in its aggregated and its unaggregated form.
 
+mod resource_list;
+mod storage_version;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -63,7 +66,9 @@ pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'
             group["apiVersion"] = json!("v1");
             Reply::value(&group)
         }
-        Document::Resources { group, version } => Reply::value(&resources(kinds, group, version)),
+        Document::Resources { group, version } => {
+            Reply::ok(resource_list::document(kinds, group, version).into())
+        }
         Document::Swagger => Reply::Document(swagger(&documents.get(kinds, now), headers)),
         Document::OpenApi => {
             Reply::Document(caching::index(TEXT, documents.get(kinds, now).index(), now))
@@ -193,34 +198,6 @@ fn of_version<'a>(kinds: &'a Kinds, group: &'a str, version: &str) -> Vec<&'a Ar
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by(|a, b| a.plural.cmp(&b.plural));
     rows
-}
-
-fn resources(kinds: &Kinds, group: &str, version: &str) -> Value {
-    let mut resources = Vec::new();
-    for kind in of_version(kinds, group, version) {
-        let resource = json!({
-            "name": kind.plural, "singularName": kind.singular(), "namespaced": kind.namespaced,
-            "kind": kind.kind,
-            "verbs": verbs(kind), "shortNames": kind.short_names(), "categories": kind.categories(),
-        });
-        resources.push(without_empty(resource));
-        for subresource in subresources(kind) {
-            let (group, version, body) = subresource.gvk(kind);
-            let mut listed = json!({
-                "name": format!("{}/{}", kind.plural, subresource.name), "singularName": "",
-                "namespaced": kind.namespaced, "kind": body, "verbs": subresource.verbs,
-            });
-            if !version.is_empty() {
-                listed["group"] = json!(group);
-                listed["version"] = json!(version);
-            }
-            resources.push(listed);
-        }
-    }
-    let group_version =
-        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
-        "resources": resources})
 }
 
 /// Removes empty lists.
