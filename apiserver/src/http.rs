@@ -3,6 +3,7 @@
 mod caching;
 mod discovery;
 mod health;
+mod metrics;
 mod openapi;
 mod route;
 
@@ -105,6 +106,7 @@ where
         Route::Health { kind, check: None } => {
             Reply::Text(health::report(&kind, &Params::parse(query)))
         }
+        Route::Metrics => Reply::Document(metrics::document(core)),
         Route::Document(document) if !document.takes(&parts.method) => {
             Reply::Failure(Failure::method_unknown())
         }

@@ -166,3 +166,30 @@ async fn hostile_yaml_is_refused_with_a_status() {
         assert_eq!(status["kind"], "Status");
     }
 }
+
+/// Sends a GET as this program, and returns the media type and the text of the reply.
+async fn read(server: &ApiServer, path: &str, agent: &str) -> (String, String) {
+    let request = Request::get(path).header(header::USER_AGENT, agent);
+    let request = request.body(Body::from(Vec::new())).unwrap();
+    let reply = server.client().send(request).await.unwrap();
+    assert_eq!(reply.status(), 200, "{path}");
+    let media_type = reply.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned();
+    let text = reply.into_body().collect().await.unwrap().to_bytes();
+    (media_type, String::from_utf8(text.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn metrics_count_the_objects_of_each_kind() {
+    let server = ApiServer::builder().seed(1).build();
+    create(&server, "a").await;
+    create(&server, "b").await;
+    let (media_type, text) = read(&server, "/metrics", "prometheus").await;
+    assert_eq!(media_type, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores");
+    for line in [
+        "# TYPE apiserver_resource_objects gauge",
+        "apiserver_resource_objects{group=\"\",resource=\"configmaps\"} 2",
+        "apiserver_resource_objects{group=\"apps\",resource=\"replicasets\"} 0",
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line} is not in {text}");
+    }
+}

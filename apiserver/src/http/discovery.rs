@@ -105,6 +105,7 @@ fn paths(kinds: &Kinds) -> Vec<String> {
         "/api/v1",
         "/apis",
         "/apis/",
+        "/metrics",
         "/openapi/v2",
         "/openapi/v3",
         "/openapi/v3/",

@@ -19,6 +19,8 @@ pub(crate) enum Route {
         kind: String,
         check: Option<String>,
     },
+    /// The metrics of the server.
+    Metrics,
     /// An invalid percent-encoding.
     Malformed,
     /// A path in a group of built-in kinds that names no resource.
@@ -69,6 +71,7 @@ impl Route {
             ["healthz" | "livez" | "readyz", check] if health::is_check(check) => {
                 Self::Health { kind: parts[0].to_owned(), check: Some((*check).to_owned()) }
             }
+            ["metrics"] => Self::Metrics,
             ["version"] => Self::Document(Document::Version),
             ["api"] => Self::Document(Document::CoreVersions),
             ["apis"] => Self::Document(Document::Groups),
