@@ -24,7 +24,7 @@ use crate::api;
 use crate::core::Core;
 use crate::kinds::{Kinds, Operations};
 use crate::media::Media;
-use crate::reply::{Body, Reply};
+use crate::reply::{self, Body, Reply};
 use crate::request::params::Params;
 use crate::request::target::Target;
 use crate::request::{ApiCall, Warnings, negotiate};
@@ -61,12 +61,22 @@ where
     B::Error: Into<BoxError>,
 {
     let given = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
+    let is_indented = is_indented(&request);
     let (mut response, is_audited) = respond(&core, &documents, request).await;
+    if is_indented {
+        response = reply::indented(response);
+    }
     if is_audited {
         let id = given.unwrap_or_else(|| core.chance.audit_id());
         response.headers_mut().insert(AUDIT_ID, id);
     }
     response
+}
+
+/// Returns whether the reply has line breaks for people. The `OpenAPI` documents never have.
+fn is_indented<B>(request: &Request<B>) -> bool {
+    let (headers, query) = (request.headers(), request.uri().query().unwrap_or_default());
+    negotiate::wants_indented(headers, query) && !request.uri().path().starts_with("/openapi/")
 }
 
 /// Answers one request. Returns false with a reply that the real server gives before it assigns

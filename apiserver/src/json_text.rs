@@ -110,6 +110,54 @@ fn escapes_in(bytes: [u8; 8]) -> u64 {
     (less(word, b' ') | is(b'"') | is(b'\\')) & (ONES << 7)
 }
 
+/// Returns JSON with line breaks and two spaces for each level, as Go indents it. The JSON has no
+/// space outside its texts.
+pub(crate) fn indented(json: &[u8]) -> Vec<u8> {
+    let mut written = Vec::with_capacity(json.len() * 2);
+    let (mut level, mut in_text, mut is_escaped) = (0_usize, false, false);
+    for (at, byte) in json.iter().enumerate() {
+        if in_text {
+            written.push(*byte);
+            in_text = is_escaped || *byte != b'"';
+            is_escaped = !is_escaped && *byte == b'\\';
+            continue;
+        }
+        let is_empty = |close: u8| json.get(at + 1) == Some(&close);
+        let was_empty = |open: u8| at > 0 && json[at - 1] == open;
+        match byte {
+            b'{' | b'[' => {
+                written.push(*byte);
+                level += 1;
+                if !is_empty(b'}') && !is_empty(b']') {
+                    break_line(&mut written, level);
+                }
+            }
+            b'}' | b']' => {
+                level = level.saturating_sub(1);
+                if !was_empty(b'{') && !was_empty(b'[') {
+                    break_line(&mut written, level);
+                }
+                written.push(*byte);
+            }
+            b',' => {
+                written.push(*byte);
+                break_line(&mut written, level);
+            }
+            b':' => written.extend_from_slice(b": "),
+            _ => {
+                in_text = *byte == b'"';
+                written.push(*byte);
+            }
+        }
+    }
+    written
+}
+
+fn break_line(written: &mut Vec<u8>, level: usize) {
+    written.push(b'\n');
+    written.extend(std::iter::repeat_n(b' ', 2 * level));
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -165,5 +213,15 @@ mod tests {
         }
         assert!(!needs_escape("ÿ".repeat(9).as_bytes()));
         assert_eq!(written(&json!({"a": [1, 2.5, "\n"]})), r#"{"a":[1,2.5,"\n"]}"#);
+    }
+
+    #[test]
+    fn indented_text_has_a_line_for_each_member() {
+        let json = br#"{"a":[1,{"b":{}}],"c":"x,\\\"{:","d":[]}"#;
+        let expected = concat!(
+            "{\n  \"a\": [\n    1,\n    {\n      \"b\": {}\n    }\n  ],\n",
+            "  \"c\": \"x,\\\\\\\"{:\",\n  \"d\": []\n}"
+        );
+        assert_eq!(String::from_utf8(indented(json)).unwrap(), expected);
     }
 }

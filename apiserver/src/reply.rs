@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
+use crate::json_text;
 use crate::media::{EncodeError, Media};
 use crate::status::Failure;
 
@@ -112,6 +113,15 @@ impl Document {
         }
         response
     }
+}
+
+/// Returns a response whose body has line breaks and indentation, if it is JSON and no stream.
+pub(crate) fn indented(response: Response<Body>) -> Response<Body> {
+    let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
+    if !response.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
+        return response;
+    }
+    response.map(|body| body.map_full(|json| json_text::indented(&json).into()))
 }
 
 /// Returns a response with an object, given as JSON. An object that does not exist in the media

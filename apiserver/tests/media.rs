@@ -193,3 +193,18 @@ async fn metrics_count_the_objects_of_each_kind() {
         assert!(text.lines().any(|known| known == line), "{line} is not in {text}");
     }
 }
+
+#[tokio::test]
+async fn reply_to_a_person_has_line_breaks() {
+    let server = ApiServer::builder().seed(1).build();
+    let path = "/api/v1/namespaces/default";
+    let (_, for_programs) = read(&server, path, "kubectl/v1.37.1").await;
+    let (_, for_people) = read(&server, path, "curl/8.5.0").await;
+    assert!(!for_programs.contains("\n "), "{for_programs}");
+    assert!(for_people.contains("\n    \"name\": \"default\""), "{for_people}");
+    let [programs, people]: [Value; 2] =
+        [for_programs, for_people].map(|text| serde_json::from_str(&text).unwrap());
+    assert_eq!(programs, people);
+    let (_, asked) = read(&server, "/api?pretty=true", "kubectl/v1.37.1").await;
+    assert!(asked.starts_with("{\n  \""), "{asked}");
+}

@@ -27,6 +27,14 @@ impl Body {
         Self { kind: Kind::Full((!bytes.is_empty()).then_some(bytes)) }
     }
 
+    /// Returns the body with other bytes, unless it is a stream.
+    pub(crate) fn map_full(self, change: impl FnOnce(Bytes) -> Bytes) -> Self {
+        match self.kind {
+            Kind::Full(Some(bytes)) => Self::full(change(bytes)),
+            kind => Self { kind },
+        }
+    }
+
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { kind: Kind::Stream(Box::pin(stream)) }
     }

@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, header};
 
+use super::params::Params;
 use crate::media::Media;
 use crate::status::{Failure, Result};
 
@@ -77,6 +78,20 @@ pub(crate) fn status_media(headers: &HeaderMap) -> Media {
         }
     }
     Media::Json
+}
+
+/// Returns whether a person reads the reply: the parameter `pretty` asks for line breaks, or there
+/// is none and the client is a browser or a program for the command line.
+pub(crate) fn wants_indented(headers: &HeaderMap, query: &str) -> bool {
+    let params = if query.contains("pretty") { Params::parse(query) } else { Params::default() };
+    match params.get("pretty") {
+        "" => {
+            let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+            let agent = agent.unwrap_or_default();
+            ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
+        }
+        value => matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+    }
 }
 
 /// Returns whether the client wants aggregated discovery.
@@ -214,6 +229,20 @@ mod tests {
         assert_eq!(media(partial), Media::Json);
         assert_eq!(media(&format!("{partial},application/yaml")), Media::Yaml);
         assert_eq!(media("image/png"), Media::Json);
+    }
+
+    #[test]
+    fn reply_is_indented_for_people() {
+        let wants = |agent: &str, query: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::USER_AGENT, agent.parse().unwrap());
+            wants_indented(&headers, query)
+        };
+        assert!(wants("curl/8.5.0", "limit=5"));
+        assert!(!wants("curl/8.5.0", "pretty=false"));
+        assert!(wants("kubectl/v1.37.1", "pretty=true"));
+        assert!(!wants("kubectl/v1.37.1", ""));
+        assert!(!wants("kubectl/v1.37.1", "pretty=yes"));
     }
 
     #[test]
