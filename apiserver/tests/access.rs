@@ -6,7 +6,7 @@
 use std::net::Ipv4Addr;
 
 use homeostat_apiserver::{ApiServer, Listener, User};
-use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest};
+use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest, TokenReview};
 use k8s_openapi::api::authorization::v1::SelfSubjectRulesReview;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -197,5 +197,34 @@ async fn token_of_a_service_account_ends_with_the_account() {
     assert_eq!(refusal(user_of(&client).await).0, 401);
     // Another account of the same name is not the one that the token was issued for.
     accounts.create(&PostParams::default(), &account).await.unwrap();
+    assert_eq!(refusal(user_of(&client).await).0, 401);
+}
+
+#[tokio::test]
+async fn token_is_valid_for_its_audiences_alone() {
+    let server = ApiServer::builder().authorization().build();
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(server.client());
+    let account = decoded(json!({"metadata": {"name": "web"}}));
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let request: TokenRequest = decoded(json!({"spec": {"audiences": ["vault", "api"]}}));
+    let reply =
+        accounts.create_token_request("web", &PostParams::default(), &request).await.unwrap();
+    let token = reply.status.unwrap().token;
+    let reviews: Api<TokenReview> = Api::all(server.client());
+    let review = async |audiences: &[&str]| {
+        let review = decoded(json!({"spec": {"token": token, "audiences": audiences}}));
+        reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap()
+    };
+    let status = review(&["api", "other"]).await;
+    assert_eq!(status.authenticated, Some(true));
+    assert_eq!(status.audiences, Some(vec!["api".to_owned()]));
+    assert_eq!(status.user.unwrap().username.unwrap(), "system:serviceaccount:default:web");
+    let status = review(&[]).await;
+    assert_eq!(status.authenticated, None);
+    let expected = "[invalid bearer token, token audiences [\"vault\" \"api\"] is invalid for the \
+                    target audiences [\"https://kubernetes.default.svc\"]]";
+    assert_eq!(status.error.unwrap(), expected);
+    let listener = server.listen_tls((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
+    let client = client_of(&listener, token.as_deref()).await;
     assert_eq!(refusal(user_of(&client).await).0, 401);
 }

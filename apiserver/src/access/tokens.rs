@@ -26,6 +26,8 @@ pub(crate) struct Account {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) uid: String,
+    /// The servers that accept the token.
+    pub(crate) audiences: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -106,7 +108,12 @@ mod tests {
     #[test]
     fn token_of_an_account_expires_and_is_forgotten() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let account = Account { namespace: "a".into(), name: "b".into(), uid: "c".into() };
+        let account = Account {
+            namespace: "a".into(),
+            name: "b".into(),
+            uid: "c".into(),
+            audiences: Vec::new(),
+        };
         let mut tokens = Tokens::default();
         let later = now + SignedDuration::from_secs(600);
         let token = tokens.issue_for(account.clone(), now, later);

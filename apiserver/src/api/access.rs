@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use homeostat_faults::{RequestInfo, Verb};
+use homeostat_schema::quote;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use serde::de::DeserializeOwned;
@@ -78,10 +79,10 @@ fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
         return Ok(Arc::clone(user));
     }
     match (bearer_token(&parts.headers), parts.extensions.get::<Caller>()) {
-        (Some(token), _) => match user_of_token(core, token) {
-            Some(user) => Ok(user),
-            None if is_enforced => Err(Failure::unauthorized()),
-            None => Ok(core.access.admin()),
+        (Some(token), _) => match bearer_of(core, token, &[API_AUDIENCE.to_owned()]) {
+            Ok(bearer) => Ok(bearer.user),
+            Err(_) if is_enforced => Err(Failure::unauthorized()),
+            Err(_) => Ok(core.access.admin()),
         },
         (None, Some(Caller::InProcess(user))) => Ok(Arc::clone(user)),
         (None, _) if is_enforced && certificate.is_some() => Err(Failure::unauthorized()),
@@ -96,21 +97,68 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Returns the user of a valid token. The token of a service account is valid while the account
-/// exists.
-pub(super) fn user_of_token(core: &Core, token: &str) -> Option<Arc<User>> {
+/// The audience of tokens for the API server itself.
+pub(super) const API_AUDIENCE: &str = "https://kubernetes.default.svc";
+
+/// The owner of a valid token.
+pub(super) struct Bearer {
+    pub(super) user: Arc<User>,
+    /// The audiences of the token among those that the caller names.
+    pub(super) audiences: Vec<String>,
+}
+
+/// Returns the owner of a token that is valid for one of these audiences. The token of a service
+/// account is valid while the account exists.
+///
+/// # Errors
+///
+/// Returns the reason why the token is not valid.
+pub(super) fn bearer_of(
+    core: &Core,
+    token: &str,
+    wanted: &[String],
+) -> std::result::Result<Bearer, String> {
+    let (user, audiences) = owner_of(core, token).ok_or("invalid bearer token")?;
+    let Some(audiences) = audiences else {
+        let audiences: Vec<String> =
+            wanted.iter().filter(|audience| *audience == API_AUDIENCE).cloned().collect();
+        if audiences.is_empty() {
+            return Err("invalid bearer token".to_owned());
+        }
+        return Ok(Bearer { user, audiences });
+    };
+    let known: Vec<String> =
+        audiences.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
+    if known.is_empty() {
+        let (audiences, wanted) = (quoted_list(&audiences), quoted_list(wanted));
+        return Err(format!(
+            "[invalid bearer token, token audiences {audiences} is invalid for the target \
+             audiences {wanted}]"
+        ));
+    }
+    Ok(Bearer { user, audiences: known })
+}
+
+/// Returns the owner of a token; for a service account, also the audiences of the token.
+fn owner_of(core: &Core, token: &str) -> Option<(Arc<User>, Option<Vec<String>>)> {
     match core.access.owner(token, core.clock.now())? {
-        Owner::User(user) => Some(user),
-        Owner::Account(Account { namespace, name, uid }) => {
+        Owner::User(user) => Some((user, None)),
+        Owner::Account(Account { namespace, name, uid, audiences }) => {
             let accounts = core.kinds().find("", "v1", "serviceaccounts")?;
             let stored = core.get(accounts.resource, &accounts.kind.key(&namespace, &name))?;
             (stored.selectable.uid == *uid).then(|| {
                 let mut user = User::service_account(&namespace, &name);
                 user.uid = uid;
-                Arc::new(user)
+                (Arc::new(user), Some(audiences))
             })
         }
     }
+}
+
+/// Returns the texts as Go prints a list of them with `%q`.
+fn quoted_list(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+    format!("[{}]", texts.join(" "))
 }
 
 /// Returns the user that the request impersonates, or `user` if it impersonates none.

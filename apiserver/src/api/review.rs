@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::access::{self, Decision};
+use super::access::{self, API_AUDIENCE, Bearer, Decision};
 use crate::access::{Account, Attributes, PolicyRule, User};
 use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;
@@ -83,10 +83,19 @@ fn token_review(core: &Core, object: &Fields) -> Result<Value> {
         let detail = "token is required for TokenReview in authentication";
         return Err(Failure::bad_request(detail));
     }
-    Ok(match access::user_of_token(core, token) {
-        Some(user) => json!({"authenticated": true, "user": user_info(&user)}),
-        None => json!({"user": {}, "error": "invalid bearer token"}),
+    let wanted = audiences(spec(object));
+    Ok(match access::bearer_of(core, token, &wanted) {
+        Ok(Bearer { user, audiences }) => {
+            json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
+        }
+        Err(detail) => json!({"user": {}, "error": detail}),
     })
+}
+
+/// Returns the audiences of a request; without any, the API server itself.
+fn audiences(spec: &Value) -> Vec<String> {
+    let wanted = texts(spec, "audiences");
+    if wanted.is_empty() { vec![API_AUDIENCE.to_owned()] } else { wanted }
 }
 
 /// Issues a token for a service account: the POST of its subresource `token`.
@@ -115,10 +124,12 @@ pub(super) fn issue_token(
     }
     let now = core.clock.now();
     let expires = now + SignedDuration::from_secs(lifetime);
+    let wanted = audiences(spec(&request));
     let account = Account {
         namespace: stored.selectable.namespace.clone(),
         name: name.to_owned(),
         uid: stored.selectable.uid.clone(),
+        audiences: wanted.clone(),
     };
     let token = core.access.issue_for(account, now, expires);
     request.insert("kind".to_owned(), json!("TokenRequest"));
@@ -133,9 +144,7 @@ pub(super) fn issue_token(
         *spec = json!({});
     }
     spec["expirationSeconds"] = json!(lifetime);
-    if spec.get("audiences").is_none_or(Value::is_null) {
-        spec["audiences"] = json!(["https://kubernetes.default.svc"]);
-    }
+    spec["audiences"] = json!(wanted);
     if spec.get("boundObjectRef").is_none() {
         spec["boundObjectRef"] = Value::Null;
     }
