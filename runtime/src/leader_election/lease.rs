@@ -100,7 +100,8 @@ impl LeaseLock {
         let lease = Lease { metadata, spec: Some(spec(record, None)) };
         let params = PostParams::default();
         let answer = self.within(self.api.create(&params, &lease)).await;
-        self.outcome(answer)
+        // 404 is an error here: the namespace does not exist.
+        self.outcome(answer, &[409])
     }
 
     /// Replaces the lease that has `version`.
@@ -124,21 +125,26 @@ impl LeaseLock {
         lease.spec = Some(spec(record, lease.spec.take()));
         let params = PostParams::default();
         let answer = self.within(self.api.replace(&self.name, &params, &lease)).await;
-        self.outcome(answer)
+        // 404: the lease was deleted. 409: another party has written it.
+        self.outcome(answer, &[404, 409])
     }
 
-    /// Turns an answer into an outcome. 404 and 409 both mean that the lease has changed: deleted,
-    /// or written by another party.
+    /// Turns an answer into an outcome. The codes `changed` mean that the lease is not as it was
+    /// read.
     ///
     /// The object of a successful answer is kept for the next replacement.
-    fn outcome(&mut self, answer: Result<Lease, LeaseError>) -> Result<Written, LeaseError> {
+    fn outcome(
+        &mut self,
+        answer: Result<Lease, LeaseError>,
+        changed: &[u16],
+    ) -> Result<Written, LeaseError> {
         match answer {
             Ok(lease) => {
                 let version = lease.metadata.resource_version.clone().unwrap_or_default();
                 self.last = Some(lease);
                 Ok(Written::Stored(version))
             }
-            Err(LeaseError::Request(Error::Api(status))) if matches!(status.code, 404 | 409) => {
+            Err(LeaseError::Request(Error::Api(status))) if changed.contains(&status.code) => {
                 Ok(Written::Conflict)
             }
             Err(error) => Err(error),
@@ -211,6 +217,22 @@ mod tests {
     use kube_client::core::Status;
 
     use super::*;
+    use crate::scripted_server::{refusal, server};
+
+    #[tokio::test(start_paused = true)]
+    async fn missing_namespace_is_an_error_and_a_missing_lease_a_change() {
+        let (client, _) = server(|asked| match asked.line.as_str() {
+            "GET /apis/coordination.k8s.io/v1/namespaces/typo/leases/a" => refusal(404, "none"),
+            "PUT /apis/coordination.k8s.io/v1/namespaces/typo/leases/a" => refusal(404, "gone"),
+            _ => refusal(404, "namespaces \"typo\" not found"),
+        });
+        let mut lock = LeaseLock::new(client, "typo", "a", Duration::from_secs(5));
+        assert_eq!(lock.read().await.unwrap(), None);
+        let error = lock.create(&Record::default()).await.unwrap_err().to_string();
+        assert_eq!(error, "namespaces \"typo\" not found (404 NotFound)");
+        let replaced = lock.replace(&Record::default(), "1").await.unwrap();
+        assert_eq!(replaced, Written::Conflict);
+    }
 
     #[test]
     fn refused_request_is_reported_with_the_servers_own_text() {
