@@ -29,6 +29,7 @@ mod fence;
 mod leadership;
 mod lease;
 mod state;
+mod trouble;
 mod view;
 mod watchdog;
 
@@ -43,6 +44,7 @@ pub use self::fence::{Fence, Fenced, NotLeader};
 pub use self::leadership::{Leadership, LeadershipLost};
 use self::lease::{LeaseError, LeaseLock, micros};
 use self::state::{Candidate, Loss, Step, Timing, Written};
+use self::trouble::Ended;
 pub(crate) use self::view::ElectionView;
 use crate::events::{EventRecorder, EventType};
 use crate::observe::Diagnostics;
@@ -95,6 +97,8 @@ pub struct LeaderElector {
     metrics: Metrics,
     /// The holder that was logged last.
     reported: Option<String>,
+    /// The first error of the attempt that runs.
+    error: Option<String>,
     /// `None` records no events.
     events: Option<EventRecorder>,
     /// The debug page reads it.
@@ -276,7 +280,26 @@ impl LeaderElector {
     async fn attempt(&mut self) -> Attempt {
         let attempt = self.requests().await;
         self.view.update(&self.candidate);
+        let error = self.error.take();
+        self.log_outcome(error);
         attempt
+    }
+
+    /// Logs a series of attempts that fail: when it begins, each minute, and when it ends.
+    fn log_outcome(&self, error: Option<String>) {
+        let lease = self.lease();
+        let Some(error) = error else {
+            if let Some(Ended { outage, failures, error }) = self.view.succeeded() {
+                let message = "the lease can be read and written again";
+                tracing::info!(lease, ?outage, failures, error, "{message}");
+            }
+            return;
+        };
+        if self.view.failed(&error) {
+            tracing::warn!(lease, "{error}; trying again");
+        } else {
+            tracing::debug!(lease, "{error}; trying again");
+        }
     }
 
     /// Sends the requests of one attempt.
@@ -290,12 +313,16 @@ impl LeaderElector {
                 Step::Create(record) => {
                     let started = self.clock.now();
                     let outcome = self.lock.create(&record).await;
-                    self.written(outcome, started)
+                    self.written(
+                        outcome,
+                        started,
+                        "error initially creating leader election record",
+                    )
                 }
                 Step::Replace { record, version } => {
                     let started = self.clock.now();
                     let outcome = self.lock.replace(&record, &version).await;
-                    self.written(outcome, started)
+                    self.written(outcome, started, "failed to update lock")
                 }
                 Step::Leading => return Attempt::Leading,
                 Step::Waiting => return Attempt::NotYet,
@@ -324,9 +351,15 @@ impl LeaderElector {
     }
 
     /// Passes the outcome of a write on, and opens the fence if it made this candidate lead.
-    fn written(&mut self, outcome: Result<Written, LeaseError>, started: Duration) -> Step {
+    /// `failure` is client-go's text for a write that failed.
+    fn written(
+        &mut self,
+        outcome: Result<Written, LeaseError>,
+        started: Duration,
+        failure: &str,
+    ) -> Step {
         let outcome = outcome.unwrap_or_else(|error| {
-            self.report(&error, "failed to update lock");
+            self.report(&error, failure);
             Written::Failed
         });
         let step = self.candidate.written(outcome, started, self.clock.now());
@@ -345,7 +378,9 @@ impl LeaderElector {
         let timeout = self.timing.renew_deadline;
         match tokio::time::timeout(timeout, self.try_release()).await {
             Ok(Ok(())) => tracing::info!(lease = %self.lease(), "released the leader lease"),
-            Ok(Err(error)) => self.report(&error, "failed to release lock"),
+            Ok(Err(error)) => {
+                tracing::warn!(lease = %self.lease(), %error, "failed to release lock; it expires");
+            }
             Err(_) => {
                 tracing::warn!(lease = %self.lease(), "failed to release lock in time; it expires");
             }
@@ -400,8 +435,9 @@ impl LeaderElector {
         format!("{}/{}", self.lock.namespace, self.lock.name)
     }
 
-    fn report(&self, error: &LeaseError, what: &str) {
-        tracing::warn!(lease = %self.lease(), %error, "{what}; trying again");
+    /// Keeps the first error of an attempt, for the log and the debug page.
+    fn report(&mut self, error: &LeaseError, what: &str) {
+        self.error.get_or_insert_with(|| format!("{what}: {error}"));
     }
 
     /// Logs a holder when it changes, not at each read.
@@ -415,3 +451,6 @@ impl LeaderElector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,8 @@ pub use self::report::{
 };
 pub use self::server::{ObserveServer, ServeError, serve};
 
-/// The number of consecutive failures from which on an informer is not ready: its cache is old.
+/// The number of consecutive failures from which on an informer is not ready, because its cache is
+/// old, and a candidate of an election, because it cannot lead.
 const STALE_AFTER: u64 = 3;
 
 /// The parts of a process that an operator can look at. Clones share them.
@@ -202,11 +203,12 @@ impl Diagnostics {
             (parts.informers.clone(), parts.queues.clone(), parts.elections.clone())
         };
         let statuses: Vec<_> = informers.iter().flat_map(|statuses| statuses()).collect();
-        let unready = self.unready_of(&statuses);
+        let elections: Vec<_> = elections.iter().flat_map(|reports| reports()).collect();
+        let unready = self.unready_of(&statuses, &elections);
         Report {
             uptime: self.started.elapsed(),
             unready,
-            elections: elections.iter().flat_map(|reports| reports()).collect(),
+            elections,
             informers: statuses.iter().map(Informer::new).collect(),
             queues: queues.iter().flat_map(|reports| reports()).collect(),
         }
@@ -217,9 +219,13 @@ impl Diagnostics {
     /// The time of each entry starts with the first call that sees it, so that it is as exact as
     /// the period of the probe.
     pub fn unready(&self) -> Vec<Unready> {
-        let informers = self.parts.lock().informers.clone();
+        let (informers, elections) = {
+            let parts = self.parts.lock();
+            (parts.informers.clone(), parts.elections.clone())
+        };
         let statuses: Vec<_> = informers.iter().flat_map(|statuses| statuses()).collect();
-        self.unready_of(&statuses)
+        let elections: Vec<_> = elections.iter().flat_map(|reports| reports()).collect();
+        self.unready_of(&statuses, &elections)
     }
 
     /// Returns the failed liveness checks with their reasons.
@@ -235,12 +241,15 @@ impl Diagnostics {
     }
 
     /// A part that is ready again loses its time: the next failure starts a new one.
-    fn unready_of(&self, statuses: &[InformerStatus]) -> Vec<Unready> {
+    fn unready_of(&self, statuses: &[InformerStatus], elections: &[LeaderReport]) -> Vec<Unready> {
         let checks = self.parts.lock().readiness.clone();
         let informers = statuses
             .iter()
             .filter_map(|status| Some((format!("informer {}", status.name), not_ready(status)?)));
-        let failed: Vec<_> = informers.chain(failures(&checks)).collect();
+        let elections = elections.iter().filter_map(|election| {
+            Some((format!("lease {}", election.lease), no_lease(election)?))
+        });
+        let failed: Vec<_> = informers.chain(elections).chain(failures(&checks)).collect();
         let since = &mut self.parts.lock().unready_since;
         since.retain(|name, _| failed.iter().any(|(failed, _)| failed == name));
         let now = Instant::now();
@@ -281,6 +290,12 @@ fn not_ready(status: &InformerStatus) -> Option<String> {
         InformerPhase::Stopped => Some("stopped".to_owned()),
         _ => Some(format!("waiting for the initial list{}", error())),
     }
+}
+
+/// Returns the reason for which a candidate is not ready. One that waits for another leader is.
+fn no_lease(election: &LeaderReport) -> Option<String> {
+    let error = election.last_error.as_ref().filter(|_| election.failures >= STALE_AFTER)?;
+    Some(format!("no leader election: {error} ({} consecutive failures)", election.failures))
 }
 
 /// Runs the checks, and returns those that failed with their reasons.

@@ -199,6 +199,7 @@ impl LeaderElectorBuilder {
                 slow_path: metrics::counter!("leader_election_slowpath_total", "name" => name),
             },
             reported: None,
+            error: None,
             events: self.events,
             view,
         })

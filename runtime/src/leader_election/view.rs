@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::clock::LeaseClock;
 use super::state::{Candidate, Moment, Record};
+use super::trouble::{Ended, Trouble};
 use crate::observe::LeaderReport;
 
 /// The election as a candidate last saw it. Clones share it.
@@ -20,6 +21,7 @@ pub(crate) struct ElectionView {
     identity: Arc<str>,
     clock: LeaseClock,
     seen: Arc<Mutex<Seen>>,
+    trouble: Arc<Mutex<Trouble>>,
 }
 
 #[derive(Debug, Default)]
@@ -34,7 +36,23 @@ struct Seen {
 
 impl ElectionView {
     pub(super) fn new(lease: &str, identity: &str, clock: LeaseClock) -> Self {
-        Self { lease: lease.into(), identity: identity.into(), clock, seen: Arc::default() }
+        Self {
+            lease: lease.into(),
+            identity: identity.into(),
+            clock,
+            seen: Arc::default(),
+            trouble: Arc::default(),
+        }
+    }
+
+    /// Records an attempt that failed. Returns true if it should be logged as a warning.
+    pub(super) fn failed(&self, error: &str) -> bool {
+        self.trouble.lock().failed(self.clock.now(), error.to_owned())
+    }
+
+    /// Records an attempt without an error. Returns the outage that it ends, if that was logged.
+    pub(super) fn succeeded(&self) -> Option<Ended> {
+        self.trouble.lock().succeeded(self.clock.now())
     }
 
     /// Copies what the candidate knows.
@@ -51,6 +69,10 @@ impl ElectionView {
     /// Returns the state now: a leader whose deadline has passed leads no longer.
     pub(crate) fn report(&self) -> LeaderReport {
         let now = self.clock.now();
+        let (failures, last_error) = {
+            let trouble = self.trouble.lock();
+            (trouble.failures(), trouble.last_error().map(str::to_owned))
+        };
         let seen = self.seen.lock();
         let record = seen.record.as_ref();
         let holder = record.map(|(record, _)| record.holder.clone());
@@ -63,6 +85,8 @@ impl ElectionView {
             renewed: record.map(|(_, at)| now.saturating_sub(*at)),
             transitions: record.map_or(0, |(record, _)| record.transitions),
             left: seen.valid_until.map(|until| until.saturating_sub(now)),
+            failures,
+            last_error,
         }
     }
 }

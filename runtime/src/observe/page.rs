@@ -86,7 +86,9 @@ fn election(election: &LeaderReport) -> String {
         (Some(holder), false) => format!("Led by {}", Escaped(holder)),
         (None, false) => "No leader".to_owned(),
     };
-    let class = if election.holder.is_some() { "ok" } else { "bad" };
+    let is_fine = election.holder.is_some() && election.last_error.is_none();
+    let class = if is_fine { "ok" } else { "bad" };
+    let error = election.last_error.as_ref();
     let rows = [
         ("Lease", Some(election.lease.clone())),
         ("This process", Some(election.identity.clone())),
@@ -95,6 +97,10 @@ fn election(election: &LeaderReport) -> String {
         ("Renewed", election.renewed.map(|age| format!("{} ago", in_words(age)))),
         ("Leadership ends in", election.left.map(in_words)),
         ("Transitions", Some(election.transitions.to_string())),
+        (
+            "Last error",
+            error.map(|error| format!("{error} ({} consecutive failures)", election.failures)),
+        ),
     ];
     let known = rows.into_iter().filter_map(|(name, value)| {
         let value = Escaped(value?);

@@ -74,6 +74,10 @@ pub struct LeaderReport {
     /// The rest of this process's leadership, unless it renews the lease.
     #[serde(serialize_with = "optional_seconds")]
     pub left: Option<Duration>,
+    /// Consecutive attempts to acquire or renew that failed.
+    pub failures: u64,
+    /// The error of the last attempt, unless it succeeded.
+    pub last_error: Option<String>,
 }
 
 /// An informer.

@@ -1,5 +1,5 @@
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use homeostat_informer::testing::ScriptedListWatch;
 use k8s_openapi::api::core::v1::Pod;
@@ -37,19 +37,23 @@ fn busy() -> (Diagnostics, Queue<String>) {
     queue.add_after("default/slow".to_owned(), Duration::from_secs(90));
     queue.add_rate_limited("default/failing".to_owned());
     diagnostics.queue("replicaset", &queue);
-    diagnostics.elections(|| {
-        vec![LeaderReport {
-            lease: "shop/lease".to_owned(),
-            identity: "me".to_owned(),
-            is_leader: false,
-            holder: Some("<other>".to_owned()),
-            since: Some("2026-01-01T00:00:00Z".to_owned()),
-            renewed: Some(Duration::from_secs(3)),
-            transitions: 1,
-            left: None,
-        }]
-    });
+    diagnostics.elections(|| vec![election()]);
     (diagnostics, queue)
+}
+
+fn election() -> LeaderReport {
+    LeaderReport {
+        lease: "shop/lease".to_owned(),
+        identity: "me".to_owned(),
+        is_leader: false,
+        holder: Some("<other>".to_owned()),
+        since: Some("2026-01-01T00:00:00Z".to_owned()),
+        renewed: Some(Duration::from_secs(3)),
+        transitions: 1,
+        left: None,
+        failures: 2,
+        last_error: Some("failed to update lock: forbidden".to_owned()),
+    }
 }
 
 #[tokio::test]
@@ -69,6 +73,28 @@ async fn readiness_names_what_is_not_ready_and_the_reason() {
     is_fine.store(true, Ordering::SeqCst);
     assert!(!get(&server, "/readyz").await.contains("license"));
     assert_eq!(get(&server, "/livez").await, "200 ok", "a restart would not help");
+}
+
+#[tokio::test(start_paused = true)]
+async fn election_whose_lease_cannot_be_written_is_not_ready() {
+    let (diagnostics, failures) = (Diagnostics::new(), Arc::new(AtomicU64::new(0)));
+    let seen = Arc::clone(&failures);
+    diagnostics.elections(move || {
+        let failures = seen.load(Ordering::SeqCst);
+        let last_error = (failures > 0).then(|| "leases is forbidden".to_owned());
+        vec![LeaderReport { failures, last_error, ..election() }]
+    });
+    for (count, reasons) in [
+        (0, &[][..]),
+        (2, &[]),
+        (3, &["no leader election: leases is forbidden (3 consecutive failures)"]),
+    ] {
+        failures.store(count, Ordering::SeqCst);
+        let unready = diagnostics.unready();
+        assert_eq!(unready.iter().map(|it| &*it.reason).collect::<Vec<_>>(), reasons);
+        assert!(unready.iter().all(|it| it.name == "lease shop/lease"), "{unready:?}");
+        assert_eq!(diagnostics.report().unready.len(), reasons.len());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,6 +152,7 @@ async fn page_shows_informers_and_keys_and_escapes_names() {
         "Led by &lt;other&gt;",
         "shop/lease",
         "3.0 s ago",
+        "failed to update lock: forbidden (2 consecutive failures)",
     ] {
         assert!(page.contains(expected), "{expected} is not in {page}");
     }

@@ -1,0 +1,51 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::*;
+use crate::scripted_server::{Answer, refusal, server};
+
+fn elector(client: kube_client::Client) -> LeaderElector {
+    let builder = LeaderElector::builder(client, "shop", "lease").identity("me");
+    builder.in_virtual_time(jiff::Timestamp::UNIX_EPOCH, 7).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_that_cannot_be_created_is_shown_with_its_error() {
+    let (client, _) = server(|asked| match asked.line.split(' ').next() {
+        Some("GET") => refusal(404, "leases \"lease\" not found"),
+        _ => refusal(404, "namespaces \"shop\" not found"),
+    });
+    let elector = elector(client);
+    let view = elector.view();
+    assert!(timeout(Duration::from_secs(60), elector.acquire()).await.is_err());
+    let report = view.report();
+    assert!(report.failures >= 10, "{report:?}");
+    assert_eq!(
+        report.last_error.as_deref(),
+        Some(
+            "error initially creating leader election record: namespaces \"shop\" not found (404 \
+             NotFound)"
+        )
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn success_ends_a_series_of_failures() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requests);
+    let (client, _) = server(move |asked| match count.fetch_add(1, Ordering::Relaxed) {
+        0..5 => refusal(403, "forbidden"),
+        _ if asked.line.starts_with("GET") => refusal(404, "not found"),
+        _ => Answer::Said(201, json!({"metadata": {"name": "lease", "resourceVersion": "1"}})),
+    });
+    let elector = elector(client);
+    let view = elector.view();
+    let leadership = timeout(Duration::from_secs(60), elector.acquire()).await.unwrap();
+    let report = view.report();
+    assert_eq!((report.is_leader, report.failures, report.last_error), (true, 0, None));
+    assert_eq!(requests.load(Ordering::Relaxed), 7, "five refusals, a read, a create");
+    drop(leadership);
+}
