@@ -10,13 +10,21 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::client::describe_error;
-use crate::outcome::has_code;
+use crate::outcome::{self, Outcome, has_code};
 
 /// The period of the looks at the definition.
 ///
 /// A definition is served within about a second in most clusters; the wait is short and has a
 /// timeout, so that a watch would cost more than it saves.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// The pause after a request without an answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The time after which the wait is logged for the first time, and the period of further lines:
+/// those of a manager that waits for its caches.
+const FIRST_REPORT_AFTER: Duration = Duration::from_secs(2);
+const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// The error of a definition that could not be installed.
 ///
@@ -25,13 +33,13 @@ const PERIOD: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrdError {
-    /// The server refused a request.
+    /// The server refused a request, or did not answer until the timeout.
     #[error("failed to install the definition {name}: {}", describe_error(.source))]
     #[non_exhaustive]
     Refused {
         /// The definition's name.
         name: String,
-        /// The server's error.
+        /// The error of the request.
         #[source]
         source: Box<Error>,
     },
@@ -65,7 +73,8 @@ struct Resource {
 ///
 /// An update replaces the spec's fields that `crd` has, and keeps others, such as the CA bundle of
 /// a conversion webhook that another program sets. Replicas that install the same definition at the
-/// same time do no harm.
+/// same time do no harm. A server that does not answer is tried again until the timeout; after 2 s,
+/// and each 10 s, the log says what is missing.
 ///
 /// Call it before the informers of the kind start. A process that may only read definitions should
 /// leave the installation to its operator (`kubectl apply`): the permission to change definitions
@@ -102,22 +111,59 @@ pub async fn install(
     timeout: Duration,
 ) -> Result<(), CrdError> {
     let name = crd.metadata.name.clone().unwrap_or_default();
-    let deadline = Instant::now() + timeout.min(Duration::from_secs(24 * 3600));
-    let refused = |error| CrdError::Refused { name: name.clone(), source: Box::new(error) };
     let api = Api::<CustomResourceDefinition>::all(client.clone());
-    write(&api, &name, crd).await.map_err(refused)?;
+    let deadline = Instant::now() + timeout.min(Duration::from_secs(24 * 3600));
+    let mut next_report = Instant::now() + FIRST_REPORT_AFTER;
+    let mut is_written = false;
     loop {
-        let live = api.get(&name).await.map_err(refused)?;
-        let missing = match missing_condition(&live) {
-            None => unserved_version(client, &live).await.map_err(refused)?,
-            missing => missing,
+        let (missing, pause) = match look(&api, &name, crd, &mut is_written).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(missing)) => (missing, PERIOD),
+            Err(error) if may_pass(&error) && Instant::now() < deadline => {
+                (describe_error(&error), PAUSE)
+            }
+            Err(error) => return Err(CrdError::Refused { name, source: Box::new(error) }),
         };
-        let Some(missing) = missing else { return Ok(()) };
         if Instant::now() >= deadline {
             return Err(CrdError::NotServed { name, timeout, missing });
         }
-        tracing::debug!(definition = %name, %missing, "definition is not served yet");
-        sleep(PERIOD).await;
+        if Instant::now() >= next_report {
+            tracing::warn!(definition = %name, %missing, "still waiting for the definition");
+            next_report = Instant::now() + REPORT_EVERY;
+        }
+        sleep(pause).await;
+    }
+}
+
+/// Writes the definition unless that is done, and returns what is missing for it to be served.
+///
+/// # Errors
+///
+/// The first error of a request.
+async fn look(
+    api: &Api<CustomResourceDefinition>,
+    name: &str,
+    crd: &CustomResourceDefinition,
+    is_written: &mut bool,
+) -> Result<Option<String>, Error> {
+    if !*is_written {
+        write(api, name, crd).await?;
+        *is_written = true;
+    }
+    let live = api.get(name).await?;
+    match missing_condition(&live) {
+        None => unserved_version(&api.clone().into_client(), &live).await,
+        missing => Ok(missing),
+    }
+}
+
+/// Returns true if the request may succeed later: the server was not reached, did not answer, or
+/// has an error of its own.
+fn may_pass(error: &Error) -> bool {
+    match error {
+        Error::Api(status) => status.code == 429 || outcome::of(error) == Outcome::Unknown,
+        Error::Service(_) => true,
+        _ => false,
     }
 }
 
@@ -134,8 +180,13 @@ async fn write(
     name: &str,
     crd: &CustomResourceDefinition,
 ) -> Result<(), Error> {
+    // A member that is null would be removed: those of other programs stay.
+    let (labels, annotations) = (&crd.metadata.labels, &crd.metadata.annotations);
     let patch = json!({
-        "metadata": {"labels": crd.metadata.labels, "annotations": crd.metadata.annotations},
+        "metadata": {
+            "labels": labels.clone().unwrap_or_default(),
+            "annotations": annotations.clone().unwrap_or_default(),
+        },
         "spec": crd.spec,
     });
     let updated = async || api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
@@ -250,6 +301,45 @@ mod tests {
         let created = log.lines().iter().filter(|line| line.starts_with("POST")).count();
         let looked = log.lines().iter().filter(|line| *line == DISCOVERY).count();
         assert_eq!((created, looked), (1, 2), "{:?}", log.lines());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn update_keeps_the_labels_and_annotations_of_other_programs() {
+        let (client, log) = server(|asked| match asked.line.as_str() {
+            DISCOVERY => Answer::Said(200, json!({"resources": [{"name": "foos"}]})),
+            _ => Answer::Said(200, definition(&conditions("True", ("True", "")))),
+        });
+        install(&client, &crd(), Duration::from_secs(30)).await.unwrap();
+        let sent: Value = serde_json::from_str(&log.all()[0].text).unwrap();
+        assert_eq!(sent["metadata"], json!({"labels": {}, "annotations": {}}), "null removes all");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn server_that_is_away_is_tried_again_until_the_timeout() {
+        let requests = AtomicUsize::new(0);
+        let (client, _) = server(move |asked| match requests.fetch_add(1, Ordering::Relaxed) {
+            0 | 2 => Answer::Lost,
+            1 | 3 => refusal(503, "starting"),
+            _ if asked.line == DISCOVERY => {
+                Answer::Said(200, json!({"resources": [{"name": "foos"}]}))
+            }
+            _ => Answer::Said(200, definition(&conditions("True", ("True", "")))),
+        });
+        install(&client, &crd(), Duration::from_secs(30)).await.unwrap();
+
+        let (client, log) = server(|_| Answer::Lost);
+        let error = install(&client, &crd(), Duration::from_secs(5)).await.unwrap_err();
+        let text = "failed to install the definition foos.example.com: the connection is reset";
+        assert_eq!(error.to_string(), text);
+        assert_eq!(log.lines().len(), 6, "one request per second");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusal_is_not_waited_for() {
+        let (client, log) = server(|_| refusal(403, "forbidden"));
+        let error = install(&client, &crd(), Duration::from_secs(5)).await.unwrap_err();
+        assert!(matches!(error, CrdError::Refused { .. }), "{error}");
+        assert_eq!(log.lines().len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
