@@ -46,11 +46,10 @@ const DEFAULT_SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 /// 2. With [`leader_election`](Self::leader_election), the manager waits until it leads. Its caches
 ///    stay in step meanwhile.
 /// 3. The workers run. If leadership is lost, they are aborted at once.
-/// 4. At shutdown the informers stop, so that no event adds a key. The queues are drained;
-///    runnables
-///    end. When the drain timeout has passed since the shutdown, reconciles that are still running
-///    are cancelled through [`Request::cancellation`](crate::Request::cancellation), and dropped
-///    one second later. Then the event recorders send what waits, the lease is released, and the
+/// 4. At shutdown the informers stop, so that no event adds a key. The queues are drained, and the
+///    runnables end. When the drain timeout has passed since the shutdown, running reconciles are
+///    cancelled through [`Request::cancellation`](crate::Request::cancellation), and dropped one
+///    second later. Then the event recorders send what waits, the lease is released, and the
 ///    services end. Every task has ended when `run_until` returns, and every step has a deadline.
 ///
 /// Use it for every program with controllers. To test a reconciler, call it with
@@ -84,6 +83,8 @@ pub struct Manager {
     informers: SharedInformerFactory,
     /// In the order of `with`. Workers start in this order.
     controllers: Vec<Box<dyn AnyController>>,
+    /// The names of all parts, also of controllers that were added and have not synced yet.
+    names: BTreeSet<Arc<str>>,
     /// Controllers that handles have added.
     added: mpsc::Receiver<Box<dyn AnyController>>,
     handle: ManagerHandle,
@@ -113,6 +114,7 @@ impl Manager {
         Self {
             informers,
             controllers: Vec::new(),
+            names: BTreeSet::new(),
             added,
             handle,
             runnables: Vec::new(),
@@ -417,6 +419,7 @@ impl Manager {
                 Some(Ok(Some(controller))) = syncing.join_next() => {
                     start_workers(controller.as_ref(), leader, workers);
                     self.controllers.push(controller);
+                    failed_informer = self.wait_for_informer_failure();
                 }
             }
         }
@@ -427,12 +430,11 @@ impl Manager {
         self.controllers.push(controller);
     }
 
-    /// Returns an error if two parts have one name.
-    fn check_names(&self) -> Result<(), RunError> {
-        let mut names = BTreeSet::new();
+    /// Takes the names of all parts. Returns an error if two parts have one name.
+    fn check_names(&mut self) -> Result<(), RunError> {
         let runnables = self.runnables.iter().chain(&self.services).map(|it| &it.name);
         for name in self.controllers.iter().map(|it| it.name()).chain(runnables) {
-            if !names.insert(name) {
+            if !self.names.insert(Arc::clone(name)) {
                 return Err(RunError::NameTaken { name: Arc::clone(name) });
             }
         }

@@ -8,6 +8,7 @@
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -69,18 +70,18 @@ impl Manager {
     }
 
     /// Starts the informers of a controller that was added, and waits for its caches in a task of
-    /// `syncing`. The task returns `None` if an informer is stopped.
+    /// `syncing`. The task returns `None` if an informer is stopped, and logs that.
     ///
     /// A controller whose name exists already is dropped with an error in the log: its metrics and
     /// its queue would mix with those of the other.
     pub(super) fn sync_added(
-        &self,
+        &mut self,
         controller: Box<dyn AnyController>,
         syncing: &mut JoinSet<Option<Box<dyn AnyController>>>,
     ) {
         let name = controller.name();
-        if self.controllers.iter().any(|it| it.name() == name) {
-            tracing::error!(controller = %name, "a controller has this name, dropping the new one");
+        if !self.names.insert(Arc::clone(name)) {
+            tracing::error!(controller = %name, "a part has this name, dropping the controller");
             return;
         }
         self.handle.record(controller.as_ref());
@@ -88,7 +89,15 @@ impl Manager {
         for informer in controller.informers() {
             informer.start();
         }
-        syncing.spawn(async move { wait_for(controller.as_ref()).await.then_some(controller) });
+        syncing.spawn(async move {
+            if wait_for(controller.as_ref()).await {
+                return Some(controller);
+            }
+            let failures = controller.informers().iter().filter_map(|informer| informer.failure());
+            let error = failures.map(RunError::from).next().unwrap_or(RunError::InformerStopped);
+            tracing::error!(controller = %controller.name(), %error, "dropping the controller");
+            None
+        });
     }
 
     /// Waits for all caches and handlers. Breaks if an informer is stopped before.

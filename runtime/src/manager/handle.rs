@@ -136,7 +136,7 @@ impl ManagerHandle {
     ///
     /// A controller that is added later appears in it until its caches are complete.
     pub fn unsynced(&self) -> BTreeMap<Arc<str>, Option<String>> {
-        let informers = self.shared.informers.lock().clone();
+        let informers = self.informers();
         let own = informers
             .iter()
             .filter(|informer| !informer.has_synced())
@@ -152,8 +152,9 @@ impl ManagerHandle {
     /// Adds a controller to the running manager: its informers start, and its workers follow when
     /// its caches are complete. A controller that is added before the manager works waits.
     ///
-    /// It is logged and dropped if its name is taken, if 100 controllers wait already, or if the
-    /// manager has ended.
+    /// It is logged and dropped if a part of the manager has its name, if one of its informers
+    /// stops before its cache is complete, if 100 controllers wait already, or if the manager has
+    /// ended.
     pub fn add(&self, controller: Controller) {
         if let Err(error) = self.shared.added.try_send(controller.into_inner()) {
             tracing::error!(%error, "failed to add a controller, dropping it");
@@ -178,9 +179,14 @@ impl ManagerHandle {
         });
     }
 
+    /// Returns the informers of all controllers, also of those that were added.
+    pub(super) fn informers(&self) -> Vec<Arc<dyn AnyInformer>> {
+        self.shared.informers.lock().clone()
+    }
+
     /// One status per name, sorted by name.
     fn informer_statuses(&self) -> Vec<InformerStatus> {
-        let informers = self.shared.informers.lock().clone();
+        let informers = self.informers();
         let own = informers.iter().map(|informer| informer.status());
         let all = self.shared.factory.statuses().into_iter().chain(own);
         // Most informers are in both lists, and several controllers may share one.

@@ -38,8 +38,10 @@ impl Manager {
             within(name, controller.unsubscribe())
         });
         let mut hung: BTreeSet<String> = join_all(mappers).await.into_iter().flatten().collect();
-        let informers = self.controllers.iter().flat_map(|controller| controller.informers());
+        // Those of a controller that was added and has not synced yet are among them.
+        let informers = self.handle.informers();
         let own = informers
+            .iter()
             .map(|informer| within(format!("informer {}", informer.name()), informer.stop()));
         hung.extend(join_all(own).await.into_iter().flatten());
         hung.extend(within("an informer of the factory".to_owned(), self.informers.stop()).await);

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tower::BoxError;
 
+use super::explode_if;
 use super::support::{Foo, Script, Seen, Zone, foo, no_factory, recorder, zone};
 
 type Log = Arc<Mutex<Vec<&'static str>>>;
@@ -278,6 +279,70 @@ async fn controller_that_is_added_later_works_after_its_caches_are_complete() {
     };
     manager.run_until(story).await.unwrap();
     assert_eq!(seen.keys(), ["north", "south"]);
+    assert!(zones.informer.is_stopped());
+}
+
+#[tokio::test(start_paused = true)]
+async fn name_of_a_controller_that_has_not_synced_is_taken() {
+    let (foos, zones) = (Script::new([foo("web", "1")]), Script::new([zone("north", "z")]));
+    zones.hold_lists();
+    let log = Log::default();
+    let manager = Manager::new(no_factory())
+        .with(idle(&foos, "foo"))
+        .with_runnable("sweep", part(&log, "sweep starts", "sweep ends"));
+    let handle = manager.handle();
+    let zone_controller = |name: &'static str| {
+        let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+        (Controller::builder(name, &zones.informer).build(reconciler), seen)
+    };
+    let [first, second, third] = ["zone", "zone", "sweep"].map(zone_controller);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        handle.add(first.0);
+        handle.add(second.0);
+        handle.add(third.0);
+        sleep(Duration::from_secs(1)).await;
+        zones.release_lists();
+        sleep(Duration::from_secs(60)).await;
+    };
+    manager.run_until(story).await.unwrap();
+    let reconciled = [first.1, second.1, third.1].map(|seen| seen.keys().len());
+    assert_eq!(reconciled, [1, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn informer_of_an_added_controller_is_supervised() {
+    let (foos, zones) = (Script::new([foo("web", "1")]), Script::<Zone>::new([]));
+    let _broken = zones.informer.add_handler("broken", |_| explode_if(true));
+    let manager = Manager::new(no_factory()).with(idle(&foos, "foo"));
+    let handle = manager.handle();
+    let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let later = Controller::builder("zone", &zones.informer).build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        handle.add(later);
+        sleep(Duration::from_secs(60)).await;
+        zones.apply(zone("north", "z"));
+        pending::<()>().await;
+    };
+    let error = manager.run_until(story).await.unwrap_err();
+    assert!(matches!(error, RunError::InformerFailed(_)), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn informer_of_a_controller_that_has_not_synced_is_stopped_with_the_others() {
+    let (foos, zones) = (Script::new([foo("web", "1")]), Script::<Zone>::new([]));
+    zones.hold_lists();
+    let manager = Manager::new(no_factory()).with(idle(&foos, "foo"));
+    let handle = manager.handle();
+    let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let later = Controller::builder("zone", &zones.informer).build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        handle.add(later);
+        sleep(Duration::from_secs(1)).await;
+    };
+    manager.run_until(story).await.unwrap();
     assert!(zones.informer.is_stopped());
 }
 
