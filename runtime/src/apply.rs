@@ -222,15 +222,18 @@ where
     let name = object.name_any();
     let mut tries = 1;
     loop {
-        let result = match api.get_opt(&name).await? {
+        // The codes of an object that has changed since it was read. A create that is answered with
+        // 404 lacks its namespace.
+        let (result, outdated): (_, &[u16]) = match api.get_opt(&name).await? {
             None => {
                 let mut new = object.clone();
                 mutate(&mut new);
                 let created = api.create(&PostParams::default(), &new).await;
-                created.map(|created| (created, Written::Created))
+                (created.map(|created| (created, Written::Created)), &[409])
             }
-            Some(live) => update(api, &name, live, &mutate).await,
+            Some(live) => (update(api, &name, live, &mutate).await, &[404, 409]),
         };
+        let is_outdated = |error: &Error| outdated.iter().any(|code| has_code(error, *code));
         match result {
             Err(error) if is_outdated(&error) && tries < TRIES => tries += 1,
             result => return result,
@@ -255,11 +258,6 @@ where
     }
     let updated = api.replace(name, &PostParams::default(), &changed).await?;
     Ok((updated, Written::Updated))
-}
-
-/// Returns true if the object was created, changed or deleted since it was read.
-fn is_outdated(error: &Error) -> bool {
-    has_code(error, 409) || has_code(error, 404)
 }
 
 #[cfg(test)]
@@ -324,6 +322,15 @@ mod tests {
         assert_eq!(written, Written::Updated);
         assert_eq!(log.lines(), [GET, PUT, GET, PUT]);
         assert!(log.all()[3].text.contains(r#""resourceVersion":"2""#), "{:?}", log.all()[3]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn missing_namespace_is_no_reason_to_try_again() {
+        let (client, log) = server(|_| refusal(404, "not found"));
+        let api = Api::<ConfigMap>::namespaced(client, "shop");
+        let error = create_or_update(&api, map(None, ""), set_to_new).await.unwrap_err();
+        assert!(has_code(&error, 404), "{error}");
+        assert_eq!(log.lines(), [GET, POST]);
     }
 
     #[tokio::test(start_paused = true)]
