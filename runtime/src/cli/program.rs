@@ -1,6 +1,7 @@
 //! [`Program`]: the frame of a controller program, from the log to the exit code.
 
 use std::io::{IsTerminal as _, stderr};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kube_client::Client;
 use tower::BoxError;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
 
 use super::{Flags, LogFormat};
 use crate::client::{self, ClientBuilder, NoServer, describe_chain};
@@ -111,10 +113,10 @@ impl Program {
 
     /// Runs the manager that `build` returns for the client of the flags, until SIGTERM or Ctrl-C.
     ///
-    /// `build` may use the client, for example to install a definition. An error of `build`, of the
-    /// connection or of the manager is logged with its causes and gives
-    /// [`ExitCode::FAILURE`]. Keys that are left after the drain timeout give a warning: the next
-    /// process lists all objects at its start.
+    /// `build` may use the client, for example to install a definition; a signal drops it at its
+    /// next await. An error of `build`, of the connection or of the manager is logged with its
+    /// causes and gives [`ExitCode::FAILURE`]. Keys that are left after the drain timeout give a
+    /// warning: the next process lists all objects at its start.
     ///
     /// # Panics
     ///
@@ -149,18 +151,29 @@ impl Program {
             .build()
             .map_err(|error| format!("failed to start threads: {error}"))?;
         runtime.block_on(async {
+            // First of all: the first process of a container ignores a signal without a handler.
+            let mut shutdown = pin!(shutdown_signal());
             tracing::info!(version = self.version, "starting {}", self.name);
             let diagnostics = Diagnostics::new();
             let is_built = Arc::new(AtomicBool::new(false));
             diagnostics.readiness(self.name, starting_unless(&is_built));
             let server = observe(flags, &diagnostics, &self.histograms).await?;
-            let mut manager = self.connect(flags, build).await?;
-            // Without a listener nothing is kept for its pages.
-            if server.is_some() {
-                manager = manager.diagnostics(&diagnostics);
-            }
-            is_built.store(true, Ordering::Relaxed);
-            let ended = Box::pin(manager.run_until(shutdown_signal())).await;
+            let manager = tokio::select! {
+                biased;
+                () = shutdown.as_mut() => None,
+                connected = Box::pin(self.connect(flags, build)) => Some(connected?),
+            };
+            let ended = match manager {
+                Some(mut manager) => {
+                    // Without a listener nothing is kept for its pages.
+                    if server.is_some() {
+                        manager = manager.diagnostics(&diagnostics);
+                    }
+                    is_built.store(true, Ordering::Relaxed);
+                    Box::pin(manager.run_until(shutdown)).await
+                }
+                None => Ok(()),
+            };
             drop(server);
             tracing::info!("stopped {}", self.name);
             accept_undrained(ended)
@@ -191,8 +204,8 @@ impl Program {
 ///
 /// A global subscriber that the process has already is kept.
 fn start_log(flags: &Flags) {
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(flags.log_filter()));
+    let variable = std::env::var_os(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let (filter, invalid) = filter(flags, &variable.to_string_lossy());
     let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     // A log whose reader has gone must not end the controller: the report of the failed write would
     // panic.
@@ -205,6 +218,22 @@ fn start_log(flags: &Flags) {
         LogFormat::Text => log.with_ansi(colours).try_init(),
         LogFormat::Json => log.json().try_init(),
     });
+    if let Some(error) = invalid {
+        tracing::warn!(%error, "ignoring RUST_LOG: it is no filter of log lines");
+    }
+}
+
+/// Returns the filter of the variable `RUST_LOG`, or that of the flags if the variable is empty or
+/// invalid, with the error of an invalid one.
+fn filter(flags: &Flags, variable: &str) -> (EnvFilter, Option<ParseError>) {
+    let of_flags = || EnvFilter::new(flags.log_filter());
+    if variable.trim().is_empty() {
+        return (of_flags(), None);
+    }
+    match EnvFilter::try_new(variable) {
+        Ok(filter) => (filter, None),
+        Err(error) => (of_flags(), Some(error)),
+    }
 }
 
 /// Serves the pages of `--bind-address`. Without a listener no metrics are recorded.
@@ -239,5 +268,30 @@ fn accept_undrained(ended: Result<(), RunError>) -> Result<(), BoxError> {
             Ok(())
         }
         ended => Ok(ended?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        flags: Flags,
+    }
+
+    #[test]
+    fn empty_or_invalid_variable_leaves_the_filter_of_the_flags() {
+        let Arguments { flags } = Arguments::parse_from(["program", "-v=4"]);
+        let of_flags = EnvFilter::new(flags.log_filter()).to_string();
+        for (variable, is_invalid) in [("", false), (" ", false), ("info,a=loud", true)] {
+            let (filter, error) = filter(&flags, variable);
+            let seen = (filter.to_string(), error.is_some());
+            assert_eq!(seen, (of_flags.clone(), is_invalid), "{variable:?}");
+        }
+        assert_eq!(filter(&flags, "warn").0.to_string(), "warn");
     }
 }
