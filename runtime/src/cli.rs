@@ -66,16 +66,17 @@ pub struct Flags {
     pub namespaces: Vec<String>,
 
     /// Average number of requests per second. 0 means no limit.
-    #[arg(long, value_name = "X", default_value_t = 20.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = 20.0, value_parser = parse_qps)]
+    #[arg(allow_negative_numbers = true)]
     pub kube_api_qps: f32,
 
     /// Number of requests that may be sent at once after an idle period.
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = parse_burst)]
     pub kube_api_burst: u32,
 
     /// Address of the listener for metrics, health and debug pages, as 127.0.0.1:8080 or
     /// `[::]:8080`. There is no listener without it.
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = parse_address)]
     pub bind_address: Option<SocketAddr>,
 
     /// Verbosity of the log: 0 to 3 is info, 4 to 7 debug, 8 and more trace. $RUST_LOG overrides
@@ -278,8 +279,21 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".to_owned()),
         Ok(number) => Ok(number),
-        Err(error) => Err(format!("{error}")),
+        Err(_) => Err("write a whole number, at least 1".to_owned()),
     }
+}
+
+fn parse_qps(text: &str) -> Result<f32, String> {
+    text.parse().map_err(|_| "write a number, as 20 or 0.5; 0 means no limit".to_owned())
+}
+
+fn parse_burst(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("write a whole number from 0 to {}", u32::MAX))
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let allowed = "write an IP address and a port up to 65535, as 127.0.0.1:8080 or [::]:8080";
+    text.parse().map_err(|_| allowed.to_owned())
 }
 
 fn conflict(text: &str) -> clap::Error {

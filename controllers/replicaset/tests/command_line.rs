@@ -42,6 +42,19 @@ impl Kubeconfig {
         Self(path)
     }
 
+    /// The credentials come from a plugin that runs `command`.
+    fn of_plugin(name: &str, command: &str) -> Self {
+        let kubeconfig = Self::of_server(name, "https://127.0.0.1:1");
+        let plugin = format!(
+            r#"{{"exec": {{"apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
+                "interactiveMode": "Never", "args": ["-c", "{command}"]}}}}"#
+        );
+        let text = std::fs::read_to_string(kubeconfig.path()).unwrap();
+        let text = text.replace(r#""user": {}"#, &format!(r#""user": {plugin}"#));
+        std::fs::write(kubeconfig.path(), text).unwrap();
+        kubeconfig
+    }
+
     fn path(&self) -> &Path {
         &self.0
     }
@@ -73,10 +86,15 @@ fn says_and_ends(mut child: Child, words: &[&str]) {
 
 #[test]
 fn invalid_flags_are_named_in_the_error() {
-    fails_with(&["--workers", "many"], &["'many'", "--workers"]);
+    fails_with(&["--workers", "many"], &["'many'", "--workers", "write a whole number"]);
     fails_with(&["--workers", "0"], &["must be at least 1"]);
     fails_with(&["--burst-replicas=-1"], &["'-1'", "--burst-replicas"]);
-    fails_with(&["--kube-api-qps", "fast"], &["'fast'", "--kube-api-qps"]);
+    fails_with(&["--kube-api-qps", "fast"], &["'fast'", "--kube-api-qps", "write a number, as 20"]);
+    fails_with(&["--kube-api-burst=-1"], &["write a whole number from 0"]);
+    fails_with(&["--kube-api-burst=1.5"], &["'1.5'", "write a whole number from 0 to 4294967295"]);
+    for address in ["8080", ":8080", "localhost:8080", "127.0.0.1:99999"] {
+        fails_with(&["--bind-address", address], &[address, "as 127.0.0.1:8080 or [::]:8080"]);
+    }
     fails_with(&["--no-such-flag"], &["--no-such-flag"]);
     fails_with(
         &["--leader-elect", "--leader-elect-lease-duration", "15"],
@@ -113,6 +131,34 @@ fn unreachable_server_is_named_and_retried() {
     let kubeconfig = Kubeconfig::of_server("unreachable", &url);
     let child = program().arg("--kubeconfig").arg(kubeconfig.path()).stderr(Stdio::piped()).spawn();
     says_and_ends(child.unwrap(), &["still waiting for the cache to sync", &url]);
+}
+
+/// The first process of a container ignores a signal without a handler.
+#[test]
+fn signal_ends_a_program_that_waits_for_its_credentials() {
+    let kubeconfig = Kubeconfig::of_plugin("slow-plugin", "sleep 600");
+    let start = Instant::now();
+    let child = program().arg("--kubeconfig").arg(kubeconfig.path()).stderr(Stdio::piped()).spawn();
+    says_and_ends(child.unwrap(), &["starting homeostat-replicaset"]);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+}
+
+#[test]
+fn error_output_of_a_credential_plugin_is_in_the_error() {
+    let kubeconfig = Kubeconfig::of_plugin("plugin", "echo no session >&2 && exit 3");
+    let path = kubeconfig.path().to_str().unwrap();
+    fails_with(
+        &["--kubeconfig", path],
+        &["exec: executable sh failed with exit code 3: no session"],
+    );
+}
+
+#[test]
+fn invalid_filter_of_the_log_is_reported() {
+    let mut command = program();
+    let command = command.env("RUST_LOG", "info,homeostat=loud").args(["--kubeconfig", "/"]);
+    let texts = ["ignoring RUST_LOG", "starting homeostat-replicaset"];
+    assert_failed(&command.output().unwrap(), &texts);
 }
 
 /// An empty image has no certificate authorities.
@@ -162,6 +208,10 @@ fn bind_address_shows_caches_and_metrics() {
     }
     let metrics = get(&address, "/metrics");
     assert!(metrics.contains("workqueue_depth{name=\"replicaset\",priority="), "{metrics}");
+    for family in metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = family.split(' ').next().unwrap();
+        assert!(metrics.contains(&format!("# HELP {name} ")), "{name} has no help text");
+    }
     let page = get(&address, "/debug");
     assert!(page.contains("<h2>Informers</h2>") && page.contains("replicaset"), "{page}");
     drop(lines); // A program without a reader of its log goes on, and ends as usual.

@@ -51,7 +51,7 @@ pub enum ClientError {
         reason: Box<InferConfigError>,
     },
     /// A kubeconfig exists and cannot be used.
-    #[error("failed to use kubeconfig {}: {}", list(files), describe_chain(reason.as_ref()))]
+    #[error("failed to use kubeconfig {}: {}", list(files), first_line(reason.as_ref()))]
     #[non_exhaustive]
     Kubeconfig {
         /// The file that was read; several if `$KUBECONFIG` names several.
@@ -155,11 +155,29 @@ fn root_cause(error: &(dyn StdError + 'static)) -> String {
         Some((None, kind)) if kind != io::ErrorKind::Other => kind.to_string(),
         _ => cause.to_string(),
     };
+    in_upstreams_words(&text)
+}
+
+/// Returns client-go's text for a mistake in the configuration, which operators search for, in the
+/// place of the library's.
+fn in_upstreams_words(text: &str) -> String {
     if text.contains("InvalidContentType") {
         // rustls' words for an answer that is no TLS record.
         return "http: server gave HTTP response to HTTPS client".to_owned();
     }
-    text
+    if text.contains("invalid HTTP version parsed") {
+        // hyper's words for a TLS record.
+        return format!("{text}: does this server need https?");
+    }
+    text.replace(
+        "invalid peer certificate: UnknownIssuer",
+        "x509: certificate signed by unknown authority",
+    )
+}
+
+/// Returns the first line of the text: an error in a file may continue with a picture of the place.
+fn first_line(error: &(dyn StdError + 'static)) -> String {
+    describe_chain(error).lines().next().unwrap_or_default().to_owned()
 }
 
 /// Returns the URL of a server or of a proxy for errors, log lines and labels: without a user and a
@@ -187,4 +205,25 @@ fn list(paths: &[PathBuf]) -> String {
         return "~/.kube/config (there is no home directory)".to_owned();
     }
     paths.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_in_the_configuration_have_upstreams_texts() {
+        for (text, expected) in [
+            (
+                "received corrupt message of type InvalidContentType",
+                "HTTP response to HTTPS client",
+            ),
+            ("invalid HTTP version parsed", "does this server need https?"),
+            ("invalid peer certificate: UnknownIssuer", "x509: certificate signed by unknown"),
+            ("connection refused", "connection refused"),
+        ] {
+            let text = in_upstreams_words(text);
+            assert!(text.contains(expected), "{text}");
+        }
+    }
 }

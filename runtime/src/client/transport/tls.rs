@@ -131,6 +131,9 @@ fn client_config(config: &Config) -> Result<rustls::ClientConfig, BoxError> {
     if config.cluster_url.scheme_str() == Some("http") {
         // No certificate is checked. An empty image has no authorities of the system to load.
         anonymous.root_cert.get_or_insert_default();
+    } else if anonymous.root_cert.as_ref().is_some_and(Vec::is_empty) {
+        // client-go's text. Without this check each request would fail with an unknown authority.
+        return Err("unable to load root certificates: unable to parse bytes as PEM block".into());
     }
     let mut tls = anonymous.rustls_client_config()?;
     if let Some(path) = config.root_cert_file.clone().filter(|_| !config.accept_invalid_certs) {
