@@ -361,10 +361,15 @@ impl Watched {
             || [("group", name.group.to_string()), ("resource", name.resource.to_string())];
         let (mut skips, mut shown_after) = (Counter::noop(), Histogram::noop());
         record(|| {
-            skips = metrics::counter!(format!("{controller}_stale_sync_skips_total"), &labels());
+            let name = format!("{controller}_stale_sync_skips_total");
+            let text = "Number of reconciles skipped because of a stale cache, by written resource";
+            metrics::describe_counter!(name.clone(), text);
+            skips = metrics::counter!(name, &labels());
         });
         record(|| {
             let name = format!("{controller}_write_observed_seconds");
+            let text = "Time in seconds until the cache shows a write, by written resource";
+            metrics::describe_histogram!(name.clone(), text);
             shown_after = metrics::histogram!(name, &labels());
         });
         Self { name, skips, shown_after }

@@ -8,6 +8,11 @@ use homeostat_workqueue::DURATION_BUCKETS;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::task::JoinHandle;
 
+use self::help::HELP;
+
+mod help;
+mod process;
+
 /// The metrics server of the process, made by [`install_prometheus`]. Dropping it stops the server.
 ///
 /// The recorder stays installed after that: metrics are still counted, and not served.
@@ -51,20 +56,6 @@ const REQUEST_HISTOGRAMS: [&str; 2] =
     ["rest_client_request_duration_seconds", "rest_client_rate_limiter_duration_seconds"];
 const REQUEST_BUCKETS: [f64; 12] =
     [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
-
-/// The help texts of the metrics that this crate records.
-const HELP: [(&str, &str); 7] = [
-    ("rest_client_requests_total", "Number of HTTP requests, by status code, method and host"),
-    ("rest_client_request_duration_seconds", "Request latency in seconds, by verb and host"),
-    (
-        "rest_client_rate_limiter_duration_seconds",
-        "Client side rate limiter latency in seconds, by verb and host",
-    ),
-    ("rest_client_request_retries_total", "Number of request retries, by status code, verb, host"),
-    ("leader_election_master_status", "1 if this process leads, 0 if it does not, by lease name"),
-    ("leader_election_slowpath_total", "Number of lease reads before a write, by lease name"),
-    ("homeostat_events_total", "Number of events, by component and result"),
-];
 
 /// Buckets in seconds, from a watch without a delay to a cache that is a minute late. After 5 s the
 /// store reports a write as overdue for the first time.
@@ -217,9 +208,11 @@ fn with_buckets(mut builder: PrometheusBuilder) -> Result<PrometheusBuilder, Bui
 impl PrometheusRecorder {
     /// Returns the metrics in Prometheus' text format, as a scraper gets them now. Each call also
     /// folds the samples of histograms, so call it at least every few minutes.
+    ///
+    /// On Linux, CPU time, memory and files of the process are among them (`process_*`).
     pub fn render(&self) -> String {
         self.handle.run_upkeep();
-        self.handle.render()
+        self.handle.render() + &process::render()
     }
 }
 

@@ -38,6 +38,10 @@ async fn scraper_gets_the_metrics_with_their_buckets() {
     ] {
         assert!(answer.contains(line), "{line} is not in {answer}");
     }
+    for family in answer.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = family.split(' ').next().unwrap_or_default();
+        assert!(answer.contains(&format!("# HELP {name} ")), "{name} has no help text");
+    }
     let buckets = prometheus.render();
     let buckets =
         buckets.lines().filter(|line| line.starts_with("workqueue_work_duration_seconds_bucket"));

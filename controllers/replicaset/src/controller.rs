@@ -162,8 +162,8 @@ fn controller_of<K: WorkloadKind>(
         report_terminating: reports_terminating::<K>(options),
         compare_versions: options.gates.stale_controller_consistency,
         clock: WallClock::new(options.epoch),
-        age_ratio: metrics::histogram!(AGE_RATIO),
-        blocked: metrics::counter!(format!("{}_undecodable_pod_skips_total", K::METRICS)),
+        age_ratio: age_ratio(),
+        blocked: blocked::<K>(),
     };
     let mut controller = Controller::builder(crew.name.as_str(), Watch::of(&sets).resync(RESYNC))
         .owns_with(&pods, PodEvents::new(sets.lister()))
@@ -178,6 +178,19 @@ fn controller_of<K: WorkloadKind>(
         controller = controller.work_limit(limit);
     }
     (controller.build(reconciler), recorder)
+}
+
+fn age_ratio() -> metrics::Histogram {
+    let text = "Ratio of the ages of deleted pods to the age of the youngest ready pod";
+    metrics::describe_histogram!(AGE_RATIO, text);
+    metrics::histogram!(AGE_RATIO)
+}
+
+fn blocked<K: WorkloadKind>() -> metrics::Counter {
+    let name = format!("{}_undecodable_pod_skips_total", K::METRICS);
+    let text = "Number of passes that changed no pods because one of them does not decode";
+    metrics::describe_counter!(name.clone(), text);
+    metrics::counter!(name)
 }
 
 /// Returns true if the status of kind `K` has the number of pods that are being deleted.
