@@ -4,7 +4,7 @@
 //! answer or from one answer per group and version. The groups then become [`Discovered`], without
 //! a request.
 //!
-//! The first request asks for aggregated discovery (KEP-3352, on by default since Kubernetes 1.27.
+//! The first request asks for aggregated discovery (KEP-3352, on by default since Kubernetes 1.27).
 //! An aggregated answer has an `ETag`; the next discovery sends it back, and an unchanged server
 //! answers 304 without a body.
 

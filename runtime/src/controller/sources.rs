@@ -14,8 +14,9 @@ use crate::watch::Watch;
 use super::ControllerBuilder;
 use super::event_sources::Consistency;
 
-/// The shortest period of a timer.
+/// The shortest and the longest period of a timer: tokio cannot express a later time.
 const MINIMUM_PERIOD: Duration = Duration::from_millis(10);
+const MAXIMUM_PERIOD: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 impl<T: Target, P> ControllerBuilder<T, P> {
     /// Calls `mapper` for each event of another informer, or of a [`Watch`] of it; it enqueues the
@@ -63,8 +64,8 @@ impl<T: Target, P> ControllerBuilder<T, P> {
     /// Calls `callback` in each `period` while the workers run. It enqueues keys.
     ///
     /// The first call comes one period after the start of the workers. A call that is late moves
-    /// the next ones; it is not repeated. The shortest period is 10 ms. A panic is logged and costs
-    /// one call.
+    /// the next ones; it is not repeated. The shortest period is 10 ms, the longest one 30 years. A
+    /// panic is logged and costs one call.
     ///
     /// Use it for a pass over all objects. Use
     /// [`Action::RequeueAfter`](crate::Action::RequeueAfter) for the next look at one object.
@@ -92,7 +93,8 @@ impl<T: Target, P> ControllerBuilder<T, P> {
         period: Duration,
         callback: impl Fn(&Enqueue<T>) + Send + Sync + 'static,
     ) -> Self {
-        self.timers.push((period.max(MINIMUM_PERIOD), Box::new(callback)));
+        let period = period.clamp(MINIMUM_PERIOD, MAXIMUM_PERIOD);
+        self.timers.push((period, Box::new(callback)));
         self
     }
 

@@ -193,6 +193,18 @@ async fn timer_enqueues_in_each_period_and_survives_its_panic() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn longest_period_of_a_timer_is_accepted() {
+    let foos = Script::new([foo("web", "1")]);
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = Controller::builder("foo", &foos.informer)
+        .every(Duration::MAX, |_| panic!("not in this test"))
+        .build(reconciler);
+    let manager = Manager::new(no_factory()).with(controller);
+    manager.run_until(sleep(Duration::from_secs(200))).await.unwrap();
+    assert_eq!(seen.keys(), ["ns/web"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_queue_holds_keys_of_several_kinds() {
     let (foos, zones) = (Script::new([foo("web", "1")]), Script::new([zone("north", "z")]));
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
