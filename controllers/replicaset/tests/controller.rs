@@ -209,6 +209,7 @@ async fn create_whose_reply_was_lost_is_not_repeated() {
         world.settles_at(5).await;
         assert_eq!(world.seen().await.len(), 5, "reply {nth}");
         assert_eq!(world.faults.count(Verb::Create, "pods"), 5, "reply {nth}");
+        world.faults.assert_all_hit();
         world.stop().await;
     }
 }
@@ -232,17 +233,21 @@ async fn create_that_never_arrived_is_repeated_within_seconds() {
 async fn delete_whose_reply_was_lost_deletes_no_other_pod() {
     let world = World::new().await;
     world.create(&web(5)).await;
-    world.settles_at(5).await;
+    let before = world.settles_at(5).await;
     world.faults.lose_reply(Calls::delete("pods").nth(1));
     world.faults.drop_request(Calls::delete("pods").nth(2));
     world.scale(2).await;
-    world.settles_at(2).await;
+    let after = world.settles_at(2).await;
     assert_eq!(world.seen().await.len(), 2);
+    assert!(after.iter().all(|pod| before.contains(pod)), "one was replaced: {after:?}");
+    assert_eq!(world.faults.count(Verb::Create, "pods"), 5);
+    world.faults.assert_all_hit();
     world.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn replicas_are_reached_under_any_faults_and_exceeded_only_by_lost_creates() {
+    let mut hits = 0;
     for seed in 1..=20 {
         let (world, mut lost) = (World::new().await, 0);
         world.create(&web(0)).await;
@@ -255,8 +260,10 @@ async fn replicas_are_reached_under_any_faults_and_exceeded_only_by_lost_creates
             world.settles_at(asked).await;
             world.faults.heal();
         }
+        hits += world.faults.trace().faults();
         world.stop().await;
     }
+    assert!(hits >= 60, "only {hits} faults");
 }
 
 /// A seed says what befalls which request: the same in every run, another mixture for each. Says
@@ -340,10 +347,10 @@ async fn broken_and_expired_watches_lose_no_event() {
     let world = World::new().await;
     world.create(&web(3)).await;
     world.settles_at(3).await;
-    world.faults.tear_watches("*");
+    assert_eq!(world.faults.tear_watches("*"), 2, "ReplicaSets and pods");
     world.scale(6).await;
     world.settles_at(6).await;
-    world.faults.expire_watches("*");
+    assert_eq!(world.faults.expire_watches("*"), 2);
     world.scale(2).await;
     world.settles_at(2).await;
     assert_eq!(world.faults.count(Verb::Create, "pods"), 6);
@@ -373,13 +380,25 @@ async fn pod_of_another_replica_set_is_not_changed() {
 async fn recreated_replica_set_starts_without_expectations() {
     let world = World::new().await;
     world.create(&web(2)).await;
-    let old = world.settles_at(2).await;
+    world.settles_at(2).await;
+    // The first one awaits two creates that the cache does not show.
+    let held = world.faults.hold_watches("pods");
+    world.scale(4).await;
+    world.until(async || world.owned().await.len() == 4).await;
+    let old = world.owned().await;
     world.sets().delete("web", &DeleteParams::background()).await.unwrap();
     world.create(&web(3)).await;
+    let start = tokio::time::Instant::now();
+    let created = async || {
+        let pods = world.owned().await;
+        pods.into_iter().filter(|pod| !old.contains(pod)).count()
+    };
+    world.until(async || created().await == 3).await;
+    assert!(start.elapsed() < seconds(3), "it waited for {:?}", start.elapsed());
+    drop(held);
     world.until(async || world.status().await.replicas == 3).await;
     world.pass(seconds(30)).await;
-    let new: Vec<_> = world.owned().await.into_iter().filter(|pod| !old.contains(pod)).collect();
-    assert_eq!(new.len(), 3);
+    assert_eq!(created().await, 3);
     world.stop().await;
 }
 

@@ -183,6 +183,21 @@ mod tests {
     }
 
     #[test]
+    fn variable_of_the_servers_scheme_counts() {
+        let set = [("HTTPS_PROXY", "http://tls:1"), ("http_proxy", "plain:2")];
+        assert_eq!(proxy_for("http://10.1.2.3", None, &set), "http://plain:2/");
+        assert_eq!(proxy_for("https://10.1.2.3", None, &set), "http://tls:1/");
+        // kube-client has copied the proxy of the other scheme.
+        let copied = Some("http://tls:1");
+        assert_eq!(proxy_for("http://10.1.2.3", copied, &set[..1]), "");
+        for loopback in ["http://localhost:8080", "https://[::1]:6443", "http://127.3.2.1"] {
+            assert_eq!(proxy_for(loopback, None, &set), "", "{loopback}");
+        }
+        let empty = [("HTTPS_PROXY", ""), ("https_proxy", "lower:3")];
+        assert_eq!(proxy_for("https://10.1.2.3", None, &empty), "http://lower:3/");
+    }
+
+    #[test]
     fn proxy_of_the_kubeconfig_comes_first() {
         let set = [("HTTPS_PROXY", "http://other:1"), ("NO_PROXY", "*")];
         let proxy = proxy_for("https://10.1.2.3", Some("http://mine:2"), &set);

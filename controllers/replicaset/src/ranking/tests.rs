@@ -98,6 +98,12 @@ fn earlier_rule_overrides_all_later_ones() {
 fn two_assigned_or_two_unassigned_pods_tie() {
     let elsewhere = |v: &mut Value| v["spec"]["nodeName"] = json!("n2");
     assert_eq!(compare(&base("a", elsewhere), &base("a", |_| {})), Ordering::Equal);
+    for unassigned in [json!({}), json!({"nodeName": ""})] {
+        let pending = |v: &mut Value| v["spec"] = unassigned.clone();
+        let nowhere = |v: &mut Value| v["spec"] = json!({});
+        assert_eq!(compare(&base("a", pending), &base("a", nowhere)), Ordering::Equal);
+        assert_eq!(compare(&base("z", pending), &base("a", |_| {})), Ordering::Less);
+    }
 }
 
 #[test]
