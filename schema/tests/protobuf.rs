@@ -252,3 +252,15 @@ proptest! {
         drop(Envelope::read(&bytes));
     }
 }
+
+#[test]
+fn set_of_fields_that_is_no_json_becomes_text() {
+    let schema = built_in::schema_of("", "v1", "ConfigMap").unwrap();
+    let object = json!({"metadata": {"managedFields": [{"fieldsV1": {"f:a": {}}}]}});
+    let mut raw = schema.encode_protobuf(&object).unwrap();
+    let at = raw.windows(10).position(|window| window == br#"{"f:a":{}}"#).unwrap();
+    raw[at + 9] = b'{';
+    let decoded = schema.decode_protobuf(&raw).unwrap();
+    let fields = decoded.pointer("/metadata/managedFields/0/fieldsV1");
+    assert_eq!(fields, Some(&json!(r#"{"f:a":{}{"#)));
+}

@@ -87,7 +87,10 @@ fn member(
         map.insert(key, value);
         return Ok(Some(Value::Object(map)));
     }
-    let value = single(node, tag, reader, depth)?;
+    let value = match node.shape() {
+        Shape::Any => raw(reader.bytes(tag)?, &*field.go_type == "v1.FieldsV1")?,
+        _ => single(node, tag, reader, depth)?,
+    };
     let empty = match (&value, node.shape()) {
         // Go omits an empty struct only with `omitzero`.
         (
@@ -162,7 +165,7 @@ fn single(node: NodeRef<'_>, tag: Tag, reader: &mut Reader<'_>, depth: usize) ->
             }
             Ok(Value::Array(list))
         }
-        Shape::Any => raw(reader.bytes(tag)?),
+        Shape::Any => raw(reader.bytes(tag)?, false),
         Shape::Map(_) | Shape::Named(_) => {
             reader.skip(tag)?;
             Ok(Value::Null)
@@ -170,15 +173,19 @@ fn single(node: NodeRef<'_>, tag: Tag, reader: &mut Reader<'_>, depth: usize) ->
     }
 }
 
-/// Decodes JSON in a message, such as a `RawExtension`.
-fn raw(bytes: &[u8]) -> Result<Value> {
+/// Decodes JSON in a message, such as a `RawExtension`. A set of fields that is no JSON becomes a
+/// text, which no set of fields is: the server drops the set, and accepts the object.
+fn raw(bytes: &[u8], is_field_set: bool) -> Result<Value> {
     let mut reader = Reader::new(bytes);
     let mut value = Value::Null;
     while let Some(tag) = reader.tag()? {
         if tag.number == 1 {
             let json = reader.bytes(tag)?;
-            value = serde_json::from_slice(json)
-                .map_err(|error| ProtobufError::value("raw", error.to_string()))?;
+            value = match serde_json::from_slice(json) {
+                Ok(value) => value,
+                Err(_) if is_field_set => Value::from(String::from_utf8_lossy(json)),
+                Err(error) => return Err(ProtobufError::value("raw", error.to_string())),
+            };
         } else {
             reader.skip(tag)?;
         }
