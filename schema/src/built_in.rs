@@ -173,4 +173,12 @@ mod tests {
         assert!(spec.root().field("nodeSelector").unwrap().is_atomic());
         assert!(!spec.root().field("containers").unwrap().is_atomic());
     }
+
+    #[test]
+    fn granular_field_of_an_atomic_type_has_parts() {
+        let volume = schema_of("", "v1", "PersistentVolumeSpec").unwrap();
+        assert!(!volume.root().field("claimRef").unwrap().is_atomic());
+        let volume = schema_of("", "v1", "StorageOSPersistentVolumeSource").unwrap();
+        assert!(volume.root().field("secretRef").unwrap().is_atomic());
+    }
 }

@@ -26,6 +26,9 @@ pub struct Node {
     /// True if a field of a named type has one owner, although the type has not
     /// (`x-kubernetes-map-type` beside a `$ref`).
     pub atomic: bool,
+    /// True if the parts of a field of a named type have separate owners, although the type has one
+    /// owner.
+    pub granular: bool,
     /// True if `null` is a valid value (`nullable: true`).
     pub nullable: bool,
     /// The value of an absent field.

@@ -102,6 +102,7 @@ fn read_node(schema: &Value, depth: usize) -> Node {
     Node {
         shape: read_shape(schema, depth),
         atomic: false,
+        granular: false,
         nullable: flag(schema, "nullable"),
         default: schema.get("default").cloned(),
         description: schema.get("description").and_then(Value::as_str).map(Arc::from),

@@ -173,6 +173,7 @@ impl<'a> NodeRef<'a> {
     pub fn is_atomic(self) -> bool {
         match self.shape() {
             _ if self.node.atomic => true,
+            _ if self.node.granular => false,
             Shape::Any => false,
             Shape::Scalar(_) | Shape::Named(_) => true,
             Shape::List(list) => list.list_type == ListType::Atomic,

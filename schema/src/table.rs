@@ -15,6 +15,7 @@
 //! 14, 2.5          the number in protobuf; 2.5: number 5 in the embedded message 2
 //! !                required
 //! @name,port       a list of items identified by these fields; @set: a set; @atomic: one value
+//! @granular        the parts of a value whose type is atomic have owners of their own
 //! ^name, ^^        strategic merge patch: merge by this field, or (^) as a set; ^^: retain keys
 //! -                decoded, and removed before the object is stored
 //! |A|B~C           the allowed texts, with `~` for a space
@@ -131,6 +132,7 @@ fn set_relation(node: &mut Node, relation: &str) {
         (Shape::List(list), "set") => list.list_type = ListType::Set,
         (Shape::List(_), "atomic") => {}
         (Shape::List(list), keys) => list.list_type = ListType::map(keys.split(',')),
+        (Shape::Named(_), "granular") => node.granular = true,
         (Shape::Named(_), _) => node.atomic = true,
         (shape, _) => panic!("the table declares {shape:?} as {relation}"),
     }

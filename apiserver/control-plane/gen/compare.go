@@ -20,7 +20,9 @@ type applyType struct {
 		Fields              []struct {
 			Name string `json:"name"`
 			Type struct {
-				List *struct {
+				NamedType           string `json:"namedType"`
+				ElementRelationship string `json:"elementRelationship"`
+				List                *struct {
 					ElementRelationship string   `json:"elementRelationship"`
 					Keys                []string `json:"keys"`
 				} `json:"list"`
@@ -70,6 +72,11 @@ func compareWithApplyConfigurations(path string, g *generator) error {
 				}
 				if got := strings.Join(relation(members[at].schema), ""); got != want {
 					return fmt.Errorf("%s.%s: %q, client-go has %q", published.Name, field.Name, got, want)
+				}
+			}
+			if field.Type.NamedType != "" && field.Type.ElementRelationship == "separable" {
+				if got := strings.Join(relation(members[at].schema), ""); got != "@granular" {
+					return fmt.Errorf("%s.%s: %q, client-go has parts", published.Name, field.Name, got)
 				}
 			}
 			want, got := encoded(field.Default), encoded(members[at].schema.Default)

@@ -273,6 +273,10 @@ func relation(schema spec.Schema) []string {
 	if schema.Extensions["x-kubernetes-map-type"] == "atomic" {
 		return []string{"@atomic"}
 	}
+	// A map is granular by default; a reference says so only if its type is atomic.
+	if schema.Extensions["x-kubernetes-map-type"] == "granular" && len(schema.Type) == 0 {
+		return []string{"@granular"}
+	}
 	switch schema.Extensions["x-kubernetes-list-type"] {
 	case "set":
 		return []string{"@set"}
