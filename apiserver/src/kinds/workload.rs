@@ -41,6 +41,15 @@ pub(super) fn rolling_by_default(strategy: &Fields) -> Value {
     if strategy.contains_key("type") { Value::Null } else { json!({}) }
 }
 
+/// Sets the annotation to 0 unless the client sets it, as the conversion of the real server does.
+/// The writer owns it: the number that is stored comes later.
+pub(super) fn default_template_generation(daemons: &mut Fields) {
+    let annotations = read_path(daemons, "metadata.annotations");
+    if annotations.and_then(|all| all.get(GENERATION)).is_none() {
+        annotate(daemons, json!("0"));
+    }
+}
+
 /// The template of a new `DaemonSet` has generation 1.
 pub(super) fn set_first_template_generation(daemons: &mut Fields) {
     annotate(daemons, json!("1"));
@@ -58,6 +67,9 @@ pub(super) fn increment_template_generation(daemons: &mut Fields, old: &Fields) 
 fn annotate(daemons: &mut Fields, count: Value) {
     let Some(Value::Object(metadata)) = daemons.get_mut("metadata") else { return };
     let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+    if annotations.is_null() {
+        *annotations = json!({});
+    }
     if let Some(annotations) = annotations.as_object_mut() {
         annotations.insert(GENERATION.to_owned(), count);
     }

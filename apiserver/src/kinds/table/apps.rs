@@ -110,6 +110,7 @@ fn daemon_set() -> Kind {
             },
             TEMPLATE,
         ],
+        derive: workload::default_template_generation,
         prepare: workload::set_first_template_generation,
         inherits: workload::increment_template_generation,
         validate: checks::workloads::daemon_set,
