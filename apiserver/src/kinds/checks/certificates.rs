@@ -107,10 +107,38 @@ fn expiration(_: &Value, seconds: &Value, at: &str, causes: Causes<'_>) {
 
 pub(crate) fn trust_bundle(bundle: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     let object = Value::Object(bundle.clone());
+    bundle_name(&object, causes);
     super::run(&[("spec.trustBundle", Required(""))], &object, "", causes);
     if !text(member(&object, "spec"), "signerName").is_empty() {
         super::run(&[("spec.signerName", By(signer))], &object, "", causes);
     }
+}
+
+/// The name of a bundle starts with its signer, in which colons stand for slashes. Without a signer
+/// it has no colon.
+fn bundle_name(bundle: &Value, causes: Causes<'_>) {
+    let shown = member(member(bundle, "metadata"), "name");
+    let name = shown.as_str().unwrap_or_default();
+    let signer = text(member(bundle, "spec"), "signerName");
+    let prefix = format!("{}:", signer.replace('/', ":"));
+    let rest = if signer.is_empty() {
+        (!name.contains(':')).then_some(name)
+    } else {
+        name.strip_prefix(&prefix)
+    };
+    let found = match rest {
+        Some(rest) => crate::names::any_subdomain(rest),
+        None if signer.is_empty() => {
+            vec!["ClusterTrustBundle without signer name must not have \":\" in its name".into()]
+        }
+        None => {
+            let detail = format!(
+                "ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"
+            );
+            vec![detail.into()]
+        }
+    };
+    causes.extend(found.iter().map(|detail| Cause::invalid("metadata.name", shown, detail)));
 }
 
 pub(crate) fn pod_request(request: &Fields, _: Option<&Fields>, causes: Causes<'_>) {

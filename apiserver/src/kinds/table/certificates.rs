@@ -79,7 +79,7 @@ fn date_conditions(request: &mut Fields, old: &Fields, now: &str) {
 fn trust_bundle() -> Kind {
     Kind {
         unconditional_update: false,
-        name: names::any_subdomain,
+        name: names::path_segment,
         fields: const { &[label("spec.signerName", &["spec.signerName"])] },
         validate: checks::certificates::trust_bundle,
         immutable: &["spec.signerName"],
