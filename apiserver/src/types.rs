@@ -4,6 +4,7 @@
 mod built_in;
 mod normalize;
 mod read;
+mod repeats;
 mod wrong;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ pub(crate) use normalize::{normalize as normalize_type, normalize_changed, norma
 pub(crate) use read::{
     Decoded, Expected, may_repeat_members, read_json, read_yaml, unknown_members,
 };
+pub(crate) use repeats::{repeated_keys, warnings_of};
 pub(crate) use wrong::{TypeMismatch, wrong_member};
 
 /// All types of the table.

@@ -16,8 +16,9 @@ use crate::fields::Fields;
 use crate::kinds::Kind;
 use crate::reply::Reply;
 use crate::request::ApiCall;
-use crate::request::options::ApplyOptions;
+use crate::request::options::{ApplyOptions, Validation};
 use crate::status::{Failure, Result};
+use crate::types::{may_repeat_members, repeated_keys, warnings_of};
 
 /// The media type of an applied configuration. JSON is YAML, too.
 pub(super) const CONTENT_TYPE: &str = "application/apply-patch+yaml";
@@ -35,7 +36,7 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let options = call.params.apply_options()?;
     let served = &call.target.served;
     let renderer = Renderer::of_object(core, call)?;
-    let config = configuration(&call.body)?;
+    let config = configuration(call, options.write.validation)?;
     let apply = Apply { config, manager: field_manager(core, call), options, kind: &served.kind };
     let dry_run = options.write.dry_run;
     let target = target_of(call);
@@ -133,8 +134,22 @@ pub(super) fn failure(error: &ApplyError, live: Option<&Fields>, config: &Fields
     }
 }
 
-/// Parses the body, which is JSON or YAML.
-pub(super) fn configuration(body: &[u8]) -> Result<Fields> {
+/// Parses the body, which is JSON or YAML, and reports its duplicate keys.
+pub(super) fn configuration(call: &ApiCall, validation: Validation) -> Result<Fields> {
+    let config = parse_configuration(&call.body)?;
+    if validation == Validation::Ignore || !may_repeat_members(&call.body) {
+        return Ok(config);
+    }
+    let Some(repeats) = repeated_keys(&call.body) else { return Ok(config) };
+    if validation == Validation::Strict {
+        let detail = format!("error converting YAML to JSON: {repeats}");
+        return Err(Failure::bad_request(format!("error strict decoding patch: {detail}")));
+    }
+    call.warnings.extend(warnings_of(repeats));
+    Ok(config)
+}
+
+fn parse_configuration(body: &[u8]) -> Result<Fields> {
     let decoded = match serde_json::from_slice(body) {
         Ok(value) => Ok(value),
         Err(_) => serde_saphyr::from_slice::<Value>(body).map_err(|error| error.to_string()),

@@ -51,6 +51,17 @@ impl Patch<'_> {
         object: Fields,
         other_type: impl Fn(&Fields) -> Option<String>,
     ) -> Result<Fields> {
+        let object = self.apply_unchecked(object, other_type)?;
+        self.check_problems(&object, Vec::new())?;
+        Ok(object)
+    }
+
+    /// Returns the patched object. Its unknown and duplicate fields are not reported yet.
+    fn apply_unchecked(
+        &self,
+        object: Fields,
+        other_type: impl Fn(&Fields) -> Option<String>,
+    ) -> Result<Fields> {
         let body = &self.call.body;
         let patched =
             patch::apply(self.format, Value::Object(object), body, self.api_version, self.kind);
@@ -67,27 +78,31 @@ impl Patch<'_> {
             _ => other_type(&object)
                 .or_else(|| self.wrong_member(&object).map(|wrong| wrong.decoded)),
         };
-        if let Some(why) = wrong.or_else(|| self.check_problems(&object)) {
-            return Err(self.invalid_result(&object, &why));
+        match wrong {
+            Some(why) => Err(self.invalid_result(&object, &why)),
+            None => Ok(object),
         }
-        Ok(object)
     }
 
     fn wrong_member(&self, object: &Fields) -> Option<TypeMismatch> {
         wrong_member(self.known?, object)
     }
 
-    /// Collects the warnings about the patch and its result, or returns the error that they amount
-    /// to.
-    fn check_problems(&self, object: &Fields) -> Option<String> {
+    /// Warns of the problems of the patch and of its result, or rejects them. `others` are those
+    /// that the caller has found.
+    fn check_problems(&self, object: &Fields, others: Vec<String>) -> Result<()> {
         if self.validation == Validation::Ignore {
-            return None;
+            return Ok(());
         }
         let mut problems = self.duplicates();
         if let Some(known) = self.known {
             problems.extend(unknown_members(known, object));
         }
-        self.call.warn(self.validation, problems)
+        problems.extend(others);
+        match self.call.warn(self.validation, problems) {
+            Some(why) => Err(self.invalid_result(object, &why)),
+            None => Ok(()),
+        }
     }
 
     /// Returns the duplicate fields of the patch itself.
@@ -124,12 +139,10 @@ pub(super) fn apply(
     let known = kind.known_type();
     let patch = Patch { call, format, validation, api_version, kind: &kind.kind, known };
     if kind.custom {
-        let mut object = patch.apply(object, |_| None)?;
+        let mut object = patch.apply_unchecked(object, |_| None)?;
         check_metadata(kind, &object)?;
         let problems = prune(kind, &mut object);
-        if let Some(why) = call.warn(validation, problems) {
-            return Err(patch.invalid_result(&object, &why));
-        }
+        patch.check_problems(&object, problems)?;
         return Ok(object);
     }
     patch.apply(object, |object| other_type(kinds, kind, object))

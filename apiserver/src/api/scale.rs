@@ -112,7 +112,7 @@ fn apply(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
     let options = call.params.apply_options()?;
     let served = &call.target.served;
     let key = served.kind.key(call.namespace(), name);
-    let config = applied::configuration(&call.body)?;
+    let config = applied::configuration(call, options.write.validation)?;
     let manager = field_manager(core, call);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {

@@ -55,6 +55,10 @@ impl ApiCall {
         let mut object = value;
         check_type(kinds, kind, &object)?;
         check_metadata(kind, &object)?;
+        if kind.custom {
+            // The real server decodes the metadata later than the rest.
+            problems.sort_by_key(|problem| problem.starts_with("unknown field"));
+        }
         problems.extend(prune(kind, &mut object));
         self.check_problems(&wanted, validation, problems)?;
         self.check_place(kind, &mut object)?;
@@ -189,7 +193,9 @@ impl ApiCall {
             Validation::Strict if !problems.is_empty() => {
                 return Some(format!("strict decoding error: {}", problems.join(", ")));
             }
-            Validation::Warn => self.warnings.extend(problems),
+            Validation::Warn => {
+                self.warnings.extend(problems.into_iter().flat_map(types::warnings_of));
+            }
             Validation::Ignore | Validation::Strict => {}
         }
         None

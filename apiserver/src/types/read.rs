@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
-use super::{Shape, Type, Types};
+use super::{Shape, Type, Types, repeated_keys};
 use crate::object::Name;
 
 /// The expected type of a value.
@@ -61,30 +61,36 @@ pub(crate) fn read_json(bytes: &[u8], expected: Expected) -> serde_json::Result<
 }
 
 /// Decodes the first document of YAML, by the rules of YAML 1.1 as Go reads it: `yes` is true,
-/// `010` is 8. Of a key that occurs twice the last value counts.
+/// `010` is 8. Of a key that occurs twice the last value counts. As in Go, the result is decoded as
+/// JSON with sorted members.
 ///
 /// # Errors
 ///
 /// Fails if the text is not YAML, or beyond the limits of aliases, nesting and size.
 pub(crate) fn read_yaml(bytes: &[u8], expected: Expected) -> Result<Decoded, String> {
+    let text = String::from_utf8_lossy(bytes);
+    let seed = Seed { expected: Expected::Opaque, report: &mut Report::default() };
+    let value = serde_saphyr::with_deserializer_from_str_with_options(
+        first_document(&text),
+        yaml_options(),
+        |deserializer| seed.deserialize(deserializer),
+    );
+    let json = value.map_err(|error| error.to_string())?.to_string();
+    let mut decoded = read_json(json.as_bytes(), expected).map_err(|error| error.to_string())?;
+    decoded.problems.splice(..0, repeated_keys(bytes));
+    Ok(decoded)
+}
+
+pub(super) fn yaml_options() -> serde_saphyr::Options {
     let mut options = serde_saphyr::Options::default();
     options.duplicate_keys = DuplicateKeyPolicy::LastWins;
     options.legacy_octal_numbers = true;
     options.with_snippet = false;
-    let text = String::from_utf8_lossy(bytes);
-    let mut report = Report::default();
-    let seed = Seed { expected, report: &mut report };
-    let value = serde_saphyr::with_deserializer_from_str_with_options(
-        first_document(&text),
-        options,
-        |deserializer| seed.deserialize(deserializer),
-    );
-    let value = value.map_err(|error| error.to_string())?;
-    Ok(Decoded { value, problems: report.problems })
+    options
 }
 
 /// Returns the text up to the line that starts a second document.
-fn first_document(text: &str) -> &str {
+pub(super) fn first_document(text: &str) -> &str {
     let from = if text.starts_with("---") { 3 } else { 0 };
     let end = text[from..].find("\n---").map_or(text.len(), |end| from + end + 1);
     &text[..end]
@@ -101,10 +107,9 @@ pub(crate) fn unknown_members(kind: &'static Type, object: &Map<String, Value>) 
     report.problems
 }
 
-/// Returns whether a JSON text may have an object with two members of one name.
+/// Returns whether a text may have an object with two members of one name: only JSON is known.
 pub(crate) fn may_repeat_members(bytes: &[u8]) -> bool {
-    serde_json::from_slice(bytes).is_ok_and(|Repeats(repeats)| repeats)
-        || std::str::from_utf8(bytes).is_err()
+    serde_json::from_slice(bytes).map_or(true, |Repeats(repeats)| repeats)
 }
 
 /// True if an object within a value has two members of one name.
@@ -470,6 +475,7 @@ mod tests {
             assert_eq!(may_repeat_members(text.as_bytes()), repeats, "{text}");
         }
         assert!(may_repeat_members(b"{\"\xff\": 1}"), "the replacement may be there twice");
+        assert!(may_repeat_members(b"a: 1"), "YAML may have it twice");
     }
 
     #[test]
