@@ -349,6 +349,8 @@ pub(crate) fn other_type(kinds: &Kinds, kind: &Kind, object: &Fields) -> Option<
     let expected = kind.api_version();
     let said = text("kind").unwrap_or(&kind.kind);
     let version = text("apiVersion").unwrap_or(&expected);
+    // The core group is empty: `/v1`.
+    let version = version.strip_prefix('/').unwrap_or(version);
     if said == kind.kind && version == expected {
         return None;
     }
