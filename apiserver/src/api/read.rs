@@ -14,6 +14,10 @@ use crate::status::{Failure, Result};
 pub(super) async fn get(core: &Arc<Core>, call: &ApiCall, name: &str) -> Result<Reply> {
     let served = &call.target.served;
     let renderer = Renderer::of_object(core, call)?;
+    if call.params.flag("export") {
+        let detail = "the export parameter, deprecated since v1.14, is no longer supported";
+        return Err(Failure::bad_request(detail));
+    }
     let version = call.params.get("resourceVersion");
     if !version.is_empty() {
         // A list rejects this with 400; a get answers 500, also in the real server.
