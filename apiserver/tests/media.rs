@@ -208,3 +208,22 @@ async fn reply_to_a_person_has_line_breaks() {
     let (_, asked) = read(&server, "/api?pretty=true", "kubectl/v1.37.1").await;
     assert!(asked.starts_with("{\n  \""), "{asked}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn eviction_in_the_older_version_deletes_the_pod_in_protobuf() {
+    let server = ApiServer::builder().seed(1).build();
+    let pod =
+        json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let schema = built_in::schema_of("", "v1", "Pod").unwrap();
+    let body = Envelope::new("v1", "Pod", schema.encode_protobuf(&pod).unwrap()).to_bytes();
+    let pods = "/api/v1/namespaces/default/pods";
+    assert_eq!(send(&server, Method::POST, pods, body).await.status(), 201);
+
+    let schema = built_in::schema_of("policy", "v1", "Eviction").unwrap();
+    let raw = schema.encode_protobuf(&json!({"metadata": {"name": "a"}})).unwrap();
+    let body = Envelope::new("policy/v1beta1", "Eviction", raw).to_bytes();
+    let reply = send(&server, Method::POST, &format!("{pods}/a/eviction"), body).await;
+    assert_eq!(reply.status(), 201);
+    let reply = send(&server, Method::GET, &format!("{pods}/a"), Vec::new()).await;
+    assert_eq!(reply.status(), 404);
+}

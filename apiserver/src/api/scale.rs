@@ -154,7 +154,7 @@ fn reply(scale: &Scale, bytes: &[u8]) -> Result<Reply> {
 /// Returns the scale in the body of a PUT.
 fn replaced(call: &ApiCall, name: &str, validation: Validation) -> Result<Fields> {
     let expected = known().map_or(Expected::Any, Expected::Kind);
-    let wanted = Wanted { kind: KIND, api_version: API_VERSION, expected };
+    let wanted = Wanted { kind: KIND, api_version: API_VERSION, older: &[], expected };
     let scale = call.any_object(&wanted, validation)?;
     check_name(&scale, name)?;
     Ok(scale)

@@ -20,7 +20,7 @@ use crate::admission::{finalizers, meta_text, metadata};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;
-use crate::kinds::{ActionError, Allocator, Effect, Kind, Relay, Served, admin_access};
+use crate::kinds::{Action, ActionError, Allocator, Effect, Kind, Relay, Served, admin_access};
 use crate::object::{Encoded, Stored};
 use crate::reply::Reply;
 use crate::request::ApiCall;
@@ -317,8 +317,9 @@ pub(super) fn post_subresource(
     let Some(action) = served.kind.action(action) else {
         return Err(Failure::method_not_allowed(&served.kind, "create"));
     };
-    let known = Types::all().named(action.body_type).map_or(Expected::Any, Expected::Kind);
-    let wanted = Wanted { kind: action.body, api_version: action.api_version, expected: known };
+    let expected = Types::all().named(action.body_type).map_or(Expected::Any, Expected::Kind);
+    let Action { body: kind, api_version, older, .. } = *action;
+    let wanted = Wanted { kind, api_version, older, expected };
     let body = call.any_object(&wanted, options.validation)?;
     let key = served.kind.key(call.namespace(), name);
     if let Effect::IssueToken = action.effect {

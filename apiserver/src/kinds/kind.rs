@@ -201,6 +201,8 @@ pub(crate) struct Action {
     /// The kind of the body, its version, and its name in the table of types.
     pub(crate) body: &'static str,
     pub(crate) api_version: &'static str,
+    /// Older versions of the body, with the same fields.
+    pub(crate) older: &'static [&'static str],
     pub(crate) body_type: &'static str,
     pub(crate) effect: Effect,
 }

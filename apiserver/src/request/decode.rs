@@ -38,7 +38,17 @@ pub(crate) struct Wanted<'a> {
     /// The kind's name in messages.
     pub(crate) kind: &'a str,
     pub(crate) api_version: &'a str,
+    /// Older versions of the kind, with the same fields.
+    pub(crate) older: &'a [&'a str],
     pub(crate) expected: Expected,
+}
+
+// === impl Wanted ===
+
+impl Wanted<'_> {
+    fn has_version(&self, version: &str) -> bool {
+        version == self.api_version || self.older.contains(&version)
+    }
 }
 
 // === impl ApiCall ===
@@ -50,7 +60,7 @@ impl ApiCall {
         let kind = &self.target.served.kind;
         let api_version = kind.api_version();
         let expected = kind.known_type().map_or(Expected::Custom, Expected::Kind);
-        let wanted = Wanted { kind: &kind.kind, api_version: &api_version, expected };
+        let wanted = Wanted { kind: &kind.kind, api_version: &api_version, older: &[], expected };
         let DecodedBody { value, mut problems } = self.read(&wanted)?;
         let mut object = value;
         check_type(kinds, kind, &object)?;
@@ -71,11 +81,13 @@ impl ApiCall {
         let DecodedBody { value, problems } = self.read(wanted)?;
         let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or("");
         let (kind, version) = (text("kind"), text("apiVersion"));
-        let other = |said: &str, wanted: &str| !said.is_empty() && said != wanted;
-        if other(kind, wanted.kind) || other(version, wanted.api_version) {
+        let is_other_kind = !kind.is_empty() && kind != wanted.kind;
+        if is_other_kind || !(version.is_empty() || wanted.has_version(version)) {
+            let said = if version.is_empty() { wanted.api_version } else { version };
             return Err(Failure::bad_request(format!(
-                "{kind} in version \"v1\" cannot be handled as a {}: no kind \"{kind}\" is \
+                "{kind} in version \"{}\" cannot be handled as a {}: no kind \"{kind}\" is \
                  registered for version \"{version}\" in scheme \"{SCHEME}\"",
+                version_of(said),
                 wanted.kind
             )));
         }
@@ -157,7 +169,9 @@ impl ApiCall {
             |said: String, wanted: &str| if said.is_empty() { wanted.to_owned() } else { said };
         let kind = or(envelope.kind, wanted.kind);
         let api_version = or(envelope.api_version, wanted.api_version);
-        let mut value = match media::schema_of(&api_version, &kind) {
+        let known =
+            if wanted.has_version(&api_version) { wanted.api_version } else { &*api_version };
+        let mut value = match media::schema_of(known, &kind) {
             Some(schema) => schema.decode_protobuf(&envelope.raw).map_err(|error| {
                 let wanted = Wanted { api_version: &api_version, ..*wanted };
                 invalid_result(&wanted, &error.to_string())
@@ -243,7 +257,7 @@ impl ApiCall {
             let known = Types::all().named("meta.DeleteOptions").expect("the table has it");
             let expected = Expected::Kind(known);
             let DecodedBody { value, .. } =
-                self.read(&Wanted { kind: OPTIONS, api_version: "", expected })?;
+                self.read(&Wanted { kind: OPTIONS, api_version: "", older: &[], expected })?;
             let said = value.get("kind").and_then(Value::as_str).unwrap_or("");
             if !matches!(said, "" | OPTIONS) {
                 let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or("");
@@ -318,9 +332,14 @@ pub(crate) fn prune(kind: &Kind, object: &mut Fields) -> Vec<String> {
     removed.iter().map(|path| format!("unknown field {}", quote(path))).collect()
 }
 
+/// Returns the version in an `apiVersion`.
+fn version_of(api_version: &str) -> &str {
+    api_version.rsplit('/').next().unwrap_or("")
+}
+
 fn invalid_result(wanted: &Wanted<'_>, detail: &str) -> Failure {
     let kind = wanted.kind;
-    let version = wanted.api_version.rsplit('/').next().unwrap_or("");
+    let version = version_of(wanted.api_version);
     Failure::bad_request(format!(
         "{kind} in version \"{version}\" cannot be handled as a {kind}: {detail}"
     ))
@@ -336,7 +355,7 @@ fn check_type(kinds: &Kinds, kind: &Kind, object: &Fields) -> Result<()> {
     let said = if said.is_empty() { &*kind.kind } else { said };
     let Some(detail) = other_type(kinds, kind, object) else { return Ok(()) };
     let version = if version.is_empty() { kind.api_version() } else { version.to_owned() };
-    let version = version.rsplit('/').next().unwrap_or("");
+    let version = version_of(&version);
     let wanted = &kind.kind;
     Err(Failure::bad_request(format!(
         "{said} in version \"{version}\" cannot be handled as a {wanted}: {detail}"

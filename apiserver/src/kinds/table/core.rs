@@ -80,6 +80,7 @@ fn pod() -> Kind {
         name: "binding",
         body: "Binding",
         api_version: "v1",
+        older: &[],
         body_type: "core.Binding",
         effect: Effect::Change(pod::bind),
     };
@@ -87,6 +88,7 @@ fn pod() -> Kind {
         name: "eviction",
         body: "Eviction",
         api_version: "policy/v1",
+        older: &["policy/v1beta1"],
         body_type: "",
         effect: Effect::Evict,
     };
@@ -212,6 +214,7 @@ fn service_account() -> Kind {
         name: "token",
         body: "TokenRequest",
         api_version: "authentication.k8s.io/v1",
+        older: &[],
         body_type: "io.k8s.api.authentication.v1.TokenRequest",
         effect: Effect::IssueToken,
     };
