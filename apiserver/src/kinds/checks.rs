@@ -15,6 +15,7 @@ pub(crate) mod rbac;
 pub(crate) mod registration;
 pub(crate) mod selectors;
 pub(crate) mod small;
+pub(crate) mod stateful_set;
 pub(crate) mod storage;
 pub(crate) mod workloads;
 

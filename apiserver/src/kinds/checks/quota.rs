@@ -28,24 +28,28 @@ const STORAGE: &[Check] = &[
 ];
 
 pub(crate) fn storage_claim(object: &Fields, causes: Causes<'_>) {
-    let spec = spec(object);
+    storage_claim_spec(spec(object), "spec", causes);
+}
+
+pub(super) fn storage_claim_spec(spec: &Value, at: &str, causes: Causes<'_>) {
     let modes = member(spec, "accessModes");
+    let modes_at = format!("{at}.accessModes");
     if is_empty(modes) {
         let detail = "at least 1 access mode is required";
-        causes.push(Cause::required("spec.accessModes", detail));
+        causes.push(Cause::required(modes_at, detail));
     } else if let Some(unknown) = all_known(modes, &MODES) {
-        causes.push(Cause::unsupported("spec.accessModes", unknown, &MODES));
+        causes.push(Cause::unsupported(modes_at, unknown, &MODES));
     }
     let storage = member(member(member(spec, "resources"), "requests"), "storage");
     match quantity::read(storage) {
-        None => causes.push(Cause::required("spec.resources[storage]", "")),
+        None => causes.push(Cause::required(format!("{at}.resources[storage]"), "")),
         Some(size) if !size.is_positive() => {
             let detail = "must be greater than zero";
-            causes.push(Cause::invalid("spec.resources[storage]", storage, detail));
+            causes.push(Cause::invalid(format!("{at}.resources[storage]"), storage, detail));
         }
         Some(_) => {}
     }
-    super::run(STORAGE, spec, "spec", causes);
+    super::run(STORAGE, spec, at, causes);
 }
 
 pub(crate) fn quota(object: &Fields, causes: Causes<'_>) {

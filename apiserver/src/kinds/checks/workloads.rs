@@ -7,18 +7,18 @@ use super::{Check, NOT_NEGATIVE, is_empty, items, member, pod_spec, selectors, t
 use crate::fields::{Fields, string_map};
 use crate::status::Cause;
 
-type Causes<'a> = &'a mut Vec<Cause>;
+pub(super) type Causes<'a> = &'a mut Vec<Cause>;
 
 const SELECTOR: Check = ("selector", By(selectors::selector));
-const MIN_READY: Check = ("minReadySeconds", NotNegative);
+pub(super) const MIN_READY: Check = ("minReadySeconds", NotNegative);
 const HISTORY: Check = ("revisionHistoryLimit", NotNegative);
 
-fn spec(object: &Fields) -> &Value {
+pub(super) fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)
 }
 
 /// Checks that no part of a status counts more pods than the whole.
-fn counts(object: &Fields, old: Option<&Fields>, parts: &[&str], causes: Causes<'_>) {
+pub(super) fn counts(object: &Fields, old: Option<&Fields>, parts: &[&str], causes: Causes<'_>) {
     if old.is_none() {
         return;
     }
@@ -40,7 +40,7 @@ fn counts(object: &Fields, old: Option<&Fields>, parts: &[&str], causes: Causes<
     }
 }
 
-fn run(checks: &[Check], spec: &Value, causes: Causes<'_>) {
+pub(super) fn run(checks: &[Check], spec: &Value, causes: Causes<'_>) {
     super::run(checks, spec, "spec", causes);
 }
 
@@ -84,28 +84,6 @@ fn collisions(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     }
 }
 
-pub(crate) fn stateful_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
-    let spec = spec(object);
-    let policy = member(spec, "podManagementPolicy");
-    if !POLICIES.contains(&policy.as_str().unwrap_or("")) {
-        let detail = "must be 'OrderedReady' or 'Parallel'";
-        causes.push(Cause::invalid("spec.podManagementPolicy", policy, detail));
-    }
-    run(&[("updateStrategy", By(stateful_strategy))], spec, causes);
-    run(&[("replicas", NotNegative), MIN_READY], spec, causes);
-    if selector(spec, "statefulset", true, causes) {
-        selectors::matches(spec, causes);
-        template(spec, "StatefulSet", causes);
-    }
-    counts(
-        object,
-        old,
-        &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
-        causes,
-    );
-}
-
 pub(crate) fn daemon_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     collisions(object, old, causes);
     let spec = spec(object);
@@ -139,7 +117,7 @@ pub(crate) fn replication_controller(object: &Fields, old: Option<&Fields>, caus
 }
 
 /// Returns whether there is a valid selector.
-fn selector(spec: &Value, kind: &str, needed: bool, causes: Causes<'_>) -> bool {
+pub(super) fn selector(spec: &Value, kind: &str, needed: bool, causes: Causes<'_>) -> bool {
     let selector = member(spec, "selector");
     if selector.is_null() {
         if needed {
@@ -181,7 +159,7 @@ pub(crate) fn controller_revision(object: &Fields, _: Option<&Fields>, causes: C
     super::run(&[("revision", NotNegative)], &object, "", causes);
 }
 
-fn template(spec: &Value, kind: &str, causes: Causes<'_>) {
+pub(super) fn template(spec: &Value, kind: &str, causes: Causes<'_>) {
     pod_spec::template(member(spec, "template"), "spec.template", (kind, &["Always"]), causes);
 }
 
@@ -201,7 +179,7 @@ fn strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
 }
 
 /// Shows a strategy as the real server's messages do.
-fn shown(strategy: &Value) -> Value {
+pub(super) fn shown(strategy: &Value) -> Value {
     json!({"Type": member(strategy, "type"), "RollingUpdate": member(strategy, "rollingUpdate")})
 }
 
@@ -216,32 +194,6 @@ fn rolling_deployment(rolling: &Value, at: &str, causes: Causes<'_>) {
         causes.push(Cause::invalid(&unavailable_at, unavailable, detail));
     }
     at_most_all(unavailable, &unavailable_at, causes);
-}
-
-fn stateful_strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
-    let rolling = member(strategy, "rollingUpdate");
-    match text(strategy, "type") {
-        "OnDelete" if rolling.is_null() => {}
-        "OnDelete" => {
-            let detail = "only allowed for updateStrategy 'RollingUpdate'";
-            causes.push(Cause::invalid(format!("{at}.rollingUpdate"), rolling, detail));
-        }
-        "RollingUpdate" => {
-            let at = format!("{at}.rollingUpdate");
-            super::run(&[("partition", NotNegative)], rolling, &at, causes);
-            let (unavailable, at) =
-                (member(rolling, "maxUnavailable"), format!("{at}.maxUnavailable"));
-            count_or_percent(unavailable, &at, causes);
-            if !unavailable.is_null() && is_none(unavailable) {
-                causes.push(Cause::invalid(&at, unavailable, "cannot be 0"));
-            }
-            at_most_all(unavailable, &at, causes);
-        }
-        _ => {
-            let detail = "must be 'RollingUpdate' or 'OnDelete'";
-            causes.push(Cause::invalid(at, &shown(strategy), detail));
-        }
-    }
 }
 
 fn daemon_strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
@@ -273,7 +225,7 @@ fn rolling_daemons(rolling: &Value, at: &str, causes: Causes<'_>) {
 }
 
 /// Returns whether a value means no pod: `0`, `"0%"`, or a missing value.
-fn is_none(value: &Value) -> bool {
+pub(super) fn is_none(value: &Value) -> bool {
     value.as_str().map_or_else(
         || value.as_i64().unwrap_or(0) == 0,
         |text| percent_of(text).is_some_and(|percent| percent == 0),
@@ -284,7 +236,7 @@ fn percent_of(text: &str) -> Option<u64> {
     text.strip_suffix('%')?.parse().ok()
 }
 
-fn count_or_percent(value: &Value, at: &str, causes: Causes<'_>) {
+pub(super) fn count_or_percent(value: &Value, at: &str, causes: Causes<'_>) {
     let detail = match value {
         Value::String(text) if percent_of(text).is_none() => {
             "a valid percent string must be a numeric string followed by an ending '%' (e.g. \
@@ -296,7 +248,7 @@ fn count_or_percent(value: &Value, at: &str, causes: Causes<'_>) {
     causes.push(Cause::invalid(at, value, detail));
 }
 
-fn at_most_all(value: &Value, at: &str, causes: Causes<'_>) {
+pub(super) fn at_most_all(value: &Value, at: &str, causes: Causes<'_>) {
     if value.as_str().and_then(percent_of).is_some_and(|percent| percent > 100) {
         causes.push(Cause::invalid(at, value, "must not be greater than 100%"));
     }

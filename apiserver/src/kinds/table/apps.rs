@@ -84,7 +84,7 @@ fn stateful_set() -> Kind {
             },
             TEMPLATE,
         ],
-        validate: checks::workloads::stateful_set,
+        validate: checks::stateful_set::stateful_set,
         immutable: &[
             "spec.selector",
             "spec.volumeClaimTemplates",

@@ -1,0 +1,105 @@
+//! Stateful sets: their claims to volumes, and their strategy.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use super::Test::{By, NotNegative, OneOf};
+use super::workloads::{
+    Causes, MIN_READY, at_most_all, count_or_percent, counts, is_none, run, selector, shown, spec,
+    template,
+};
+use super::{Check, items, member, quota, selectors, text};
+use crate::fields::Fields;
+use crate::status::Cause;
+
+const RETENTION: &[&str] = &["Retain", "Delete"];
+
+const CLAIMS_OF_PODS: &[Check] = &[
+    ("persistentVolumeClaimRetentionPolicy.whenDeleted", OneOf(RETENTION)),
+    ("persistentVolumeClaimRetentionPolicy.whenScaled", OneOf(RETENTION)),
+];
+
+pub(crate) fn stateful_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    const POLICIES: [&str; 2] = ["OrderedReady", "Parallel"];
+    let spec = spec(object);
+    let policy = member(spec, "podManagementPolicy");
+    if !POLICIES.contains(&policy.as_str().unwrap_or("")) {
+        let detail = "must be 'OrderedReady' or 'Parallel'";
+        causes.push(Cause::invalid("spec.podManagementPolicy", policy, detail));
+    }
+    run(&[("updateStrategy", By(strategy))], spec, causes);
+    run(CLAIMS_OF_PODS, spec, causes);
+    // They never change: an update accepts those of an older server.
+    if old.is_none() {
+        claim_templates(spec, causes);
+    }
+    run(&[("replicas", NotNegative), MIN_READY], spec, causes);
+    if selector(spec, "statefulset", true, causes) {
+        selectors::matches(spec, causes);
+        template(&with_claims(spec), "StatefulSet", causes);
+    }
+    counts(
+        object,
+        old,
+        &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+        causes,
+    );
+}
+
+fn claim_templates(spec: &Value, causes: Causes<'_>) {
+    for (place, claim) in items(member(spec, "volumeClaimTemplates")).iter().enumerate() {
+        let at = format!("spec.volumeClaimTemplates[{place}].spec");
+        quota::storage_claim_spec(member(claim, "spec"), &at, causes);
+    }
+}
+
+/// Returns the spec as the controller completes it for each pod: each claim is a volume, which
+/// replaces one of its name in the template. The names of the pod's host are overwritten.
+fn with_claims(spec: &Value) -> Cow<'_, Value> {
+    const OVERWRITTEN: [&str; 2] = ["hostname", "subdomain"];
+    let claims = items(member(spec, "volumeClaimTemplates"));
+    let pod = member(member(spec, "template"), "spec");
+    if claims.is_empty() && OVERWRITTEN.iter().all(|name| member(pod, name).is_null()) {
+        return Cow::Borrowed(spec);
+    }
+    let names: Vec<&str> =
+        claims.iter().map(|claim| text(member(claim, "metadata"), "name")).collect();
+    let of_claim =
+        |name: &&str| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
+    let mut volumes: Vec<Value> = names.iter().map(of_claim).collect();
+    let others = items(member(pod, "volumes")).iter();
+    volumes.extend(others.filter(|volume| !names.contains(&text(volume, "name"))).cloned());
+    let mut spec = spec.clone();
+    if let Some(Value::Object(pod)) = spec.pointer_mut("/template/spec") {
+        pod.insert("volumes".to_owned(), Value::Array(volumes));
+        pod.retain(|name, _| !OVERWRITTEN.contains(&name.as_str()));
+    }
+    Cow::Owned(spec)
+}
+
+fn strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
+    let rolling = member(strategy, "rollingUpdate");
+    match text(strategy, "type") {
+        "OnDelete" if rolling.is_null() => {}
+        "OnDelete" => {
+            let detail = "only allowed for updateStrategy 'RollingUpdate'";
+            causes.push(Cause::invalid(format!("{at}.rollingUpdate"), rolling, detail));
+        }
+        "RollingUpdate" => {
+            let at = format!("{at}.rollingUpdate");
+            super::run(&[("partition", NotNegative)], rolling, &at, causes);
+            let (unavailable, at) =
+                (member(rolling, "maxUnavailable"), format!("{at}.maxUnavailable"));
+            count_or_percent(unavailable, &at, causes);
+            if !unavailable.is_null() && is_none(unavailable) {
+                causes.push(Cause::invalid(&at, unavailable, "cannot be 0"));
+            }
+            at_most_all(unavailable, &at, causes);
+        }
+        _ => {
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            causes.push(Cause::invalid(at, &shown(strategy), detail));
+        }
+    }
+}
