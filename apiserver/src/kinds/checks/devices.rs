@@ -178,13 +178,24 @@ const SLICE: &[Check] = &[
     ("driver", Required("")),
     ("driver", Text(names::dns_subdomain)),
     ("pool.name", Required("")),
+    ("pool.name", By(pool_name)),
     ("pool.resourceSliceCount", super::Test::AtLeast(1, "must be greater than zero")),
+    ("nodeName", Text(names::dns_subdomain)),
     ("", By(one_place)),
     ("devices", By(devices)),
 ];
 
 pub(crate) fn slice(slice: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     super::run(SLICE, slice.get("spec").unwrap_or(&Value::Null), "spec", causes);
+}
+
+/// Checks the parts of a name of a pool, which slashes separate.
+fn pool_name(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
+    for part in
+        name.as_str().filter(|name| !name.is_empty()).into_iter().flat_map(|it| it.split('/'))
+    {
+        super::check_text(&json!(part), names::dns_subdomain, at, causes);
+    }
 }
 
 fn one_place(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {

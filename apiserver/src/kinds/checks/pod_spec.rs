@@ -104,8 +104,13 @@ const SOURCES: &[(&str, &str)] = &[
     ("image", ""),
 ];
 
-const CLAIM: &[Check] =
-    &[("name", Required("")), ("name", Text(names::dns_label)), ("", By(claim_source))];
+const CLAIM: &[Check] = &[
+    ("name", Required("")),
+    ("name", Text(names::dns_label)),
+    ("", By(claim_source)),
+    ("resourceClaimName", Text(names::dns_subdomain)),
+    ("resourceClaimTemplateName", Text(names::dns_subdomain)),
+];
 
 const TOLERATION: &[Check] = &[("key", Text(names::qualified)), ("", By(toleration))];
 

@@ -110,6 +110,7 @@ const NO_SOURCES: [&str; 9] = [
 
 pub(crate) fn volume(volume: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     const POLICIES: &[&str] = &["Delete", "Recycle", "Retain"];
+    const CSI: &[Check] = &[("driver", Required("")), ("volumeHandle", Required(""))];
     const SPEC: &[Check] = &[
         ("accessModes", Required("")),
         ("accessModes", By(access_modes)),
@@ -134,6 +135,9 @@ pub(crate) fn volume(volume: &Fields, old: Option<&Fields>, causes: Causes<'_>) 
     }
     if text(spec, "volumeMode") == "Filesystem" && !member(spec, "hostPath").is_null() {
         super::run(&[("hostPath.path", Required(""))], spec, "spec", causes);
+    }
+    if !member(spec, "csi").is_null() {
+        super::run(CSI, member(spec, "csi"), "spec.csi", causes);
     }
     let Some(old) = old.map(|old| old.get("spec").unwrap_or(&null)) else { return };
     if !sources(spec).eq(sources(old)) {
