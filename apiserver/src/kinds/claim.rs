@@ -47,6 +47,21 @@ pub(super) fn set_taint_time(rule: &mut Fields) {
     }
 }
 
+/// Dates the taint of a rule again when its effect changes, unless the client dates it.
+pub(super) fn date_new_effect(rule: &mut Fields, old: &Fields, now: &str) {
+    let [new_effect, old_effect] =
+        [&*rule, old].map(|rule| read_path(rule, "spec.taint.effect").cloned());
+    let [new_time, old_time] =
+        [&*rule, old].map(|rule| read_path(rule, "spec.taint.timeAdded").cloned());
+    if new_effect == old_effect || new_time != old_time {
+        return;
+    }
+    let taint = rule.get_mut("spec").and_then(|spec| spec.get_mut("taint"));
+    if let Some(taint) = taint.and_then(Value::as_object_mut) {
+        taint.insert("timeAdded".to_owned(), json!(now));
+    }
+}
+
 /// A taint that is written again without its time keeps the time.
 pub(super) fn inherit_times(slice: &mut Fields, old: &Fields) {
     let devices = |slice: &Fields| read_path(slice, "spec.devices").cloned().unwrap_or_default();
@@ -173,5 +188,26 @@ pub(super) fn validate_template(template: &Fields, old: Option<&Fields>, causes:
             causes.push(Cause::forbidden("spec.metadata.name", "cannot be set"));
         }
         checks::run(checks::devices::CLAIM, devices, "spec.spec.devices", causes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taint_of_a_rule_is_dated_again_when_its_effect_alone_changes() {
+        let rule = |effect: &str, time: &str| {
+            let rule = json!({"spec": {"taint": {"effect": effect, "timeAdded": time}}});
+            serde_json::from_value::<Fields>(rule).unwrap()
+        };
+        let old = rule("None", "first");
+        let dated = |mut new: Fields| {
+            date_new_effect(&mut new, &old, "now");
+            read_path(&new, "spec.taint.timeAdded").cloned()
+        };
+        assert_eq!(dated(rule("NoExecute", "first")), Some(json!("now")));
+        assert_eq!(dated(rule("NoExecute", "of the client")), Some(json!("of the client")));
+        assert_eq!(dated(rule("None", "first")), Some(json!("first")));
     }
 }

@@ -91,6 +91,7 @@ fn device_taint_rule() -> Kind {
         generation: OF_SPEC,
         returns_deleted: false,
         prepare: claim::set_taint_time,
+        record_time: claim::date_new_effect,
         ..of_group("DeviceTaintRule", "devicetaintrules")
     }
 }
