@@ -64,10 +64,13 @@ pub(crate) enum Empty {
     Zero,
 }
 
-/// The effect of a strategic merge patch on a list.
+/// The effect of a strategic merge patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Merge {
+    /// A list is replaced, an object is merged.
     Replace,
+    /// An object is replaced.
+    ReplaceObject,
     Set,
     ByKey(&'static str),
 }

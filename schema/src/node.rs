@@ -191,6 +191,8 @@ pub struct PatchStrategy {
     pub key: Option<Arc<str>>,
     /// True if fields that the patch does not name are removed (`patchStrategy: retainKeys`).
     pub retain_keys: bool,
+    /// True if an object is replaced, not merged (`patchStrategy: replace`).
+    pub replace: bool,
 }
 
 // === impl Node ===

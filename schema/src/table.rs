@@ -17,6 +17,7 @@
 //! @name,port       a list of items identified by these fields; @set: a set; @atomic: one value
 //! @granular        the parts of a value whose type is atomic have owners of their own
 //! ^name, ^^        strategic merge patch: merge by this field, or (^) as a set; ^^: retain keys
+//! ^=               strategic merge patch: the object is replaced
 //! -                decoded, and removed before the object is stored
 //! |A|B~C           the allowed texts, with `~` for a space
 //! =JSON            the default, up to the end of the line
@@ -113,6 +114,7 @@ fn parse_word(field: &mut Field, word: &str) {
         "!" => field.required = true,
         "-" => field.dropped = true,
         "^" if rest == "^" => field.patch.retain_keys = true,
+        "^" if rest == "=" => field.patch.replace = true,
         "^" => {
             field.patch.merge = true;
             field.patch.key = (!rest.is_empty()).then(|| rest.into());

@@ -306,6 +306,9 @@ func patch(field reflect.StructField) []string {
 	if slices.Contains(strategies, "retainKeys") {
 		words = append(words, "^^")
 	}
+	if slices.Contains(strategies, "replace") {
+		words = append(words, "^=")
+	}
 	return words
 }
 

@@ -187,7 +187,7 @@ impl Rule {
         match self {
             Self::ListByKey(key, _) => Some(ListKey::Member(key)),
             Self::Set => Some(ListKey::Itself),
-            Self::Plain | Self::Object(_) => None,
+            Self::Plain | Self::Object(_) | Self::Whole => None,
         }
     }
 }

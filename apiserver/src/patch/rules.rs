@@ -26,6 +26,8 @@ pub(super) enum Rule {
     Plain,
     /// An object with rules of its own.
     Object(Rules),
+    /// An object that is replaced.
+    Whole,
     /// A list of objects that are merged by the value of this member.
     ListByKey(&'static str, Rules),
     /// A list of unique scalars.
@@ -60,6 +62,7 @@ impl Rule {
         match (member.merge, &member.shape) {
             (Merge::ByKey(key), _) => Self::ListByKey(key, within()),
             (Merge::Set, _) => Self::Set,
+            (Merge::ReplaceObject, _) => Self::Whole,
             // A list that is replaced has no rules within, nor has a map.
             (Merge::Replace, Shape::List(_) | Shape::Map(_)) => Self::Plain,
             (Merge::Replace, _) => Self::Object(within()),
@@ -70,7 +73,7 @@ impl Rule {
     pub(super) fn within(self) -> Rules {
         match self {
             Self::Object(rules) => rules,
-            Self::Plain | Self::ListByKey(..) | Self::Set => Rules::None,
+            Self::Plain | Self::Whole | Self::ListByKey(..) | Self::Set => Rules::None,
         }
     }
 }

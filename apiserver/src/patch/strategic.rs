@@ -99,7 +99,9 @@ fn merge_member(
         rule.list_key().is_some() && (current.as_ref().is_some_and(is_full) || is_full(&patch));
     let merged = match (current, patch, rule) {
         (_, Value::Null, _) => None,
-        (Some(Value::Object(current)), Value::Object(patch), _) => {
+        (Some(Value::Object(current)), Value::Object(patch), rule)
+            if !matches!(rule, Rule::Whole) =>
+        {
             Some(Value::Object(merge_objects(rule.within(), current, patch)?))
         }
         (Some(Value::Array(current)), Value::Array(patch), Rule::ListByKey(key, rules)) => {

@@ -34,6 +34,7 @@ fn member(field: &'static schema::Field) -> Member {
     let merge = match (&shape, &field.patch.key) {
         (Shape::List(_), Some(key)) => Merge::ByKey(key),
         (Shape::List(_), None) if field.patch.merge => Merge::Set,
+        (Shape::Object(_), _) if field.patch.replace => Merge::ReplaceObject,
         _ => Merge::Replace,
     };
     let shape = if field.pointer { Shape::Pointer(Box::new(shape)) } else { shape };

@@ -7,6 +7,7 @@ fn try_patch(kind: &str, current: Value, patch: &Value) -> Result<Value, PatchEr
     let api_version = match kind {
         "ReplicaSet" | "Deployment" => "apps/v1",
         "ResourceClaim" => "resource.k8s.io/v1",
+        "PodDisruptionBudget" => "policy/v1",
         "Foo" => "samplecontroller.k8s.io/v1alpha1",
         _ => "v1",
     };
@@ -182,6 +183,16 @@ fn list_without_a_rule_is_replaced() {
     let pod = json!({"spec": {"tolerations": [{"key": "a"}, {"key": "b"}]}});
     let patch = json!({"spec": {"tolerations": [{"key": "c"}]}});
     assert_eq!(patched("Pod", pod, &patch), patch);
+}
+
+#[test]
+fn selector_of_a_disruption_budget_is_replaced() {
+    let budget = json!({"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}});
+    let new = json!({"matchExpressions": [{"key": "c", "operator": "Exists"}]});
+    assert_eq!(
+        patched("PodDisruptionBudget", budget, &json!({"spec": {"selector": new}})),
+        json!({"spec": {"minAvailable": 1, "selector": new}})
+    );
 }
 
 #[test]
