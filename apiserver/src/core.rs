@@ -17,7 +17,7 @@ use crate::clock::Chance;
 use crate::fields::Fields;
 use crate::kinds::crd::names_in_use::NamesInUse;
 use crate::kinds::{Allocations, Kinds, Served};
-use crate::object::{Encoded, Stored};
+use crate::object::{Encoded, Stored, pack_owners};
 use crate::recent::Recent;
 use crate::state::Journal;
 use crate::status::{Failure, Result};
@@ -195,12 +195,15 @@ impl Core {
         self.read(|storage| storage.get(resource, key).cloned())
     }
 
-    /// Returns a stored object in the form that the rules of `served` apply to.
+    /// Returns a stored object in the form that the rules of `served` apply to, with its owners as
+    /// in [`Stored::packed_fields`].
     pub(crate) fn fields(&self, served: &Served, stored: &Arc<Stored>) -> Arc<Fields> {
         if served.reads_as_stored(stored) {
             self.recent.fields(stored)
         } else {
-            Arc::new(served.read(stored))
+            let mut fields = served.read(stored);
+            pack_owners(&mut fields);
+            Arc::new(fields)
         }
     }
 

@@ -27,6 +27,14 @@ impl JsonText {
         }
     }
 
+    /// Writes a member whose value is JSON already, after a comma.
+    pub(crate) fn encoded_member(&mut self, name: &str, value: &str) {
+        self.bytes.push(b',');
+        self.text(name);
+        self.bytes.push(b':');
+        self.bytes.extend_from_slice(value.as_bytes());
+    }
+
     fn member(&mut self, name: &str, value: &Value) {
         self.text(name);
         self.bytes.push(b':');

@@ -24,6 +24,8 @@ pub(crate) struct Stored {
     item_at: usize,
     /// The range of the resourceVersion's digits.
     version_at: (usize, usize),
+    /// The range of the owners after the digits, as in [`Encoded`].
+    owners_at: Option<(usize, usize)>,
     pub(crate) revision: u64,
     pub(crate) selectable: Arc<Selectable>,
 }
@@ -48,6 +50,8 @@ pub(crate) struct Encoded {
     head: Vec<u8>,
     item_at: usize,
     tail: Vec<u8>,
+    /// The range of the member `managedFields` in the tail, from its comma on.
+    owners_at: Option<(usize, usize)>,
     pub(crate) selectable: Arc<Selectable>,
     /// The object that was encoded.
     object: Fields,
@@ -58,6 +62,8 @@ pub(crate) struct Encoded {
 /// The start of an object after its type: of the metadata, and of its first member.
 const METADATA: &[u8] = b"\"metadata\":";
 const VERSION: &[u8] = b"\"resourceVersion\":\"";
+/// The start of the owners.
+const OWNERS: &[u8] = b",\"managedFields\":";
 
 /// The members of an object as their text, sorted by name.
 pub(crate) type Texts<'a> = BTreeMap<Name<'a>, &'a RawValue>;
@@ -93,14 +99,26 @@ impl Encoded {
         tail.bytes.reserve(1024);
         tail.bytes.push(b'"');
         let metadata = object.get("metadata").and_then(Value::as_object).into_iter().flatten();
-        tail.members(metadata.filter(|(name, _)| *name != "resourceVersion"));
+        let mut owners_at = None;
+        for (name, value) in metadata.filter(|(name, _)| *name != "resourceVersion") {
+            if name != "managedFields" {
+                tail.members([(name, value)]);
+                continue;
+            }
+            let start = tail.bytes.len();
+            match value {
+                Value::String(packed) => tail.encoded_member(name, packed),
+                list => tail.members([(name, list)]),
+            }
+            owners_at = Some((start, tail.bytes.len()));
+        }
         tail.bytes.push(b'}');
         let is_first = |name: &str| matches!(name, "kind" | "apiVersion" | "metadata");
         tail.members(object.iter().filter(|(name, _)| !is_first(name)));
         tail.bytes.push(b'}');
         let selectable = Arc::new(selectable);
         let JsonText { bytes: tail, has_fractions } = tail;
-        Self { head, item_at, tail, selectable, object, is_exact: !has_fractions }
+        Self { head, item_at, tail, owners_at, selectable, object, is_exact: !has_fractions }
     }
 
     pub(crate) fn at(&self, revision: u64) -> Stored {
@@ -114,18 +132,20 @@ impl Encoded {
             bytes: bytes.into(),
             item_at: self.item_at,
             version_at: (start, start + digits.len()),
+            owners_at: self.owners_at,
             revision,
             selectable: Arc::clone(&self.selectable),
         }
     }
 
-    /// Returns what [`Stored::fields`] returns for the object at `revision`. `None` if that is not
-    /// certain, or if the object is large.
+    /// Returns what [`Stored::packed_fields`] returns for the object at `revision`. `None` if that
+    /// is not certain, or if the object is large.
     pub(crate) fn into_fields(mut self, revision: u64) -> Option<Fields> {
         const LARGE: usize = 16 * 1024;
         let is_known = self.is_exact && self.tail.len() <= LARGE;
         let metadata = self.object.get_mut("metadata").filter(|_| is_known)?.as_object_mut()?;
         metadata.insert("resourceVersion".to_owned(), revision.to_string().into());
+        pack_owners(&mut self.object);
         Some(self.object)
     }
 
@@ -157,6 +177,7 @@ impl Stored {
         is_as_encoded.then(|| Self {
             item_at,
             version_at: (start, start + digits.len()),
+            owners_at: None,
             revision,
             selectable: Arc::new(selectable(&object)),
             bytes: bytes.clone(),
@@ -185,6 +206,25 @@ impl Stored {
         serde_json::from_slice(&self.bytes).expect("stored objects are valid JSON")
     }
 
+    /// Returns the object with packed owners: `metadata.managedFields` is the text of the list.
+    /// Most writes only compare or renew it, and parsing it would take as long as parsing the rest.
+    pub(crate) fn packed_fields(&self) -> Fields {
+        let Some((start, end)) = self.owners_at else {
+            let mut object = self.fields();
+            pack_owners(&mut object);
+            return object;
+        };
+        let (before, rest) = self.bytes.split_at(self.version_at.1 + start);
+        let (owners, rest) = rest.split_at(end - start);
+        let owners = String::from_utf8_lossy(&owners[OWNERS.len()..]).into_owned();
+        let object = serde_json::from_slice([before, rest].concat().as_slice());
+        let mut object: Fields = object.expect("stored objects are valid JSON");
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.insert("managedFields".to_owned(), owners.into());
+        }
+        object
+    }
+
     /// Returns the object with other selectable members.
     pub(crate) fn with_selectable(&self, selectable: Selectable) -> Self {
         Self { selectable: Arc::new(selectable), bytes: self.bytes.clone(), ..*self }
@@ -202,6 +242,7 @@ impl Stored {
             bytes: bytes.freeze(),
             item_at: self.item_at,
             version_at: (start, start + digits.len()),
+            owners_at: self.owners_at,
             revision,
             selectable: Arc::clone(&self.selectable),
         }
@@ -228,6 +269,35 @@ impl Selectable {
             form,
         }
     }
+}
+
+// === owners ===
+
+/// Replaces the owners by their text, as in [`Stored::packed_fields`].
+pub(crate) fn pack_owners(object: &mut Fields) {
+    let owners = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields"));
+    if let Some(owners) = owners.filter(|owners| !owners.is_string()) {
+        *owners = owners.to_string().into();
+    }
+}
+
+/// Replaces packed owners by the list, as clients see it.
+pub(crate) fn unpack_owners(object: &mut Fields) {
+    let owners = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields"));
+    if let Some(owners) = owners
+        && let Some(list) = owners.as_str().and_then(|packed| serde_json::from_str(packed).ok())
+    {
+        *owners = list;
+    }
+}
+
+/// Returns a copy without owners, for readers that do not expect packed ones.
+pub(crate) fn without_owners(object: &Fields) -> Value {
+    let mut copy = object.clone();
+    if let Some(Value::Object(metadata)) = copy.get_mut("metadata") {
+        metadata.remove("managedFields");
+    }
+    Value::Object(copy)
 }
 
 // === impl FieldLabel ===

@@ -37,13 +37,13 @@ impl Recent {
         drop(gone);
     }
 
-    /// Returns the parsed form of an object.
+    /// Returns the parsed form of an object, with packed owners.
     pub(crate) fn fields(&self, stored: &Arc<Stored>) -> Arc<Fields> {
         let kept = self.0.lock();
         let found = kept.iter().rev().find(|(known, _)| Arc::ptr_eq(known, stored));
         let found = found.map(|(_, fields)| Arc::clone(fields));
         drop(kept);
-        found.unwrap_or_else(|| Arc::new(stored.fields()))
+        found.unwrap_or_else(|| Arc::new(stored.packed_fields()))
     }
 
     /// Drops the parsed form of an object that was deleted.
@@ -62,6 +62,7 @@ mod tests {
 
     use super::*;
     use crate::kinds::Kind;
+    use crate::object::unpack_owners;
 
     fn kept(object: Value, revision: u64) -> (Arc<Stored>, Option<Fields>) {
         let Value::Object(object) = object else { panic!("an object") };
@@ -75,7 +76,18 @@ mod tests {
         let spec = json!({"n": -1, "list": [{}]});
         let object = json!({"metadata": metadata, "spec": spec, "kind": "Bar", "status": null});
         let (stored, fields) = kept(object, 7);
-        assert_eq!(fields.unwrap(), stored.fields());
+        assert_eq!(fields.unwrap(), stored.packed_fields());
+        let owners = json!([{"manager": "\"é\"", "fieldsV1": {"k:{\"a\":1}": {}}}]);
+        let (list, text) = (owners.clone(), json!(owners.to_string()));
+        for owners in [list, text] {
+            let metadata = json!({"name": "a", "managedFields": owners, "uid": "u"});
+            let (stored, fields) = kept(json!({"metadata": metadata, "spec": {}}), 17);
+            assert_eq!(fields.unwrap(), stored.packed_fields());
+            assert_eq!(stored.at(9).packed_fields()["metadata"]["resourceVersion"], "9");
+            let mut unpacked = stored.packed_fields();
+            unpack_owners(&mut unpacked);
+            assert_eq!(unpacked, stored.fields());
+        }
         let (_, fraction) = kept(json!({"metadata": {}, "spec": 0.1}), 7);
         assert_eq!(fraction, None, "it might be read as another number");
         let (_, large) = kept(json!({"metadata": {}, "spec": "x".repeat(20_000)}), 7);
@@ -97,7 +109,7 @@ mod tests {
         recent.keep(Some(40), &object, fields.unwrap());
         assert_eq!(len(), KEPT);
         assert_eq!(recent.fields(&object)["metadata"]["name"], "b");
-        assert_eq!(*recent.fields(&stored[0]), stored[0].fields());
+        assert_eq!(*recent.fields(&stored[0]), stored[0].packed_fields());
         recent.forget(41);
         assert_eq!(len(), KEPT - 1);
     }

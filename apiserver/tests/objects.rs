@@ -193,6 +193,33 @@ async fn owner_reference_is_removed_only_if_the_uid_matches() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn patch_of_any_format_can_reset_the_owners() {
+    let client = server().client();
+    let list = r#"[{"op":"replace","path":"/metadata/managedFields","value":[{}]}]"#;
+    let patches = [
+        ("strategic-merge-patch", r#"{"metadata":{"managedFields":[{}]}}"#),
+        ("strategic-merge-patch", r#"{"metadata":{"managed\u0046ields":[{}]}}"#),
+        ("merge-patch", r#"{"metadata":{"managedFields":[{}]}}"#),
+        ("json-patch", list),
+    ];
+    for (index, (format, body)) in patches.into_iter().enumerate() {
+        let name = format!("p{index}");
+        let created = pods(&client).create(&PostParams::default(), &pod(&name)).await.unwrap();
+        let owners = created.metadata.managed_fields;
+        assert_eq!(owners.as_ref().map(Vec::len), Some(1));
+        let patch = async |body: &str| {
+            let request = http::Request::patch(format!("/api/v1/namespaces/default/pods/{name}"))
+                .header("content-type", format!("application/{format}+json"))
+                .body(body.as_bytes().to_vec());
+            client.request::<Pod>(request.unwrap()).await.unwrap().metadata.managed_fields
+        };
+        let nothing = if format == "json-patch" { "[]" } else { "{}" };
+        assert_eq!(patch(nothing).await, owners, "{format}");
+        assert_eq!(patch(body).await, None, "{format}: {body}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn scheduled_pod_is_deleted_in_two_steps() {
     let client = server().client();
     let api = pods(&client);

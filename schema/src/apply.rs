@@ -20,7 +20,7 @@ pub(crate) use self::compare::{Comparison, compare};
 pub use self::errors::{TypeError, TypeErrors};
 pub(crate) use self::fields::{field_set, named_fields_as_members, object_fields};
 pub(crate) use self::merge::merge;
-pub(crate) use self::reconcile::{is_encoded_set_current, reconcile};
+pub(crate) use self::reconcile::{is_atomic, reconcile, type_below};
 pub(crate) use self::remove::remove;
 pub(crate) use self::validate::{Duplicates, validate_object};
 

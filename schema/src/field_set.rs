@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub use self::element::{PathElement, PathElementError};
 pub use self::fields_v1::FieldsV1Error;
-pub(crate) use self::fields_v1::{contains as encoded_contains, intersects as encoded_intersects};
+pub(crate) use self::fields_v1::is_member as is_encoded_member;
 pub(crate) use self::order::equal_objects;
 pub use self::order::{compare_values, equal_values};
 

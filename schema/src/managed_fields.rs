@@ -2,6 +2,7 @@
 //! writes and by server-side apply.
 
 mod conflict;
+mod encoded_set;
 mod entries;
 mod last_applied;
 mod renewal;

@@ -1,10 +1,12 @@
 //! Field ownership: what a write does to `metadata.managedFields`.
+//!
+//! The objects here have packed owners: see [`Stored::packed_fields`](crate::object::Stored).
 
 use std::sync::{Arc, LazyLock};
 
 use homeostat_schema::{
-    Applied, ApplyError, Field, FieldSet, FieldWriter, ManagedFields, Object, PathElement, Schema,
-    built_in,
+    Applied, ApplyError, Field, FieldSet, FieldWriter, ManagedFields, ManagedFieldsError, Object,
+    PathElement, Schema, built_in,
 };
 use serde_json::{Value, json};
 
@@ -54,8 +56,7 @@ impl Scaled<'_> {
     }
 
     fn owners(&self) -> ManagedFields {
-        let stored = stored(self.object).unwrap_or(&Value::Null);
-        ManagedFields::decode(stored).unwrap_or_default()
+        decode(stored(self.object)).unwrap_or_default()
     }
 
     fn with_owners(&self, before: &ManagedFields, scale: &ManagedFields) -> ManagedFields {
@@ -81,7 +82,7 @@ impl Ownership {
             Self::Known(owners) => owners.clone(),
             Self::Kept => return,
         };
-        set(object, owners.encode());
+        set(object, encode(&owners));
     }
 
     /// Sets the owners of an object that replaces `old`.
@@ -94,7 +95,7 @@ impl Ownership {
     ) {
         let before = stored(old);
         let is_same = is_same_content(old, new);
-        let keeps = requested.is_none_or(|sent| Some(sent) == before);
+        let keeps = requested.is_none_or(|sent| before == Some(sent.to_string().as_str()));
         if let Self::Tracked(manager) = self
             && keeps
             && !is_same
@@ -108,12 +109,11 @@ impl Ownership {
             Self::Known(owners) => Some(owners.clone()),
             Self::Kept => None,
         };
-        let Some(owners) = owners else { return set(new, before.cloned()) };
+        let Some(owners) = owners else { return set(new, before.map(str::to_owned)) };
         // A write that changes only times is no write.
-        let is_noop = is_same
-            && ManagedFields::decode(before.unwrap_or(&Value::Null))
-                .is_ok_and(|before| before.is_same_except_times(&owners));
-        set(new, if is_noop { before.cloned() } else { owners.encode() });
+        let is_noop =
+            is_same && decode(before).is_ok_and(|before| before.is_same_except_times(&owners));
+        set(new, if is_noop { before.map(str::to_owned) } else { encode(&owners) });
     }
 }
 
@@ -140,10 +140,10 @@ impl FieldManager {
     fn renew(
         &self,
         kind: &Kind,
-        before: Option<&Value>,
+        before: Option<&str>,
         old: &Fields,
         new: &Fields,
-    ) -> Option<Value> {
+    ) -> Option<String> {
         self.with_writer(kind, &Fields::new(), |writer| writer.renew(before?, old, new))
     }
 
@@ -155,10 +155,7 @@ impl FieldManager {
         new: &Fields,
         requested: Option<&Value>,
     ) -> Option<ManagedFields> {
-        let live = || {
-            let live = ManagedFields::decode(stored(old).unwrap_or(&Value::Null));
-            live.unwrap_or_default()
-        };
+        let live = || decode(stored(old)).unwrap_or_default();
         let before = match requested {
             // A subresource does not write the list.
             Some(_) if !self.subresource.is_empty() => live(),
@@ -189,8 +186,8 @@ impl FieldManager {
     ) -> Result<Applied, ApplyError> {
         let empty = empty_object(kind);
         let mut live = live.unwrap_or(&empty).clone();
-        let before = metadata_mut(&mut live).remove("managedFields").unwrap_or_default();
-        let owners = ManagedFields::decode(&before).unwrap_or_default();
+        let owners = decode(stored(&live)).unwrap_or_default();
+        metadata_mut(&mut live).remove("managedFields");
         self.with_writer(kind, &empty, |writer| writer.apply(owners, &live, config, force))
     }
 
@@ -267,9 +264,18 @@ impl FieldManager {
     }
 }
 
-/// Returns the stored owners.
-fn stored(object: &Fields) -> Option<&Value> {
-    object.get("metadata")?.get("managedFields")
+/// Returns the text of the owners of a stored object.
+fn stored(object: &Fields) -> Option<&str> {
+    object.get("metadata")?.get("managedFields")?.as_str()
+}
+
+fn decode(owners: Option<&str>) -> Result<ManagedFields, ManagedFieldsError> {
+    let list = owners.and_then(|owners| serde_json::from_str(owners).ok());
+    ManagedFields::decode(&list.unwrap_or_default())
+}
+
+fn encode(owners: &ManagedFields) -> Option<String> {
+    owners.encode().map(|owners| owners.to_string())
 }
 
 /// Removes and returns the owners that a client sent.
@@ -277,9 +283,9 @@ pub(crate) fn take_requested(object: &mut Fields) -> Option<Value> {
     metadata_mut(object).remove("managedFields").filter(|sent| !sent.is_null())
 }
 
-fn set(object: &mut Fields, owners: Option<Value>) {
+fn set(object: &mut Fields, owners: Option<String>) {
     if let Some(owners) = owners {
-        metadata_mut(object).insert("managedFields".to_owned(), owners);
+        metadata_mut(object).insert("managedFields".to_owned(), owners.into());
     }
 }
 

@@ -1,10 +1,13 @@
 //! PATCH bodies: the formats that a kind accepts, and the texts of their errors.
 
+use memchr::memmem;
 use serde_json::{Value, json};
 
+use crate::admission::metadata_mut;
 use crate::fields::Fields;
 use crate::go_json::go_text;
 use crate::kinds::Kinds;
+use crate::object::unpack_owners;
 use crate::patch::{self, PatchError, PatchKind};
 use crate::request::ApiCall;
 use crate::request::decode::{check_metadata, other_type, prune};
@@ -124,6 +127,19 @@ impl Patch<'_> {
             Value::Object(patched.clone()).to_string()
         };
         Failure::invalid_as("", "", "", &[Cause::invalid("patch", &json!(shown), why)])
+    }
+}
+
+/// Shows the owners of an object to a patch that may read or change them. Otherwise removes them,
+/// which leaves them as they are.
+pub(super) fn ready_owners(call: &ApiCall, format: PatchKind, object: &mut Fields) {
+    // An escape may hide the name. The error of the other formats shows the complete object.
+    let may_name_them = memmem::find(&call.body, b"managedFields").is_some()
+        || memchr::memchr(b'\\', &call.body).is_some();
+    if format == PatchKind::Strategic && !may_name_them {
+        metadata_mut(object).remove("managedFields");
+    } else {
+        unpack_owners(object);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::admission::{meta_text, metadata_mut};
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
-use crate::object::Stored;
+use crate::object::{Stored, without_owners};
 use crate::status::{Failure, Result};
 
 /// The number of rounds in which quotas are written: the first one, and three for those whose write
@@ -102,7 +102,7 @@ fn check(
     let quotas: std::result::Result<Vec<Quota>, _> =
         stored.iter().map(|quota| serde_json::from_value(Value::Object(quota.fields()))).collect();
     let read = |fields: &Fields| {
-        Object::read(evaluator.resource(), Value::Object(fields.clone())).map_err(broken)
+        Object::read(evaluator.resource(), without_owners(fields)).map_err(broken)
     };
     let (object, old) = (read(write.new)?, write.old.map(read).transpose()?);
     let request = homeostat_quota::Request {

@@ -289,6 +289,7 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         };
         let old = core.fields(served, &stored);
         let mut seen = Fields::clone(&old);
+        patched::ready_owners(call, format.0, &mut seen);
         served.kind.rename_from_storage(&mut seen);
         seen.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
         let mut new = patched::apply(&core.kinds(), call, format, seen)?;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::kind::{Kind, Scale, Status};
 use crate::fields::{Fields, read_path};
 use crate::json_path::JsonPath;
+use crate::object::without_owners;
 use crate::status::Cause;
 
 /// A version of a definition: what its objects are, beyond the columns of [`Kind`].
@@ -345,8 +346,7 @@ impl Definition {
         old: Option<&Fields>,
         causes: &mut Vec<Cause>,
     ) -> Vec<String> {
-        let object = Value::Object(object.clone());
-        let old = old.map(|old| Value::Object(old.clone()));
+        let (object, old) = (without_owners(object), old.map(without_owners));
         let errors = self.schema.validate(&object, old.as_ref());
         self.check_rules(errors, &object, old.as_ref(), causes)
     }
@@ -358,7 +358,7 @@ impl Definition {
         old: &Fields,
         causes: &mut Vec<Cause>,
     ) -> Vec<String> {
-        let (object, old) = (Value::Object(object.clone()), Value::Object(old.clone()));
+        let (object, old) = (without_owners(object), without_owners(old));
         let errors = self.schema.validate_field("status", &object, Some(&old));
         self.check_rules(errors, &object, Some(&old), causes)
     }

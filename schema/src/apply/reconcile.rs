@@ -1,7 +1,5 @@
 //! The update of recorded sets after a type became atomic.
 
-use serde_json::Value;
-
 use super::atom::{Atom, Type};
 use crate::field_set::{FieldSet, PathElement};
 
@@ -19,18 +17,6 @@ fn is_current(of: Type<'_>, set: &FieldSet) -> bool {
         children.is_empty()
             || type_below(of, field_name(element))
                 .is_none_or(|below| !is_atomic(below) && is_current(below, children))
-    })
-}
-
-/// Returns whether no member of a set in the encoding `FieldsV1` is below a value that is atomic.
-pub(crate) fn is_encoded_set_current(of: Type<'_>, set: &Value) -> bool {
-    let has_children = |node: &Value| {
-        node.as_object().is_some_and(|members| members.keys().any(|name| name != "."))
-    };
-    set.as_object().into_iter().flatten().all(|(name, children)| {
-        !has_children(children)
-            || type_below(of, name.strip_prefix("f:"))
-                .is_none_or(|below| !is_atomic(below) && is_encoded_set_current(below, children))
     })
 }
 
@@ -53,7 +39,7 @@ fn field_name(element: &PathElement) -> Option<&str> {
 }
 
 /// Returns the declared type of a field, or of an item, which has no name.
-fn type_below<'a>(of: Type<'a>, name: Option<&str>) -> Option<Type<'a>> {
+pub(crate) fn type_below<'a>(of: Type<'a>, name: Option<&str>) -> Option<Type<'a>> {
     if of.is_deduced() {
         return None;
     }
@@ -64,7 +50,8 @@ fn type_below<'a>(of: Type<'a>, name: Option<&str>) -> Option<Type<'a>> {
     }
 }
 
-fn is_atomic(of: Type<'_>) -> bool {
+/// Returns whether a declared type has one owner for the complete value.
+pub(crate) fn is_atomic(of: Type<'_>) -> bool {
     if of.is_deduced() {
         return false;
     }

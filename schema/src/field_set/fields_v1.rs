@@ -34,26 +34,8 @@ pub(super) fn decode(value: &Value) -> Result<FieldSet, FieldsV1Error> {
     Ok(decode_node(value)?.1)
 }
 
-/// Returns whether an encoded set has a member of `set`.
-pub(crate) fn intersects(encoded: &Value, set: &FieldSet) -> bool {
-    set.entries().any(|(element, member, children)| {
-        encoded
-            .get(element.to_fields_v1())
-            .is_some_and(|node| (member && is_member(node)) || intersects(node, children))
-    })
-}
-
-/// Returns whether an encoded set has all members of `set`.
-pub(crate) fn contains(encoded: &Value, set: &FieldSet) -> bool {
-    set.entries().all(|(element, member, children)| {
-        encoded
-            .get(element.to_fields_v1())
-            .is_some_and(|node| (!member || is_member(node)) && contains(node, children))
-    })
-}
-
 /// Returns whether the path to an encoded node is a member: one without children stands for itself.
-fn is_member(node: &Value) -> bool {
+pub(crate) fn is_member(node: &Value) -> bool {
     node.as_object().is_none_or(|members| members.is_empty() || members.contains_key("."))
 }
 

@@ -1,25 +1,44 @@
 //! The owners after a write that sets again what its manager owns alone: only a time changes.
 //!
 //! Most writes are of this kind: a controller writes the same members of a status again and again.
-//! Their effect follows from the encoded sets, so that none is decoded.
+//! Their effect follows from the text of the owners, so that no set is decoded.
 
-use std::cmp::Ordering;
-
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::encoded_set::Expected;
 use super::writer::{FieldWriter, MAX_UPDATERS, STRIPPED};
 use super::{Manager, Operation};
-use crate::apply::{Comparison, Duplicates, compare, is_encoded_set_current, validate_object};
-use crate::field_set::{FieldSet, encoded_contains, encoded_intersects};
+use crate::apply::{Comparison, Duplicates, compare, validate_object};
+use crate::field_set::FieldSet;
 
-/// The fields that a write changes.
+/// An entry of the owners, as it is encoded: members sort by name. A text with an escape does not
+/// parse.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Entry<'e> {
+    api_version: &'e str,
+    fields_type: &'e str,
+    #[serde(borrow)]
+    fields_v1: &'e RawValue,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    manager: &'e str,
+    operation: &'e str,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    subresource: &'e str,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    time: &'e str,
+}
+
+/// The fields that a write changes, encoded.
 struct Changed {
-    written: FieldSet,
-    /// Those of the written fields that have owners.
-    owned: FieldSet,
-    /// Those of the written fields that the server itself sets.
-    stripped: FieldSet,
-    removed: FieldSet,
+    /// The written fields that have owners.
+    owned: Value,
+    /// Written fields that the server itself sets, and removed fields: the writer may not own them.
+    not_own: Value,
+    /// Written and removed fields: others may not own them.
+    not_of_others: Value,
 }
 
 // === impl FieldWriter ===
@@ -29,48 +48,58 @@ impl FieldWriter<'_> {
     /// time of its manager's entry. Otherwise, and if that is not certain, returns `None`: then
     /// [`update`](Self::update) decides.
     ///
-    /// `owners` is the encoding that [`ManagedFields::encode`](super::ManagedFields::encode) has
-    /// returned; `live` and `new` are the object before and after, without `managedFields`.
+    /// `owners` is the JSON text of what [`ManagedFields::encode`](super::ManagedFields::encode)
+    /// has returned; `live` and `new` are the object before and after, without `managedFields`.
     pub fn renew(
         &self,
-        owners: &Value,
+        owners: &str,
         live: &Map<String, Value>,
         new: &Map<String, Value>,
-    ) -> Option<Value> {
-        let entries = owners.as_array()?;
+    ) -> Option<String> {
+        let mut entries: Vec<Entry<'_>> = serde_json::from_str(owners).ok()?;
         let manager = Manager::updater(self.manager, self.api_version, self.subresource);
-        let own = entries.iter().position(|entry| is_entry_of(&manager, entry))?;
-        validate_object(self.root(), new, Duplicates::Allowed).ok()?;
-        let compared = compare(self.root(), live, new).ok()?;
-        let changed = Changed::of(&compared, self.reset);
-        let mut updaters = 0;
-        for (at, entry) in entries.iter().enumerate() {
-            updaters += usize::from(text(entry, "operation") == Operation::Update.as_str());
-            let set = self.encoded_set(entry)?;
-            let is_same =
-                if at == own { changed.renews_owner(set) } else { changed.spares_other(set) };
-            if !is_same || encoded_intersects(set, &changed.removed) {
-                return None;
-            }
-        }
+        let own = entries.iter().position(|entry| entry.is_of(&manager))?;
+        let updaters = entries.iter().filter(|entry| entry.is_updater()).count();
         if updaters > MAX_UPDATERS {
             return None;
         }
-        let mut renewed = entries.clone();
-        if !changed.owned.is_empty() {
-            renewed[own]["time"] = self.now.into();
-            renewed.sort_by(order);
+        validate_object(self.root(), new, Duplicates::Allowed).ok()?;
+        let changed = Changed::of(&compare(self.root(), live, new).ok()?, self.reset);
+        let is_renewal = entries.iter().enumerate().all(|(at, entry)| {
+            let expected = if at == own { changed.of_owner() } else { changed.of_other() };
+            entry.api_version == self.api_version
+                && entry.fields_type == "FieldsV1"
+                && expected.is_met_by(entry.fields_v1.get(), self.root())
+        });
+        if !is_renewal {
+            return None;
         }
-        Some(Value::Array(renewed))
+        if !is_empty(&changed.owned) {
+            entries[own].time = self.now;
+            entries.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        }
+        serde_json::to_string(&entries).ok()
+    }
+}
+
+// === impl Entry ===
+
+impl Entry<'_> {
+    fn is_of(&self, manager: &Manager) -> bool {
+        let Manager { name, operation, api_version, subresource } = manager;
+        self.manager == name
+            && self.operation == operation.as_str()
+            && self.api_version == api_version
+            && self.subresource == subresource
     }
 
-    /// Returns the set of an entry, if it is one of the written version and fits the schema.
-    fn encoded_set<'e>(&self, entry: &'e Value) -> Option<&'e Value> {
-        let is_known = text(entry, "apiVersion") == self.api_version
-            && text(entry, "fieldsType") == "FieldsV1";
-        let set = entry.get("fieldsV1").filter(|_| is_known)?;
-        let is_empty = set.as_object().is_none_or(Map::is_empty);
-        (!is_empty && is_encoded_set_current(self.root(), set)).then_some(set)
+    fn is_updater(&self) -> bool {
+        self.operation == Operation::Update.as_str()
+    }
+
+    /// Sorts entries as [`encode`](super::entries::encode) does.
+    fn sort_key(&self) -> [&str; 5] {
+        [self.operation, self.time, self.manager, self.api_version, self.subresource]
     }
 }
 
@@ -79,46 +108,26 @@ impl FieldWriter<'_> {
 impl Changed {
     fn of(compared: &Comparison, reset: &FieldSet) -> Self {
         let written = compared.written().recursive_difference(reset);
+        let removed = compared.removed.recursive_difference(reset);
         Self {
-            owned: written.difference(&STRIPPED),
-            stripped: written.intersection(&STRIPPED),
-            written,
-            removed: compared.removed.recursive_difference(reset),
+            owned: written.difference(&STRIPPED).to_fields_v1(),
+            not_own: written.intersection(&STRIPPED).union(&removed).to_fields_v1(),
+            not_of_others: written.union(&removed).to_fields_v1(),
         }
     }
 
-    /// Returns whether the writer, who owns an encoded set, already owns what it writes.
-    fn renews_owner(&self, set: &Value) -> bool {
-        encoded_contains(set, &self.owned) && !encoded_intersects(set, &self.stripped)
+    /// The writer already owns what it writes.
+    fn of_owner(&self) -> Expected<'_> {
+        Expected { wanted: Some(&self.owned), excluded: Some(&self.not_own) }
     }
 
-    /// Returns whether another manager, who owns an encoded set, owns nothing that is written.
-    fn spares_other(&self, set: &Value) -> bool {
-        !encoded_intersects(set, &self.written)
+    /// Another manager owns nothing that is written.
+    fn of_other(&self) -> Expected<'_> {
+        Expected { wanted: None, excluded: Some(&self.not_of_others) }
     }
 }
 
-fn is_entry_of(manager: &Manager, entry: &Value) -> bool {
-    let Manager { name, operation, api_version, subresource } = manager;
-    [
-        ("manager", name.as_str()),
-        ("operation", operation.as_str()),
-        ("apiVersion", api_version),
-        ("subresource", subresource),
-    ]
-    .iter()
-    .all(|(key, value)| text(entry, key) == *value)
-}
-
-/// Sorts encoded entries as [`encode`](super::entries::encode) does.
-fn order(a: &Value, b: &Value) -> Ordering {
-    sort_key(a).cmp(&sort_key(b))
-}
-
-fn sort_key(entry: &Value) -> [&str; 5] {
-    ["operation", "time", "manager", "apiVersion", "subresource"].map(|name| text(entry, name))
-}
-
-fn text<'e>(entry: &'e Value, name: &str) -> &'e str {
-    entry.get(name).and_then(Value::as_str).unwrap_or_default()
+/// Returns whether an encoded set has no member.
+fn is_empty(set: &Value) -> bool {
+    set.as_object().is_none_or(Map::is_empty)
 }
