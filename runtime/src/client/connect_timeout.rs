@@ -28,6 +28,15 @@ pub(super) trait Connector:
 {
 }
 
+/// The connectors of one client. They differ in the protocols that the TLS handshake offers.
+#[derive(Debug, Clone)]
+pub(super) struct Connectors<C> {
+    /// Offers HTTP/2 and HTTP/1.1.
+    pub(super) any: C,
+    /// Offers HTTP/1.1 alone.
+    pub(super) http1: C,
+}
+
 /// A connector with a timeout that includes the TLS handshake.
 #[derive(Debug, Clone)]
 pub(super) struct ConnectTimeout<C> {
@@ -53,6 +62,18 @@ impl<C> Connector for C where
         + Sync
         + 'static
 {
+}
+
+// === impl Connectors ===
+
+impl<C> Connectors<C> {
+    /// Gives each connector the same timeout.
+    pub(super) fn with_timeout(self, timeout: Option<Duration>) -> Connectors<ConnectTimeout<C>> {
+        Connectors {
+            any: ConnectTimeout::new(self.any, timeout),
+            http1: ConnectTimeout::new(self.http1, timeout),
+        }
+    }
 }
 
 // === impl ConnectTimeout ===

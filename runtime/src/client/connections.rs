@@ -21,7 +21,7 @@ use kube_client::client::Body;
 use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
-use super::connect_timeout::{ConnectTimeout, Connector};
+use super::connect_timeout::{ConnectTimeout, Connector, Connectors};
 use super::credentials::{Credentials, Identity, Loaded, same_identity};
 use super::error::TransportError;
 use super::http2::{Failure, PING_AFTER, WhenFull};
@@ -47,7 +47,7 @@ pub(super) struct Connections<C> {
 
 /// The lock of `pools` is held to copy a handle, never while a request is sent.
 struct Shared<C> {
-    connector: ConnectTimeout<C>,
+    connectors: Connectors<ConnectTimeout<C>>,
     credentials: Arc<Credentials>,
     pools: Mutex<Pools<C>>,
     /// The server's URL, for errors.
@@ -62,10 +62,13 @@ struct Shared<C> {
 /// fast, because the server interleaves their frames. See `docs/decisions/0002-transport.md`.
 struct Pools<C> {
     identity: Option<Arc<Identity>>,
-    /// For all requests but watches.
+    /// For all other requests.
     calls: Pool<C>,
     /// For watches alone.
     watches: Pool<C>,
+    /// For requests that turn their connection into another protocol, such as `exec` over a
+    /// WebSocket. HTTP/2 has no such requests: its connection belongs to all of them.
+    upgrades: Pool<C>,
 }
 
 /// Returns the connector below TLS and proxies.
@@ -88,14 +91,12 @@ pub(super) fn tcp() -> HttpConnector {
 
 impl<C: Connector> Connections<C> {
     pub(super) fn new(
-        connector: C,
-        timeout: Option<Duration>,
+        connectors: Connectors<ConnectTimeout<C>>,
         credentials: Arc<Credentials>,
         server: String,
     ) -> Self {
-        let connector = ConnectTimeout::new(connector, timeout);
-        let pools = Mutex::new(Pools::new(&connector, None));
-        Self { shared: Arc::new(Shared { connector, credentials, pools, server }) }
+        let pools = Mutex::new(Pools::new(&connectors, None));
+        Self { shared: Arc::new(Shared { connectors, credentials, pools, server }) }
     }
 
     /// The request is copied only if the credentials can change and its body is no stream.
@@ -130,20 +131,27 @@ impl<C: Connector> Connections<C> {
         if let Some(authorization) = &credentials.authorization {
             request.headers_mut().insert(header::AUTHORIZATION, authorization.clone());
         }
-        let pool = self.pool(credentials, is_watch(request.uri()));
+        let pool = self.pool(credentials, &request);
         pool.request(request).await.map_err(|error| self.transport_error(error))
     }
 
-    /// Returns the pool of connections with the certificate of `credentials`.
+    /// Returns the pool for `request` of connections with the certificate of `credentials`.
     ///
-    /// Takes the lock for a comparison of two pointers. A new certificate replaces both pools;
+    /// Takes the lock for a comparison of two pointers. A new certificate replaces all pools;
     /// requests on the old connections go on.
-    fn pool(&self, credentials: &Loaded, is_watch: bool) -> Pool<C> {
+    fn pool(&self, credentials: &Loaded, request: &Request<Body>) -> Pool<C> {
         let mut pools = self.shared.pools.lock();
         if !same_identity(pools.identity.as_ref(), credentials.identity.as_ref()) {
-            *pools = Pools::new(&self.shared.connector, credentials.identity.clone());
+            *pools = Pools::new(&self.shared.connectors, credentials.identity.clone());
         }
-        if is_watch { pools.watches.clone() } else { pools.calls.clone() }
+        let pool = if request.headers().contains_key(header::UPGRADE) {
+            &pools.upgrades
+        } else if is_watch(request.uri()) {
+            &pools.watches
+        } else {
+            &pools.calls
+        };
+        pool.clone()
     }
 
     /// Sorts an error by the question that a retry depends on: was anything sent?
@@ -180,9 +188,14 @@ impl<C> fmt::Debug for Connections<C> {
 // === impl Pools ===
 
 impl<C: Connector> Pools<C> {
-    /// Creates two empty pools. Connections are opened when a request needs them.
-    fn new(connector: &ConnectTimeout<C>, identity: Option<Arc<Identity>>) -> Self {
-        let pool = |when_full| Pool::new(connector.clone(), when_full);
-        Self { identity, calls: pool(WhenFull::Waits), watches: pool(WhenFull::Connects) }
+    /// Creates empty pools. Connections are opened when a request needs them.
+    fn new(connectors: &Connectors<ConnectTimeout<C>>, identity: Option<Arc<Identity>>) -> Self {
+        let Connectors { any, http1 } = connectors;
+        Self {
+            identity,
+            calls: Pool::new(any.clone(), WhenFull::Waits),
+            watches: Pool::new(any.clone(), WhenFull::Connects),
+            upgrades: Pool::new(http1.clone(), WhenFull::Waits),
+        }
     }
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{self, BoxFuture, WeakShared};
 use http::uri::Scheme;
-use http::{Request, Response, Uri};
+use http::{Request, Response, Uri, header};
 use http_body_util::{BodyExt, Either};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client as HyperClient;
@@ -92,8 +92,8 @@ impl<C: Connector> Pool<C> {
         self,
         request: Request<Body>,
     ) -> Result<Response<PoolBody>, Failure> {
-        if request.uri().scheme() != Some(&Scheme::HTTPS) {
-            return self.over_http1(request).await; // TLS selects HTTP/2.
+        if needs_http1(&request) {
+            return self.over_http1(request).await;
         }
         match self.open(request.uri()).await? {
             None => self.over_http1(request).await,
@@ -184,6 +184,13 @@ async fn connect<C: Connector>(
     let protocol = connected.await.map_err(|error| ConnectError(error.into()));
     *shared.state.lock() = protocol.clone().map_or(State::Closed, State::Known);
     protocol
+}
+
+/// Returns true if the connection need not be asked for its protocol: only TLS selects HTTP/2, and
+/// upgrades have a connector that does not offer it.
+fn needs_http1(request: &Request<Body>) -> bool {
+    let is_https = request.uri().scheme() == Some(&Scheme::HTTPS);
+    !is_https || request.headers().contains_key(header::UPGRADE)
 }
 
 /// Reads the body of `request` to its end. Most bodies are bytes already.

@@ -65,10 +65,9 @@ pub(super) fn connect(config: &Config) -> Result<(Transport, Arc<Credentials>), 
     let user = if provider { &AuthInfo::default() } else { &config.auth_info };
     let credentials = Arc::new(Credentials::new(user).map_err(setup)?);
     let tcp = proxy::connector(config, tcp()).map_err(setup)?;
-    let connector = connector::connector(config, &credentials, tcp).map_err(setup)?;
-    let timeout = config.connect_timeout;
-    let connections =
-        Connections::new(connector, timeout, Arc::clone(&credentials), server.clone());
+    let connectors = connector::connectors(config, &credentials, tcp).map_err(setup)?;
+    let connectors = connectors.with_timeout(config.connect_timeout);
+    let connections = Connections::new(connectors, Arc::clone(&credentials), server.clone());
     // The `auth-provider` of old kubeconfigs is left to kube-client.
     let provider = if provider { config.auth_layer().map_err(kube)? } else { None };
     let service = ServiceBuilder::new()

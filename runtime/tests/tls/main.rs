@@ -12,7 +12,9 @@ use futures::future::join_all;
 use homeostat::client::describe_error;
 use homeostat::kube_client::Config;
 use homeostat::kube_client::client::Body;
-use http::Request;
+use http::{Request, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use self::server::{Authority, Identity, SERVER_NAME, Server, client, get, kubeconfig};
@@ -40,6 +42,27 @@ async fn server_without_http2_gets_http1_requests_with_a_token() {
     let user = "token: secret";
     let client = client(&kubeconfig(&server, &authority, Some(SERVER_NAME), user)).await;
     assert_eq!(get(&client).await, "HTTP/1.1, 0 certificates, Bearer secret");
+}
+
+#[tokio::test]
+async fn upgraded_request_gets_a_connection_of_http1_to_itself() {
+    let authority = Authority::new();
+    let server = Server::start(&authority, &["h2", "http/1.1"]).await;
+    let client = client(&kubeconfig(&server, &authority, Some(SERVER_NAME), "token: secret")).await;
+    let session = Request::get("/api/v1/namespaces/shop/pods/web/exec?command=cat")
+        .header(header::CONNECTION, "upgrade")
+        .header(header::UPGRADE, "websocket")
+        .body(Body::empty())
+        .unwrap();
+    let response = client.send(session).await.unwrap();
+    assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS, "{response:?}");
+    let mut stream = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
+    stream.write_all(b"hello").await.unwrap();
+    let mut echoed = [0; 5];
+    stream.read_exact(&mut echoed).await.unwrap();
+    assert_eq!(&echoed, b"hello");
+    assert_eq!(get(&client).await, "HTTP/2.0, 0 certificates, Bearer secret");
+    assert_eq!(server.connections(), 2);
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use homeostat::client;
 use homeostat::kube_client::Client;
 use homeostat::kube_client::client::Body;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -164,12 +164,15 @@ async fn accept_all(
             let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
             let service = service_fn(move |request| {
                 let response = answer(&request, &certificates, &refused);
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    tokio::spawn(echo(request));
+                }
                 ready(Ok::<_, Infallible>(response))
             });
             // An error is a connection that the test broke.
             drop(
                 auto::Builder::new(TokioExecutor::new())
-                    .serve_connection(TokioIo::new(stream), service)
+                    .serve_connection_with_upgrades(TokioIo::new(stream), service)
                     .await,
             );
         }));
@@ -197,8 +200,21 @@ fn answer(
     let mut response = Response::new(Full::from(text));
     if is_refused {
         *response.status_mut() = StatusCode::UNAUTHORIZED;
+    } else if let Some(protocol) = request.headers().get(header::UPGRADE) {
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        *response.body_mut() = Full::default();
+        response.headers_mut().insert(header::UPGRADE, protocol.clone());
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     }
     response
+}
+
+/// Sends back what arrives on the connection of `request`, once it has another protocol.
+async fn echo(request: Request<Incoming>) {
+    let Ok(connection) = hyper::upgrade::on(request).await else { return };
+    let (mut from, mut to) = tokio::io::split(TokioIo::new(connection));
+    // An error is a connection that the client closed.
+    drop(tokio::io::copy(&mut from, &mut to).await);
 }
 
 pub(crate) fn kubeconfig(

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kube_client::Config;
 use tower::BoxError;
 
+use crate::client::connect_timeout::Connectors;
 use crate::client::credentials::{Credentials, PemPair};
 use crate::client::proxy::TcpConnector;
 
@@ -20,15 +21,15 @@ const NO_TLS: &str = "this build has no TLS: enable homeostat's feature `rustls-
 /// # Errors
 ///
 /// If the server's URL begins with `https`.
-pub(super) fn connector(
+pub(super) fn connectors(
     config: &Config,
     _: &Arc<Credentials>,
     tcp: TcpConnector,
-) -> Result<TcpConnector, BoxError> {
+) -> Result<Connectors<TcpConnector>, BoxError> {
     if config.cluster_url.scheme_str() == Some("https") {
         return Err(NO_TLS.into());
     }
-    Ok(tcp)
+    Ok(Connectors { any: tcp.clone(), http1: tcp })
 }
 
 /// # Errors

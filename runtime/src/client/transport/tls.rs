@@ -32,6 +32,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tower::BoxError;
 
+use crate::client::connect_timeout::Connectors;
 use crate::client::credentials::{Credentials, PemPair};
 use crate::client::proxy::TcpConnector;
 
@@ -63,29 +64,46 @@ struct Authorities {
     verifier: Arc<WebPkiServerVerifier>,
 }
 
-/// Returns the connector for `https` and `http` URLs.
+/// Returns the connectors for `https` and `http` URLs.
 ///
 /// # Errors
 ///
 /// If the certificate authorities or the name in `tls-server-name` cannot be used.
-pub(super) fn connector(
+pub(super) fn connectors(
     config: &Config,
     credentials: &Arc<Credentials>,
     tcp: TcpConnector,
-) -> Result<HttpsConnector<TcpConnector>, BoxError> {
+) -> Result<Connectors<HttpsConnector<TcpConnector>>, BoxError> {
     install_provider();
     let mut tls = client_config(config)?;
     let credentials = Arc::clone(credentials);
     tls.client_auth_cert_resolver = Arc::new(LatestCertificate { credentials });
     tls.resumption = Resumption::disabled();
-    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-    if let Some(name) = &config.tls_server_name {
-        let name = name.clone().try_into().map_err(|_| {
-            format!("tls-server-name {name:?} is neither a DNS name nor an address")
-        })?;
-        builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
-    }
-    Ok(builder.enable_all_versions().wrap_connector(tcp))
+    let name = server_name(config)?;
+    let builder = || {
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
+        match name.clone() {
+            Some(name) => builder.with_server_name_resolver(FixedServerNameResolver::new(name)),
+            None => builder,
+        }
+    };
+    Ok(Connectors {
+        any: builder().enable_all_versions().wrap_connector(tcp.clone()),
+        http1: builder().enable_http1().wrap_connector(tcp),
+    })
+}
+
+/// Returns the name that the server's certificate must have, or `None` for that in its URL.
+///
+/// # Errors
+///
+/// If it is neither a DNS name nor an address.
+fn server_name(config: &Config) -> Result<Option<ServerName<'static>>, BoxError> {
+    let Some(name) = &config.tls_server_name else { return Ok(None) };
+    let parsed = name.clone().try_into();
+    let parsed = parsed
+        .map_err(|_| format!("tls-server-name {name:?} is neither a DNS name nor an address"))?;
+    Ok(Some(parsed))
 }
 
 /// Parses a client certificate and its key.
