@@ -5,12 +5,14 @@ use serde_json::Map as JsonMap;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::embedded;
 use crate::field_error::FieldError;
 use crate::open_api::flag;
 use crate::open_api::members;
 use crate::open_api::read_part;
 use crate::open_api::texts;
 use crate::rules;
+use crate::rules::Rules;
 use crate::schema::Schema;
 use crate::structural::check_structural;
 use crate::validate::Validator;
@@ -74,16 +76,40 @@ pub fn check_open_api(schema: &Value, at: &str, has_status: bool) -> Vec<FieldEr
         let detail = "nullable cannot be true at the root";
         errors.push(FieldError::forbidden(format!("{at}.nullable"), detail));
     }
-    let structural = check_structural(schema, at);
-    if structural.is_empty() {
-        check_defaults(schema, Place { is_meta: false, is_root: true }, at, &mut errors);
+    let mut found = Vec::new();
+    check(schema, &Around { is_root: true, ..Around::default() }, at, &mut found);
+    let mut structural = Vec::new();
+    if is_readable(schema) {
+        structural = check_structural(schema, at);
+        if structural.is_empty() {
+            check_defaults(schema, Place { is_meta: false, is_root: true }, at, &mut structural);
+        }
+        if structural.is_empty() {
+            let rules = rules::check_rules(schema, at, &found);
+            found.extend(rules);
+        }
     }
     errors.extend(structural);
-    check(schema, &Around { is_root: true, ..Around::default() }, at, &mut errors);
-    if errors.is_empty() {
-        rules::check_rules(schema, at, &mut errors);
-    }
+    errors.extend(found);
     errors
+}
+
+/// The parts of the specification that Kubernetes does not support.
+const UNSUPPORTED: [&str; 6] =
+    ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+
+/// Returns whether no part of a schema uses what is not supported. Otherwise the real server does
+/// not check whether the schema is structural.
+fn is_readable(schema: &Value) -> bool {
+    let has = |name: &&str| schema.get(*name).is_some_and(is_set);
+    if UNSUPPORTED.iter().any(has) || schema.get("items").is_some_and(Value::is_array) {
+        return false;
+    }
+    let one = ["items", "additionalProperties", "not"];
+    let one = one.iter().filter_map(|name| schema.get(name));
+    let lists = ["allOf", "anyOf", "oneOf"].iter().filter_map(|name| schema.get(name)?.as_array());
+    let fields = members(schema, "properties").into_iter().flatten().map(|(_, field)| field);
+    one.chain(lists.flatten()).chain(fields).all(is_readable)
 }
 
 /// Reports what may not stand at the root if the status is a subresource: a check of the status
@@ -170,9 +196,7 @@ fn check_supported(schema: &Value, around: &Around, at: &str, errors: &mut Vec<F
         let detail = format!("must not be set {reason}");
         errors.push(FieldError::forbidden(format!("{at}.default"), &detail));
     }
-    let unsupported =
-        ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
-    for name in unsupported {
+    for name in UNSUPPORTED {
         if schema.get(name).is_some_and(is_set) {
             let detail = format!("{name} is not supported");
             errors.push(FieldError::forbidden(format!("{at}.{name}"), &detail));
@@ -435,6 +459,9 @@ fn check_defaults(schema: &Value, place: Place, at: &str, errors: &mut Vec<Field
             errors.push(FieldError::invalid(path.as_str(), default, detail));
         }
         errors.extend(Validator::check_part(part.root(), default, None, &path));
+        errors.extend(embedded::check_part(part.root(), place.is_root, default, &path));
+        let broken = Rules::of_part(schema).check(default, None).errors.into_iter();
+        errors.extend(broken.map(|error| error.below(&path)));
     }
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
         let place = Place { is_meta, is_root: false };
@@ -476,6 +503,40 @@ mod tests {
             r#"s.properties[f].default: Invalid value: {"b":1}: must not have unknown fields"#;
         assert_errors(&object, &[unknown]);
         assert_errors(&json!({"type": "string", "default": "x"}), &[]);
+    }
+
+    #[test]
+    fn default_must_follow_rules_and_be_an_object_where_one_is_embedded() {
+        assert_errors(
+            &json!({"type": "string", "default": "b",
+                "x-kubernetes-validations": [{"rule": "self == 'a'"}]}),
+            &["s.properties[f].default: Invalid value: \"b\": failed rule: self == 'a'"],
+        );
+        assert_errors(
+            &json!({"type": "object", "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true, "default": {"kind": "A"}}),
+            &["s.properties[f].default.apiVersion: Required value"],
+        );
+    }
+
+    #[test]
+    fn broken_part_hides_only_the_rules_around_it() {
+        let rule = json!([{"rule": "foo"}]);
+        assert_errors(
+            &json!({"type": "object", "x-kubernetes-validations": rule, "properties": {
+                "a": {"type": "string", "x-kubernetes-validations": rule},
+                "b": {"type": "array", "uniqueItems": true, "items": {"type": "string"}},
+            }}),
+            &[
+                "s.properties[f].properties[b].uniqueItems: Forbidden: uniqueItems cannot be set \
+                 to true since the runtime complexity becomes quadratic",
+                "s.properties[f].properties[a].x-kubernetes-validations[0].rule: Invalid value: \
+                 {\"FieldPath\":\"\",\"Message\":\"\",\"MessageExpression\":\"\",\
+                 \"OptionalOldSelf\":null,\"Reason\":null,\"Rule\":\"foo\"}: compilation \
+                 failed: ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n \
+                 | foo\n | ^",
+            ],
+        );
     }
 
     #[test]

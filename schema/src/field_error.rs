@@ -52,6 +52,15 @@ pub enum FieldErrorReason {
 // === impl FieldError ===
 
 impl FieldError {
+    /// Returns the error of a part as that of the value at a path.
+    pub(crate) fn below(self, at: &str) -> Self {
+        let field = match self.field.as_str() {
+            "" | "<nil>" => at.to_owned(),
+            inner => format!("{at}.{inner}"),
+        };
+        Self { field, ..self }
+    }
+
     /// Creates an error for an absent field.
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
         Self::new(FieldErrorReason::Required, field, with_detail("Required value", detail))

@@ -95,6 +95,11 @@ impl Rules {
         Self { root: compile::compile(schema).map(Arc::new) }
     }
 
+    /// Compiles the rules of a part of an object.
+    pub(crate) fn of_part(schema: &Value) -> Self {
+        Self { root: compile::compile_part(schema).map(Arc::new) }
+    }
+
     /// Returns whether there is no rule.
     pub fn is_empty(&self) -> bool {
         self.root.is_none()

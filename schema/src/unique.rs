@@ -10,19 +10,24 @@ use crate::node::ListType;
 use crate::node::Shape;
 use crate::path::Path;
 use crate::schema::NodeRef;
-use crate::validate::correlated;
 
-/// Reports the first repetition of each value of a set, and of each key of a list map.
-pub(crate) fn check(
-    node: NodeRef<'_>,
-    value: &Value,
-    old: Option<&Value>,
-    path: &mut Path,
-    errors: &mut Vec<FieldError>,
-) {
+/// Reports the first repetition of each value of a set, and of each key of a list map. Nothing is
+/// reported if the old object has repetitions, too.
+pub(crate) fn check(node: NodeRef<'_>, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
     if old == Some(value) {
-        return;
+        return Vec::new();
     }
+    let errors_of = |value: &Value| {
+        let mut errors = Vec::new();
+        find(node, value, &mut Path::default(), &mut errors);
+        errors
+    };
+    let errors = errors_of(value);
+    let is_known = !errors.is_empty() && old.is_some_and(|old| !errors_of(old).is_empty());
+    if is_known { Vec::new() } else { errors }
+}
+
+fn find(node: NodeRef<'_>, value: &Value, path: &mut Path, errors: &mut Vec<FieldError>) {
     match (node.shape(), value) {
         (Shape::Object(_), Value::Object(fields)) => {
             for (name, value) in fields {
@@ -31,7 +36,7 @@ pub(crate) fn check(
                     continue;
                 };
                 let before = path.enter(name);
-                check(inner, value, old.and_then(|old| old.get(name)), path, errors);
+                find(inner, value, path, errors);
                 path.leave(before);
             }
         }
@@ -39,7 +44,7 @@ pub(crate) fn check(
             let Some(inner) = node.values() else { return };
             for (name, value) in fields {
                 let before = path.enter_key(name);
-                check(inner, value, old.and_then(|old| old.get(name)), path, errors);
+                find(inner, value, path, errors);
                 path.leave(before);
             }
         }
@@ -47,9 +52,8 @@ pub(crate) fn check(
             check_list(&list.list_type, items, path, errors);
             let Some(inner) = node.items() else { return };
             for (at, item) in items.iter().enumerate() {
-                let old = old.and_then(|old| correlated(&list.list_type, item, old));
                 let before = path.enter_item(at);
-                check(inner, item, old, path, errors);
+                find(inner, item, path, errors);
                 path.leave(before);
             }
         }

@@ -19,7 +19,8 @@ impl Schema {
     ///
     /// A value that is equal to the one in `old` is not checked (ratcheting), so that a stricter
     /// schema does not block changes of other fields. Only the items of a list map are compared
-    /// with old ones: their keys identify them.
+    /// with old ones: their keys identify them, whatever their order. Duplicates are not reported
+    /// if `old` has some.
     ///
     /// # Examples
     ///
@@ -38,10 +39,11 @@ impl Schema {
     /// ```
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut validator = Validator::default();
-        validator.check(self.root(), object, old);
+        // The metadata is never as it was, so the object as one value is always checked.
+        validator.check_value(self.root(), object, old);
         let mut errors = validator.errors;
         embedded::check(self.root(), object, &mut Path::default(), &mut errors);
-        unique::check(self.root(), object, old, &mut Path::default(), &mut errors);
+        errors.extend(unique::check(self.root(), object, old));
         errors
     }
 
@@ -75,7 +77,7 @@ impl Schema {
             }
             _ => Vec::new(),
         };
-        unique::check(self.root(), object, old, &mut Path::default(), &mut errors);
+        errors.extend(unique::check(self.root(), object, old));
         errors
     }
 }
@@ -101,19 +103,16 @@ impl Validator {
     ) -> Vec<FieldError> {
         let mut validator = Self::default();
         validator.check(node, value, old);
-        for error in &mut validator.errors {
-            error.field = match error.field.as_str() {
-                "" | "<nil>" => at.to_owned(),
-                inner => format!("{at}.{inner}"),
-            };
-        }
-        validator.errors
+        validator.errors.into_iter().map(|error| error.below(at)).collect()
     }
 
     fn check(&mut self, node: NodeRef<'_>, value: &Value, old: Option<&Value>) {
-        if old == Some(value) {
-            return;
+        if !old.is_some_and(|old| is_unchanged(node, value, old)) {
+            self.check_value(node, value, old);
         }
+    }
+
+    fn check_value(&mut self, node: NodeRef<'_>, value: &Value, old: Option<&Value>) {
         let constraints = node.node().constraints.as_deref();
         self.check_type(node, value);
         if value.is_null() {
@@ -149,6 +148,8 @@ impl Validator {
             let Some(value) = value.get(field.name.as_ref()) else { continue };
             let old = old.and_then(|old| old.get(field.name.as_ref()));
             let before = self.path.enter(&field.name);
+            // A change of these two does not show: both objects have the same version.
+            let old = old.filter(|_| before > 0 || !matches!(&*field.name, "apiVersion" | "kind"));
             if inner.type_name().is_none() {
                 self.check(inner, value, old);
             }
@@ -231,6 +232,34 @@ impl Validator {
         if !self.errors.contains(&error) {
             self.errors.push(error);
         }
+    }
+}
+
+/// Returns whether a value is as it was, apart from the order of list maps.
+fn is_unchanged(node: NodeRef<'_>, value: &Value, old: &Value) -> bool {
+    match (node.shape(), value, old) {
+        (Shape::Object(_) | Shape::Map(_), Value::Object(fields), Value::Object(before)) => {
+            fields.len() == before.len()
+                && fields.iter().all(|(name, value)| {
+                    before.get(name).is_some_and(|old| match node.field(name) {
+                        Some(inner) => is_unchanged(inner, value, old),
+                        None => value == old,
+                    })
+                })
+        }
+        (Shape::List(list), Value::Array(items), Value::Array(before)) => {
+            let (ListType::Map(_), Some(inner)) = (&list.list_type, node.items()) else {
+                return value == old;
+            };
+            // Most lists keep their order.
+            items == before
+                || (items.len() == before.len()
+                    && items.iter().all(|item| {
+                        correlated(&list.list_type, item, old)
+                            .is_some_and(|old| is_unchanged(inner, item, old))
+                    }))
+        }
+        _ => value == old,
     }
 }
 

@@ -287,3 +287,37 @@ fn number_or_text_passes_the_pattern_of_int_or_string() {
     assert_errors(&spec, &json!({"p": 1}), &[]);
     assert_errors(&spec, &json!({"p": "http"}), &[]);
 }
+
+#[test]
+fn list_map_in_another_order_is_unchanged() {
+    let list = json!({"type": "array", "maxItems": 1, "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"],
+        "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}}});
+    let schema = Schema::from_open_api(&json!({"type": "object", "properties": {"l": list}}));
+    let of = |v: u64| json!({"k": "a", "v": v});
+    let old = json!({"l": [of(1), {"k": "b"}]});
+    assert_eq!(schema.validate(&json!({"l": [{"k": "b"}, of(1)]}), Some(&old)), []);
+    let changed = schema.validate(&json!({"l": [{"k": "b"}, of(2)]}), Some(&old));
+    assert_eq!(changed[0].to_string(), "l: Too many: 2: must have at most 1 items");
+}
+
+#[test]
+fn duplicates_are_accepted_if_the_old_object_has_some() {
+    let set =
+        json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});
+    let schema = Schema::from_open_api(&json!({"type": "object", "properties": {
+        "a": set, "b": set}}));
+    let both = json!({"a": ["x", "x"], "b": ["y", "y"]});
+    assert_eq!(schema.validate(&both, Some(&json!({"a": ["x", "x"], "b": ["y"]}))), []);
+    let errors = schema.validate(&both, Some(&json!({"a": ["x"], "b": ["y"]})));
+    let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+    assert_eq!(fields, ["a[1]", "b[1]"]);
+}
+
+#[test]
+fn type_of_an_object_is_checked_even_if_it_did_not_change() {
+    let kind = json!({"type": "string", "pattern": "^A$"});
+    let schema = Schema::from_open_api(&json!({"type": "object", "properties": {"kind": kind}}));
+    let object = json!({"kind": "B"});
+    assert_eq!(schema.validate(&object, Some(&object)).len(), 1);
+}

@@ -11,12 +11,14 @@ use crate::cel::{Bounds, Type, estimate, limit};
 use crate::field_error::FieldError;
 use crate::open_api::flag;
 
-/// Reports the rules of a valid schema that do not compile, and those that may cost too much.
-pub(crate) fn check_rules(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
+/// Reports the rules of a structural schema that do not compile, and those that may cost too much.
+/// The rules at and above a place in `broken` are not checked.
+pub(crate) fn check_rules(schema: &Value, at: &str, broken: &[FieldError]) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if !has_rules(schema, MAX_DEPTH) {
-        return;
+        return errors;
     }
-    let mut checker = Checker { errors, budget: Budget::default() };
+    let mut checker = Checker { errors: &mut errors, broken, budget: Budget::default() };
     let bounds = Bounds::of_schema(schema, true);
     let place = Place {
         schema,
@@ -26,8 +28,9 @@ pub(crate) fn check_rules(schema: &Value, at: &str, errors: &mut Vec<FieldError>
         uncorrelated: None,
     };
     checker.check_place(&place, at);
-    let Checker { errors, budget } = checker;
-    budget.report(at, errors);
+    let Checker { budget, .. } = checker;
+    budget.report(at, &mut errors);
+    errors
 }
 
 /// A part of the schema.
@@ -45,6 +48,8 @@ struct Place<'a> {
 #[derive(Debug)]
 struct Checker<'e> {
     errors: &'e mut Vec<FieldError>,
+    /// The errors of the schema itself.
+    broken: &'e [FieldError],
     budget: Budget,
 }
 
@@ -97,6 +102,9 @@ impl Checker<'_> {
                 uncorrelated: place.uncorrelated.or(list),
             };
             self.check_place(&inner, &path);
+        }
+        if self.broken.iter().any(|error| error.field.starts_with(at)) {
+            return;
         }
         for (index, rule) in rules_of(schema).enumerate() {
             self.check_rule(rule, place, &format!("{at}.{RULES}[{index}]"));
@@ -183,7 +191,7 @@ pub(crate) fn check_texts(rule: &Value, schema: &Value, at: &str, errors: &mut V
         let detail = "must be non-empty if specified";
         errors.push(FieldError::invalid(at.as_str(), &path.into(), detail));
     }
-    if path.contains('\n') {
+    if path.contains(['\n', '\r']) {
         let detail = "must not contain line breaks";
         errors.push(FieldError::invalid(at.as_str(), &path.into(), detail));
     }

@@ -19,6 +19,12 @@ pub(super) fn compile(schema: &Value) -> Option<Place> {
     place(schema, Type::of_schema(schema, true), MAX_DEPTH)
 }
 
+/// Returns the rules of the schema of a part; `None` if it has none.
+pub(super) fn compile_part(schema: &Value) -> Option<Place> {
+    let is_object = flag(schema, "x-kubernetes-embedded-resource");
+    place(schema, Type::of_schema(schema, is_object), MAX_DEPTH)
+}
+
 pub(super) fn has_rules(schema: &Value, depth: usize) -> bool {
     let Some(depth) = depth.checked_sub(1) else { return false };
     rules_of(schema).next().is_some() || parts(schema).any(|(_, part)| has_rules(part, depth))

@@ -49,13 +49,28 @@ impl Same {
     }
 
     /// Returns the relation of a part.
-    fn inner(self, value: &Value, old: Option<&Value>) -> Self {
+    fn inner(self, place: &Place, value: &Value, old: Option<&Value>) -> Self {
         match self.own {
             None => self,
             Some(true) => Self { own: Some(true), around: true },
-            Some(false) => Self { own: Some(old == Some(value)), around: false },
+            Some(false) => {
+                let is_same = old.is_some_and(|old| is_unchanged(place, value, old));
+                Self { own: Some(is_same), around: false }
+            }
         }
     }
+}
+
+/// Returns whether a value is as it was, apart from the order of a list map.
+fn is_unchanged(place: &Place, value: &Value, old: &Value) -> bool {
+    if value == old {
+        return true;
+    }
+    let (Some(keys), Value::Array(items), Value::Array(before)) = (&place.keys, value, old) else {
+        return false;
+    };
+    let index = Index::of(Some(keys), Some(old));
+    items.len() == before.len() && items.iter().all(|item| index.find(item) == Some(item))
 }
 
 // === impl Runner ===
@@ -84,7 +99,7 @@ impl Runner {
         for (name, inner) in &place.fields {
             let Some(value) = fields.get(name) else { continue };
             let before = self.path.enter(name);
-            let mut same = same.inner(value, old_of(name));
+            let mut same = same.inner(inner, value, old_of(name));
             // A change of these two does not show: both objects have the same version.
             if before == 0 && matches!(name.as_str(), "apiVersion" | "kind") {
                 same.own = Some(false);
@@ -95,7 +110,7 @@ impl Runner {
         let Some(inner) = &place.values else { return };
         for (name, value) in fields {
             let before = self.path.enter_key(name);
-            self.check(inner, value, old_of(name), same.inner(value, old_of(name)));
+            self.check(inner, value, old_of(name), same.inner(inner, value, old_of(name)));
             self.path.leave(before);
         }
     }
@@ -107,7 +122,7 @@ impl Runner {
             let before = self.path.enter_item(index);
             let old = old_items.find(item);
             let same = match place.keys {
-                Some(_) => same.inner(item, old),
+                Some(_) => same.inner(inner, item, old),
                 None => Same { own: None, around: same.is_unchanged() },
             };
             self.check(inner, item, old, same);
