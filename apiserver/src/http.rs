@@ -107,6 +107,8 @@ where
     };
     let kinds = core.kinds();
     let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
+    let status_media = negotiate::status_media(&parts.headers);
+    let may_be_yaml = matches!(&route, Route::Document(document) if document.is_discovery());
     let reply = match route {
         Route::NotFound => Reply::NotFound,
         Route::NoResource => Reply::Failure(Failure::no_resource()),
@@ -129,8 +131,9 @@ where
         }
         Route::Resource(target) => return (answer(core, user, parts, target, body).await, true),
     };
-    let media = match reply {
-        Reply::Failure(_) => negotiate::status_media(&parts.headers),
+    let media = match (&reply, status_media) {
+        (Reply::Failure(_), media) => media,
+        (_, Media::Yaml) if may_be_yaml => Media::Yaml,
         _ => Media::Json,
     };
     let is_audited = !matches!(reply, Reply::Malformed);

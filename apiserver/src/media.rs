@@ -3,6 +3,8 @@
 //! The server works with JSON. Another type is decoded to it, and encoded from it for the clients
 //! that ask for it; the others pay nothing.
 
+mod yaml;
+
 use bytes::Bytes;
 use homeostat_schema::{Envelope, ProtobufError, ProtobufEvent, Schema, built_in};
 use serde_json::Value;
@@ -74,14 +76,19 @@ impl Media {
         }
     }
 
-    /// Encodes an object, given as JSON. Its YAML is the same text, since JSON is YAML.
+    /// Encodes an object, given as JSON.
     ///
     /// # Errors
     ///
     /// Fails if the object's kind has no protobuf encoding, or a value does not fit its type.
     pub(crate) fn encode(self, json: Bytes) -> Result<Bytes, EncodeError> {
         match self {
-            Self::Json | Self::Yaml => Ok(json),
+            Self::Json => Ok(json),
+            Self::Yaml => Ok(match serde_json::from_slice(&json) {
+                Ok(object) => yaml::write(&object).into(),
+                // It is no JSON: a text for people.
+                Err(_) => json,
+            }),
             Self::Protobuf => encode_protobuf(&json).map(Bytes::from),
         }
     }
@@ -110,6 +117,11 @@ impl Media {
         stream.extend_from_slice(b"}\n");
         Ok(())
     }
+}
+
+/// Returns a value as YAML.
+pub(crate) fn to_yaml(value: &Value) -> String {
+    yaml::write(value)
 }
 
 fn encode_protobuf(json: &[u8]) -> Result<Vec<u8>, EncodeError> {

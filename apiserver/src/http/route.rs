@@ -1,6 +1,6 @@
 //! Routing: the meaning of a path.
 
-use homeostat_faults::RequestInfo;
+use homeostat_faults::{RequestInfo, Verb};
 use http::Method;
 
 use super::health;
@@ -111,6 +111,14 @@ impl Route {
         let defined = kinds.find(&info.group, &info.version, &info.resource);
         let defined = defined.filter(|served| served.kind.definition.is_some());
         match (defined, &info.subresource, &info.name) {
+            // Only lists and watches read all namespaces.
+            (Some(served), ..)
+                if served.kind.namespaced
+                    && info.namespace.is_none()
+                    && !matches!(info.verb, Verb::List | Verb::Watch) =>
+            {
+                Self::NotFound
+            }
             (Some(served), Some(subresource), Some(name))
                 if !served.kind.has_subresource(subresource) =>
             {
@@ -139,6 +147,12 @@ fn needs_kubelet(resource: &str, subresource: &str) -> bool {
 // === impl Document ===
 
 impl Document {
+    /// Returns whether the document lists groups, versions or resources. It exists in YAML, too.
+    pub(crate) fn is_discovery(&self) -> bool {
+        use Document::{CoreVersions, Group, Groups, Resources};
+        matches!(self, CoreVersions | Groups | Group(_) | Resources { .. })
+    }
+
     /// Returns whether the document answers requests with this method: the oldest documents and
     /// those of `OpenAPI` accept any.
     pub(crate) fn takes(&self, method: &Method) -> bool {

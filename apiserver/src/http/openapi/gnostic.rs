@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::media::to_yaml;
+
 /// A message: its fields by their names in JSON.
 struct Message {
     fields: &'static [(&'static str, u32, Form)],
@@ -16,7 +18,7 @@ enum Form {
     Boolean,
     Integer,
     Double,
-    /// Any JSON, as text.
+    /// Any value, as YAML.
     Any,
     /// Several values of one field. A single value is a list of one.
     List(&'static Self),
@@ -188,7 +190,7 @@ impl Form {
             Self::Any => {
                 // The text is field 2 of the message.
                 let mut any = Vec::new();
-                append_bytes(&mut any, 2, value.to_string().as_bytes());
+                append_bytes(&mut any, 2, to_yaml(value).as_bytes());
                 append_bytes(bytes, number, &any);
             }
             Self::List(form) => {
@@ -276,7 +278,7 @@ mod tests {
     fn schema_is_encoded_by_the_numbers_of_its_fields() {
         let schema = json!({"type": "integer", "maxLength": 300, "x-a": [1]});
         let expected =
-            b"\x58\xac\x02\xb2\x01\x09\x0a\x07integer\xfa\x01\x0c\x0a\x03x-a\x12\x05\x12\x03[1]";
+            b"\x58\xac\x02\xb2\x01\x09\x0a\x07integer\xfa\x01\x0d\x0a\x03x-a\x12\x06\x12\x04- 1\n";
         let encoded = SCHEMA.encode(&schema);
         assert_eq!(encoded, expected.map(u8::from), "{encoded:x?}");
     }
