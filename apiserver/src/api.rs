@@ -23,7 +23,8 @@ mod write;
 pub(crate) use access::admit;
 pub(crate) use bootstrap::{populate, resume};
 pub(crate) use definitions::{
-    install as install_definition, reinstall as reinstall_definitions, settle,
+    install as install_definition, reinstall as reinstall_definitions, serve_changed_definitions,
+    settle,
 };
 
 use std::sync::Arc;

@@ -167,6 +167,11 @@ impl Core {
         std::mem::take(&mut self.pending.lock().names)
     }
 
+    /// Returns the names of the definitions that were written.
+    pub(crate) fn written_definitions(&self) -> BTreeSet<String> {
+        self.pending.lock().names.clone()
+    }
+
     /// Looks at a definition again, as after a write.
     pub(crate) fn revisit_definition(&self, name: &str) {
         self.pending.lock().names.insert(name.to_owned());

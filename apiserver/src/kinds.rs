@@ -7,6 +7,7 @@ pub(crate) mod crd;
 mod defaults;
 mod definition;
 pub(crate) mod disruption;
+mod embedded;
 mod job;
 mod kind;
 mod label_selector;

@@ -455,6 +455,7 @@ impl ApiServer {
                         return unavailable();
                     }
                     injected.after.iter().for_each(|fault| faults::inject(&core, fault));
+                    api::serve_changed_definitions(&core);
                     if let Some(settling) = core.start_settling() {
                         tasks.spawn(api::settle(settling));
                     }

@@ -338,6 +338,11 @@ pub(crate) fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
 // === impl Cause ===
 
 impl Cause {
+    /// Returns the problem of the same field of an object at a path, which ends with a point.
+    pub(crate) fn below(self, path: &str) -> Self {
+        Self { field: format!("{path}{}", self.field), ..self }
+    }
+
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
         let message = format!("Invalid value: {value}: {detail}");
         Self { reason: "FieldValueInvalid", message, field: field.into() }

@@ -147,6 +147,9 @@ impl Subject<'_> {
         };
         match (column.kind.as_str(), value) {
             ("string", Value::String(text)) => json!(text),
+            ("string", parts @ (Value::Array(_) | Value::Object(_))) => {
+                json!(escape_html(&parts.to_string()))
+            }
             ("string", other) => json!(go_text(other)),
             ("integer", Value::Number(number)) => {
                 let whole = || format!("{:.0}", number.as_f64()?.trunc()).parse().ok();
@@ -165,6 +168,11 @@ impl Subject<'_> {
     fn is_terminating(&self) -> bool {
         self.get("metadata.deletionTimestamp").is_some()
     }
+}
+
+/// Escapes a JSON text as Go's encoder does.
+fn escape_html(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use std::sync::LazyLock;
 
 pub(crate) use normalize::{normalize as normalize_type, normalize_changed, normalize_kind};
 pub(crate) use read::{
-    Decoded, Expected, may_repeat_members, read_json, read_yaml, unknown_members,
+    Decoded, Expected, may_repeat_members, read_json, read_yaml, unknown_below, unknown_members,
+    unknown_metadata,
 };
 pub(crate) use repeats::{repeated_keys, warnings_of};
 pub(crate) use wrong::{TypeMismatch, wrong_member};

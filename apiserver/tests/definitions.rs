@@ -359,3 +359,32 @@ async fn many_definitions_of_a_group_are_established() {
     let next = definitions(&client).get("widgets1.example.com").await.unwrap();
     assert_eq!(conditions(&next), [is("NamesAccepted"), is("Established")]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn change_of_established_definition_applies_to_the_next_request() {
+    let server = ApiServer::builder().seed(1).build();
+    let client = server.client();
+    create(&client, &definition(&[version("v1", true, &size())])).await;
+    let strict = definition(&[version("v1", true, &json!({"size": {"type": "string"}}))]);
+    let patch = json!({"spec": {"versions": strict["spec"]["versions"]}});
+    let api = definitions(&client);
+    let name = "widgets.example.com";
+    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    let refused = widget("v1", "a", &json!({"size": 1}));
+    let refused = widgets(&client, "v1").create(&PostParams::default(), &refused).await;
+    assert_eq!(code(&refused.unwrap_err()), 422);
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_of_the_spec_do_not_come_with_a_write_to_the_status() {
+    let server = ApiServer::builder().seed(1).build();
+    let client = server.client();
+    let stored = version("v1", true, &json!({"size": {"type": "integer"}}));
+    create(&client, &definition(&[version("v2", false, &size()), stored])).await;
+    let api = widgets(&client, "v1");
+    api.create(&PostParams::default(), &widget("v1", "a", &json!({}))).await.unwrap();
+    let patch = json!({"status": {"ready": 1}});
+    let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+    let seen = widgets(&client, "v2").patch_status("a", &params, &patch).await.unwrap();
+    assert_eq!(seen.data["spec"], json!({}));
+}

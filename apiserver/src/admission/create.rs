@@ -114,5 +114,6 @@ fn check(kind: &Kind, served: &Kind, object: &Fields) -> Result<()> {
         metadata::check(kind, object, &mut causes);
     }
     served.check(object, None, &mut causes);
+    metadata::check_embedded(served, object, &mut causes);
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(kind, name, &causes)) }
 }

@@ -5,34 +5,79 @@ use serde_json::{Value, json};
 use super::{finalizers, is_terminating, meta_text};
 use crate::fields::Fields;
 use crate::kinds::{Kind, selectors};
-use crate::names;
+use crate::names::{self, NameCheck};
 use crate::status::Cause;
+
+/// Checks the metadata of the objects inside of a custom object.
+pub(super) fn check_embedded(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
+    let Some(definition) = &kind.definition else { return };
+    for (path, mut metadata) in definition.embedded_metadata(object) {
+        // It may have no name.
+        let name = metadata.get("name").and_then(Value::as_str).unwrap_or_default();
+        if name.is_empty() {
+            metadata.insert("name".to_owned(), json!("fakename"));
+        }
+        let namespace = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+        let namespace = namespace.to_owned();
+        let object = Fields::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
+        let rules = Rules { name: names::path_segment, is_custom: true, times: 1 };
+        let mut found = Vec::new();
+        rules.check(&object, &mut found);
+        if !namespace.is_empty() {
+            let (problems, shown) = (names::dns_label(&namespace), json!(namespace));
+            let at = "metadata.namespace";
+            found.extend(problems.iter().map(|detail| Cause::invalid(at, &shown, detail)));
+        }
+        let outer = path.strip_suffix("metadata").unwrap_or(&path);
+        causes.extend(found.into_iter().map(|cause| cause.below(outer)));
+    }
+}
+
+/// The rules for the metadata of an object.
+#[derive(Debug, Clone, Copy)]
+struct Rules {
+    name: NameCheck,
+    is_custom: bool,
+    /// The number of reports of two controllers.
+    times: usize,
+}
 
 /// Checks the rules that hold for creates and updates.
 pub(super) fn check(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
-    let metadata = object.get("metadata").unwrap_or(&Value::Null);
-    let base = meta_text(object, "generateName");
-    if !base.is_empty() {
-        let mut whole = base.to_owned();
-        if base.ends_with('-') && base.len() > 1 {
-            // The random part that follows completes the name.
-            whole.truncate(base.len() - 1);
-            whole.push('a');
+    // For a custom resource the real server validates the owners often, and reports the error each
+    // time.
+    let times = if kind.custom { 3 } else { 1 };
+    Rules { name: kind.name, is_custom: kind.custom, times }.check(object, causes);
+}
+
+impl Rules {
+    fn check(self, object: &Fields, causes: &mut Vec<Cause>) {
+        let metadata = object.get("metadata").unwrap_or(&Value::Null);
+        let base = meta_text(object, "generateName");
+        if !base.is_empty() {
+            let mut whole = base.to_owned();
+            if base.ends_with('-') && base.len() > 1 {
+                // The random part that follows completes the name.
+                whole.truncate(base.len() - 1);
+                whole.push('a');
+            }
+            let found = (self.name)(&whole);
+            let base = json!(base);
+            causes.extend(
+                found.iter().map(|detail| Cause::invalid("metadata.generateName", &base, detail)),
+            );
         }
-        let found = (kind.name)(&whole);
-        let base = json!(base);
+        let name = meta_text(object, "name");
+        let found = (self.name)(name);
         causes.extend(
-            found.iter().map(|detail| Cause::invalid("metadata.generateName", &base, detail)),
+            found.iter().map(|detail| Cause::invalid("metadata.name", &json!(name), detail)),
         );
+        let member = |key: &str| metadata.get(key).unwrap_or(&Value::Null);
+        selectors::labels(metadata, member("labels"), "metadata.labels", causes);
+        selectors::annotations(member("annotations"), "metadata.annotations", causes);
+        check_owners(self.times, metadata.get("ownerReferences"), causes);
+        check_finalizers(self.is_custom, object, causes);
     }
-    let name = meta_text(object, "name");
-    let found = (kind.name)(name);
-    causes.extend(found.iter().map(|detail| Cause::invalid("metadata.name", &json!(name), detail)));
-    let member = |key: &str| metadata.get(key).unwrap_or(&Value::Null);
-    selectors::labels(metadata, member("labels"), "metadata.labels", causes);
-    selectors::annotations(member("annotations"), "metadata.annotations", causes);
-    check_owners(kind, metadata.get("ownerReferences"), causes);
-    check_finalizers(kind, object, causes);
 }
 
 /// The finalizers that need no domain prefix.
@@ -51,7 +96,7 @@ pub(crate) fn finalizer_warning(finalizer: &str) -> Option<String> {
     ))
 }
 
-fn check_finalizers(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
+fn check_finalizers(is_custom: bool, object: &Fields, causes: &mut Vec<Cause>) {
     for finalizer in finalizers(object) {
         let shown = json!(finalizer);
         let found = names::qualified(finalizer);
@@ -65,7 +110,7 @@ fn check_finalizers(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid("metadata.finalizers", &json!(all), detail));
     }
     let list = all.into_iter().enumerate();
-    for (at, finalizer) in list.filter(|_| !kind.custom) {
+    for (at, finalizer) in list.filter(|_| !is_custom) {
         if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             let at = format!("metadata.finalizers[{at}]");
@@ -74,7 +119,7 @@ fn check_finalizers(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_owners(kind: &Kind, owners: Option<&Value>, causes: &mut Vec<Cause>) {
+fn check_owners(times: usize, owners: Option<&Value>, causes: &mut Vec<Cause>) {
     let Some(Value::Array(list)) = owners else { return };
     let mut controllers = Vec::new();
     for (at, owner) in list.iter().enumerate() {
@@ -104,9 +149,7 @@ fn check_owners(kind: &Kind, owners: Option<&Value>, causes: &mut Vec<Cause>) {
              {first} and {second}"
         );
         let cause = Cause::invalid("metadata.ownerReferences", &json!(list), &detail);
-        // For a custom resource the real server validates this often, and reports the error each
-        // time.
-        causes.extend(std::iter::repeat_n(cause, if kind.custom { 3 } else { 1 }));
+        causes.extend(std::iter::repeat_n(cause, times));
     }
 }
 

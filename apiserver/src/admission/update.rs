@@ -130,7 +130,9 @@ pub(crate) fn prepare(
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
     }
-    if new == *old {
+    let is_unchanged = new == *old;
+    // A rule of a definition may reject an update that changes nothing.
+    if is_unchanged && served.definition.is_none() {
         return Ok((Outcome::Unchanged, Vec::new()));
     }
     if target == Target::AllMembers {
@@ -166,10 +168,17 @@ pub(crate) fn prepare(
             }
             Vec::new()
         }
-        _ => served.check(&new, before, &mut causes),
+        _ => {
+            let warnings = served.check(&new, before, &mut causes);
+            metadata::check_embedded(served, &new, &mut causes);
+            warnings
+        }
     };
     if !causes.is_empty() {
         return Err(Failure::invalid(kind, meta_text(old, "name"), &causes));
+    }
+    if is_unchanged {
+        return Ok((Outcome::Unchanged, Vec::new()));
     }
     let is_finished = is_finished(kind, old, &new);
     let outcome = if is_finished { Outcome::Delete(new) } else { Outcome::Store(new) };
@@ -258,6 +267,9 @@ fn keep_system_metadata(old: &Fields, new: &mut Fields) {
         if let Some(value) = old_member(key) {
             metadata.entry(key).or_insert_with(|| value.clone());
         }
+    }
+    if old_member("namespace").is_none() {
+        metadata.remove("namespace");
     }
     for key in ["creationTimestamp", "generation", "resourceVersion"] {
         set_or_remove(metadata, key, old_member(key).cloned());

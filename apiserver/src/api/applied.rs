@@ -54,6 +54,7 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         live.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
         let Applied { object, owners, .. } = apply.run(Some(&live))?;
         let mut new = object.unwrap_or(live);
+        apply.set_defaults(&mut new);
         served.kind.rename_for_storage(&mut new);
         check_identity(&old, &new, name)?;
         update::check_version(&served.kind, &old, &new, false)?;
@@ -69,6 +70,7 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
 fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<Reply> {
     let Applied { object, owners, .. } = apply.run(None)?;
     let mut object = object.unwrap_or_default();
+    apply.set_defaults(&mut object);
     let uid = meta_text(&object, "uid");
     if !uid.is_empty() {
         let detail = format!(
@@ -89,6 +91,13 @@ fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<
 // === impl Apply ===
 
 impl Apply<'_> {
+    /// Fills in the defaults of a custom object. Its nulls stay, and must be valid.
+    fn set_defaults(&self, object: &mut Fields) {
+        if let Some(definition) = &self.kind.definition {
+            definition.set_defaults(object);
+        }
+    }
+
     fn run(&self, live: Option<&Fields>) -> Result<Applied> {
         check_configuration(&self.config, &self.kind.api_version(), &self.kind.kind)?;
         let applied = self.manager.apply(self.kind, live, &self.config, self.options.force);

@@ -6,15 +6,16 @@ use serde_json::{Value, json};
 use crate::admission::metadata_mut;
 use crate::fields::Fields;
 use crate::go_json::go_text;
-use crate::kinds::Kinds;
+use crate::kinds::{Kind, Kinds};
 use crate::object::unpack_owners;
 use crate::patch::{self, PatchError, PatchKind};
 use crate::request::ApiCall;
-use crate::request::decode::{check_metadata, other_type, prune};
+use crate::request::decode::{check_custom_type, check_metadata, other_type, prune};
 use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
 use crate::types::{
-    Expected, Type, TypeMismatch, may_repeat_members, read_json, unknown_members, wrong_member,
+    Expected, Type, TypeMismatch, Types, may_repeat_members, normalize_type, read_json,
+    unknown_members, unknown_metadata, wrong_member,
 };
 
 /// Returns the format of the request's patch, if the kind accepts it.
@@ -108,6 +109,30 @@ impl Patch<'_> {
         }
     }
 
+    /// Completes a patched custom object, as the decoder does.
+    fn complete(&self, kind: &Kind, mut object: Fields) -> Result<Fields> {
+        let patched = kind.definition.as_ref().map(|_| object.clone());
+        let patched = patched.as_ref();
+        let is_stated = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        if let Some(patched) = patched.filter(|_| is_stated("kind").is_empty()) {
+            let shown = Value::Object(patched.clone());
+            let why = format!("Object 'Kind' is missing in '{shown}'");
+            return Err(self.invalid_result(patched, &why));
+        }
+        check_custom_type(kind, &object, is_stated("kind"), is_stated("apiVersion"))?;
+        check_metadata(kind, &object)?;
+        let mut problems = unknown_metadata(&object);
+        if !problems.is_empty() {
+            normalize_type(Types::all().metadata(), metadata_mut(&mut object));
+        }
+        match prune(kind, &mut object) {
+            Ok(removed) => problems.extend(removed),
+            Err(why) => return Err(self.invalid_result(patched.unwrap_or(&object), &why)),
+        }
+        self.check_problems(patched.unwrap_or(&object), problems)?;
+        Ok(object)
+    }
+
     /// Returns the duplicate fields of the patch itself.
     fn duplicates(&self) -> Vec<String> {
         let (expected, prefix) = match self.format {
@@ -155,11 +180,8 @@ pub(super) fn apply(
     let known = kind.known_type();
     let patch = Patch { call, format, validation, api_version, kind: &kind.kind, known };
     if kind.custom {
-        let mut object = patch.apply_unchecked(object, |_| None)?;
-        check_metadata(kind, &object)?;
-        let problems = prune(kind, &mut object);
-        patch.check_problems(&object, problems)?;
-        return Ok(object);
+        let patched = patch.apply_unchecked(object, |_| None)?;
+        return patch.complete(kind, patched);
     }
     patch.apply(object, |object| other_type(kinds, kind, object))
 }

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::applied;
-use super::patched::Patch;
+use super::patched::{self, Patch};
 use super::read;
 use super::renderer::Renderer;
 use super::write::{Replacement, commit, field_manager};
@@ -17,7 +17,6 @@ use crate::admission::update::{self, Change, Target};
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Scale;
-use crate::patch::PatchKind;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::decode::Wanted;
@@ -88,7 +87,7 @@ fn write(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
         let requested = if is_put {
             replaced(call, name, options.validation)?
         } else {
-            patched(call, live.clone(), options.validation)?
+            patch(call, live.clone(), options.validation)?
         };
         check(call, &old, &requested, name)?;
         let mut new = Fields::clone(&old);
@@ -180,13 +179,10 @@ fn no_conversion(name: &str) -> Failure {
     ))
 }
 
-fn patched(call: &ApiCall, scale: Fields, validation: Validation) -> Result<Fields> {
-    let Some(format) = PatchKind::from_content_type(call.content_type()) else {
-        return Err(Failure::unknown_patch());
-    };
+fn patch(call: &ApiCall, scale: Fields, validation: Validation) -> Result<Fields> {
+    let format = patched::format(call)?;
     let (api_version, kind, known) = (API_VERSION, KIND, known());
-    let patch = Patch { call, format, validation, api_version, kind, known };
-    patch.apply(scale, |_| None)
+    Patch { call, format, validation, api_version, kind, known }.apply(scale, |_| None)
 }
 
 /// Returns the type of a scale.

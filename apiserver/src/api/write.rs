@@ -489,8 +489,9 @@ pub(super) fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<(
             format!("the name of the object ({own}) does not match the name on the URL ({name})");
         return Err(Failure::bad_request(message));
     }
-    let namespace = meta_text(new, "namespace");
-    if !namespace.is_empty() && namespace != meta_text(old, "namespace") {
+    let (namespace, expected) = (meta_text(new, "namespace"), meta_text(old, "namespace"));
+    // A cluster-scoped object has none, and loses the one that the client sent.
+    if !namespace.is_empty() && !expected.is_empty() && namespace != expected {
         let message =
             "the namespace of the provided object does not match the namespace sent on the request";
         return Err(Failure::bad_request(message));

@@ -212,11 +212,18 @@ fn without_empty(mut resource: Value) -> Value {
 const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
+/// The same in the order in which the real server lists them for a kind with a definition.
+const VERBS_OF_DEFINED: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
 pub(super) fn verbs(kind: &Kind) -> Vec<&'static str> {
     match kind.operations {
         Operations::All => {}
         Operations::Create => return vec!["create"],
         Operations::Read => return vec!["get", "list"],
+    }
+    if kind.definition.is_some() {
+        return VERBS_OF_DEFINED.to_vec();
     }
     let mut verbs = VERBS.to_vec();
     verbs.retain(|verb| kind.deletes_collections || *verb != "deletecollection");

@@ -145,7 +145,8 @@ impl Document {
                 names,
                 kind.namespaced,
                 subresources.collect::<Vec<_>>(),
-                definition.document
+                definition.document,
+                definition.selectable_labels(),
             ]))
         };
         let sources = self.kinds.iter().map(source).collect::<Option<Vec<Value>>>()?;

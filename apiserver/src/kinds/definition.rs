@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use homeostat_schema::{FieldError, FieldErrorReason, Rules, Schema};
+use homeostat_schema::{FieldError, FieldErrorReason, Rules, Schema, quote};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::embedded;
 use super::kind::{Kind, Scale, Status};
 use crate::fields::{Fields, read_path};
 use crate::json_path::JsonPath;
@@ -311,10 +312,23 @@ pub(crate) fn version_rank(name: &str) -> (u8, u64, u64, std::cmp::Reverse<Strin
 // === impl Definition ===
 
 impl Definition {
-    /// Removes nulls, fills in defaults, and removes fields that the schema does not name, whose
-    /// paths are returned.
-    pub(crate) fn complete(&self, object: &mut Fields) -> Vec<String> {
-        complete(&self.schema, object)
+    /// Removes nulls and fields that the schema does not name, and fills in defaults. Reports the
+    /// removed fields: those of embedded metadata at the end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if an embedded object has a type or metadata of a wrong type.
+    pub(crate) fn complete(&self, object: &mut Fields) -> Result<Vec<String>, FieldError> {
+        let removed = complete(&self.schema, object);
+        let mut removed: Vec<String> =
+            removed.iter().map(|path| format!("unknown field {}", quote(path))).collect();
+        removed.extend(with_value(object, |value| embedded::normalize(&self.schema, value))?);
+        Ok(removed)
+    }
+
+    /// Fills in defaults.
+    pub(crate) fn set_defaults(&self, object: &mut Fields) {
+        with_value(object, |value| self.schema.set_defaults(value));
     }
 
     /// Changes a stored object, which may be of another version or an earlier schema, to what this
@@ -386,6 +400,16 @@ impl Definition {
         }
         causes.extend(errors.into_iter().map(Cause::from));
         warnings
+    }
+
+    /// Returns the paths and the metadata of the objects inside of an object.
+    pub(crate) fn embedded_metadata(&self, object: &Fields) -> Vec<(String, Fields)> {
+        embedded::metadata(&self.schema, object)
+    }
+
+    /// Returns the labels of the selectable fields of this version.
+    pub(crate) fn selectable_labels(&self) -> &[String] {
+        &self.selectable
     }
 
     /// Returns the schemas of the other versions, by apiVersion.

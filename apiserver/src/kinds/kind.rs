@@ -469,12 +469,10 @@ impl Kind {
     }
 
     /// Removes unknown and empty members, and fills in defaults, as the real server's encoder does.
+    /// Objects of a definition are completed when they are decoded.
     pub(crate) fn complete(&self, object: &mut Fields) {
         if let Some(known) = self.known_type() {
             normalize_kind(known, object);
-        }
-        if let Some(definition) = &self.definition {
-            definition.complete(object);
         }
         for defaults in self.defaults {
             defaults.apply(object);

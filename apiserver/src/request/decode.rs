@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use homeostat_schema::{Envelope, quote};
+use homeostat_schema::Envelope;
 use serde_json::{Value, json};
 
 use super::ApiCall;
@@ -63,13 +63,16 @@ impl ApiCall {
         let wanted = Wanted { kind: &kind.kind, api_version: &api_version, older: &[], expected };
         let DecodedBody { value, mut problems } = self.read(&wanted)?;
         let mut object = value;
+        self.check_stated(kind, &object)?;
         check_type(kinds, kind, &object)?;
         check_metadata(kind, &object)?;
+        let removed =
+            prune(kind, &mut object).map_err(|detail| invalid_result(&wanted, &detail))?;
         if kind.custom {
             // The real server decodes the metadata later than the rest.
             problems.sort_by_key(|problem| problem.starts_with("unknown field"));
         }
-        problems.extend(prune(kind, &mut object));
+        problems.extend(removed);
         self.check_problems(&wanted, validation, problems)?;
         self.check_place(kind, &mut object)?;
         kind.rename_for_storage(&mut object);
@@ -143,6 +146,21 @@ impl ApiCall {
             }
         }
         Ok(DecodedBody { value, problems })
+    }
+
+    /// Checks that a custom object states its type: the real server fills it in for built-in kinds
+    /// alone.
+    fn check_stated(&self, kind: &Kind, object: &Fields) -> Result<()> {
+        let is_stated = |name: &str| object.get(name).is_some_and(|value| *value != json!(""));
+        if kind.definition.is_none() || is_stated("kind") {
+            return Ok(());
+        }
+        let body = match Media::from_type(&self.content_type().to_ascii_lowercase()) {
+            Some(Media::Yaml) => Value::Object(object.clone()).to_string(),
+            _ => String::from_utf8_lossy(&self.body).into_owned(),
+        };
+        let detail = format!("Object 'Kind' is missing in '{body}'");
+        Err(unreadable(&kind.kind, &detail, &self.body))
     }
 
     /// Decodes JSON or YAML.
@@ -229,6 +247,8 @@ impl ApiCall {
                 return Err(Failure::bad_request(message));
             }
             metadata.insert("namespace".to_owned(), json!(namespace));
+        } else {
+            metadata.remove("namespace");
         }
         let Some(name) = name else { return Ok(()) };
         match text(metadata, "name").as_str() {
@@ -326,10 +346,13 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Fields) -> Result<()> {
 }
 
 /// Completes an object by the schema of its definition. Returns the fields that are unknown.
-pub(crate) fn prune(kind: &Kind, object: &mut Fields) -> Vec<String> {
-    let Some(definition) = &kind.definition else { return Vec::new() };
-    let removed = definition.complete(object);
-    removed.iter().map(|path| format!("unknown field {}", quote(path))).collect()
+///
+/// # Errors
+///
+/// Fails with a text if an object inside has metadata of a wrong type.
+pub(crate) fn prune(kind: &Kind, object: &mut Fields) -> std::result::Result<Vec<String>, String> {
+    let Some(definition) = &kind.definition else { return Ok(Vec::new()) };
+    definition.complete(object).map_err(|error| error.to_string())
 }
 
 /// Returns the version in an `apiVersion`.
@@ -393,9 +416,17 @@ pub(crate) fn other_type(kinds: &Kinds, kind: &Kind, object: &Fields) -> Option<
     ))
 }
 
-fn check_custom_type(kind: &Kind, object: &Fields, said: &str, version: &str) -> Result<()> {
+/// Checks the type that a custom object states.
+pub(crate) fn check_custom_type(
+    kind: &Kind,
+    object: &Fields,
+    said: &str,
+    version: &str,
+) -> Result<()> {
     let expected = kind.api_version();
-    if !version.is_empty() && version != expected {
+    // An object without a kind has been rejected, unless the kind has no definition.
+    let may_lack = kind.definition.is_none();
+    if version != expected && !(may_lack && version.is_empty()) {
         return Err(Failure::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version \
              ({expected})"

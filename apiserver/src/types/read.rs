@@ -102,8 +102,26 @@ pub(crate) fn unknown_members(kind: &'static Type, object: &Map<String, Value>) 
     if Expected::Kind(kind).knows(object) {
         return Vec::new();
     }
-    let mut report = Report::default();
-    report.look(Expected::Kind(kind), object);
+    unknown_of(Expected::Kind(kind), String::new(), object)
+}
+
+/// Returns the unknown members of the metadata of a custom object.
+pub(crate) fn unknown_metadata(object: &Map<String, Value>) -> Vec<String> {
+    unknown_of(Expected::Custom, String::new(), object)
+}
+
+/// Returns the members of a value at a path that its type does not know.
+pub(crate) fn unknown_below(
+    path: String,
+    known: &'static Type,
+    value: &Map<String, Value>,
+) -> Vec<String> {
+    unknown_of(Expected::Members(known), path, value)
+}
+
+fn unknown_of(expected: Expected, path: String, value: &Map<String, Value>) -> Vec<String> {
+    let mut report = Report { path, ..Report::default() };
+    report.look(expected, value);
     report.problems
 }
 

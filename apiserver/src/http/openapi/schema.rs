@@ -15,6 +15,21 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
+const CONVENTIONS: &str =
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+const METADATA_TEXT: &str = "Standard object's metadata. More info: https://git.k8s.io/community/\
+    contributors/devel/sig-architecture/api-conventions.md#metadata";
+const LIST_METADATA_TEXT: &str = "Standard list metadata. More info: https://git.k8s.io/community/\
+    contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+const API_VERSION_TEXT: &str = "APIVersion defines the versioned schema of this representation of \
+    an object. Servers should convert recognized schemas to the latest internal value, and may \
+    reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/\
+    sig-architecture/api-conventions.md#resources";
+const KIND_TEXT: &str = "Kind is a string value representing the REST resource this object \
+    represents. Servers may infer this from the endpoint the client submits requests to. Cannot be \
+    updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/\
+    sig-architecture/api-conventions.md#types-kinds";
+
 // === impl Schemas ===
 
 impl Schemas {
@@ -32,7 +47,9 @@ impl Schemas {
                 self.add_type(types.metadata());
                 let mut schema: Value =
                     serde_json::from_str(&definition.document).unwrap_or_default();
-                schema["properties"]["metadata"] = wrapped(METADATA);
+                complete_int_or_string(&mut schema);
+                schema["properties"]["metadata"] = described(wrapped(METADATA), METADATA_TEXT);
+                add_selectable(&mut schema, kind);
                 (custom_name(kind), schema)
             }
             _ => {
@@ -57,11 +74,22 @@ impl Schemas {
             "resourceVersion": text, "selfLink": text,
         }});
         self.by_name.insert(LIST_METADATA.to_owned(), metadata);
-        let items = json!({"type": "array", "items": reference(name)});
+        let mut items = json!({"type": "array", "items": reference(name)});
+        let mut metadata = wrapped(LIST_METADATA);
+        let is_defined = kind.definition.is_some();
+        if is_defined {
+            let text = format!("List of {}. More info: {CONVENTIONS}", kind.plural);
+            items = described(items, &text);
+            metadata = described(metadata, LIST_METADATA_TEXT);
+        }
         let mut list = json!({
             "type": "object", "required": ["items"],
-            "properties": {"items": items, "metadata": wrapped(LIST_METADATA)},
+            "properties": {"items": items, "metadata": metadata},
         });
+        if is_defined {
+            list["description"] = json!(format!("{} is a list of {}", kind.list_kind(), kind.kind));
+            add_selectable(&mut list, kind);
+        }
         add_type_meta(&mut list, kind, &format!("{}List", kind.kind));
         self.by_name.insert(format!("{name}List"), list);
     }
@@ -81,7 +109,13 @@ impl Schemas {
         let properties: Map<String, Value> = known
             .members
             .iter()
-            .map(|member| (member.name.to_owned(), self.member(member)))
+            .map(|member| {
+                let mut schema = self.member(member);
+                if let Some(text) = meta_text(known, Some(member.name)) {
+                    schema["description"] = json!(text);
+                }
+                (member.name.to_owned(), schema)
+            })
             .collect();
         let required: Vec<&str> = known
             .members
@@ -90,6 +124,9 @@ impl Schemas {
             .map(|member| member.name)
             .collect();
         let mut schema = json!({"type": "object"});
+        if let Some(text) = meta_text(known, None) {
+            schema["description"] = json!(text);
+        }
         if !properties.is_empty() {
             schema["properties"] = Value::Object(properties);
         }
@@ -154,10 +191,51 @@ fn special(shape: &Shape) -> (String, Value) {
     }
 }
 
+/// Adds the fields of a defined kind that lists can select by.
+fn add_selectable(schema: &mut Value, kind: &Kind) {
+    let Some(definition) = &kind.definition else { return };
+    let fields = definition.selectable_labels();
+    if !fields.is_empty() {
+        let path = |label: &String| json!({"fieldPath": label});
+        schema["x-kubernetes-selectable-fields"] = fields.iter().map(path).collect();
+    }
+}
+
+/// Adds the two types of each int-or-string that does not state them.
+fn complete_int_or_string(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            let is_either = members.get("x-kubernetes-int-or-string") == Some(&json!(true));
+            if is_either && !members.contains_key("anyOf") && !members.contains_key("allOf") {
+                let types = json!([{"type": "integer"}, {"type": "string"}]);
+                members.insert("anyOf".to_owned(), types);
+            }
+            members.values_mut().for_each(complete_int_or_string);
+        }
+        Value::Array(items) => items.iter_mut().for_each(complete_int_or_string),
+        _ => {}
+    }
+}
+
+/// Returns the description of a type that all objects share, or of a field of it.
+fn meta_text(known: &Type, field: Option<&str>) -> Option<String> {
+    if !known.full_name.starts_with(META) {
+        return None;
+    }
+    homeostat_schema::built_in::description(known.full_name, field)
+}
+
+fn described(mut schema: Value, text: &str) -> Value {
+    schema["description"] = json!(text);
+    schema
+}
+
 /// Adds `apiVersion` and `kind` to the schema of a kind.
 fn add_type_meta(schema: &mut Value, kind: &Kind, name: &str) {
-    for member in ["apiVersion", "kind"] {
-        schema["properties"][member] = json!({"type": "string"});
+    for (member, text) in [("apiVersion", API_VERSION_TEXT), ("kind", KIND_TEXT)] {
+        let plain = json!({"type": "string"});
+        let is_defined = kind.definition.is_some();
+        schema["properties"][member] = if is_defined { described(plain, text) } else { plain };
     }
     schema["x-kubernetes-group-version-kind"] = json!([gvk(kind, name)]);
 }

@@ -90,6 +90,12 @@ pub(super) fn check(versions: &[Value], errors: &mut Vec<FieldError>) {
 pub(super) fn check_shared(versions: &[Value], errors: &mut Vec<FieldError>) {
     let Some(first) = versions.first() else { return };
     for (key, path) in SHARED.iter().filter(|(key, _)| is_shared(versions, key)) {
+        if *key == "selectableFields" && !is_shared(versions, "schema") {
+            // The fields are in one place, the schemas in another.
+            let detail = "may only be set when validations.schema is included";
+            errors.push(FieldError::invalid(*path, &json!(""), detail));
+            continue;
+        }
         check_attribute(first, key, path, errors);
     }
 }
@@ -156,12 +162,17 @@ fn check_deprecation(version: &Value, at: &str, errors: &mut Vec<FieldError>) {
     if warning.is_empty() {
         invalid("must not be an empty string");
     }
-    if let Some((index, _)) = warning.char_indices().find(|(_, c)| c.is_control()) {
+    if let Some((index, _)) = warning.char_indices().find(|(_, c)| !is_printable(*c)) {
         invalid(&format!(
             "must only contain printable UTF-8 characters; non-printable character found at index \
              {index}"
         ));
     }
+}
+
+/// Returns whether Go prints a character. Of all spaces it prints the ordinary one.
+fn is_printable(c: char) -> bool {
+    c == ' ' || !(c.is_control() || c.is_whitespace())
 }
 
 fn check_scale(scale: Option<&Value>, at: &str, errors: &mut Vec<FieldError>) {
@@ -232,10 +243,13 @@ fn check_selectable(
             errors.push(FieldError::required(at, ""));
             continue;
         }
-        let Some(found) = document.and_then(|document| declared_at(document, path)) else {
-            let detail = "is an invalid path: does not refer to a valid field";
-            errors.push(FieldError::invalid(at, &path.into(), detail));
-            continue;
+        let found = match declared_at(document.unwrap_or(&Value::Null), path) {
+            Ok(found) => found,
+            Err(reason) => {
+                let detail = format!("is an invalid path: {reason}");
+                errors.push(FieldError::invalid(at, &path.into(), &detail));
+                continue;
+            }
         };
         if path.starts_with(".metadata") {
             let detail = "must not point to fields in metadata";
@@ -258,9 +272,24 @@ fn check_selectable(
 }
 
 /// Returns the schema that a path of fields leads to.
-fn declared_at<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
-    let names = path.strip_prefix('.')?.split('.');
-    names.into_iter().try_fold(document, |schema, name| schema.get("properties")?.get(name))
+///
+/// # Errors
+///
+/// Fails with the reason if there is none.
+fn declared_at<'a>(document: &'a Value, path: &str) -> Result<&'a Value, String> {
+    if path.contains('[') {
+        return Err("array notation is not allowed".to_owned());
+    }
+    let Some(names) = path.strip_prefix('.') else {
+        let first = path.split('.').next().unwrap_or_default();
+        return Err(format!("expected [ or . but got: {first}"));
+    };
+    let inner = |schema: &'a Value, name: &str| match schema.get("properties") {
+        Some(fields) => fields.get(name),
+        None => schema.get("additionalProperties").filter(|values| values.is_object()),
+    };
+    let found = names.split('.').try_fold(document, inner);
+    found.ok_or_else(|| "does not refer to a valid field".to_owned())
 }
 
 /// Returns the warnings for the author of a definition.

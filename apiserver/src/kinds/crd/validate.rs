@@ -157,11 +157,20 @@ fn check_conversion(conversion: Option<&Value>, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::not_supported(path, &other.into(), &allowed));
         }
     }
-    if conversion.get("webhook").is_some_and(|webhook| !webhook.is_null())
-        && conversion["strategy"] == "None"
-    {
-        let detail = "should not be set when strategy is not set to Webhook";
-        errors.push(FieldError::forbidden("spec.conversion.webhookClientConfig", detail));
+    if conversion["strategy"] == "Webhook" {
+        return;
+    }
+    let is_set =
+        |value: Option<&Value>| value.is_some_and(|value| !value.is_null() && *value != json!([]));
+    let webhook = conversion.get("webhook");
+    for (name, path) in [
+        ("clientConfig", "spec.conversion.webhookClientConfig"),
+        ("conversionReviewVersions", "spec.conversion.conversionReviewVersions"),
+    ] {
+        if is_set(webhook.and_then(|webhook| webhook.get(name))) {
+            let detail = "should not be set when strategy is not set to Webhook";
+            errors.push(FieldError::forbidden(path, detail));
+        }
     }
 }
 
