@@ -222,10 +222,22 @@ fn devices(_: &Value, devices: &Value, at: &str, causes: Causes<'_>) {
         let at = format!("{at}[{place}]");
         let named = &[("name", Required("")), ("name", Text(names::dns_label))];
         super::run(named, device, &at, causes);
+        attributes(member(device, "attributes"), &format!("{at}.attributes"), causes);
         let name = text(device, "name");
         if known.contains(&name) {
             causes.push(Cause::duplicate(at, &json!(name)));
         }
         known.push(name);
+    }
+}
+
+/// Checks that each attribute has one value.
+fn attributes(attributes: &Value, at: &str, causes: Causes<'_>) {
+    const DETAIL: &str = "must specify one of: `int`, `bool`, `string`, `version`, `ints`, \
+        `bools`, `strings`, `versions`";
+    for (name, attribute) in attributes.as_object().into_iter().flatten() {
+        if is_empty(attribute) {
+            causes.push(Cause::invalid(format!("{at}[{name}]"), &json!(""), DETAIL));
+        }
     }
 }
