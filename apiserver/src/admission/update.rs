@@ -151,29 +151,7 @@ pub(crate) fn prepare(
     {
         (kind.permits)(&StatusWrite { old, new: &new, author }, &mut causes);
     }
-    // A part of the spec with a subresource of its own may not be changed through the object.
-    let before = match target {
-        Target::Part(path) if path.starts_with("spec.") => None,
-        _ => Some(old),
-    };
-    let warnings = match (&served.definition, target) {
-        (Some(definition), Target::Status) => {
-            let warnings = definition.check_status(&new, old, &mut causes);
-            causes.extend(served.scale.as_ref().and_then(|scale| scale.check_counted(&new)));
-            warnings
-        }
-        (_, Target::Resize) => {
-            if let Some(resize) = kind.resize {
-                (resize.validate)(&new, old, &mut causes);
-            }
-            Vec::new()
-        }
-        _ => {
-            let warnings = served.check(&new, before, &mut causes);
-            metadata::check_embedded(served, &new, &mut causes);
-            warnings
-        }
-    };
+    let warnings = check_rules(kind, served, (old, &new), target, &mut causes);
     if !causes.is_empty() {
         return Err(Failure::invalid(kind, meta_text(old, "name"), &causes));
     }
@@ -183,6 +161,39 @@ pub(crate) fn prepare(
     let is_finished = is_finished(kind, old, &new);
     let outcome = if is_finished { Outcome::Delete(new) } else { Outcome::Store(new) };
     Ok((outcome, warnings))
+}
+
+/// Checks a new state by the rules of its kind. Returns the warnings about it.
+fn check_rules(
+    kind: &Kind,
+    served: &Kind,
+    (old, new): (&Fields, &Fields),
+    target: Target,
+    causes: &mut Vec<Cause>,
+) -> Vec<String> {
+    // A part of the spec with a subresource of its own may not be changed through the object.
+    let before = match target {
+        Target::Part(path) if path.starts_with("spec.") => None,
+        _ => Some(old),
+    };
+    match (&served.definition, target) {
+        (Some(definition), Target::Status) => {
+            let warnings = definition.check_status(new, old, causes);
+            causes.extend(served.scale.as_ref().and_then(|scale| scale.check_counted(new)));
+            warnings
+        }
+        (_, Target::Resize) => {
+            if let Some(resize) = kind.resize {
+                (resize.validate)(new, old, causes);
+            }
+            Vec::new()
+        }
+        _ => {
+            let warnings = served.check(new, before, causes);
+            metadata::check_embedded(served, new, causes);
+            warnings
+        }
+    }
 }
 
 /// Restores what the request does not write: the status for a write to the object, the rest for a

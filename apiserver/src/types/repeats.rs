@@ -43,16 +43,18 @@ impl Lines {
         match self {
             Self::Scalar => {}
             Self::List(items) => items.iter().for_each(|item| item.report(found)),
-            Self::Mapping(members) => {
-                let mut names = std::collections::BTreeSet::new();
-                for (name, value) in members {
-                    value.value.report(found);
-                    if !names.insert(name) {
-                        let (line, name) = (value.referenced.line(), quote(name));
-                        write!(found, "\n  line {line}: key {name} already set in map")
-                            .expect("writing to a String does not fail");
-                    }
-                }
+            Self::Mapping(members) => Self::report_mapping(members, found),
+        }
+    }
+
+    fn report_mapping(members: &[(String, Spanned<Self>)], found: &mut String) {
+        let mut names = std::collections::BTreeSet::new();
+        for (name, value) in members {
+            value.value.report(found);
+            if !names.insert(name) {
+                let (line, name) = (value.referenced.line(), quote(name));
+                write!(found, "\n  line {line}: key {name} already set in map")
+                    .expect("writing to a String does not fail");
             }
         }
     }

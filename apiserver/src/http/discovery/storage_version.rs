@@ -157,7 +157,9 @@ mod tests {
     use super::*;
 
     fn hex(text: &[u8]) -> String {
-        sha256(text).iter().map(|byte| format!("{byte:02x}")).collect()
+        let digits =
+            |byte: &u8| [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]);
+        String::from_utf8(sha256(text).iter().flat_map(digits).collect()).unwrap()
     }
 
     #[test]
