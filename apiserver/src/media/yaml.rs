@@ -102,7 +102,7 @@ mod tests {
         let value = json!({"kind": "A", "list": [{"b": 1, "a": [2, 3]}, [], ["x"]], "empty": {},
             "metadata": {"name": "n", "labels": {"a.b/c": "true", "1": "x y"}}, "null": null});
         let expected = "empty: {}\nkind: A\nlist:\n- a:\n  - 2\n  - 3\n  b: 1\n- []\n- - x\n\
-            metadata:\n  labels:\n    \"1\": \"x y\"\n    a.b/c: \"true\"\n  name: n\n\
+            metadata:\n  labels:\n    \"1\": \"x y\"\n    a.b/c: \"true\"\n  name: \"n\"\n\
             \"null\": null\n";
         assert_eq!(write(&value), expected);
     }
