@@ -7,6 +7,7 @@ mod bootstrap;
 mod definitions;
 mod escalation;
 mod eviction;
+mod kubelet;
 mod limits;
 mod list;
 mod patched;
@@ -27,6 +28,7 @@ pub(crate) use definitions::{
     settle,
 };
 
+pub(crate) use kubelet::refuse as refuse_without_kubelet;
 use std::sync::Arc;
 
 use http::Method;

@@ -293,6 +293,20 @@ pub(super) fn check(core: &Core, user: &User, request: &Attributes) -> Result<()
     if allowed { Ok(()) } else { Err(Failure::access_denied(&user.name, request, &reason)) }
 }
 
+/// Fails with 403 if the user may not do with this verb what the request names.
+pub(super) fn check_as(core: &Core, user: &User, info: &RequestInfo, verb: &str) -> Result<()> {
+    let request = Attributes {
+        verb: verb.to_owned(),
+        namespace: info.namespace.clone().unwrap_or_default(),
+        group: info.group.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone().unwrap_or_default(),
+        name: info.name.clone().unwrap_or_default(),
+        path: None,
+    };
+    check(core, user, &request)
+}
+
 /// Decides whether the user may do this.
 pub(super) fn decide(core: &Core, user: &User, request: &Attributes) -> Decision {
     if user.is_master() || !core.access.is_enforced() {

@@ -25,8 +25,10 @@ pub(crate) enum Route {
     Malformed,
     /// A path in a group of built-in kinds that names no resource.
     NoResource,
-    /// A subresource that the definition of a kind does not have, or that needs a kubelet.
+    /// A subresource that the definition of a kind does not have.
     NoSubresource(Failure),
+    /// A subresource that needs a kubelet.
+    Kubelet(RequestInfo),
     NotFound,
 }
 
@@ -102,11 +104,10 @@ impl Route {
     }
 
     fn resource(kinds: &Kinds, group: &str, info: RequestInfo) -> Self {
-        if let ("", Some(subresource), Some(name)) = (group, &info.subresource, &info.name)
+        if let ("", Some(subresource), Some(_)) = (group, &info.subresource, &info.name)
             && needs_kubelet(&info.resource, subresource)
         {
-            let failure = Failure::without_kubelet(&info.resource, name, subresource);
-            return Self::NoSubresource(failure);
+            return Self::Kubelet(info);
         }
         let defined = kinds.find(&info.group, &info.version, &info.resource);
         let defined = defined.filter(|served| served.kind.definition.is_some());
