@@ -84,7 +84,8 @@ fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<
     apply.kind.rename_for_storage(&mut object);
     check_namespace(core, call, &object)?;
     admit(core, call, &mut object)?;
-    let new = New { owners: Ownership::Known(owners), dry_run: apply.options.write.dry_run };
+    let owners = Ownership::Known(owners);
+    let new = New { owners, dry_run: apply.options.write.dry_run, is_upsert: true };
     create_object(core, call, &object, &new)
 }
 

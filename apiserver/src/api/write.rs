@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::access::Requester;
+use super::access::{self, Requester};
 use super::addresses::Reserved;
 use super::eviction::Eviction;
 use super::quota::{self, Charged};
@@ -44,13 +44,16 @@ pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
         None => Ownership::Tracked(manager),
     };
     admit(core, call, &mut object)?;
-    create_object(core, call, &object, &New { owners, dry_run: options.dry_run })
+    let new = New { owners, dry_run: options.dry_run, is_upsert: false };
+    create_object(core, call, &object, &new)
 }
 
 /// The circumstances of a create.
 pub(super) struct New {
     pub(super) owners: Ownership,
     pub(super) dry_run: bool,
+    /// True for an update or a patch of an absent object: its user needs permission to create, too.
+    pub(super) is_upsert: bool,
 }
 
 /// Returns the client as `managedFields` records it.
@@ -69,7 +72,7 @@ pub(super) fn create_object(
     object: &Fields,
     new: &New,
 ) -> Result<Reply> {
-    let New { owners, dry_run } = new;
+    let New { owners, dry_run, is_upsert } = new;
     let dry_run = *dry_run;
     let served = &call.target.served;
     let renderer = Renderer::of_object(core, call)?;
@@ -103,6 +106,9 @@ pub(super) fn create_object(
         )?;
         meta_text(&new, "name").clone_into(&mut name);
         let warnings = warnings_of(served, &new, None);
+        if *is_upsert {
+            access::check_as(core, &call.user, &call.target.info, "create")?;
+        }
         limits::check(core, served, &new)?;
         if !is_charged {
             quota::charge(core, &Charged::creation(served, &new, dry_run))?;
@@ -257,7 +263,7 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
                 check_namespace(core, call, &body)?;
                 update::check_may_create(&served.kind, call.namespace(), name, &body)?;
                 let owners = Ownership::Tracked(field_manager(core, call));
-                return create_object(core, call, &body, &New { owners, dry_run });
+                return create_object(core, call, &body, &New { owners, dry_run, is_upsert: true });
             }
             return Err(Failure::not_found(&served.kind, name));
         };
