@@ -17,6 +17,7 @@ mod renderer;
 mod resize;
 mod review;
 mod scale;
+mod size;
 mod token;
 mod watch;
 mod write;
@@ -27,8 +28,8 @@ pub(crate) use definitions::{
     install as install_definition, reinstall as reinstall_definitions, serve_changed_definitions,
     settle,
 };
-
 pub(crate) use kubelet::refuse as refuse_without_kubelet;
+
 use std::sync::Arc;
 
 use http::Method;

@@ -124,6 +124,11 @@ pub(crate) fn to_yaml(value: &Value) -> String {
     yaml::write(value)
 }
 
+/// Returns the size in protobuf of an object in JSON.
+pub(crate) fn protobuf_size(json: &[u8]) -> usize {
+    encode_protobuf(json).map_or(json.len(), |bytes| bytes.len())
+}
+
 fn encode_protobuf(json: &[u8]) -> Result<Vec<u8>, EncodeError> {
     let object: Value = serde_json::from_slice(json).unwrap_or_default();
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();

@@ -121,6 +121,15 @@ impl Encoded {
         Self { head, item_at, tail, owners_at, selectable, object, is_exact: !has_fractions }
     }
 
+    /// Returns the number of bytes, without those of the version.
+    pub(crate) fn len(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+
+    pub(crate) fn object(&self) -> &Fields {
+        &self.object
+    }
+
     pub(crate) fn at(&self, revision: u64) -> Stored {
         let digits = revision.to_string();
         let start = self.head.len();

@@ -74,7 +74,7 @@ pub(super) fn repair(core: &Core) {
 pub(super) fn report_range(core: &Core) {
     let Some(ranges) = core.kinds().find("networking.k8s.io", "v1", "servicecidrs") else { return };
     let Some(stored) = core.get(ranges.resource, DEFAULT_RANGE) else { return };
-    let old = stored.fields();
+    let old = stored.packed_fields();
     if read_path(&old, "status.conditions").is_some() {
         return;
     }

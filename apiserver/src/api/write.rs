@@ -11,7 +11,7 @@ use super::addresses::Reserved;
 use super::eviction::Eviction;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{addresses, applied, escalation, limits, list, patched, resize, review};
+use super::{addresses, applied, escalation, limits, list, patched, resize, review, size};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::owners::{FieldManager, Ownership};
@@ -116,7 +116,9 @@ pub(super) fn create_object(
         }
         let key = home.key(call.namespace(), &name);
         let reserved = (!dry_run).then(|| addresses::reserve(core, served, None, Some(&new)));
-        if let Some(body) = vacancy.fill(core, &key, served.encode(new))? {
+        let encoded =
+            if dry_run { served.encode(new) } else { size::encode(served, call, new)? };
+        if let Some(body) = vacancy.fill(core, &key, encoded)? {
             reserved.into_iter().for_each(Reserved::keep);
             call.warnings.extend(warnings);
             return Ok(Reply::Json { code: 201, body });
@@ -444,7 +446,8 @@ pub(super) fn commit(
         }
         update::Outcome::Store(new) => {
             let reserved = addresses::reserve(core, served, Some(old), Some(&new));
-            let committed = core.put(resource, key, Some(stored.revision), served.encode(new));
+            let encoded = size::encode(served, call, new)?;
+            let committed = core.put(resource, key, Some(stored.revision), encoded);
             committed.ok().map(|stored| {
                 reserved.keep();
                 renderer.object(&stored)
