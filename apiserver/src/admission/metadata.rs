@@ -80,6 +80,30 @@ impl Rules {
     }
 }
 
+/// Removes owners that are listed twice. Returns the warning about them; `when` says when they were
+/// found.
+pub(crate) fn drop_repeated_owners(object: &mut Fields, when: &str) -> Option<String> {
+    let owners = object.get_mut("metadata")?.get_mut("ownerReferences")?.as_array_mut()?;
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut repeated = Vec::new();
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            repeated.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    (!repeated.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
+             references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+             requests; duplicate UID(s) observed: {}",
+            repeated.join(", ")
+        )
+    })
+}
+
 /// The finalizers that need no domain prefix.
 const STANDARD: [&str; 4] =
     ["kubernetes", "foregroundDeletion", "orphan", "customresourcecleanup.apiextensions.k8s.io"];

@@ -36,6 +36,7 @@ const NAME_ATTEMPTS: usize = 8;
 pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
     let options = call.params.write_options("CreateOptions")?;
     let mut object = call.object(&core.kinds(), options.validation)?;
+    call.warnings.extend(metadata::drop_repeated_owners(&mut object, ""));
     check_namespace(core, call, &object)?;
     let manager = field_manager(core, call);
     let owners = match call.target.served.home.admission {
@@ -105,10 +106,10 @@ pub(super) fn create_object(
             &system,
         )?;
         meta_text(&new, "name").clone_into(&mut name);
-        let warnings = warnings_of(served, &new, None);
         if *is_upsert {
             access::check_as(core, &call.user, &call.target.info, "create")?;
         }
+        let warnings = warnings_of(served, &new, None);
         limits::check(core, served, &new)?;
         if !is_charged {
             quota::charge(core, &Charged::creation(served, &new, dry_run))?;
@@ -116,8 +117,7 @@ pub(super) fn create_object(
         }
         let key = home.key(call.namespace(), &name);
         let reserved = (!dry_run).then(|| addresses::reserve(core, served, None, Some(&new)));
-        let encoded =
-            if dry_run { served.encode(new) } else { size::encode(served, call, new)? };
+        let encoded = if dry_run { served.encode(new) } else { size::encode(served, call, new)? };
         if let Some(body) = vacancy.fill(core, &key, encoded)? {
             reserved.into_iter().for_each(Reserved::keep);
             call.warnings.extend(warnings);
@@ -258,7 +258,8 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let key = served.kind.key(call.namespace(), name);
     loop {
         // Decoded again after a conflict, which is rare: a copy would cost every request.
-        let body = call.object(&core.kinds(), options.validation)?;
+        let mut body = call.object(&core.kinds(), options.validation)?;
+        call.warnings.extend(metadata::drop_repeated_owners(&mut body, ""));
         call.warnings.extend((served.home.warn)(&body));
         let Some(stored) = core.get(served.resource, &key) else {
             if served.kind.create_on_update && target == Target::Object {
@@ -301,6 +302,8 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         served.kind.rename_from_storage(&mut seen);
         seen.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
         let mut new = patched::apply(&core.kinds(), call, format, seen)?;
+        let when = " after mutating admission happens";
+        call.warnings.extend(metadata::drop_repeated_owners(&mut new, when));
         served.kind.rename_for_storage(&mut new);
         check_identity(&old, &new, name)?;
         update::check_version(&served.kind, &old, &new, false)?;
