@@ -3,6 +3,7 @@
 mod caching;
 mod discovery;
 mod health;
+mod legacy_watch;
 mod metrics;
 mod openapi;
 mod route;
@@ -90,7 +91,10 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    if let Some(uri) = legacy_watch::rewrite(&parts.method, &parts.uri) {
+        parts.uri = uri;
+    }
     let query = parts.uri.query().unwrap_or_default();
     let user = match api::admit(core, &parts) {
         Ok(user) => user,
