@@ -186,8 +186,8 @@ async fn connect<C: Connector>(
     protocol
 }
 
-/// Returns true if the connection need not be asked for its protocol: only TLS selects HTTP/2, and
-/// upgrades have a connector that does not offer it.
+/// Returns true if no connection for the request selects HTTP/2: only TLS does, and upgrades have a
+/// connector that does not offer it.
 fn needs_http1(request: &Request<Body>) -> bool {
     let is_https = request.uri().scheme() == Some(&Scheme::HTTPS);
     !is_https || request.headers().contains_key(header::UPGRADE)
