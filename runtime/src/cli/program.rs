@@ -163,12 +163,13 @@ impl Program {
                 () = shutdown.as_mut() => None,
                 connected = Box::pin(self.connect(flags, build)) => Some(connected?),
             };
+            // Without a listener nothing is kept for its pages.
+            let manager = match &server {
+                Some(_) => manager.map(|manager| manager.diagnostics(&diagnostics)),
+                None => manager,
+            };
             let ended = match manager {
-                Some(mut manager) => {
-                    // Without a listener nothing is kept for its pages.
-                    if server.is_some() {
-                        manager = manager.diagnostics(&diagnostics);
-                    }
+                Some(manager) => {
                     is_built.store(true, Ordering::Relaxed);
                     Box::pin(manager.run_until(shutdown)).await
                 }
