@@ -162,11 +162,12 @@ async fn accept_all(
             let Ok(stream) = acceptor.accept(stream).await else { return };
             connections.fetch_add(1, Ordering::SeqCst);
             let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default().to_vec();
-            let service = service_fn(move |request| {
+            let sessions = Mutex::new(JoinSet::new());
+            let service = service_fn(|request| {
                 let response = answer(&request, &certificates, &refused);
-                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                    tokio::spawn(echo(request));
-                }
+                let is_session = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+                let session = is_session.then(|| sessions.lock().spawn(echo(request)));
+                drop(session); // The handle; the set owns the task.
                 ready(Ok::<_, Infallible>(response))
             });
             // An error is a connection that the test broke.
@@ -175,6 +176,7 @@ async fn accept_all(
                     .serve_connection_with_upgrades(TokioIo::new(stream), service)
                     .await,
             );
+            sessions.into_inner().join_all().await;
         }));
     }
 }
