@@ -126,7 +126,8 @@ fn assert_plan(failure: &SweepFailure, expected: &Plan, fault: &str) {
     assert_eq!(failure.plan().as_ref(), Some(expected), "{failure}");
     let message = failure.to_string();
     assert!(message.contains(fault), "{message}");
-    let test = std::thread::current().name().map(str::to_owned).unwrap();
+    let test = std::thread::current().name().map(str::to_owned);
+    let test = test.expect("libtest names the thread of each test");
     let command = format!("HOMEOSTAT_PLAN=\"{expected}\" cargo test -- --exact {test}");
     assert!(message.ends_with(&format!("repeat it: {command}")), "{message}");
 }
