@@ -10,7 +10,7 @@ use homeostat::kube_client::api::{
 };
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{self as core, ReplicationController};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::pod::Pod;
@@ -75,6 +75,17 @@ impl ReplicaSets {
         }
     }
 
+    /// The same object in another namespace.
+    #[must_use]
+    pub(crate) fn in_namespace(self, namespace: &str) -> Self {
+        let client = self.sets.clone().into_client();
+        Self {
+            sets: Api::namespaced_with(client.clone(), namespace, &self.kind.resource()),
+            pods: Api::namespaced(client, namespace),
+            ..self
+        }
+    }
+
     /// Creates the set.
     ///
     /// # Errors
@@ -118,8 +129,26 @@ impl ReplicaSets {
     ///
     /// Returns the error of the API server.
     pub async fn delete(&self) -> anyhow::Result<()> {
-        self.sets.delete(&self.name, &DeleteParams::background()).await?;
+        self.delete_with(&DeleteParams::background()).await
+    }
+
+    /// Deletes the set with these parameters.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the API server.
+    pub(crate) async fn delete_with(&self, params: &DeleteParams) -> anyhow::Result<()> {
+        self.sets.delete(&self.name, params).await?;
         Ok(())
+    }
+
+    /// Returns the message of the condition `ReplicaFailure` if that is true.
+    pub(crate) async fn failure(&self) -> anyhow::Result<Option<String>> {
+        let set = self.sets.get(&self.name).await?;
+        let conditions = set.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let is_failure = |it: &&Value| it["type"] == "ReplicaFailure" && it["status"] == "True";
+        let failure = conditions.iter().find(is_failure);
+        Ok(failure.map(|it| it["message"].as_str().unwrap_or_default().to_owned()))
     }
 
     /// Creates a pod without an owner that the selector does not match, and waits until it is
@@ -228,6 +257,16 @@ impl ReplicaSets {
         poll_until(timeout, read, |left| *left == (0, 0), late).await
     }
 
+    /// Waits until the set is gone. Its pods may be left.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is left after `timeout`.
+    pub(crate) async fn wait_until_absent(&self, timeout: Duration) -> anyhow::Result<()> {
+        let read = async || Ok(self.sets.get_opt(&self.name).await?);
+        poll_until(timeout, read, Option::is_none, |_| "the set is left".to_owned()).await
+    }
+
     async fn wait_for_pod(
         &self,
         name: &str,
@@ -301,7 +340,7 @@ fn count(replicas: Option<i32>) -> usize {
     usize::try_from(replicas.unwrap_or(0)).unwrap_or(0)
 }
 
-fn pod_spec() -> serde_json::Value {
+fn pod_spec() -> Value {
     json!({
         // The pause container needs no time to shut down.
         "terminationGracePeriodSeconds": 1,

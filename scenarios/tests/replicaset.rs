@@ -2,11 +2,13 @@
 
 mod three_targets;
 
-use homeostat_scenarios::{ALL, UPSTREAM, UPSTREAM_REPLICA_SETS, World};
+use homeostat_scenarios::{
+    ALL, NEIGHBOURS, NEIGHBOURS_REPLICA_SETS, UPSTREAM, UPSTREAM_REPLICA_SETS, World,
+};
 
 fn main() {
     three_targets::run(
-        &[ALL, UPSTREAM, UPSTREAM_REPLICA_SETS].concat(),
+        &[ALL, NEIGHBOURS, NEIGHBOURS_REPLICA_SETS, UPSTREAM, UPSTREAM_REPLICA_SETS].concat(),
         |scenario| scenario.name,
         async |scenario, target| {
             let mut world = World::start(target).await?;

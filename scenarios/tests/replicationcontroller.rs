@@ -2,11 +2,11 @@
 
 mod three_targets;
 
-use homeostat_scenarios::{ALL, PodOwner, UPSTREAM, World};
+use homeostat_scenarios::{ALL, NEIGHBOURS, PodOwner, UPSTREAM, World};
 
 fn main() {
     three_targets::run(
-        &[ALL, UPSTREAM].concat(),
+        &[ALL, NEIGHBOURS, UPSTREAM].concat(),
         |scenario| scenario.name,
         async |scenario, target| {
             let world = World::start(target).await?;
