@@ -2,9 +2,11 @@
 //! the document that it reads for what v3 does not describe, such as a `List`.
 //!
 //! The documents are made from the table of kinds and the table of types at the first request, and
-//! then kept. They have every type and member with their real names, and no descriptions.
+//! then kept. They have every type and member with their real names, texts, defaults and rules for
+//! merges.
 
 mod gnostic;
+mod published;
 mod schema;
 mod swagger;
 
@@ -57,9 +59,15 @@ struct Document {
     edition: Edition,
 }
 
-/// The documented formats of a patch. The server accepts strategic merge patches, too, but kubectl
-/// would then take merge keys from these schemas, which have none, instead of from its own.
-const PATCHES: [&str; 2] = ["application/json-patch+json", "application/merge-patch+json"];
+/// The documented formats of a patch. kubectl takes merge keys from these schemas if a kind accepts
+/// strategic merge patches; custom kinds accept none.
+const PATCHES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+    STRATEGIC,
+];
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 // === impl Documents ===
 
@@ -263,8 +271,9 @@ fn operation(kind: &Kind, schema: &Value, verb: &str) -> Value {
         }
         "patch" => {
             let any = json!({"schema": {"type": "object"}});
+            let accepted = PATCHES.iter().filter(|format| **format != STRATEGIC || !kind.custom);
             let content: Map<String, Value> =
-                PATCHES.iter().map(|format| ((*format).to_owned(), any.clone())).collect();
+                accepted.map(|format| ((*format).to_owned(), any.clone())).collect();
             operation["requestBody"] = json!({"required": true, "content": content});
         }
         _ => {}

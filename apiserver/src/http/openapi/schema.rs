@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::published;
 use crate::kinds::Kind;
 use crate::types::{Member, Shape, Type, Types};
 
@@ -106,13 +107,14 @@ impl Schemas {
     }
 
     fn object(&mut self, known: &Type) -> Value {
+        let published = published::object_of(known.full_name);
         let properties: Map<String, Value> = known
             .members
             .iter()
             .map(|member| {
                 let mut schema = self.member(member);
-                if let Some(text) = meta_text(known, Some(member.name)) {
-                    schema["description"] = json!(text);
+                if let Some(field) = published.and_then(|object| object.field(member.name)) {
+                    published::describe_field(&mut schema, known.full_name, field);
                 }
                 (member.name.to_owned(), schema)
             })
@@ -124,9 +126,7 @@ impl Schemas {
             .map(|member| member.name)
             .collect();
         let mut schema = json!({"type": "object"});
-        if let Some(text) = meta_text(known, None) {
-            schema["description"] = json!(text);
-        }
+        published::describe_type(&mut schema, known.full_name);
         if !properties.is_empty() {
             schema["properties"] = Value::Object(properties);
         }
@@ -142,6 +142,18 @@ impl Schemas {
         if schema.get("$ref").is_some() { json!({"allOf": [schema]}) } else { schema }
     }
 
+    /// Returns the schema of an item of a list, or of a value of a map.
+    fn item(&mut self, shape: &Shape, values: &[&str]) -> Value {
+        let mut schema = self.shape(shape, values);
+        if let Some(default) = empty_item(shape) {
+            if schema.get("$ref").is_some() {
+                schema = json!({"allOf": [schema]});
+            }
+            schema["default"] = default;
+        }
+        schema
+    }
+
     fn shape(&mut self, shape: &Shape, values: &[&str]) -> Value {
         match shape {
             Shape::Text if !values.is_empty() => json!({"type": "string", "enum": values}),
@@ -152,9 +164,9 @@ impl Schemas {
             Shape::Float => json!({"type": "number", "format": "double"}),
             Shape::Bytes => json!({"type": "string", "format": "byte"}),
             Shape::Pointer(inner) => self.shape(inner, values),
-            Shape::List(item) => json!({"type": "array", "items": self.shape(item, values)}),
+            Shape::List(item) => json!({"type": "array", "items": self.item(item, values)}),
             Shape::Map(item) => {
-                json!({"type": "object", "additionalProperties": self.shape(item, values)})
+                json!({"type": "object", "additionalProperties": self.item(item, values)})
             }
             Shape::Object(id) => {
                 let known = Types::all().get(*id);
@@ -167,6 +179,17 @@ impl Schemas {
                 reference(&name)
             }
         }
+    }
+}
+
+/// Returns the value of an item that is no pointer and that Go would decode from nothing.
+fn empty_item(shape: &Shape) -> Option<Value> {
+    match shape {
+        Shape::Text => Some(json!("")),
+        Shape::Bool => Some(json!(false)),
+        Shape::Int32 | Shape::Int64 | Shape::Float => Some(json!(0)),
+        Shape::Object(_) => Some(json!({})),
+        _ => None,
     }
 }
 
@@ -217,14 +240,6 @@ fn complete_int_or_string(schema: &mut Value) {
     }
 }
 
-/// Returns the description of a type that all objects share, or of a field of it.
-fn meta_text(known: &Type, field: Option<&str>) -> Option<String> {
-    if !known.full_name.starts_with(META) {
-        return None;
-    }
-    homeostat_schema::built_in::description(known.full_name, field)
-}
-
 fn described(mut schema: Value, text: &str) -> Value {
     schema["description"] = json!(text);
     schema
@@ -233,9 +248,7 @@ fn described(mut schema: Value, text: &str) -> Value {
 /// Adds `apiVersion` and `kind` to the schema of a kind.
 fn add_type_meta(schema: &mut Value, kind: &Kind, name: &str) {
     for (member, text) in [("apiVersion", API_VERSION_TEXT), ("kind", KIND_TEXT)] {
-        let plain = json!({"type": "string"});
-        let is_defined = kind.definition.is_some();
-        schema["properties"][member] = if is_defined { described(plain, text) } else { plain };
+        schema["properties"][member] = described(json!({"type": "string"}), text);
     }
     schema["x-kubernetes-group-version-kind"] = json!([gvk(kind, name)]);
 }
@@ -305,11 +318,11 @@ mod tests {
         let schemas = schemas();
         let spec = &schemas["io.k8s.api.apps.v1.ReplicaSetSpec"];
         assert_eq!(spec["required"], json!(["selector"]));
-        assert_eq!(spec["properties"]["replicas"], json!({"type": "integer", "format": "int32"}));
-        assert_eq!(
-            schemas["io.k8s.api.core.v1.ContainerPort"]["properties"]["protocol"],
-            json!({"type": "string", "enum": ["SCTP", "TCP", "UDP"]})
-        );
+        let replicas = &spec["properties"]["replicas"];
+        assert_eq!((&replicas["type"], &replicas["format"]), (&json!("integer"), &json!("int32")));
+        let protocol = &schemas["io.k8s.api.core.v1.ContainerPort"]["properties"]["protocol"];
+        assert_eq!(protocol["enum"], json!(["SCTP", "TCP", "UDP"]));
+        assert_eq!(protocol["default"], json!("TCP"));
         assert_eq!(
             schemas["com.example.v1.Widget"]["x-kubernetes-preserve-unknown-fields"],
             json!(true)
@@ -318,5 +331,24 @@ mod tests {
             schemas["io.k8s.api.core.v1.Pod"]["x-kubernetes-group-version-kind"],
             json!([{"group": "", "version": "v1", "kind": "Pod"}])
         );
+    }
+
+    #[test]
+    fn fields_have_texts_and_the_rules_for_merges() {
+        let schemas = schemas();
+        let pod = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"];
+        let containers = &pod["containers"];
+        assert!(containers["description"].as_str().unwrap().starts_with("List of containers"));
+        assert_eq!(containers["x-kubernetes-list-type"], "map");
+        assert_eq!(containers["x-kubernetes-list-map-keys"], json!(["name"]));
+        assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
+        assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+        assert_eq!(containers["items"]["default"], json!({}));
+        assert_eq!(pod["nodeSelector"]["x-kubernetes-map-type"], "atomic");
+        assert_eq!(pod["volumes"]["x-kubernetes-patch-strategy"], "merge,retainKeys");
+        let selector = &schemas["io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"];
+        assert_eq!(selector["x-kubernetes-map-type"], "atomic");
+        let command = &schemas["io.k8s.api.core.v1.Container"]["properties"]["command"];
+        assert_eq!(command["items"], json!({"type": "string", "default": ""}));
     }
 }

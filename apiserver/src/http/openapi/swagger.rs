@@ -70,12 +70,15 @@ fn definition(name: &str, schema: &Value) -> Value {
 fn convert(schema: &Value) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     if let Some(reference) = reference(members) {
-        return json!({"$ref": reference});
+        let beside = |name: &str| name == "description" || name == "default" || is_rule(name);
+        let beside = members.iter().filter(|(name, _)| beside(name));
+        let own = beside.map(|(name, value)| (name.clone(), value.clone()));
+        return own.chain([("$ref".to_owned(), json!(reference))]).collect();
     }
     let omitted = omitted(members);
     let mut converted = Map::new();
     for (name, value) in members {
-        let known = SCHEMA.contains(&name.as_str()) || name.starts_with("x-kubernetes-");
+        let known = SCHEMA.contains(&name.as_str()) || is_rule(name);
         if !known || omitted.contains(&name.as_str()) {
             continue;
         }
@@ -90,6 +93,11 @@ fn convert(schema: &Value) -> Value {
         converted.insert(name.clone(), value);
     }
     Value::Object(converted)
+}
+
+/// Returns whether a member is an extension by Kubernetes.
+fn is_rule(name: &str) -> bool {
+    name.starts_with("x-kubernetes-")
 }
 
 /// Returns the members of a schema that version 2 cannot have beside the others: kubectl refuses

@@ -1,0 +1,71 @@
+//! The parts of a schema that say more than its type: texts, defaults, and the rules for merges.
+
+use homeostat_schema::{Field, ListType, Node, Object, PatchStrategy, Shape, built_in};
+use serde_json::{Value, json};
+
+/// Returns the fields of a built-in type, with what the table knows about them.
+pub(super) fn object_of(type_name: &str) -> Option<&'static Object> {
+    let types = built_in::types();
+    match &types.get(types.find(type_name)?).shape {
+        Shape::Object(object) => Some(object),
+        _ => None,
+    }
+}
+
+/// Adds the text and the map type of a type.
+pub(super) fn describe_type(schema: &mut Value, type_name: &str) {
+    if let Some(text) = built_in::description(type_name, None) {
+        schema["description"] = json!(text);
+    }
+    if object_of(type_name).is_some_and(|object| object.atomic) {
+        schema["x-kubernetes-map-type"] = json!("atomic");
+    }
+}
+
+/// Adds the text, the default and the rules for merges of a field.
+pub(super) fn describe_field(schema: &mut Value, type_name: &str, field: &Field) {
+    if let Some(text) = built_in::description(type_name, Some(&field.name)) {
+        schema["description"] = json!(text);
+    }
+    if let Some(default) = &field.node.default {
+        schema["default"] = default.clone();
+    }
+    add_list_type(schema, &field.node);
+    add_map_type(schema, &field.node);
+    add_patch_strategy(schema, &field.patch);
+}
+
+fn add_list_type(schema: &mut Value, node: &Node) {
+    let Shape::List(list) = &node.shape else { return };
+    match &list.list_type {
+        ListType::Atomic => schema["x-kubernetes-list-type"] = json!("atomic"),
+        ListType::Set => schema["x-kubernetes-list-type"] = json!("set"),
+        ListType::Map(keys) => {
+            schema["x-kubernetes-list-type"] = json!("map");
+            schema["x-kubernetes-list-map-keys"] = keys.iter().map(|key| json!(&**key)).collect();
+        }
+    }
+}
+
+fn add_map_type(schema: &mut Value, node: &Node) {
+    let is_atomic_map = matches!(&node.shape, Shape::Map(map) if map.atomic);
+    if is_atomic_map || node.atomic {
+        schema["x-kubernetes-map-type"] = json!("atomic");
+    } else if node.granular {
+        schema["x-kubernetes-map-type"] = json!("granular");
+    }
+}
+
+/// The real server publishes these as Go's struct tags state them.
+fn add_patch_strategy(schema: &mut Value, patch: &PatchStrategy) {
+    let strategies =
+        [(patch.merge, "merge"), (patch.retain_keys, "retainKeys"), (patch.replace, "replace")];
+    let stated: Vec<&str> =
+        strategies.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect();
+    if !stated.is_empty() {
+        schema["x-kubernetes-patch-strategy"] = json!(stated.join(","));
+    }
+    if let Some(key) = &patch.key {
+        schema["x-kubernetes-patch-merge-key"] = json!(&**key);
+    }
+}
