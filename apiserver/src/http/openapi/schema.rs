@@ -82,6 +82,8 @@ impl Schemas {
             let text = format!("List of {}. More info: {CONVENTIONS}", kind.plural);
             items = described(items, &text);
             metadata = described(metadata, LIST_METADATA_TEXT);
+        } else {
+            metadata["default"] = json!({});
         }
         let mut list = json!({
             "type": "object", "required": ["items"],
@@ -142,18 +144,6 @@ impl Schemas {
         if schema.get("$ref").is_some() { json!({"allOf": [schema]}) } else { schema }
     }
 
-    /// Returns the schema of an item of a list, or of a value of a map.
-    fn item(&mut self, shape: &Shape, values: &[&str]) -> Value {
-        let mut schema = self.shape(shape, values);
-        if let Some(default) = empty_item(shape) {
-            if schema.get("$ref").is_some() {
-                schema = json!({"allOf": [schema]});
-            }
-            schema["default"] = default;
-        }
-        schema
-    }
-
     fn shape(&mut self, shape: &Shape, values: &[&str]) -> Value {
         match shape {
             Shape::Text if !values.is_empty() => json!({"type": "string", "enum": values}),
@@ -164,9 +154,9 @@ impl Schemas {
             Shape::Float => json!({"type": "number", "format": "double"}),
             Shape::Bytes => json!({"type": "string", "format": "byte"}),
             Shape::Pointer(inner) => self.shape(inner, values),
-            Shape::List(item) => json!({"type": "array", "items": self.item(item, values)}),
+            Shape::List(item) => json!({"type": "array", "items": self.shape(item, values)}),
             Shape::Map(item) => {
-                json!({"type": "object", "additionalProperties": self.item(item, values)})
+                json!({"type": "object", "additionalProperties": self.shape(item, values)})
             }
             Shape::Object(id) => {
                 let known = Types::all().get(*id);
@@ -179,17 +169,6 @@ impl Schemas {
                 reference(&name)
             }
         }
-    }
-}
-
-/// Returns the value of an item that is no pointer and that Go would decode from nothing.
-fn empty_item(shape: &Shape) -> Option<Value> {
-    match shape {
-        Shape::Text => Some(json!("")),
-        Shape::Bool => Some(json!(false)),
-        Shape::Int32 | Shape::Int64 | Shape::Float => Some(json!(0)),
-        Shape::Object(_) => Some(json!({})),
-        _ => None,
     }
 }
 
@@ -343,12 +322,12 @@ mod tests {
         assert_eq!(containers["x-kubernetes-list-map-keys"], json!(["name"]));
         assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
         assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
-        assert_eq!(containers["items"]["default"], json!({}));
+        assert_eq!(containers["items"], reference("io.k8s.api.core.v1.Container"));
         assert_eq!(pod["nodeSelector"]["x-kubernetes-map-type"], "atomic");
         assert_eq!(pod["volumes"]["x-kubernetes-patch-strategy"], "merge,retainKeys");
         let selector = &schemas["io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"];
         assert_eq!(selector["x-kubernetes-map-type"], "atomic");
         let command = &schemas["io.k8s.api.core.v1.Container"]["properties"]["command"];
-        assert_eq!(command["items"], json!({"type": "string", "default": ""}));
+        assert_eq!(command["x-kubernetes-list-type"], "atomic");
     }
 }

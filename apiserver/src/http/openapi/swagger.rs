@@ -2,12 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-/// The members of a schema that `OpenAPI` v2 has.
+/// The members of a schema that the real server publishes in `OpenAPI` v2: no defaults.
 const SCHEMA: &[&str] = &[
     "$ref",
     "additionalProperties",
     "allOf",
-    "default",
     "description",
     "enum",
     "example",
@@ -70,7 +69,7 @@ fn definition(name: &str, schema: &Value) -> Value {
 fn convert(schema: &Value) -> Value {
     let Value::Object(members) = schema else { return schema.clone() };
     if let Some(reference) = reference(members) {
-        let beside = |name: &str| name == "description" || name == "default" || is_rule(name);
+        let beside = |name: &str| name == "description" || is_rule(name);
         let beside = members.iter().filter(|(name, _)| beside(name));
         let own = beside.map(|(name, value)| (name.clone(), value.clone()));
         return own.chain([("$ref".to_owned(), json!(reference))]).collect();
