@@ -57,7 +57,7 @@ pub const NEIGHBOURS_REPLICA_SETS: &[Scenario] = &[Scenario {
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Returns the number of owners of [`many_owners`], and a fifth of the pods of [`zero_to_many`]:
-/// `HOMEOSTAT_OWNERS`, by default 30. CI takes 1,000 and 200.
+/// `HOMEOSTAT_OWNERS`, by default 30. CI takes 300 and 200.
 fn size() -> usize {
     let set = std::env::var("HOMEOSTAT_OWNERS").ok();
     set.and_then(|owners| owners.parse().ok()).unwrap_or(30)
