@@ -37,7 +37,7 @@ const ALTERATIONS: &[(&str, Alteration)] = &[
     ("two neighbours swapped", |answer, random| {
         change(answer, random, has_neighbours, |list, random| {
             let items = list.as_array_mut().unwrap();
-            let differ = |at: &usize| items[*at] != items[*at + 1];
+            let differ = |at: &usize| are_different(&items[*at], &items[*at + 1]);
             let places: Vec<usize> = (0..items.len() - 1).filter(differ).collect();
             let at = places[draw(random, places.len()).unwrap()];
             items.swap(at, at + 1);
@@ -187,8 +187,22 @@ fn has_neighbours(value: &Value) -> bool {
     value.as_array().is_some_and(|items| {
         // The real server lists the causes of these in a random order.
         let is_conflict = |item: &Value| item["reason"] == "FieldManagerConflict";
-        !items.iter().all(is_conflict) && items.windows(2).any(|pair| pair[0] != pair[1])
+        !items.iter().all(is_conflict)
+            && items.windows(2).any(|pair| are_different(&pair[0], &pair[1]))
     })
+}
+
+/// Returns false for two ages, too: they are masked.
+fn are_different(one: &Value, other: &Value) -> bool {
+    one != other && !(is_age(one) && is_age(other))
+}
+
+/// Returns true for an age in a table, such as `25y` or `3m20s`.
+fn is_age(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    text.starts_with(|first: char| first.is_ascii_digit())
+        && text.ends_with(['s', 'm', 'h', 'd', 'y'])
+        && text.chars().all(|c| c.is_ascii_digit() || "smhdy".contains(c))
 }
 
 fn draw(random: &mut Random, count: usize) -> Option<usize> {
