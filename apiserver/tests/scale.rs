@@ -54,6 +54,15 @@ fn definition(group: &str, plural: &str, spec: &Value) -> Value {
     })
 }
 
+/// Returns an object of a definition in the body of a request.
+fn object(group: &str, plural: &str, name: &str, spec: &Value) -> String {
+    json!({
+        "apiVersion": format!("{group}/v1"), "kind": plural.to_uppercase(),
+        "metadata": {"name": name}, "spec": spec,
+    })
+    .to_string()
+}
+
 /// Returns the bytes that are allocated now and were not at the start of `region`.
 fn held(region: &Region<'_, System>) -> usize {
     let change = region.change();
@@ -82,7 +91,7 @@ async fn assert_served(client: &Client, count: usize) {
     assert!(schemas.keys().any(|name| name.ends_with("v1.K77S")), "{:?}", schemas.keys());
     let (status, _) = send(client, Method::GET, "/openapi/v2", "").await;
     assert_eq!(status, 200);
-    let widget = json!({"metadata": {"name": "a"}, "spec": {"field1": "x"}}).to_string();
+    let widget = object("g7.example.com", "k77s", "a", &json!({"field1": "x"}));
     assert_eq!(send(client, Method::POST, WIDGETS, &widget).await.0, 201);
 }
 
@@ -158,13 +167,13 @@ async fn schema_of_a_megabyte_is_accepted_and_used() {
     tokio::time::sleep(LATER).await;
 
     let larges = "/apis/example.com/v1/namespaces/default/larges";
-    let given = json!({"metadata": {"name": "a"}, "spec": {"field7": "y", "unknown": 1}});
-    let (status, stored) = send(&client, Method::POST, larges, &given.to_string()).await;
+    let given = object("example.com", "larges", "a", &json!({"field7": "y", "unknown": 1}));
+    let (status, stored) = send(&client, Method::POST, larges, &given).await;
     assert_eq!(status, 201, "{}", stored["message"]);
     assert_eq!(stored["spec"].as_object().unwrap().len(), 20_000);
     assert_eq!((&stored["spec"]["field7"], &stored["spec"]["field8"]), (&json!("y"), &json!("x")));
-    let wrong = json!({"metadata": {"name": "b"}, "spec": {"field7": "four"}});
-    let (status, reply) = send(&client, Method::POST, larges, &wrong.to_string()).await;
+    let wrong = object("example.com", "larges", "b", &json!({"field7": "four"}));
+    let (status, reply) = send(&client, Method::POST, larges, &wrong).await;
     assert_eq!(status, 422, "{}", reply["message"]);
     let (status, document) =
         send(&client, Method::GET, "/openapi/v3/apis/example.com/v1", "").await;
@@ -201,7 +210,7 @@ async fn nested_schema_is_used_to_its_last_level() {
     tokio::time::sleep(LATER).await;
 
     let deeps = "/apis/example.com/v1/namespaces/default/deeps";
-    let object = |value: &Value| json!({"metadata": {"name": "a"}, "spec": value}).to_string();
+    let object = |value: &Value| object("example.com", "deeps", "a", value);
     let wrong = (0..LEVELS).fold(json!("four"), |inner, _| json!({"a": inner}));
     let (status, reply) = send(&client, Method::POST, deeps, &object(&wrong)).await;
     assert_eq!(status, 422, "{}", reply["message"]);
@@ -211,8 +220,7 @@ async fn nested_schema_is_used_to_its_last_level() {
     assert_eq!((status, &stored["spec"]), (201, &value));
     // A value that goes deeper than the schema is pruned.
     let (_, deeper) = nested(LEVELS + 20);
-    let update = json!({"metadata": {"name": "b"}, "spec": deeper}).to_string();
-    let (status, _) = send(&client, Method::POST, deeps, &update).await;
+    let (status, _) = send(&client, Method::POST, deeps, &object(&deeper)).await;
     assert_eq!(status, 422, "an object stands where the schema has a text");
 }
 
