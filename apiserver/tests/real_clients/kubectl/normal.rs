@@ -20,12 +20,15 @@ static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\b(\d+d)?(\d+h)?(\d+m)?\d+m?s( ago)?\b", "AGE"),
         (r"\b127\.0\.0\.1:\d+", "ADDRESS"),
         (r"\b10\.0\.\d{1,3}\.\d{1,3}\b", "CLUSTER-IP"),
+        // The kubelet derives it from the uid of the pod.
+        (r"\b10\.\d{1,3}\.\d{1,3}\.\d{1,3}\b", "POD-IP"),
         (r"(generated-)[bcdfghjklmnpqrstvwxz2456789]{5}\b", "${1}SUFFIX"),
         (r"/tmp/\S+", "FILE"),
         // The embedded server has a version suffix of its own.
         (r"v1\.37\.1\+homeostat", "v1.37.1"),
         // The width of a column depends on its values.
-        (r"(AGE|CLUSTER-IP|SUFFIX) +", "$1  "),
+        (r"(AGE|CLUSTER-IP|POD-IP|SUFFIX) +", "$1  "),
+        (r"\bIP +NODE\b", "IP  NODE"),
         (r" +\n", "\n"),
     ]
     .into_iter()
