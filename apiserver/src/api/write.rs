@@ -116,7 +116,10 @@ pub(super) fn create_object(
             is_charged = true;
         }
         let key = home.key(call.namespace(), &name);
-        let reserved = (!dry_run).then(|| addresses::reserve(core, served, None, Some(&new)));
+        // A create that is refused because its name is taken makes no object of an address.
+        let is_free = home.allocate.is_none() || core.get(served.resource, &key).is_none();
+        let is_reserved = is_free && !dry_run;
+        let reserved = is_reserved.then(|| addresses::reserve(core, served, None, Some(&new)));
         let encoded = if dry_run { served.encode(new) } else { size::encode(served, call, new)? };
         if let Some(body) = vacancy.fill(core, &key, encoded)? {
             reserved.into_iter().for_each(Reserved::keep);
