@@ -298,7 +298,7 @@ fn list_map_in_another_order_is_unchanged() {
     let old = json!({"l": [of(1), {"k": "b"}]});
     assert_eq!(schema.validate(&json!({"l": [{"k": "b"}, of(1)]}), Some(&old)), []);
     let changed = schema.validate(&json!({"l": [{"k": "b"}, of(2)]}), Some(&old));
-    assert_eq!(changed[0].to_string(), "l: Too many: 2: must have at most 1 items");
+    assert_eq!(changed[0].to_string(), "l: Too many: 2: must have at most 1 item");
 }
 
 #[test]
