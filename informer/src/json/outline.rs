@@ -36,6 +36,8 @@ pub(super) struct Token {
 struct Open {
     /// The number of its token.
     number: usize,
+    /// The elements or members so far.
+    count: u32,
     is_object: bool,
 }
 
@@ -84,9 +86,8 @@ impl Outline {
     /// Reads a value, or the start of an array or object that is not empty. Returns true in the
     /// second case: its first value is next.
     fn value(&mut self, scanner: &mut Scanner<'_>, without: &[u8]) -> Option<bool> {
-        scanner.skip_space();
-        let start = scanner.position();
-        let first = scanner.byte()?;
+        let first = scanner.token()?;
+        let start = scanner.position() - 1;
         let (end_of_empty, is_object) = match first {
             b'{' => (b'}', true),
             b'[' => (b']', false),
@@ -100,14 +101,15 @@ impl Outline {
             }
         };
         self.push(start, scanner, 0)?;
+        let open = Open { number: self.tokens.len() - 1, count: 0, is_object };
         if scanner.skip_token(end_of_empty) {
-            self.end(self.tokens.len() - 1, scanner);
+            self.end(open, scanner);
             return Some(false);
         }
         if self.open.len() == MOST_OPEN {
             return None;
         }
-        self.open.push(Open { number: self.tokens.len() - 1, is_object });
+        self.open.push(open);
         if is_object {
             return self.member(scanner, without);
         }
@@ -118,8 +120,8 @@ impl Outline {
     /// Reads the ends of arrays and objects after a value, and a comma with the name of a member.
     /// Returns false if the outermost value has ended.
     fn advance(&mut self, scanner: &mut Scanner<'_>, without: &[u8]) -> Option<bool> {
-        while let Some(&Open { number, is_object }) = self.open.last() {
-            match (scanner.token()?, is_object) {
+        while let Some(&open) = self.open.last() {
+            match (scanner.token()?, open.is_object) {
                 (b',', true) if self.member(scanner, without)? => return Some(true),
                 (b',', true) => {}
                 (b',', false) => {
@@ -128,7 +130,7 @@ impl Outline {
                 }
                 (b'}', true) | (b']', false) => {
                     self.open.pop();
-                    self.end(number, scanner);
+                    self.end(open, scanner);
                 }
                 _ => return None,
             }
@@ -140,9 +142,8 @@ impl Outline {
     /// left out, and was read, too.
     fn member(&mut self, scanner: &mut Scanner<'_>, without: &[u8]) -> Option<bool> {
         self.count();
-        scanner.skip_space();
-        let start = scanner.position();
         scanner.expect(b'"')?;
+        let start = scanner.position() - 1;
         let has_escape = scanner.string()?;
         self.push(start, scanner, u32::from(has_escape))?;
         let is_left_out = scanner.since(start + 1).strip_suffix(b"\"") == Some(without);
@@ -158,8 +159,8 @@ impl Outline {
 
     /// Counts a member or an element of the innermost array or object.
     fn count(&mut self) {
-        if let Some(open) = self.open.last() {
-            self.tokens[open.number].count += 1;
+        if let Some(open) = self.open.last_mut() {
+            open.count += 1;
         }
     }
 
@@ -175,10 +176,10 @@ impl Outline {
     }
 
     /// Notes that an array or object has ended at the scanner's position.
-    fn end(&mut self, number: usize, scanner: &Scanner<'_>) {
+    fn end(&mut self, open: Open, scanner: &Scanner<'_>) {
         let next = narrow(self.tokens.len());
-        let token = &mut self.tokens[number];
-        (token.end, token.next) = (narrow(scanner.position()), next);
+        let token = &mut self.tokens[open.number];
+        (token.end, token.next, token.count) = (narrow(scanner.position()), next, open.count);
     }
 }
 

@@ -164,6 +164,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads the next byte that is not white space.
+    #[inline]
     pub(super) fn token(&mut self) -> Option<u8> {
         self.skip_space();
         self.byte()
@@ -175,7 +176,17 @@ impl<'a> Scanner<'a> {
         self.skip_if(|byte| byte == wanted)
     }
 
+    /// Moves to the next byte that is not white space. Servers send none between tokens, so that one
+    /// comparison is the usual case.
+    #[inline]
     pub(super) fn skip_space(&mut self) {
+        if self.rest.first().is_some_and(|byte| *byte <= b' ') {
+            self.skip_some_space();
+        }
+    }
+
+    #[cold]
+    fn skip_some_space(&mut self) {
         while self.skip_if(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {}
     }
 
