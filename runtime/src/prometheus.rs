@@ -56,6 +56,13 @@ const REQUEST_HISTOGRAMS: [&str; 2] =
     ["rest_client_request_duration_seconds", "rest_client_rate_limiter_duration_seconds"];
 const REQUEST_BUCKETS: [f64; 12] =
     [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
+/// The same for the bodies of requests and answers, in bytes: from 64 B to 16 MiB.
+const SIZE_HISTOGRAMS: [&str; 2] =
+    ["rest_client_request_size_bytes", "rest_client_response_size_bytes"];
+const SIZE_BUCKETS: [f64; 11] = [
+    64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0,
+    16_777_216.0,
+];
 
 /// Buckets in seconds, from a watch without a delay to a cache that is a minute late. After 5 s the
 /// store reports a write as overdue for the first time.
@@ -190,6 +197,10 @@ fn with_buckets(mut builder: PrometheusBuilder) -> Result<PrometheusBuilder, Bui
     for histogram in REQUEST_HISTOGRAMS {
         builder = builder
             .set_buckets_for_metric(Matcher::Full(histogram.to_owned()), &REQUEST_BUCKETS)?;
+    }
+    for histogram in SIZE_HISTOGRAMS {
+        builder =
+            builder.set_buckets_for_metric(Matcher::Full(histogram.to_owned()), &SIZE_BUCKETS)?;
     }
     let reconcile_time = Matcher::Full("controller_runtime_reconcile_time_seconds".to_owned());
     builder = builder.set_buckets_for_metric(reconcile_time, &RECONCILE_TIME_BUCKETS)?;

@@ -1,7 +1,13 @@
 //! The output for a scraper. The test has its own file, because the recorder is global.
 #![cfg(feature = "prometheus")]
 
+use std::convert::Infallible;
+
+use bytes::Bytes;
 use homeostat::{ConsistencyStore, GroupResource, Queue, install_prometheus};
+use http::{Request, Response};
+use http_body_util::Full;
+use kube_client::client::Body;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -19,6 +25,12 @@ async fn scraper_gets_the_metrics_with_their_buckets() {
     let store = ConsistencyStore::<&str, &str>::new("replicaset_controller", [pods.clone()]);
     assert!(store.reached(&pods, "41").is_empty());
     store.wrote_at(&"ns/a", &"uid", &pods, "41");
+    let server = tower::service_fn(async |_: Request<Body>| {
+        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(vec![b'a'; 100]))))
+    });
+    let client = homeostat::client::builder().service(server).build();
+    let create = Request::post("/api/v1/namespaces/shop/pods").body(b"{}".to_vec()).unwrap();
+    client.request_text(create).await.unwrap();
 
     let mut scraper = TcpStream::connect(address).await.unwrap();
     scraper
@@ -35,6 +47,9 @@ async fn scraper_gets_the_metrics_with_their_buckets() {
         "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"+Inf\"} 1",
         "replicaset_controller_write_observed_seconds_bucket{group=\"\",resource=\"pods\",\
          le=\"5\"} 1",
+        "rest_client_request_size_bytes_bucket{verb=\"POST\",host=\"the server\",le=\"64\"} 1",
+        "rest_client_request_size_bytes_sum{verb=\"POST\",host=\"the server\"} 2",
+        "rest_client_response_size_bytes_sum{verb=\"POST\",host=\"the server\"} 100",
     ] {
         assert!(answer.contains(line), "{line} is not in {answer}");
     }

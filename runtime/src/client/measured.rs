@@ -6,6 +6,8 @@
 //! | `rest_client_request_duration_seconds` | histogram | `verb`, `host` |
 //! | `rest_client_rate_limiter_duration_seconds` | histogram | `verb`, `host` |
 //! | `rest_client_request_retries_total` | counter | `code`, `verb`, `host` |
+//! | `rest_client_request_size_bytes` | histogram | `verb`, `host` |
+//! | `rest_client_response_size_bytes` | histogram | `verb`, `host` |
 //!
 //! The names and labels are those of component-base (`metrics/prometheus/restclient`). The number
 //! of time series is bounded: a method that is not listed in [`verb`] has the label `other`, and
@@ -23,6 +25,16 @@ pub(super) struct Requests {
     is_on: bool,
     /// The label `host`: the server's authority.
     host: Arc<str>,
+}
+
+/// Counts the bytes of one answer's body, and records their number when it is dropped.
+///
+/// A body of which nothing was read is not recorded: the client repeats the request.
+pub(super) struct AnswerSize {
+    requests: Requests,
+    verb: &'static str,
+    /// Bytes that were read.
+    read: usize,
 }
 
 // === impl Requests ===
@@ -75,6 +87,26 @@ impl Requests {
         });
     }
 
+    /// Records the length of a request's body in bytes. A request without one is not recorded.
+    pub(super) fn sent(&self, method: &Method, length: Option<u64>) {
+        if let Some(length) = length.filter(|length| self.is_on && *length > 0) {
+            self.record_size("rest_client_request_size_bytes", verb(method), length as f64);
+        }
+    }
+
+    /// Returns a counter for the body of an answer to a request with `method`, if metrics are on.
+    pub(super) fn answer_size(&self, method: &Method) -> Option<AnswerSize> {
+        let size = || AnswerSize { requests: self.clone(), verb: verb(method), read: 0 };
+        self.is_on.then(size)
+    }
+
+    fn record_size(&self, name: &'static str, verb: &'static str, bytes: f64) {
+        let host = &self.host;
+        record(|| {
+            metrics::histogram!(name, "verb" => verb, "host" => Arc::clone(host)).record(bytes);
+        });
+    }
+
     /// Counts a request that is sent again.
     pub(super) fn retried(&self, method: &Method, code: Option<u16>) {
         if !self.is_on {
@@ -89,6 +121,24 @@ impl Requests {
             )
             .increment(1);
         });
+    }
+}
+
+// === impl AnswerSize ===
+
+impl AnswerSize {
+    /// Counts a part of the body.
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.read += bytes;
+    }
+}
+
+impl Drop for AnswerSize {
+    fn drop(&mut self) {
+        if self.read > 0 {
+            let name = "rest_client_response_size_bytes";
+            self.requests.record_size(name, self.verb, self.read as f64);
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Request, Response, header};
+use http_body::Body as _;
 use kube_client::client::Body;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -141,6 +142,7 @@ impl RateLimitedTransport {
         let is_long_running = is_long_running(request.uri());
         let (timeout, start) = (*timeout, Instant::now());
         let call = call_started(&method, request.uri());
+        metrics.sent(&method, request.body().size_hint().exact());
         let for_answer = if is_watch { timeout.min(WATCH_TIMEOUT) } else { timeout };
         let sending = self.transport.clone().oneshot(request);
         let answer = tokio::time::timeout(for_answer, sending).await.unwrap_or_else(|_| {
@@ -154,7 +156,8 @@ impl RateLimitedTransport {
         if is_long_running {
             return answer;
         }
-        let limit = |body| IdleTimeout::wrap(body, timeout, Arc::clone(server));
+        let size = metrics.answer_size(&method);
+        let limit = |body| IdleTimeout::wrap(body, timeout, Arc::clone(server), size);
         answer.map(|response| response.map(limit))
     }
 }

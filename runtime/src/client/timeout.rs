@@ -1,4 +1,4 @@
-//! A timeout between two parts of an answer's body.
+//! The body of an answer: a timeout between two parts, and its length for the metrics.
 //!
 //! hyper has no timeout for a body that stops in the middle: a server that dies without closing the
 //! connection is found by pings, but one whose handler hangs is not. This timeout finds it.
@@ -14,10 +14,11 @@ use tokio::time::{Instant, Sleep};
 use tower::BoxError;
 
 use super::error::TransportError;
+use super::measured::AnswerSize;
 use super::transport::TransportBody;
 
-/// A body that fails if its next part does not arrive within the timeout. The length of the whole
-/// body is not limited: a large list takes the time that it needs.
+/// A body that fails if its next part does not arrive within the timeout, and counts its bytes. The
+/// length of the whole body is not limited: a large list takes the time that it needs.
 ///
 /// Memory: the timer is allocated at the first wait and reset for the next ones.
 pub(super) struct IdleTimeout {
@@ -27,18 +28,31 @@ pub(super) struct IdleTimeout {
     is_waiting: bool,
     timeout: Duration,
     server: std::sync::Arc<str>,
+    /// `None` without metrics.
+    size: Option<AnswerSize>,
 }
 
 // === impl IdleTimeout ===
 
 impl IdleTimeout {
-    /// Returns `inner` with the timeout.
+    /// Returns `inner` with the timeout. Its bytes are counted in `size`.
     pub(super) fn wrap(
         inner: TransportBody,
         timeout: Duration,
         server: std::sync::Arc<str>,
+        size: Option<AnswerSize>,
     ) -> TransportBody {
-        Self { inner, timer: None, is_waiting: false, timeout, server }.boxed_unsync()
+        Self { inner, timer: None, is_waiting: false, timeout, server, size }.boxed_unsync()
+    }
+
+    /// Counts the bytes of a part of the body.
+    fn count(&mut self, frame: Option<&Result<Frame<Bytes>, BoxError>>) {
+        if let Some(size) = &mut self.size
+            && let Some(Ok(frame)) = frame
+            && let Some(data) = frame.data_ref()
+        {
+            size.add(data.len());
+        }
     }
 
     /// Starts the timer if the wait has just begun, and polls it.
@@ -68,6 +82,7 @@ impl Body for IdleTimeout {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) {
             self.is_waiting = false;
+            self.count(frame.as_ref());
             return Poll::Ready(frame);
         }
         ready!(self.poll_timeout(cx));

@@ -4,7 +4,7 @@
 //! describes its own metrics: their names begin with that of the controller.
 
 /// Names and texts, sorted by name.
-pub(super) const HELP: [(&str, &str); 40] = [
+pub(super) const HELP: [(&str, &str); 42] = [
     ("controller_expectations_expired_total", "Number of expectations that expired"),
     ("controller_runtime_active_workers", "Number of workers that reconcile, by controller"),
     (
@@ -52,7 +52,9 @@ pub(super) const HELP: [(&str, &str); 40] = [
     ),
     ("rest_client_request_duration_seconds", "Request latency in seconds, by verb and host"),
     ("rest_client_request_retries_total", "Number of request retries, by status code, verb, host"),
+    ("rest_client_request_size_bytes", "Request size in bytes, by verb and host"),
     ("rest_client_requests_total", "Number of HTTP requests, by status code, method and host"),
+    ("rest_client_response_size_bytes", "Response size in bytes, by verb and host"),
     ("workqueue_adds_total", "Total number of adds handled by workqueue"),
     ("workqueue_depth", "Current depth of workqueue"),
     (
