@@ -60,7 +60,16 @@ const REQUEST_BUCKETS: [f64; 12] =
 const SIZE_HISTOGRAMS: [&str; 2] =
     ["rest_client_request_size_bytes", "rest_client_response_size_bytes"];
 const SIZE_BUCKETS: [f64; 11] = [
-    64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 4_194_304.0,
+    64.0,
+    256.0,
+    512.0,
+    1024.0,
+    4096.0,
+    16384.0,
+    65536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
     16_777_216.0,
 ];
 

@@ -176,7 +176,7 @@ impl<'a> Scanner<'a> {
         self.skip_if(|byte| byte == wanted)
     }
 
-    /// Moves to the next byte that is not white space. Servers send none between tokens, so that one
+    /// Moves to the next byte that is not white space. Servers send none between tokens: one
     /// comparison is the usual case.
     #[inline]
     pub(super) fn skip_space(&mut self) {
