@@ -225,7 +225,7 @@ impl Stored {
         };
         let (before, rest) = self.bytes.split_at(self.version_at.1 + start);
         let (owners, rest) = rest.split_at(end - start);
-        let owners = String::from_utf8_lossy(&owners[OWNERS.len()..]).into_owned();
+        let owners = str::from_utf8(&owners[OWNERS.len()..]).expect("JSON is UTF-8").to_owned();
         let object = serde_json::from_slice([before, rest].concat().as_slice());
         let mut object: Fields = object.expect("stored objects are valid JSON");
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {

@@ -8,6 +8,7 @@ use homeostat::kube_client::Client;
 use homeostat::kube_client::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
 };
+use homeostat::kube_client::core::Request;
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{self as core, ReplicationController};
 use serde_json::{Value, json};
@@ -211,7 +212,10 @@ impl ReplicaSets {
     ///
     /// Returns the error of the API server.
     pub async fn kill(&self, pod: &str) -> anyhow::Result<()> {
-        self.pods.delete(pod, &DeleteParams::default().grace_period(0)).await?;
+        // `Api::delete` would decode the last state of the pod twice.
+        let params = DeleteParams::default().grace_period(0);
+        let request = Request::new(self.pods.resource_url()).delete(pod, &params)?;
+        self.pods.clone().into_client().request_text(request).await?;
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 pub use self::element::{PathElement, PathElementError};
 pub use self::fields_v1::FieldsV1Error;
-pub(crate) use self::fields_v1::is_member as is_encoded_member;
+pub(crate) use self::fields_v1::{Encoded, is_member as is_encoded_member};
 pub(crate) use self::order::equal_objects;
 pub use self::order::{compare_values, equal_values};
 
@@ -224,7 +224,12 @@ impl FieldSet {
 
     /// Returns the encoding `FieldsV1`, as in `metadata.managedFields[].fieldsV1`.
     pub fn to_fields_v1(&self) -> Value {
-        fields_v1::encode(self)
+        serde_json::to_value(self.encoded()).expect("names and objects are JSON")
+    }
+
+    /// Returns the set as it is encoded.
+    pub(crate) fn encoded(&self) -> Encoded<'_> {
+        Encoded { children: self, is_member: false }
     }
 }
 

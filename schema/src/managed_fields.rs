@@ -96,7 +96,20 @@ impl ManagedFields {
 
     /// Returns `metadata.managedFields`; `None` if there is no entry.
     pub fn encode(&self) -> Option<Value> {
-        entries::encode(self)
+        let value = serde_json::to_value(entries::sorted(self)).expect("entries are JSON");
+        (!self.is_empty()).then_some(value)
+    }
+
+    /// Reads the JSON text of `metadata.managedFields`. What does not parse has no owners.
+    pub fn from_json(text: &str) -> Self {
+        let entries: Value = serde_json::from_str(text).unwrap_or_default();
+        Self::decode(&entries).unwrap_or_default()
+    }
+
+    /// Returns the JSON text of `metadata.managedFields`; `None` if there is no entry.
+    pub fn to_json(&self) -> Option<String> {
+        let text = serde_json::to_string(&entries::sorted(self)).expect("entries are JSON");
+        (!self.is_empty()).then_some(text)
     }
 
     /// Returns whether there is no manager.

@@ -111,7 +111,8 @@ impl Real {
         }
     }
 
-    /// Replaces the object. Returns the encoded owners, if the update is a renewal.
+    /// Replaces the object. Returns the encoded owners, if the update is a renewal. Checks that
+    /// the owners are the same if they stay encoded.
     fn update(&mut self, manager: &str, now: &str, entries: &Entries) -> Option<String> {
         let (before, new) = (self.encoded_owners(), config(entries));
         let renewed = before.as_ref().and_then(|before| {
@@ -119,7 +120,11 @@ impl Real {
         });
         let updated = self
             .write(manager, now, |writer| writer.update(self.managed.clone(), &self.live, &new));
+        let encoded = before.as_ref().and_then(|before| {
+            self.write(manager, now, |writer| writer.update_json(before, &self.live, &new))
+        });
         self.managed = updated.expect("the object fits its type");
+        assert!(before.is_none() || encoded == self.encoded_owners());
         self.live = new;
         renewed
     }

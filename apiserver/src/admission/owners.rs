@@ -5,8 +5,8 @@
 use std::sync::{Arc, LazyLock};
 
 use homeostat_schema::{
-    Applied, ApplyError, Field, FieldSet, FieldWriter, ManagedFields, ManagedFieldsError, Object,
-    PathElement, Schema, built_in,
+    Applied, ApplyError, Field, FieldSet, FieldWriter, ManagedFields, Object, PathElement, Schema,
+    built_in,
 };
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ impl Scaled<'_> {
     }
 
     fn owners(&self) -> ManagedFields {
-        decode(stored(self.object)).unwrap_or_default()
+        decode(stored(self.object))
     }
 
     fn with_owners(&self, before: &ManagedFields, scale: &ManagedFields) -> ManagedFields {
@@ -82,7 +82,7 @@ impl Ownership {
             Self::Known(owners) => owners.clone(),
             Self::Kept => return,
         };
-        set(object, encode(&owners));
+        set(object, owners.to_json());
     }
 
     /// Sets the owners of an object that replaces `old`.
@@ -99,9 +99,9 @@ impl Ownership {
         if let Self::Tracked(manager) = self
             && keeps
             && !is_same
-            && let Some(renewed) = manager.renew(kind, before, old, new)
         {
-            return set(new, Some(renewed));
+            let updated = before.and_then(|before| manager.update_kept(kind, before, old, new));
+            return set(new, updated);
         }
         let owners = match self {
             Self::Tracked(_) if is_same && keeps => None,
@@ -111,9 +111,8 @@ impl Ownership {
         };
         let Some(owners) = owners else { return set(new, before.map(str::to_owned)) };
         // A write that changes only times is no write.
-        let is_noop =
-            is_same && decode(before).is_ok_and(|before| before.is_same_except_times(&owners));
-        set(new, if is_noop { before.map(str::to_owned) } else { encode(&owners) });
+        let is_noop = is_same && decode(before).is_same_except_times(&owners);
+        set(new, if is_noop { before.map(str::to_owned) } else { owners.to_json() });
     }
 }
 
@@ -135,16 +134,9 @@ impl FieldManager {
         })
     }
 
-    /// Returns the encoded owners after an update that changes at most a time in those of `old`;
-    /// `None` if it may change more.
-    fn renew(
-        &self,
-        kind: &Kind,
-        before: Option<&str>,
-        old: &Fields,
-        new: &Fields,
-    ) -> Option<String> {
-        self.with_writer(kind, &Fields::new(), |writer| writer.renew(before?, old, new))
+    /// Returns the text of the owners after an update by a client that keeps those of `old`.
+    fn update_kept(&self, kind: &Kind, before: &str, old: &Fields, new: &Fields) -> Option<String> {
+        self.with_writer(kind, &Fields::new(), |writer| writer.update_json(before, old, new))
     }
 
     /// Returns the owners after an update; `None` if those of `old` stay.
@@ -155,7 +147,7 @@ impl FieldManager {
         new: &Fields,
         requested: Option<&Value>,
     ) -> Option<ManagedFields> {
-        let live = || decode(stored(old)).unwrap_or_default();
+        let live = || decode(stored(old));
         let before = match requested {
             // A subresource does not write the list.
             Some(_) if !self.subresource.is_empty() => live(),
@@ -186,7 +178,7 @@ impl FieldManager {
     ) -> Result<Applied, ApplyError> {
         let empty = empty_object(kind);
         let mut live = live.unwrap_or(&empty).clone();
-        let owners = decode(stored(&live)).unwrap_or_default();
+        let owners = decode(stored(&live));
         metadata_mut(&mut live).remove("managedFields");
         self.with_writer(kind, &empty, |writer| writer.apply(owners, &live, config, force))
     }
@@ -269,13 +261,8 @@ fn stored(object: &Fields) -> Option<&str> {
     object.get("metadata")?.get("managedFields")?.as_str()
 }
 
-fn decode(owners: Option<&str>) -> Result<ManagedFields, ManagedFieldsError> {
-    let list = owners.and_then(|owners| serde_json::from_str(owners).ok());
-    ManagedFields::decode(&list.unwrap_or_default())
-}
-
-fn encode(owners: &ManagedFields) -> Option<String> {
-    owners.encode().map(|owners| owners.to_string())
+fn decode(owners: Option<&str>) -> ManagedFields {
+    owners.map(ManagedFields::from_json).unwrap_or_default()
 }
 
 /// Removes and returns the owners that a client sent.

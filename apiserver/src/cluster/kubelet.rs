@@ -16,8 +16,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use kube_client::{Api, Client, Result};
+use kube_client::{Api, Client, Error, Result};
 use kube_core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube_core::request::Request;
 use kube_core::response::Status;
 use serde_json::json;
 use tokio::time::Instant;
@@ -376,12 +377,18 @@ impl NodeFleet {
                 }
                 .boxed()
             }
-            Step::PatchStatus(patch) => async move {
-                let params = PatchParams::default();
-                let patched = pods.patch_status(&name, &params, &Patch::Strategic(patch)).await;
-                patched.map(|_| Answer::Pod)
+            Step::PatchStatus(patch) => {
+                let (client, params) = (self.client.clone(), PatchParams::default());
+                let patch = Patch::Strategic(patch);
+                let request = Request::new(pods.resource_url());
+                let request = request.patch_subresource("status", &name, &params, &patch);
+                async move {
+                    // The watch reports the new state: the reply is not decoded.
+                    client.request_text(request.map_err(Error::BuildRequest)?).await?;
+                    Ok(Answer::Pod)
+                }
+                .boxed()
             }
-            .boxed(),
             Step::Delete { uid } => {
                 let params = DeleteParams {
                     grace_period_seconds: Some(0),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::atom::{ListAtom, Type};
@@ -20,6 +20,22 @@ pub(super) fn item_element(list: &ListAtom<'_>, item: &Value) -> Result<PathElem
         ListType::Set => set_element(item),
         ListType::Map(keys) => keyed_element(keys, list.item, item),
     }
+}
+
+/// Returns whether an item has a path element.
+pub(super) fn has_identity(list: &ListAtom<'_>, item: &Value) -> bool {
+    match (list.list_type, item) {
+        (ListType::Set, Value::Bool(_) | Value::Number(_) | Value::String(_)) => true,
+        (ListType::Map(keys), Value::Object(fields)) => {
+            keys.is_empty() || keys.iter().any(|key| key_of(key, list.item, fields).is_some())
+        }
+        _ => false,
+    }
+}
+
+/// Returns the value of a key of an item, or its default.
+fn key_of<'v>(key: &str, of: Type<'v>, fields: &'v Map<String, Value>) -> Option<&'v Value> {
+    fields.get(key).or_else(|| of.default_of(key))
 }
 
 fn set_element(item: &Value) -> Result<PathElement, String> {
@@ -44,7 +60,7 @@ fn keyed_element(keys: &[Arc<str>], of: Type<'_>, item: &Value) -> Result<PathEl
     let present: Vec<(SmolStr, Value)> = keys
         .iter()
         .filter_map(|key| {
-            let value = fields.get(key.as_ref()).or_else(|| of.default_of(key))?;
+            let value = key_of(key, of, fields)?;
             Some((SmolStr::from(key.as_ref()), value.clone()))
         })
         .collect();

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::atom::{Atom, ListAtom, MapAtom, ScalarKind, Type};
 use super::errors::TypeErrors;
 use super::go_format::{go_type, shown, shown_as_code};
-use super::items::item_element;
+use super::items::{has_identity, item_element};
 use crate::field_set::PathElement;
 
 /// The treatment of items that occur twice in a list of type `set` or `map`.
@@ -89,6 +89,10 @@ fn check_items(
             }
             continue;
         }
+        let below = validate(list.item, item, duplicates);
+        if duplicates == Duplicates::Allowed && below.is_ok() && has_identity(list, item) {
+            continue;
+        }
         let element = match item_element(list, item) {
             Ok(element) => element,
             // Without an element there is no path to what is wrong inside.
@@ -97,12 +101,10 @@ fn check_items(
         if duplicates == Duplicates::Refused && seen.contains(&element) {
             errors.push(format!("duplicate entries for key {element}"));
         }
-        if let Err(below) = validate(list.item, item, duplicates) {
+        if let Err(below) = below {
             errors.extend(&element, below);
         }
-        if duplicates == Duplicates::Refused {
-            seen.insert(element);
-        }
+        seen.insert(element);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
@@ -102,14 +103,14 @@ impl PathElement {
     /// Returns the text form of `FieldsV1`.
     pub fn to_fields_v1(&self) -> String {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => ["f:", name].concat(),
             Self::Key(keys) => {
-                let members = keys.iter().map(|(name, value)| {
-                    format!("{}:{}", go_json(&Value::from(name.as_str())), go_json(value))
-                });
-                format!("k:{{{}}}", join(members))
+                let members = keys
+                    .iter()
+                    .map(|(key, value)| [go_json(key.as_str()), go_json(value)].join(":"));
+                ["k:{", &join(members), "}"].concat()
             }
-            Self::Value(value) => format!("v:{}", go_json(value)),
+            Self::Value(value) => ["v:", &go_json(value)].concat(),
             Self::Index(index) => format!("i:{index}"),
         }
     }
@@ -177,9 +178,10 @@ fn join(parts: impl Iterator<Item = String>) -> String {
 }
 
 /// Returns the value as Go's JSON encoder writes it: safe inside HTML.
-fn go_json(value: &Value) -> String {
-    let text = value.to_string();
-    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+fn go_json<T: Serialize + ?Sized>(value: &T) -> String {
+    let text = serde_json::to_string(value).expect("texts and values are JSON");
+    // The line separators start with the byte 0xe2.
+    if !text.bytes().any(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xe2)) {
         return text;
     }
     let mut escaped = String::with_capacity(text.len() + 16);

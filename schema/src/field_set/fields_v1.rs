@@ -1,6 +1,7 @@
 //! The encoding `FieldsV1`: nested objects whose names are path elements; `.` marks a path that is
 //! a member and has children.
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 use super::{FieldSet, PathElement, PathElementError};
@@ -16,18 +17,35 @@ pub enum FieldsV1Error {
     Element(#[from] PathElementError),
 }
 
-pub(super) fn encode(set: &FieldSet) -> Value {
-    let members = set.entries().map(|(element, member, children)| {
-        let mut below = encode(children);
-        if let Value::Object(below) = &mut below
-            && member
-            && !below.is_empty()
-        {
-            below.insert(".".to_owned(), Value::Object(Map::new()));
+/// A node of a set, which is encoded.
+pub(crate) struct Encoded<'s> {
+    pub(crate) children: &'s FieldSet,
+    /// True if the path to the children is a member, too.
+    pub(crate) is_member: bool,
+}
+
+// === impl Encoded ===
+
+impl Serialize for Encoded<'_> {
+    /// Sorts the members by name, as in a [`Value`].
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut nodes: Vec<(String, Encoded<'_>)> = self
+            .children
+            .entries()
+            .map(|(element, is_member, children)| {
+                (element.to_fields_v1(), Encoded { children, is_member })
+            })
+            .collect();
+        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut members = serializer.serialize_map(None)?;
+        if self.is_member && !nodes.is_empty() {
+            members.serialize_entry(".", &Map::new())?;
         }
-        (element.to_fields_v1(), below)
-    });
-    Value::Object(members.collect())
+        for (name, node) in &nodes {
+            members.serialize_entry(name, node)?;
+        }
+        members.end()
+    }
 }
 
 pub(super) fn decode(value: &Value) -> Result<FieldSet, FieldsV1Error> {

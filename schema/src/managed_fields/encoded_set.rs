@@ -17,8 +17,8 @@ use crate::field_set::is_encoded_member;
 pub(super) struct Expected<'s> {
     /// The members that it must have.
     pub(super) wanted: Option<&'s Value>,
-    /// The members that it must not have.
-    pub(super) excluded: Option<&'s Value>,
+    /// The members that it must not have, in two sets.
+    pub(super) excluded: [Option<&'s Value>; 2],
 }
 
 /// Reads a set, and fails if it is not as expected, or not current: if it has members below a value
@@ -51,12 +51,13 @@ impl<'s> Expected<'s> {
 
     fn below(self, name: &str) -> Self {
         let below = |set: Option<&'s Value>| set?.get(name);
-        Self { wanted: below(self.wanted), excluded: below(self.excluded) }
+        Self { wanted: below(self.wanted), excluded: self.excluded.map(below) }
     }
 
     fn is_met_by_node(self, node: &Node) -> bool {
+        let is_excluded = || self.excluded.into_iter().flatten().any(is_encoded_member);
         self.wanted.is_none_or(|wanted| node.is_member || !is_encoded_member(wanted))
-            && self.excluded.is_none_or(|excluded| !node.is_member || !is_encoded_member(excluded))
+            && !(node.is_member && is_excluded())
     }
 }
 

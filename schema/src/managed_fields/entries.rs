@@ -1,11 +1,27 @@
 //! The encoding of `metadata.managedFields`.
 
-use std::cmp::Ordering;
-
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{ManagedFields, Manager, Operation, Owned};
-use crate::field_set::{FieldSet, FieldsV1Error};
+use crate::field_set::{Encoded, FieldSet, FieldsV1Error};
+
+/// An entry of the owners with a set of the type `F`, as it is encoded: members sort by name. A
+/// text with an escape does not parse.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Entry<'e, F> {
+    pub(super) api_version: &'e str,
+    pub(super) fields_type: &'e str,
+    pub(super) fields_v1: F,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub(super) manager: &'e str,
+    pub(super) operation: &'e str,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub(super) subresource: &'e str,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub(super) time: &'e str,
+}
 
 /// The reason why `metadata.managedFields` cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,39 +104,34 @@ fn decode_entry(
     Ok((manager, Owned { fields, api_version, time }))
 }
 
-pub(super) fn encode(owners: &ManagedFields) -> Option<Value> {
-    let mut entries: Vec<(&Manager, &Owned)> = owners.iter().collect();
-    entries.sort_by(|(a, owned_a), (b, owned_b)| order(a, owned_a, b, owned_b));
-    let list: Vec<Value> =
-        entries.into_iter().map(|(manager, owned)| encode_entry(manager, owned)).collect();
-    (!list.is_empty()).then_some(Value::Array(list))
+/// Returns the entries, sorted as upstream does.
+pub(super) fn sorted(owners: &ManagedFields) -> Vec<Entry<'_, Encoded<'_>>> {
+    let mut entries: Vec<_> =
+        owners.iter().map(|(manager, owned)| Entry::of(manager, owned)).collect();
+    entries.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+    entries
 }
 
-/// Sorts as upstream: appliers first, then by time, name, version and subresource.
-fn order(a: &Manager, owned_a: &Owned, b: &Manager, owned_b: &Owned) -> Ordering {
-    // Both times have the same form, in UTC with seconds, so that texts compare as times do.
-    let by_operation = a.operation.as_str().cmp(b.operation.as_str());
-    by_operation
-        .then_with(|| owned_a.time.cmp(&owned_b.time))
-        .then_with(|| a.name.cmp(&b.name))
-        .then_with(|| owned_a.api_version.cmp(&owned_b.api_version))
-        .then_with(|| a.subresource.cmp(&b.subresource))
+// === impl Entry ===
+
+impl<'e> Entry<'e, Encoded<'e>> {
+    fn of(manager: &'e Manager, owned: &'e Owned) -> Self {
+        Self {
+            api_version: &owned.api_version,
+            fields_type: "FieldsV1",
+            fields_v1: owned.fields.encoded(),
+            manager: &manager.name,
+            operation: manager.operation.as_str(),
+            subresource: &manager.subresource,
+            time: owned.time.as_deref().unwrap_or_default(),
+        }
+    }
 }
 
-fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
-    let mut entry = Map::new();
-    if !manager.name.is_empty() {
-        entry.insert("manager".to_owned(), json!(manager.name));
+impl<F> Entry<'_, F> {
+    /// Sorts appliers first, then by time, name, version and subresource. Times have one form, in
+    /// UTC with seconds, so that texts compare as times do.
+    pub(super) fn sort_key(&self) -> [&str; 5] {
+        [self.operation, self.time, self.manager, self.api_version, self.subresource]
     }
-    entry.insert("operation".to_owned(), json!(manager.operation.as_str()));
-    entry.insert("apiVersion".to_owned(), json!(owned.api_version));
-    if let Some(time) = &owned.time {
-        entry.insert("time".to_owned(), json!(time));
-    }
-    entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
-    entry.insert("fieldsV1".to_owned(), owned.fields.to_fields_v1());
-    if !manager.subresource.is_empty() {
-        entry.insert("subresource".to_owned(), json!(manager.subresource));
-    }
-    Value::Object(entry)
 }

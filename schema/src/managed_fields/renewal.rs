@@ -3,33 +3,15 @@
 //! Most writes are of this kind: a controller writes the same members of a status again and again.
 //! Their effect follows from the text of the owners, so that no set is decoded.
 
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::encoded_set::Expected;
+use super::entries::Entry;
 use super::writer::{FieldWriter, MAX_UPDATERS, STRIPPED};
 use super::{Manager, Operation};
-use crate::apply::{Comparison, Duplicates, compare, validate_object};
+use crate::apply::Comparison;
 use crate::field_set::FieldSet;
-
-/// An entry of the owners, as it is encoded: members sort by name. A text with an escape does not
-/// parse.
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Entry<'e> {
-    api_version: &'e str,
-    fields_type: &'e str,
-    #[serde(borrow)]
-    fields_v1: &'e RawValue,
-    #[serde(default, skip_serializing_if = "str::is_empty")]
-    manager: &'e str,
-    operation: &'e str,
-    #[serde(default, skip_serializing_if = "str::is_empty")]
-    subresource: &'e str,
-    #[serde(default, skip_serializing_if = "str::is_empty")]
-    time: &'e str,
-}
 
 /// The fields that a write changes, encoded.
 struct Changed {
@@ -37,8 +19,6 @@ struct Changed {
     owned: Value,
     /// Written fields that the server itself sets, and removed fields: the writer may not own them.
     not_own: Value,
-    /// Written and removed fields: others may not own them.
-    not_of_others: Value,
 }
 
 // === impl FieldWriter ===
@@ -46,25 +26,28 @@ struct Changed {
 impl FieldWriter<'_> {
     /// Returns the encoded owners after a write that is not an apply, if it changes only the
     /// time of its manager's entry. Otherwise, and if that is not certain, returns `None`: then
-    /// [`update`](Self::update) decides.
+    /// [`update`](Self::update) decides. [`update_json`](Self::update_json) does both.
     ///
-    /// `owners` is the JSON text of what [`ManagedFields::encode`](super::ManagedFields::encode)
-    /// has returned; `live` and `new` are the object before and after, without `managedFields`.
+    /// `owners` is what [`ManagedFields::to_json`](super::ManagedFields::to_json) has returned;
+    /// `live` and `new` are the object before and after, without `managedFields`.
     pub fn renew(
         &self,
         owners: &str,
         live: &Map<String, Value>,
         new: &Map<String, Value>,
     ) -> Option<String> {
-        let mut entries: Vec<Entry<'_>> = serde_json::from_str(owners).ok()?;
+        self.renew_compared(owners, &self.compare(live, new).ok()?)
+    }
+
+    pub(super) fn renew_compared(&self, owners: &str, compared: &Comparison) -> Option<String> {
+        let mut entries: Vec<Entry<'_, &RawValue>> = serde_json::from_str(owners).ok()?;
         let manager = Manager::updater(self.manager, self.api_version, self.subresource);
         let own = entries.iter().position(|entry| entry.is_of(&manager))?;
         let updaters = entries.iter().filter(|entry| entry.is_updater()).count();
         if updaters > MAX_UPDATERS {
             return None;
         }
-        validate_object(self.root(), new, Duplicates::Allowed).ok()?;
-        let changed = Changed::of(&compare(self.root(), live, new).ok()?, self.reset);
+        let changed = Changed::of(compared, self.reset);
         let is_renewal = entries.iter().enumerate().all(|(at, entry)| {
             let expected = if at == own { changed.of_owner() } else { changed.of_other() };
             entry.api_version == self.api_version
@@ -84,7 +67,7 @@ impl FieldWriter<'_> {
 
 // === impl Entry ===
 
-impl Entry<'_> {
+impl<F> Entry<'_, F> {
     fn is_of(&self, manager: &Manager) -> bool {
         let Manager { name, operation, api_version, subresource } = manager;
         self.manager == name
@@ -95,11 +78,6 @@ impl Entry<'_> {
 
     fn is_updater(&self) -> bool {
         self.operation == Operation::Update.as_str()
-    }
-
-    /// Sorts entries as [`encode`](super::entries::encode) does.
-    fn sort_key(&self) -> [&str; 5] {
-        [self.operation, self.time, self.manager, self.api_version, self.subresource]
     }
 }
 
@@ -112,18 +90,17 @@ impl Changed {
         Self {
             owned: written.difference(&STRIPPED).to_fields_v1(),
             not_own: written.intersection(&STRIPPED).union(&removed).to_fields_v1(),
-            not_of_others: written.union(&removed).to_fields_v1(),
         }
     }
 
     /// The writer already owns what it writes.
     fn of_owner(&self) -> Expected<'_> {
-        Expected { wanted: Some(&self.owned), excluded: Some(&self.not_own) }
+        Expected { wanted: Some(&self.owned), excluded: [Some(&self.not_own), None] }
     }
 
-    /// Another manager owns nothing that is written.
+    /// Another manager owns nothing that is written or removed.
     fn of_other(&self) -> Expected<'_> {
-        Expected { wanted: None, excluded: Some(&self.not_of_others) }
+        Expected { wanted: None, excluded: [Some(&self.owned), Some(&self.not_own)] }
     }
 }
 

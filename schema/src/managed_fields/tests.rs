@@ -58,14 +58,16 @@ impl Object {
             self.live.get("metadata").is_none_or(|metadata| metadata.get("uid").is_none());
         if is_create || !self.managed.is_empty() {
             let before = self.managed.encode().map(|owners| owners.to_string());
-            let renewed = before.and_then(|before| writer.renew(&before, &self.live, new));
+            let renewed = before.as_ref().and_then(|text| writer.renew(text, &self.live, new));
             let managed = writer.update(self.managed.clone(), &self.live, new);
             self.managed = managed.map_err(|errors| (errors.to_string(), None))?;
-            if let Some(renewed) = renewed {
-                self.renewals += 1;
-                let updated = self.managed.encode().expect("an object with owners keeps them");
-                assert_eq!(renewed, updated.to_string());
+            let after = self.managed.encode().map(|owners| owners.to_string());
+            assert_eq!(self.managed.to_json(), after);
+            if let Some(before) = before {
+                assert!(renewed.is_none() || renewed == after);
+                assert_eq!(writer.update_json(&before, &self.live, new), after);
             }
+            self.renewals += usize::from(renewed.is_some());
         }
         self.live = new.clone();
         Ok(())

@@ -45,14 +45,15 @@ struct Difference {
 // === impl Write ===
 
 impl Write<'_> {
-    /// Records that the manager wrote `new`.
+    /// Records that the manager wrote `new`; `compared` is its difference from the live object.
     pub(super) fn update(
         &self,
         owners: ManagedFields,
         new: &Map<String, Value>,
+        compared: &Comparison,
     ) -> Result<ManagedFields, UpdateError> {
         let mut owners = reconcile_all(self.writer, owners);
-        let compared = self.transfer(&mut owners, new)?;
+        self.transfer(&mut owners, new, compared)?;
         let owned = owners.entries.entry(self.manager.clone()).or_default();
         let fields = owned.fields.difference(&compared.removed).union(&compared.written());
         owned.fields = fields.recursive_difference(self.writer.reset);
@@ -84,24 +85,24 @@ impl Write<'_> {
             Value::Object(new) => new,
             _ => Map::new(),
         };
-        self.transfer(&mut owners, &new)?;
+        self.transfer(&mut owners, &new, &compare(of, self.live, &new)?)?;
         let is_equal = equal_objects(self.live, &new);
         Ok(((!is_equal).then_some(new), owners))
     }
 
     /// Takes changed fields from all other managers. Without `force` they are conflicts.
     ///
-    /// Returns the comparison in the version of the writer.
+    /// `own` is the comparison in the version of the writer.
     fn transfer(
         &self,
         owners: &mut ManagedFields,
         new: &Map<String, Value>,
-    ) -> Result<Comparison, UpdateError> {
+        own: &Comparison,
+    ) -> Result<(), UpdateError> {
         let writer = self.writer;
-        let own = compare(writer.root(), self.live, new)?;
         let mut comparisons =
             Comparisons { writer, old: self.live, new, by_version: BTreeMap::new() };
-        let filtered = Difference::of(&own, writer.reset);
+        let filtered = Difference::of(own, writer.reset);
         comparisons.by_version.insert(writer.api_version.to_owned(), Some(filtered));
         let mut conflicts = Vec::new();
         let mut changed: Vec<(Manager, Option<FieldSet>)> = Vec::new();
@@ -133,7 +134,7 @@ impl Write<'_> {
             }
         }
         owners.drop_empty();
-        Ok(own)
+        Ok(())
     }
 }
 

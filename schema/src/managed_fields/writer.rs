@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::conflict::Conflicts;
 use super::updater::{UpdateError, Write};
 use super::{ManagedFields, Manager, Operation, last_applied};
-use crate::apply::{Duplicates, Type, TypeErrors, validate_object};
+use crate::apply::{Comparison, Duplicates, Type, TypeErrors, compare, validate_object};
 use crate::field_set::{FieldSet, PathElement};
 use crate::schema::Schema;
 
@@ -115,9 +115,56 @@ impl<'a> FieldWriter<'a> {
         live: &Map<String, Value>,
         new: &Map<String, Value>,
     ) -> Result<ManagedFields, TypeErrors> {
-        validate_object(self.root(), new, Duplicates::Allowed)?;
+        let compared = self.compare(live, new)?;
+        self.update_compared(owners, (live, new), &compared)
+    }
+
+    /// Returns the JSON text of the owners after a write that is not an apply; `None` if there are
+    /// none. Most writes only renew the time of an entry, and then no entry is decoded.
+    ///
+    /// `owners` is what [`ManagedFields::to_json`] has returned; `live` and `new` are as in
+    /// [`update`](Self::update). If one of them does not fit the type, the owners stay.
+    pub fn update_json(
+        &self,
+        owners: &str,
+        live: &Map<String, Value>,
+        new: &Map<String, Value>,
+    ) -> Option<String> {
+        let Ok(compared) = self.compare(live, new) else { return Some(owners.to_owned()) };
+        self.renew_compared(owners, &compared).or_else(|| {
+            let decoded = ManagedFields::from_json(owners);
+            if decoded.is_empty() {
+                // The object is not tracked; an apply starts it.
+                return None;
+            }
+            match self.update_compared(decoded, (live, new), &compared) {
+                Ok(updated) => updated.to_json(),
+                Err(_) => Some(owners.to_owned()),
+            }
+        })
+    }
+
+    fn update_compared(
+        &self,
+        owners: ManagedFields,
+        (live, new): (&Map<String, Value>, &Map<String, Value>),
+        compared: &Comparison,
+    ) -> Result<ManagedFields, TypeErrors> {
         let manager = Manager::updater(self.manager, self.api_version, self.subresource);
-        Ok(cap_updaters(self.update_as(owners, live, new, &manager)?))
+        Ok(cap_updaters(self.update_as(owners, (live, new), compared, &manager)?))
+    }
+
+    /// Checks the new object and returns its difference from the live one. Owners that are left in
+    /// the live object count for nothing.
+    pub(super) fn compare(
+        &self,
+        live: &Map<String, Value>,
+        new: &Map<String, Value>,
+    ) -> Result<Comparison, TypeErrors> {
+        validate_object(self.root(), new, Duplicates::Allowed)?;
+        let mut compared = compare(self.root(), live, new)?;
+        compared.removed = compared.removed.difference(&OWNERS);
+        Ok(compared)
     }
 
     /// Applies a configuration.
@@ -139,7 +186,8 @@ impl<'a> FieldWriter<'a> {
         validate_object(self.root(), live, Duplicates::Allowed).map_err(ApplyError::Live)?;
         let owners = if owners.is_empty() {
             let manager = Manager::updater(BEFORE_FIRST_APPLY, self.api_version, self.subresource);
-            let first = self.update_as(owners, self.empty, live, &manager);
+            let first = compare(self.root(), self.empty, live)
+                .and_then(|first| self.update_as(owners, (self.empty, live), &first, &manager));
             cap_updaters(first.map_err(ApplyError::Live)?)
         } else {
             owners
@@ -200,15 +248,15 @@ impl<'a> FieldWriter<'a> {
     fn update_as(
         &self,
         owners: ManagedFields,
-        live: &Map<String, Value>,
-        new: &Map<String, Value>,
+        (live, new): (&Map<String, Value>, &Map<String, Value>),
+        compared: &Comparison,
         manager: &Manager,
     ) -> Result<ManagedFields, TypeErrors> {
         // The write has a name of its own, so that its fields are also taken from the manager's
         // other entries and its time is updated only if something changed.
         let current = Manager::new("current-operation", Operation::Update, "", "");
         let write = Write { writer: self, live, manager: &current, force: true };
-        let mut owners = match write.update(owners, new) {
+        let mut owners = match write.update(owners, new, compared) {
             Ok(owners) => owners,
             Err(UpdateError::Types(errors)) => return Err(errors),
             Err(UpdateError::Conflicts(_)) => unreachable!("a forced write has no conflicts"),
@@ -259,6 +307,13 @@ pub(super) static STRIPPED: LazyLock<FieldSet> = LazyLock::new(|| {
         stripped.insert(&[PathElement::field("metadata"), PathElement::field(field)]);
     }
     stripped
+});
+
+/// The owners themselves.
+static OWNERS: LazyLock<FieldSet> = LazyLock::new(|| {
+    let mut owners = FieldSet::new();
+    owners.insert(&["metadata", "managedFields"].map(PathElement::field));
+    owners
 });
 
 /// Removes the fields of a manager that the server itself sets.
