@@ -114,6 +114,8 @@ pub(crate) fn prepare(
     let requested = take_requested(&mut new);
     // Derived members follow from the client's values, even from those that are not kept.
     (kind.derive)(&mut new);
+    // A subresource that writes a part gives its client all members that it sends.
+    let sent = matches!(target, Target::Part(_) | Target::Resize).then(|| new.clone());
     restore_unwritten(kind, old, &mut new, target);
     keep_system_metadata(old, &mut new);
     kind.complete_changed(&mut new, old);
@@ -125,7 +127,16 @@ pub(crate) fn prepare(
         new.insert(key.to_owned(), old.get(key).cloned().unwrap_or_default());
     }
     // As on the real server, a client that omits a member gives it up even if the member stays.
-    owners.of_changed(served, old, &mut new, requested.as_ref());
+    match sent {
+        Some(mut sent) => {
+            keep_system_metadata(old, &mut sent);
+            kind.complete_changed(&mut sent, old);
+            owners.of_changed(served, old, &mut sent, requested.as_ref());
+            let owners = metadata_mut(&mut sent).remove("managedFields");
+            set_or_remove(metadata_mut(&mut new), "managedFields", owners);
+        }
+        None => owners.of_changed(served, old, &mut new, requested.as_ref()),
+    }
     (kind.inherits)(&mut new, old);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
@@ -171,15 +182,16 @@ fn check_rules(
     target: Target,
     causes: &mut Vec<Cause>,
 ) -> Vec<String> {
-    // A part of the spec with a subresource of its own may not be changed through the object.
-    let before = match target {
-        Target::Part(path) if path.starts_with("spec.") => None,
-        _ => Some(old),
-    };
+    if let Target::Part(path) = target
+        && let Some(check) = kind.part_check(path)
+    {
+        check(new, old, causes);
+        return Vec::new();
+    }
     match (&served.definition, target) {
         (Some(definition), Target::Status) => {
             let warnings = definition.check_status(new, old, causes);
-            causes.extend(served.scale.as_ref().and_then(|scale| scale.check_counted(new)));
+            causes.extend(served.scale.iter().flat_map(|scale| scale.check_status(new)));
             warnings
         }
         (_, Target::Resize) => {
@@ -189,7 +201,7 @@ fn check_rules(
             Vec::new()
         }
         _ => {
-            let warnings = served.check(new, before, causes);
+            let warnings = served.check(new, Some(old), causes);
             metadata::check_embedded(served, new, causes);
             warnings
         }

@@ -102,7 +102,7 @@ fn check(
     let quotas: std::result::Result<Vec<Quota>, _> =
         stored.iter().map(|quota| serde_json::from_value(Value::Object(quota.fields()))).collect();
     let read = |fields: &Fields| {
-        Object::read(evaluator.resource(), without_owners(fields)).map_err(broken)
+        Object::read(evaluator.resource(), Value::Object(without_owners(fields))).map_err(broken)
     };
     let (object, old) = (read(write.new)?, write.old.map(read).transpose()?);
     let request = homeostat_quota::Request {

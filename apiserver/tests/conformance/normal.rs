@@ -62,7 +62,8 @@ pub(crate) struct Normaliser {
 impl Normaliser {
     /// Returns the normaliser of a script.
     pub(crate) fn of(script: &Script) -> Self {
-        let with_owners = WITH_OWNERS.contains(&script.name.as_str());
+        let with_owners = WITH_OWNERS.contains(&script.name.as_str())
+            || std::env::var_os("HOMEOSTAT_OWNERS").is_some();
         Self { with_owners, ..Self::default() }
     }
 

@@ -12,13 +12,56 @@ pub(super) fn object_of(type_name: &str) -> Option<&'static Object> {
     }
 }
 
-/// Adds the text and the map type of a type.
+/// Returns the names of a type's fields in the order of its definition.
+pub(super) fn in_order(type_name: &str) -> impl Iterator<Item = &'static str> {
+    built_in::field_names(type_name).iter().copied()
+}
+
+/// Types of which at most one field is set (`x-kubernetes-unions`): the field that names it, if
+/// there is one, and the fields with the values for them.
+const UNIONS: &[(&str, &str, &[(&str, &str)])] = &[
+    ("io.k8s.api.core.v1.AppArmorProfile", "type", &[("localhostProfile", "LocalhostProfile")]),
+    ("io.k8s.api.core.v1.PodSchedulingGroup", "", &[("podGroupName", "PodGroupName")]),
+    ("io.k8s.api.core.v1.SeccompProfile", "type", &[("localhostProfile", "LocalhostProfile")]),
+    ("io.k8s.api.flowcontrol.v1.LimitResponse", "type", &[("queuing", "Queuing")]),
+    (
+        "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec",
+        "type",
+        &[("exempt", "Exempt"), ("limited", "Limited")],
+    ),
+    (
+        "io.k8s.api.flowcontrol.v1.Subject",
+        "kind",
+        &[("group", "Group"), ("serviceAccount", "ServiceAccount"), ("user", "User")],
+    ),
+    (
+        "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupDisruptionMode",
+        "",
+        &[("all", "All"), ("single", "Single")],
+    ),
+    (
+        "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupSchedulingPolicy",
+        "",
+        &[("basic", "Basic"), ("gang", "Gang")],
+    ),
+];
+
+/// Adds the text, the map type and the union of a type.
 pub(super) fn describe_type(schema: &mut Value, type_name: &str) {
     if let Some(text) = built_in::description(type_name, None) {
         schema["description"] = json!(text);
     }
     if object_of(type_name).is_some_and(|object| object.atomic) {
         schema["x-kubernetes-map-type"] = json!("atomic");
+    }
+    let union = UNIONS.iter().find(|(name, ..)| *name == type_name);
+    if let Some((_, discriminator, fields)) = union {
+        let fields: Value = fields.iter().map(|(field, value)| (*field, json!(value))).collect();
+        let mut union = json!({"fields-to-discriminateBy": fields});
+        if !discriminator.is_empty() {
+            union["discriminator"] = json!(discriminator);
+        }
+        schema["x-kubernetes-unions"] = json!([union]);
     }
 }
 
@@ -30,7 +73,11 @@ pub(super) fn describe_field(schema: &mut Value, type_name: &str, field: &Field)
     if let Some(default) = &field.node.default {
         schema["default"] = default.clone();
     }
-    add_list_type(schema, &field.node);
+    let is_of_list = type_name.ends_with("List") && &*field.name == "items";
+    // The real server publishes no type for these lists.
+    if !is_of_list && !(type_name.ends_with(".APIResource") && &*field.name == "verbs") {
+        add_list_type(schema, &field.node);
+    }
     add_map_type(schema, &field.node);
     add_patch_strategy(schema, &field.patch);
 }
