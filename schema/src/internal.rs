@@ -88,7 +88,8 @@ impl InternalValue {
             }
             Self::Plain(Value::Object(members)) => {
                 let members = members.iter();
-                let members = members.map(|(name, value)| (name.clone(), Self::Plain(value.clone())));
+                let members =
+                    members.map(|(name, value)| (name.clone(), Self::Plain(value.clone())));
                 Self::Object(members.collect()).write(into, depth);
             }
             Self::Plain(value) => into.push_str(&escaped(&value.to_string())),
@@ -185,7 +186,8 @@ fn convert(shape: &str, value: &Value) -> InternalValue {
     if let Some(inner) = shape.strip_prefix("{}") {
         return match value {
             Value::Object(members) => {
-                let convert = |(name, value): (&String, &Value)| (name.clone(), convert(inner, value));
+                let convert =
+                    |(name, value): (&String, &Value)| (name.clone(), convert(inner, value));
                 InternalValue::Object(members.iter().map(convert).collect())
             }
             _ => InternalValue::Plain(Value::Null),

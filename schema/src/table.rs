@@ -177,7 +177,12 @@ fn parse_type(types: &mut Types, text: &str) -> Node {
         return Map::new(parse_type(types, value)).into();
     }
     let scalar = match text.trim_start_matches('*') {
-        "any" => return Shape::Any.into(),
+        "any" => {
+            // Any JSON has one owner.
+            let mut node: Node = Shape::Any.into();
+            node.atomic = true;
+            return node;
+        }
         "string" => Scalar::String,
         "bool" => Scalar::Boolean,
         "int32" => Scalar::Int32,

@@ -128,12 +128,9 @@ pub(crate) fn prepare(
     }
     // As on the real server, a client that omits a member gives it up even if the member stays.
     match sent {
-        Some(mut sent) => {
-            keep_system_metadata(old, &mut sent);
-            kind.complete_changed(&mut sent, old);
-            owners.of_changed(served, old, &mut sent, requested.as_ref());
-            let owners = metadata_mut(&mut sent).remove("managedFields");
-            set_or_remove(metadata_mut(&mut new), "managedFields", owners);
+        Some(sent) => {
+            let after = owners_as_sent((kind, served), old, sent, owners, requested.as_ref());
+            set_or_remove(metadata_mut(&mut new), "managedFields", after);
         }
         None => owners.of_changed(served, old, &mut new, requested.as_ref()),
     }
@@ -172,6 +169,25 @@ pub(crate) fn prepare(
     let is_finished = is_finished(kind, old, &new);
     let outcome = if is_finished { Outcome::Delete(new) } else { Outcome::Store(new) };
     Ok((outcome, warnings))
+}
+
+/// Returns the owners after a write of a part, by the object that the client sent.
+fn owners_as_sent(
+    (kind, served): (&Kind, &Kind),
+    old: &Fields,
+    mut sent: Fields,
+    owners: &Ownership,
+    requested: Option<&Value>,
+) -> Option<Value> {
+    // The default phase is that of a new object.
+    let has_status = sent.contains_key("status");
+    keep_system_metadata(old, &mut sent);
+    kind.complete_changed(&mut sent, old);
+    if !has_status {
+        sent.remove("status");
+    }
+    owners.of_changed(served, old, &mut sent, requested);
+    metadata_mut(&mut sent).remove("managedFields")
 }
 
 /// Checks a new state by the rules of its kind. Returns the warnings about it.

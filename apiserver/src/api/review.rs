@@ -7,7 +7,9 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::access::{self, API_AUDIENCE, Bearer, Decision};
+use super::write::field_manager;
 use crate::access::{Account, Attributes, PolicyRule, User};
+use crate::admission::owners::FieldManager;
 use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;
 use crate::core::Core;
@@ -29,6 +31,7 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     let mut object = call.object(&core.kinds(), options.validation)?;
     let kind = &call.target.served.kind;
     kind.complete(&mut object);
+    let owners = field_manager(core, call).create(kind, &object, None);
     if review == Review::Own {
         let now = json!(rfc3339(core.clock.now()));
         metadata_mut(&mut object).insert("creationTimestamp".to_owned(), now);
@@ -46,6 +49,8 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     if review == Review::OwnRules {
         // The real server's answer does not repeat the question.
         object.insert("spec".to_owned(), json!({}));
+    } else if let Some(owners) = owners.encode() {
+        metadata_mut(&mut object).insert("managedFields".to_owned(), owners);
     }
     object.insert("status".to_owned(), status);
     object.insert("kind".to_owned(), json!(kind.kind));
@@ -105,6 +110,7 @@ pub(super) fn issue_token(
     key: &str,
     name: &str,
     mut request: Fields,
+    manager: &FieldManager,
 ) -> Result<Reply> {
     let Some(stored) = core.get(served.resource, key) else {
         return Err(Failure::not_found(&served.kind, name));
@@ -134,10 +140,15 @@ pub(super) fn issue_token(
     let token = core.access.issue_for(account, now, expires);
     request.insert("kind".to_owned(), json!("TokenRequest"));
     request.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
-    let metadata = json!({
+    request["spec"]["expirationSeconds"] = json!(lifetime);
+    let owners = manager.create_unstored(("authentication.k8s.io", "v1", "TokenRequest"), &request);
+    let mut metadata = json!({
         "name": name, "namespace": &*stored.selectable.namespace,
         "uid": &*stored.selectable.uid, "creationTimestamp": rfc3339(now),
     });
+    if let Some(owners) = owners.encode() {
+        metadata["managedFields"] = owners;
+    }
     request.insert("metadata".to_owned(), metadata);
     let spec = request.entry("spec").or_insert_with(|| json!({}));
     if !spec.is_object() {

@@ -6,6 +6,7 @@
 //! rules for merges.
 
 mod gnostic;
+mod names;
 mod parameters;
 mod paths;
 mod published;

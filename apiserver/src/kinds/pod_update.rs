@@ -179,7 +179,8 @@ fn check_gates(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
         let name = text(gate, "name");
         if known.iter().all(|known| text(known, "name") != name) {
             let field = format!("spec.schedulingGates[{place}].name");
-            let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            let detail =
+                format!("only deletion is allowed, but found new scheduling gate '{name}'");
             causes.push(Cause::forbidden(field, &detail));
         }
     }
@@ -247,9 +248,8 @@ fn check_terms(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     if old.is_empty() {
         return;
     }
-    let shown = |term: &Value| {
-        InternalValue::of("core.NodeSelectorTerm", term).map(|term| term.to_json())
-    };
+    let shown =
+        |term: &Value| InternalValue::of("core.NodeSelectorTerm", term).map(|term| term.to_json());
     if new.len() != old.len() {
         let all: Vec<Value> = new.iter().filter_map(shown).collect();
         let all = if all.is_empty() { Value::Null } else { json!(all) };

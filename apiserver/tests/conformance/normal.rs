@@ -18,9 +18,39 @@ use crate::headers::mask;
 use crate::names::{Names, is_uid, is_version};
 use crate::script::{Answer, Content, Script};
 
-/// The scripts whose `managedFields` are recorded and compared, apart from their times. The others
-/// were recorded without them.
-const WITH_OWNERS: &[&str] = &["apply", "apply-scale"];
+/// The scripts whose `managedFields` are recorded and compared, apart from their times and their
+/// order, which depends on the times. The others are recorded without them, for the sake of their
+/// size.
+const WITH_OWNERS: &[&str] = &[
+    "apply",
+    "apply-scale",
+    "configmaps",
+    "cronjobs",
+    "customscale",
+    "definitions",
+    "deletes",
+    "deployments",
+    "embedded",
+    "events",
+    "evictions",
+    "jobs",
+    "leases",
+    "namespaces",
+    "persistentvolumeclaims",
+    "podlevel",
+    "quotas",
+    "repeats",
+    "resize",
+    "resourceclaims",
+    "resourcequotas",
+    "reviews",
+    "secrets",
+    "serviceaccounts",
+    "services",
+    "statuses",
+    "upserts",
+    "writes",
+];
 
 /// Members whose value is a time that the server read from its clock.
 const TIMES: &[&str] = &[
@@ -62,8 +92,7 @@ pub(crate) struct Normaliser {
 impl Normaliser {
     /// Returns the normaliser of a script.
     pub(crate) fn of(script: &Script) -> Self {
-        let with_owners = WITH_OWNERS.contains(&script.name.as_str())
-            || std::env::var_os("HOMEOSTAT_OWNERS").is_some();
+        let with_owners = WITH_OWNERS.contains(&script.name.as_str());
         Self { with_owners, ..Self::default() }
     }
 
@@ -145,6 +174,14 @@ impl Normaliser {
         let column = is_column(members);
         for (key, member) in members.iter().filter(|(key, _)| !self.is_skipped(key, column)) {
             let value = match (key.as_str(), member) {
+                ("managedFields", Value::Array(entries)) => {
+                    let mut entries = entries.clone();
+                    entries.sort_by_key(|entry| {
+                        ["manager", "operation", "subresource", "apiVersion"]
+                            .map(|name| entry[name].as_str().unwrap_or_default().to_owned())
+                    });
+                    entries.iter().map(|entry| self.value(key, entry)).collect()
+                }
                 ("resourceVersion", Value::String(raw)) => self.version(named, raw).into(),
                 ("nodePort" | "healthCheckNodePort", Value::Number(port))
                     if is_node_port(port) && !self.sent.contains(&port.to_string()) =>

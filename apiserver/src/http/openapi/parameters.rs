@@ -32,12 +32,8 @@ pub(super) const OF_CREATE: &[Parameter] =
 pub(super) const OF_UPDATE: &[Parameter] =
     &[(UPDATE, "dryRun"), (UPDATE, "fieldManager"), (UPDATE, "fieldValidation")];
 
-pub(super) const OF_PATCH: &[Parameter] = &[
-    (PATCH, "dryRun"),
-    (PATCH, "fieldManager"),
-    (PATCH, "fieldValidation"),
-    (PATCH, "force"),
-];
+pub(super) const OF_PATCH: &[Parameter] =
+    &[(PATCH, "dryRun"), (PATCH, "fieldManager"), (PATCH, "fieldValidation"), (PATCH, "force")];
 
 pub(super) const OF_DELETE: &[Parameter] = &[
     (DELETE, "dryRun"),

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::names::{action, article, capitalized, group_version, method, tag};
 use super::parameters;
 use super::schema::{Schemas, gvk, reference};
 use crate::http::discovery;
@@ -120,7 +121,8 @@ impl Paths<'_> {
 
     fn add_watches(&mut self) {
         let namespaced = self.kind.namespaced;
-        let part = Part { schema: Some(reference(&format!("{META}.WatchEvent"))), ..Part::default() };
+        let part =
+            Part { schema: Some(reference(&format!("{META}.WatchEvent"))), ..Part::default() };
         if namespaced {
             let every = Place { namespaced: false, named: false };
             self.add("watch/", every, &["watchlist"], &part);
@@ -330,56 +332,4 @@ const CUSTOM: &[&str] = &["application/json", "application/yaml"];
 
 fn content(media: &[&str], schema: &Value) -> Value {
     media.iter().map(|media| ((*media).to_owned(), json!({"schema": schema}))).collect()
-}
-
-fn method(verb: &str) -> &'static str {
-    match verb {
-        "create" => "post",
-        "update" => "put",
-        "patch" => "patch",
-        "delete" | "deletecollection" => "delete",
-        _ => "get",
-    }
-}
-
-/// Returns the documents' name for a verb.
-fn action(verb: &str) -> &str {
-    match verb {
-        "create" => "post",
-        "update" => "put",
-        other => other,
-    }
-}
-
-/// Returns the article before a noun, and none before a plural.
-fn article(noun: &str, space: &str) -> String {
-    if noun.ends_with('s') && !noun.ends_with("ss") {
-        return String::new();
-    }
-    let vowel = noun.starts_with(['A', 'E', 'I', 'O', 'U', 'a', 'e', 'i', 'o', 'u']);
-    format!("{}{space}", if vowel { "an" } else { "a" })
-}
-
-/// `core_v1`, `rbacAuthorization_v1`
-fn tag(kind: &Kind) -> String {
-    let group = group_name(kind);
-    let mut letters = group.chars();
-    let first = letters.next().map(|first| first.to_ascii_lowercase());
-    format!("{}{}_{}", first.map(String::from).unwrap_or_default(), letters.as_str(), kind.version)
-}
-
-/// `CoreV1`, `RbacAuthorizationV1`
-fn group_version(kind: &Kind) -> String {
-    format!("{}{}", group_name(kind), capitalized(&kind.version))
-}
-
-fn group_name(kind: &Kind) -> String {
-    let group = if kind.group.is_empty() { "core" } else { &kind.group };
-    group.trim_end_matches(".k8s.io").split('.').map(capitalized).collect()
-}
-
-fn capitalized(word: &str) -> String {
-    let mut letters = word.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).collect()
 }

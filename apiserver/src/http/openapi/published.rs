@@ -96,7 +96,9 @@ fn add_list_type(schema: &mut Value, node: &Node) {
 
 fn add_map_type(schema: &mut Value, node: &Node) {
     let is_atomic_map = matches!(&node.shape, Shape::Map(map) if map.atomic);
-    if is_atomic_map || node.atomic {
+    // The schema of any JSON has no type of its own.
+    let is_free = matches!(node.shape, Shape::Any);
+    if is_atomic_map || (node.atomic && !is_free) {
         schema["x-kubernetes-map-type"] = json!("atomic");
     } else if node.granular {
         schema["x-kubernetes-map-type"] = json!("granular");

@@ -5,8 +5,9 @@ use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
-    Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part, Relay,
-    Status, checks, limits, namespace, node, pod, pod_update, resize, secret, service, storage_class, workload,
+    Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
+    Relay, Status, checks, limits, namespace, node, pod, pod_update, resize, secret, service,
+    storage_class, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
