@@ -107,8 +107,7 @@ fn audiences(spec: &Value) -> Vec<String> {
 pub(super) fn issue_token(
     core: &Core,
     served: &Served,
-    key: &str,
-    name: &str,
+    (key, name): (&str, &str),
     mut request: Fields,
     manager: &FieldManager,
 ) -> Result<Reply> {
@@ -117,17 +116,7 @@ pub(super) fn issue_token(
     };
     let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
     let lifetime = asked.unwrap_or(LIFETIME);
-    let refused = match lifetime {
-        ..SHORTEST_LIFETIME => Some("may not specify a duration less than 10 minutes"),
-        lifetime if lifetime > LONGEST_LIFETIME => {
-            Some("may not specify a duration larger than 2^32 seconds")
-        }
-        _ => None,
-    };
-    if let Some(detail) = refused {
-        let cause = Cause::invalid("spec.expirationSeconds", &json!(lifetime), detail);
-        return Err(Failure::invalid_as("authentication.k8s.io", "TokenRequest", "", &[cause]));
-    }
+    check_lifetime(lifetime)?;
     let now = core.clock.now();
     let expires = now + SignedDuration::from_secs(lifetime);
     let wanted = audiences(spec(&request));
@@ -140,7 +129,11 @@ pub(super) fn issue_token(
     let token = core.access.issue_for(account, now, expires);
     request.insert("kind".to_owned(), json!("TokenRequest"));
     request.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
-    request["spec"]["expirationSeconds"] = json!(lifetime);
+    let spec = request.entry("spec").or_insert_with(|| json!({}));
+    if !spec.is_object() {
+        *spec = json!({});
+    }
+    spec["expirationSeconds"] = json!(lifetime);
     let owners = manager.create_unstored(("authentication.k8s.io", "v1", "TokenRequest"), &request);
     let mut metadata = json!({
         "name": name, "namespace": &*stored.selectable.namespace,
@@ -150,11 +143,7 @@ pub(super) fn issue_token(
         metadata["managedFields"] = owners;
     }
     request.insert("metadata".to_owned(), metadata);
-    let spec = request.entry("spec").or_insert_with(|| json!({}));
-    if !spec.is_object() {
-        *spec = json!({});
-    }
-    spec["expirationSeconds"] = json!(lifetime);
+    let spec = &mut request["spec"];
     spec["audiences"] = json!(wanted);
     if spec.get("boundObjectRef").is_none() {
         spec["boundObjectRef"] = Value::Null;
@@ -162,6 +151,18 @@ pub(super) fn issue_token(
     let status = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
     request.insert("status".to_owned(), status);
     Ok(Reply::Json { code: 201, body: Value::Object(request).to_string().into() })
+}
+
+fn check_lifetime(lifetime: i64) -> Result<()> {
+    let detail = match lifetime {
+        ..SHORTEST_LIFETIME => "may not specify a duration less than 10 minutes",
+        lifetime if lifetime > LONGEST_LIFETIME => {
+            "may not specify a duration larger than 2^32 seconds"
+        }
+        _ => return Ok(()),
+    };
+    let cause = Cause::invalid("spec.expirationSeconds", &json!(lifetime), detail);
+    Err(Failure::invalid_as("authentication.k8s.io", "TokenRequest", "", &[cause]))
 }
 
 // === access ===

@@ -350,7 +350,7 @@ pub(super) fn post_subresource(
     let body = call.any_object(&wanted, options.validation)?;
     let key = served.kind.key(call.namespace(), name);
     if let Effect::IssueToken = action.effect {
-        return review::issue_token(core, served, &key, name, body, &field_manager(core, call));
+        return review::issue_token(core, served, (&key, name), body, &field_manager(core, call));
     }
     if meta_text(&body, "name") != name {
         let detail = format!("name in URL does not match name in {} object", action.body);

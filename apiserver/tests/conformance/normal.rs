@@ -175,12 +175,7 @@ impl Normaliser {
         for (key, member) in members.iter().filter(|(key, _)| !self.is_skipped(key, column)) {
             let value = match (key.as_str(), member) {
                 ("managedFields", Value::Array(entries)) => {
-                    let mut entries = entries.clone();
-                    entries.sort_by_key(|entry| {
-                        ["manager", "operation", "subresource", "apiVersion"]
-                            .map(|name| entry[name].as_str().unwrap_or_default().to_owned())
-                    });
-                    entries.iter().map(|entry| self.value(key, entry)).collect()
+                    by_manager(entries).iter().map(|entry| self.value(key, entry)).collect()
                 }
                 ("resourceVersion", Value::String(raw)) => self.version(named, raw).into(),
                 ("nodePort" | "healthCheckNodePort", Value::Number(port))
@@ -275,6 +270,22 @@ impl Normaliser {
 /// Returns whether an object describes a column of a table.
 fn is_column(members: &Map<String, Value>) -> bool {
     members.contains_key("priority") && members.contains_key("format")
+}
+
+/// Sorts owners by their managers: the server sorts them by their times, which may be equal or not.
+/// Owners in an order that no server has stay as they are, with a mark.
+fn by_manager(entries: &[Value]) -> Vec<Value> {
+    let key = |entry: &Value, names: &[&str]| -> Vec<String> {
+        names.iter().map(|name| entry[*name].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let order = ["operation", "time", "manager", "apiVersion", "subresource"];
+    let mut sorted = entries.to_vec();
+    if !entries.is_sorted_by_key(|entry| key(entry, &order)) {
+        sorted.push("not in the order of a server".into());
+        return sorted;
+    }
+    sorted.sort_by_key(|entry| key(entry, &["manager", "operation", "subresource", "apiVersion"]));
+    sorted
 }
 
 /// Sorts the causes of a conflict of appliers: the real server lists the managers in a random
