@@ -121,6 +121,15 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     changes
 }
 
+// === impl Block ===
+
+impl Block {
+    /// Returns the larger block; of equal ones the first.
+    fn larger(self, other: Self) -> Self {
+        if other.size > self.size { other } else { self }
+    }
+}
+
 // === impl Matcher ===
 
 impl<'a> Matcher<'a> {
@@ -163,9 +172,8 @@ impl<'a> Matcher<'a> {
                 let before = place.checked_sub(1).and_then(|before| lengths.get(&before));
                 let size = before.copied().unwrap_or(0) + 1;
                 next.insert(place, size);
-                if size > best.size {
-                    best = Block { old: at + 1 - size, new: place + 1 - size, size };
-                }
+                let found = Block { old: at + 1 - size, new: place + 1 - size, size };
+                best = best.larger(found);
             }
             lengths = next;
         }
@@ -213,7 +221,8 @@ mod tests {
 
     #[test]
     fn frequent_lines_of_long_texts_start_no_block() {
-        let line = |at: usize| if at % 2 == 0 { "same".to_owned() } else { at.to_string() };
+        let line =
+            |at: usize| if at.is_multiple_of(2) { "same".to_owned() } else { at.to_string() };
         let old: Vec<String> = (0..400).map(line).collect();
         let mut new = old.clone();
         new.remove(201);

@@ -21,7 +21,7 @@ struct Paths<'a> {
     kind: &'a Kind,
     /// The reference to the schema of the kind.
     schema: &'a Value,
-    paths: &'a mut Map<String, Value>,
+    items: &'a mut Map<String, Value>,
 }
 
 /// The place of a path: what it is under, and what it names.
@@ -73,7 +73,7 @@ pub(super) fn add_kind(
             schemas.add_meta(kind, name);
         }
     }
-    let mut added = Paths { kind, schema, paths };
+    let mut added = Paths { kind, schema, items: paths };
     added.add_collections();
     added.add_subresources(schemas);
     if !kind.custom && discovery::verbs(kind).contains(&"watch") {
@@ -150,7 +150,7 @@ impl Paths<'_> {
         if !shared.is_empty() {
             item.insert("parameters".to_owned(), json!(shared));
         }
-        self.paths.insert(self.path(prefix, place, part.name), Value::Object(item));
+        self.items.insert(self.path(prefix, place, part.name), Value::Object(item));
     }
 
     fn path(&self, prefix: &str, place: Place, part: &str) -> String {

@@ -17,9 +17,12 @@ pub(super) fn in_order(type_name: &str) -> impl Iterator<Item = &'static str> {
     built_in::field_names(type_name).iter().copied()
 }
 
-/// Types of which at most one field is set (`x-kubernetes-unions`): the field that names it, if
-/// there is one, and the fields with the values for them.
-const UNIONS: &[(&str, &str, &[(&str, &str)])] = &[
+/// A type of which at most one field is set: the field that names it, if there is one, and the
+/// fields with the values for them.
+type Union = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// The types with `x-kubernetes-unions`.
+const UNIONS: &[Union] = &[
     ("io.k8s.api.core.v1.AppArmorProfile", "type", &[("localhostProfile", "LocalhostProfile")]),
     ("io.k8s.api.core.v1.PodSchedulingGroup", "", &[("podGroupName", "PodGroupName")]),
     ("io.k8s.api.core.v1.SeccompProfile", "type", &[("localhostProfile", "LocalhostProfile")]),
@@ -75,7 +78,8 @@ pub(super) fn describe_field(schema: &mut Value, type_name: &str, field: &Field)
     }
     let is_of_list = type_name.ends_with("List") && &*field.name == "items";
     // The real server publishes no type for these lists.
-    if !is_of_list && !(type_name.ends_with(".APIResource") && &*field.name == "verbs") {
+    let is_of_discovery = type_name.ends_with(".APIResource") && &*field.name == "verbs";
+    if !is_of_list && !is_of_discovery {
         add_list_type(schema, &field.node);
     }
     add_map_type(schema, &field.node);

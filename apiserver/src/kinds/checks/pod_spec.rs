@@ -368,11 +368,10 @@ fn ephemeral(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>
         }
         mounts_of(spec, container, &at, causes);
         for (mount_place, mount) in items(member(container, "volumeMounts")).iter().enumerate() {
-            for key in ["subPath", "subPathExpr"] {
-                if !text(mount, key).is_empty() {
-                    let field = format!("{at}.volumeMounts[{mount_place}].{key}");
-                    causes.push(Cause::forbidden(field, NOT_EPHEMERAL));
-                }
+            let given = ["subPath", "subPathExpr"];
+            for key in given.iter().filter(|key| !text(mount, key).is_empty()) {
+                let field = format!("{at}.volumeMounts[{mount_place}].{key}");
+                causes.push(Cause::forbidden(field, NOT_EPHEMERAL));
             }
         }
     }
