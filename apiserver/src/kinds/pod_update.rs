@@ -31,27 +31,26 @@ pub(super) fn validate(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
 }
 
 fn check_spec(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
-    let spec = |pod: &Fields| pod.get("spec").cloned().unwrap_or_default();
-    let (new, old) = (spec(pod), spec(old));
+    let [new, old] = [pod, old].map(|pod| pod.get("spec").unwrap_or(&Value::Null));
     if new == old {
         return;
     }
     for list in ["containers", "initContainers"] {
-        if !check_containers(list, &new, &old, causes) {
+        if !check_containers(list, new, old, causes) {
             return;
         }
     }
-    if !check_deadline(&new, &old, causes) {
+    if !check_deadline(new, old, causes) {
         return;
     }
-    check_tolerations(&new, &old, causes);
-    check_gates(&new, &old, causes);
-    let mut rest = with_updatable_of(&new, &old);
-    if !items(member(&old, "schedulingGates")).is_empty() {
-        check_node_selector(&mut rest, &old, causes);
-        check_node_affinity(&mut rest, &old, causes);
+    check_tolerations(new, old, causes);
+    check_gates(new, old, causes);
+    let mut rest = with_updatable_of(new, old);
+    if !items(member(old, "schedulingGates")).is_empty() {
+        check_node_selector(&mut rest, old, causes);
+        check_node_affinity(&mut rest, old, causes);
     }
-    check_rest(&rest, &old, causes);
+    check_rest(&rest, old, causes);
 }
 
 /// Checks the new ephemeral containers of a pod against its stored ones
