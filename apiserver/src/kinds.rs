@@ -17,6 +17,7 @@ mod namespace;
 mod node;
 mod pod;
 mod pod_level;
+mod pod_update;
 mod registry;
 mod resize;
 mod scale;
@@ -34,7 +35,7 @@ pub(crate) use claim::admin_access;
 pub(crate) use definition::{Names, PrinterColumn, version_rank};
 pub(crate) use kind::{
     Action, ActionError, Admission, DefaultValue, Defaults, Dependents, Effect, Generation,
-    OnCreate, Operations, Relay, Review, Scale, Status, StoredAs,
+    OnCreate, Operations, Part, Relay, Review, Scale, Status, StoredAs,
 };
 pub(crate) use registry::{Kinds, Served};
 pub(crate) use service::{Allocations, Allocator};

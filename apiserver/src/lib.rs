@@ -54,6 +54,7 @@ mod api;
 mod clock;
 mod core;
 mod fields;
+mod go_diff;
 mod go_json;
 mod http;
 mod json_path;

@@ -105,7 +105,8 @@ impl ApiServer {
     ///
     /// # Errors
     ///
-    /// Fails if the address cannot be bound.
+    /// Fails if the address cannot be bound, or if the certificates of
+    /// [`Builder::client_authority`](crate::Builder::client_authority) are invalid.
     ///
     /// # Cancel safety
     ///
@@ -113,7 +114,7 @@ impl ApiServer {
     #[cfg(feature = "tls")]
     pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Listener> {
         let socket = TcpListener::bind(address).await?;
-        let (acceptor, authority) = tls::generate(socket.local_addr()?)?;
+        let (acceptor, authority) = tls::generate(socket.local_addr()?, self.client_authorities())?;
         let transport = Transport::Tls(acceptor);
         let mut listener = Listener::start(self.clone(), socket, Limits::DEFAULT, transport)?;
         listener.authority = Some(authority.pem());

@@ -3,6 +3,7 @@
 mod definitions;
 mod garbage;
 mod kubeconfig;
+mod upstream_flags;
 
 use std::io::{IsTerminal as _, stderr};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -70,6 +71,21 @@ struct Arguments {
     /// the certificate and the token of an administrator. Off by default.
     #[arg(long)]
     secure: bool,
+
+    /// File with the certificates of authorities, in PEM. A client certificate that one of them
+    /// signed names a user, as one of the server's own authority does.
+    #[arg(long, value_name = "FILE", requires = "secure")]
+    client_ca: Option<PathBuf>,
+
+    /// Feature gates of kube-apiserver, such as A=true,B=false. The server has no gates: each is
+    /// logged once and ignored.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    feature_gates: Vec<String>,
+
+    /// Admission plugins of kube-apiserver to switch off, separated by commas. Most of them are off
+    /// here; one that is always on is an error.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    disable_admission_plugins: Vec<String>,
 
     /// File with definitions of custom resources, in YAML or JSON. They are served before the
     /// address is printed. Can be given several times.
@@ -147,6 +163,14 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
+    upstream_flags::check_disabled(
+        &arguments.disable_admission_plugins,
+        arguments.quota_admission,
+    )?;
+    for gate in upstream_flags::ignored_gates(&arguments.feature_gates)? {
+        tracing::warn!(gate, "the feature gate is ignored: the server has no gates");
+    }
+
     // The seed would also fix the start time; users of a program expect the real time.
     let mut builder = ApiServer::builder().seed(arguments.seed).epoch(Timestamp::now());
     if arguments.quota_admission {
@@ -154,6 +178,11 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if arguments.secure {
         builder = builder.authorization();
+    }
+    if let Some(file) = &arguments.client_ca {
+        let pem = std::fs::read_to_string(file);
+        let pem = pem.with_context(|| format!("cannot read {}", file.display()))?;
+        builder = builder.client_authority(pem);
     }
     if let Some(file) = &arguments.state {
         builder = builder.state(State::open(file)?);

@@ -301,12 +301,12 @@ pub(crate) fn unpack_owners(object: &mut Fields) {
 }
 
 /// Returns a copy without owners, for readers that do not expect packed ones.
-pub(crate) fn without_owners(object: &Fields) -> Value {
+pub(crate) fn without_owners(object: &Fields) -> Fields {
     let mut copy = object.clone();
     if let Some(Value::Object(metadata)) = copy.get_mut("metadata") {
         metadata.remove("managedFields");
     }
-    Value::Object(copy)
+    copy
 }
 
 // === impl FieldLabel ===

@@ -80,6 +80,9 @@ pub struct Builder {
     quotas: bool,
     /// True to check each request against roles and bindings.
     authorization: bool,
+    /// Certificates of authorities of clients, in PEM.
+    #[cfg(feature = "tls")]
+    client_authorities: String,
     state: Option<State>,
 }
 
@@ -107,6 +110,9 @@ pub struct ReplyFuture {
 pub(crate) struct Inner {
     pub(crate) core: Arc<Core>,
     documents: Arc<DocumentCache>,
+    /// Certificates of authorities of clients, in PEM.
+    #[cfg(feature = "tls")]
+    client_authorities: String,
     /// The faults that the server itself injects.
     rules: RuleSet<ServerAction>,
     /// The tasks of the requests. They end when the request is answered, or when the last handle is
@@ -259,6 +265,16 @@ impl Builder {
         self
     }
 
+    /// Trusts certificates of clients that other authorities signed, in PEM: the common name is the
+    /// user, the organizations are the groups. By default [`ApiServer::listen_tls`] trusts only its
+    /// own authority. Invalid text fails `listen_tls`. Can be called several times.
+    #[cfg(feature = "tls")]
+    pub fn client_authority(mut self, pem: impl AsRef<str>) -> Self {
+        self.client_authorities.push_str(pem.as_ref());
+        self.client_authorities.push('\n');
+        self
+    }
+
     /// Starts the server. It has the namespaces, priority classes and the Service `kubernetes` of a
     /// new cluster.
     ///
@@ -299,7 +315,16 @@ impl Builder {
         }
         let stop = core.stopped.clone().drop_guard();
         let (documents, tasks) = (Arc::default(), TaskTracker::new());
-        ApiServer { inner: Arc::new(Inner { core, documents, rules, tasks, _stop: stop }) }
+        let inner = Inner {
+            core,
+            documents,
+            #[cfg(feature = "tls")]
+            client_authorities: self.client_authorities,
+            rules,
+            tasks,
+            _stop: stop,
+        };
+        ApiServer { inner: Arc::new(inner) }
     }
 }
 
@@ -325,6 +350,12 @@ impl ApiServer {
         Self::builder().build()
     }
 
+    /// Returns the certificates of further authorities of clients, in PEM.
+    #[cfg(feature = "tls")]
+    pub(crate) fn client_authorities(&self) -> &str {
+        &self.inner.client_authorities
+    }
+
     /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder {
@@ -334,6 +365,8 @@ impl ApiServer {
             definitions: Vec::new(),
             quotas: false,
             authorization: false,
+            #[cfg(feature = "tls")]
+            client_authorities: String::new(),
             state: None,
         }
     }

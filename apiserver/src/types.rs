@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 pub(crate) use normalize::{normalize as normalize_type, normalize_changed, normalize_kind};
 pub(crate) use read::{
     Decoded, Expected, may_repeat_members, read_json, read_yaml, unknown_below, unknown_members,
-    unknown_metadata,
+    unknown_metadata, yaml_value,
 };
 pub(crate) use repeats::{repeated_keys, warnings_of};
 pub(crate) use wrong::{TypeMismatch, wrong_member};

@@ -5,6 +5,8 @@
 
 use std::net::Ipv4Addr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use homeostat_apiserver::{ApiServer, Listener, User};
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest, TokenReview};
 use k8s_openapi::api::authorization::v1::SelfSubjectRulesReview;
@@ -175,6 +177,25 @@ async fn certificate_of_another_authority_is_unauthorized_without_a_token() {
     let user = kubeconfig.auth_infos[0].auth_info.as_mut().unwrap();
     user.token = Some(server.token_of(User::new("jane")).into());
     assert_eq!(user_of(&client_with(kubeconfig).await).await.unwrap(), "jane");
+}
+
+#[tokio::test]
+async fn certificate_of_a_trusted_authority_names_the_user() {
+    let address = (Ipv4Addr::LOCALHOST, 0).into();
+    let other = ApiServer::builder().authorization().build();
+    let other = other.listen_tls(address).await.unwrap();
+    let jane = Kubeconfig::from_yaml(&other.kubeconfig_of(&User::new("jane")).unwrap()).unwrap();
+    let cluster = jane.clusters[0].cluster.as_ref().unwrap();
+    let authority = cluster.certificate_authority_data.as_ref().unwrap();
+    let authority = String::from_utf8(STANDARD.decode(authority).unwrap()).unwrap();
+    let server = ApiServer::builder().authorization().client_authority(authority).build();
+    let listener = server.listen_tls(address).await.unwrap();
+    let mut kubeconfig = Kubeconfig::from_yaml(&listener.kubeconfig()).unwrap();
+    kubeconfig.auth_infos = jane.auth_infos;
+    assert_eq!(user_of(&client_with(kubeconfig).await).await.unwrap(), "jane");
+    let invalid = ApiServer::builder().client_authority("no certificate").build();
+    let error = invalid.listen_tls(address).await.unwrap_err();
+    assert!(error.to_string().contains("authority of clients"), "{error}");
 }
 
 #[tokio::test]

@@ -79,6 +79,26 @@ async fn definitions_of_a_file_are_served() {
     assert!(errors.contains("Unsupported value"), "{errors}");
 }
 
+#[test]
+fn flags_of_kube_apiserver_that_mean_nothing_here_are_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let plugins = "--disable-admission-plugins=ServiceAccount,ValidatingAdmissionWebhook";
+    let server = Server::start(&["--feature-gates=A=true,B=false", plugins], &kubeconfig);
+    assert!(server.output[0].contains("http://"), "{:?}", server.output);
+    server.stop("-TERM");
+    for (flag, expected) in [
+        ("--feature-gates=A", "no value for A"),
+        ("--disable-admission-plugins=LimitRanger", "LimitRanger cannot be disabled"),
+        ("--client-ca=nope.pem", "--secure"),
+    ] {
+        let errors = fails(&[flag], &kubeconfig);
+        assert!(errors.contains(expected), "{flag}: {errors}");
+    }
+    let errors = fails(&["--secure", "--client-ca=nope.pem"], &kubeconfig);
+    assert!(errors.contains("cannot read nope.pem"), "{errors}");
+}
+
 // === impl Server ===
 
 impl Server {

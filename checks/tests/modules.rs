@@ -196,7 +196,7 @@ fn apiserver_has_no_arrow_up() {
     assert_ranks(
         "apiserver/src",
         &[
-            &["access", "clock", "cluster", "field_selector", "fields", "go_json"],
+            &["access", "clock", "cluster", "field_selector", "fields", "go_diff", "go_json"],
             &["json_text"],
             &[
                 "definitions",

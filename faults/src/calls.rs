@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::object_match::ObjectMatch;
 use crate::request_info::{ClientRequest, Verb};
+use crate::selection::{Selection, is};
 
 /// A selector of requests: by client, verb and resource, by position, and by probability.
 ///
@@ -43,14 +43,8 @@ pub struct Calls {
     subresource: Subresource,
     /// `None` matches any group.
     group: Option<String>,
-    namespace: Option<String>,
-    name: Option<String>,
-    /// Restrictions on the object in the body.
-    body: ObjectMatch,
-    /// Position of the first request that is hit, counted from 1.
-    pub(crate) first: u64,
-    /// Number of requests that are hit; `None` means the default of the fault.
-    pub(crate) times: Option<u64>,
+    /// The object in the path and in the body, and the position.
+    pub(crate) selection: Selection,
     /// Probability of a hit; `None` means 1.
     pub(crate) chance: Option<f64>,
 }
@@ -80,11 +74,7 @@ impl Calls {
             excluded: Vec::new(),
             subresource: Subresource::Any,
             group: None,
-            namespace: None,
-            name: None,
-            body: ObjectMatch::default(),
-            first: 1,
-            times: None,
+            selection: Selection::default(),
             chance: None,
         }
     }
@@ -181,14 +171,14 @@ impl Calls {
     /// A patch has the labels that it sets; gets, watches and most deletes have no body. Only JSON
     /// of clients in this process is read, not bodies that arrive over a socket or a pipe.
     pub fn labelled(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.body.label(key.into(), value.into());
+        self.selection.object.label(key.into(), value.into());
         self
     }
 
     /// Restricts the selector to requests whose body has this value at a JSON pointer (RFC 6901),
     /// such as `/spec/replicas`. The bodies are those that [`labelled`](Self::labelled) reads.
     pub fn with_field(mut self, pointer: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.body.field(pointer.into(), value.into());
+        self.selection.object.field(pointer.into(), value.into());
         self
     }
 
@@ -206,31 +196,31 @@ impl Calls {
     /// # let _ = calls;
     /// ```
     pub fn with_body(mut self, holds: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
-        self.body.that(holds);
+        self.selection.object.that(holds);
         self
     }
 
     /// Restricts the selector to one namespace.
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
+        self.selection.namespace = Some(namespace.into());
         self
     }
 
     /// Restricts the selector to requests with this object name in their path. A create has none.
     pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.selection.name = Some(name.into());
         self
     }
 
     /// Makes the `nth` matching request the first one that is hit, counted from 1.
     pub fn nth(mut self, nth: u64) -> Self {
-        self.first = nth;
+        self.selection.first = nth;
         self
     }
 
     /// Sets the number of hits. They are consecutive, unless [`chance`](Self::chance) is set.
     pub fn times(mut self, times: u64) -> Self {
-        self.times = Some(times);
+        self.selection.times = Some(times);
         self
     }
 
@@ -255,25 +245,25 @@ impl Calls {
 
     /// Returns true if the selector looks at the bodies of requests.
     pub(crate) fn reads_bodies(&self) -> bool {
-        !self.body.is_empty()
+        !self.selection.object.is_empty()
     }
 
     pub(crate) fn matches(&self, request: &ClientRequest) -> bool {
-        let is = |wanted: &Option<String>, got: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| got == Some(wanted))
-        };
-        self.verbs.include(request.info.verb)
-            && is(&self.client, Some(&request.client))
-            && is(&self.resource, Some(&request.info.resource))
-            && !self.excluded.contains(&request.info.resource)
-            && is(&self.group, request.info.is_for_resource().then_some(&*request.info.group))
-            && is(&self.namespace, request.info.namespace.as_deref())
-            && is(&self.name, request.info.name.as_deref())
+        let info = &request.info;
+        self.verbs.include(info.verb)
+            && is(self.client.as_deref(), Some(&request.client))
+            && is(self.resource.as_deref(), Some(&info.resource))
+            && !self.excluded.contains(&info.resource)
+            && is(self.group.as_deref(), info.is_for_resource().then_some(&*info.group))
             && match &self.subresource {
                 Subresource::Any => true,
-                Subresource::Is(subresource) => *subresource == request.info.subresource,
+                Subresource::Is(subresource) => *subresource == info.subresource,
             }
-            && self.body.holds(request.object.as_deref())
+            && self.selection.matches(
+                info.namespace.as_deref(),
+                info.name.as_deref(),
+                request.object.as_deref(),
+            )
     }
 }
 
@@ -301,22 +291,20 @@ impl fmt::Display for Calls {
         if let Subresource::Is(Some(subresource)) = &self.subresource {
             write!(f, "/{subresource}")?;
         }
-        match (&self.namespace, &self.name) {
+        match (&self.selection.namespace, &self.selection.name) {
             (Some(namespace), Some(name)) => write!(f, " {namespace}/{name}")?,
             (Some(namespace), None) => write!(f, " in {namespace}")?,
             (None, Some(name)) => write!(f, " {name}")?,
             (None, None) => {}
         }
-        self.body.fmt(f)?;
+        self.selection.object.fmt(f)?;
         if !self.excluded.is_empty() {
             write!(f, " except {}", self.excluded.join(", "))?;
         }
         if let Some(client) = &self.client {
             write!(f, " by {client}")?;
         }
-        if self.first > 1 {
-            write!(f, ", from number {}", self.first)?;
-        }
+        self.selection.write_position(f)?;
         match self.chance {
             Some(probability) => write!(f, ", with probability {probability}"),
             None => Ok(()),

@@ -255,7 +255,7 @@ impl Faults {
     /// The rule counts as hit when a fault is drawn.
     #[track_caller]
     pub fn chaos(&self, calls: Calls, chaos: Chaos) -> FaultRule {
-        let calls = if calls.times.is_none() { calls.always() } else { calls };
+        let calls = if calls.selection.times.is_none() { calls.always() } else { calls };
         self.add(calls, Fault::Chaos(chaos))
     }
 

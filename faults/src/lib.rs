@@ -55,6 +55,7 @@ mod request_info;
 mod resource_names;
 mod rule_set;
 mod rules;
+mod selection;
 mod service;
 mod state;
 mod stream;

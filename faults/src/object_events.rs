@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::object_match::ObjectMatch;
+use crate::selection::{Selection, is};
 
 /// A selector of watch events: of one object, or of the objects with a label or a field, and by
 /// position. Faults such as [`delay_object_events`](crate::Faults::delay_object_events) act on
@@ -28,13 +28,7 @@ use crate::object_match::ObjectMatch;
 #[must_use = "a selector does nothing until it is passed to a fault method"]
 pub struct ObjectEvents {
     kind: Option<String>,
-    namespace: Option<String>,
-    name: Option<String>,
-    object: ObjectMatch,
-    /// Position of the first event that is hit, counted from 1.
-    pub(crate) first: u64,
-    /// Number of events that are hit; `None` means the default of the fault.
-    pub(crate) times: Option<u64>,
+    pub(crate) selection: Selection,
 }
 
 /// The parts of an event that select it.
@@ -57,18 +51,19 @@ pub(crate) struct ObjectKey {
 impl ObjectEvents {
     /// Selects the events of all objects.
     pub fn any() -> Self {
-        let object = ObjectMatch::default();
-        Self { kind: None, namespace: None, name: None, object, first: 1, times: None }
+        Self { kind: None, selection: Selection::default() }
     }
 
     /// Selects the events of the objects with this name.
     pub fn of(name: impl Into<String>) -> Self {
-        Self { name: Some(name.into()), ..Self::any() }
+        let mut events = Self::any();
+        events.selection.name = Some(name.into());
+        events
     }
 
     /// Restricts the selector to one namespace.
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
+        self.selection.namespace = Some(namespace.into());
         self
     }
 
@@ -80,32 +75,32 @@ impl ObjectEvents {
 
     /// Restricts the selector to objects with this label.
     pub fn labelled(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.object.label(key.into(), value.into());
+        self.selection.object.label(key.into(), value.into());
         self
     }
 
     /// Restricts the selector to objects with this value at a JSON pointer (RFC 6901), such as
     /// `/status/phase`.
     pub fn with_field(mut self, pointer: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.object.field(pointer.into(), value.into());
+        self.selection.object.field(pointer.into(), value.into());
         self
     }
 
     /// Restricts the selector to objects that satisfy a condition.
     pub fn that(mut self, holds: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
-        self.object.that(holds);
+        self.selection.object.that(holds);
         self
     }
 
     /// Makes the `nth` matching event the first one that is hit, counted from 1 over all watches.
     pub fn nth(mut self, nth: u64) -> Self {
-        self.first = nth;
+        self.selection.first = nth;
         self
     }
 
     /// Sets the number of consecutive hits.
     pub fn times(mut self, times: u64) -> Self {
-        self.times = Some(times);
+        self.selection.times = Some(times);
         self
     }
 
@@ -115,13 +110,9 @@ impl ObjectEvents {
     }
 
     pub(crate) fn matches(&self, event: &ObjectEvent) -> bool {
-        let is = |wanted: &Option<String>, got: &str| {
-            wanted.as_deref().is_none_or(|wanted| wanted == got)
-        };
-        is(&self.kind, &event.kind)
-            && is(&self.namespace, &event.key.namespace)
-            && is(&self.name, &event.key.name)
-            && self.object.holds(Some(&event.object))
+        let ObjectKey { namespace, name } = &event.key;
+        is(self.kind.as_deref(), Some(&event.kind))
+            && self.selection.matches(Some(namespace), Some(name), Some(&event.object))
     }
 }
 
@@ -132,14 +123,12 @@ impl fmt::Display for ObjectEvents {
             write!(f, "{kind} ")?;
         }
         f.write_str("events of ")?;
-        if let Some(namespace) = &self.namespace {
+        if let Some(namespace) = &self.selection.namespace {
             write!(f, "{namespace}/")?;
         }
-        write!(f, "{}{}", self.name.as_deref().unwrap_or("*"), self.object)?;
-        if self.first > 1 {
-            write!(f, ", from number {}", self.first)?;
-        }
-        Ok(())
+        let Selection { name, object, .. } = &self.selection;
+        write!(f, "{}{object}", name.as_deref().unwrap_or("*"))?;
+        self.selection.write_position(f)
     }
 }
 

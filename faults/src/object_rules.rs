@@ -71,7 +71,7 @@ impl ObjectRules {
         let counts =
             Arc::new(RuleCounts::of_events(&watches, &format_args!("{fault} of {events}")));
         let default = if matches!(fault, EventFault::Hold(_)) { u64::MAX } else { 1 };
-        let (pass, hits_left) = (events.first.saturating_sub(1), events.times.unwrap_or(default));
+        let (pass, hits_left) = events.selection.hits(default);
         state.rules.push(Rule {
             watches,
             events,

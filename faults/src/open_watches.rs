@@ -81,7 +81,7 @@ impl OpenWatches {
 
     /// Queues a command for the selected watches, oldest first. Returns the request of each watch.
     pub(crate) fn command(&self, calls: &Calls, command: &Command) -> Vec<ClientRequest> {
-        let (first, times) = (calls.first.saturating_sub(1), calls.times.unwrap_or(u64::MAX));
+        let (first, times) = calls.selection.hits(u64::MAX);
         let as_count = |number| usize::try_from(number).unwrap_or(usize::MAX);
         let mut hit = Vec::new();
         let mut wakers = Vec::new();

@@ -199,7 +199,7 @@ impl<F: Clone + fmt::Display> Rules<F> {
         let id = RuleId(self.next_id);
         self.next_id += 1;
         let default = if calls.chance.is_some() { u64::MAX } else { 1 };
-        let (pass, hits_left) = (calls.first.saturating_sub(1), calls.times.unwrap_or(default));
+        let (pass, hits_left) = calls.selection.hits(default);
         let counts = Arc::new(RuleCounts::new(&calls, &fault));
         Rule { id, calls, fault, counts, pass, hits_left }
     }

@@ -103,6 +103,23 @@ pub fn description(type_name: &str, field: Option<&str>) -> Option<String> {
     serde_json::from_str(json).ok()
 }
 
+/// Returns the names of a type's fields in the order of its definition, in which published schemas
+/// list required fields.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_schema::built_in;
+///
+/// let names = built_in::field_names("io.k8s.api.core.v1.ContainerPort");
+/// assert_eq!(names, ["name", "hostPort", "containerPort", "protocol", "hostIP"]);
+/// ```
+pub fn field_names(type_name: &str) -> &'static [&'static str] {
+    static NAMES: LazyLock<HashMap<String, Vec<&str>>> =
+        LazyLock::new(|| table::field_names(include_str!("../table/types.txt")));
+    NAMES.get(type_name).map_or(&[], Vec::as_slice)
+}
+
 fn read_descriptions(text: &'static str) -> HashMap<&'static str, Texts> {
     let mut types: HashMap<&str, Texts> = HashMap::new();
     let mut last = "";

@@ -24,6 +24,7 @@ mod embedded;
 mod field_error;
 mod field_set;
 mod format;
+mod internal;
 mod limits;
 mod managed_fields;
 pub mod names;
@@ -50,6 +51,7 @@ pub use crate::field_set::{
     FieldSet, FieldsV1Error, Path, PathElement, PathElementError, compare_values, equal_values,
 };
 pub use crate::format::is_known_format;
+pub use crate::internal::InternalValue;
 pub use crate::managed_fields::{
     Applied, ApplyError, Conflict, Conflicts, FieldWriter, ManagedFields, ManagedFieldsError,
     Manager, Operation, Owned,

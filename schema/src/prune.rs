@@ -132,7 +132,9 @@ fn prune(
 fn prune_nulls(node: NodeRef<'_>, value: &mut Value) {
     match value {
         Value::Object(fields) => fields.retain(|name, value| {
-            let Some(inner) = node.field(name) else { return true };
+            // Metadata is not of the schema: its null is an empty object.
+            let inner = node.field(name).filter(|inner| inner.type_name().is_none());
+            let Some(inner) = inner else { return true };
             let remove = value.is_null() && !is_nullable(inner) && inner.default().is_none();
             if !remove {
                 prune_nulls(inner, value);

@@ -23,6 +23,8 @@
 //! =JSON            the default, up to the end of the line
 //! ```
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::constraints::Constraints;
@@ -60,6 +62,24 @@ pub(crate) fn parse(text: &str) -> Types {
     }
     close(&mut types, open);
     types
+}
+
+/// Returns the names of the fields of each type, in the order of the table.
+pub(crate) fn field_names(text: &str) -> HashMap<String, Vec<&str>> {
+    let mut names: HashMap<String, Vec<&str>> = HashMap::new();
+    let (mut package, mut last) = ("", String::new());
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(field) = line.strip_prefix(' ') {
+            let name = field.split([' ', '?']).next().unwrap_or_default();
+            names.entry(last.clone()).or_default().push(name);
+        } else if let Some(name) = line.strip_prefix('[') {
+            package = name.trim_end_matches(']');
+        } else {
+            let name = line.split(' ').next().unwrap_or_default();
+            last = format!("{package}.{name}");
+        }
+    }
+    names
 }
 
 /// A type whose fields follow.
@@ -157,7 +177,12 @@ fn parse_type(types: &mut Types, text: &str) -> Node {
         return Map::new(parse_type(types, value)).into();
     }
     let scalar = match text.trim_start_matches('*') {
-        "any" => return Shape::Any.into(),
+        "any" => {
+            // Any JSON has one owner.
+            let mut node: Node = Shape::Any.into();
+            node.atomic = true;
+            return node;
+        }
         "string" => Scalar::String,
         "bool" => Scalar::Boolean,
         "int32" => Scalar::Int32,

@@ -346,5 +346,11 @@ func (g *generator) descriptions() string {
 			}
 		}
 	}
+	// Types that are no objects of the table, but have a schema of their own.
+	for _, name := range append(sortedKeys(scalars), "io.k8s.apimachinery.pkg.apis.meta.v1.Patch") {
+		if text := definitions[name].Schema.Description; text != "" {
+			fmt.Fprintf(&out, "%s\t%s\n", name, encoded(text))
+		}
+	}
 	return out.String()
 }

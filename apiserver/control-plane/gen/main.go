@@ -30,6 +30,7 @@ func main() {
 	write(filepath.Join(os.Args[1], "types.txt"), generator.table())
 	write(filepath.Join(os.Args[1], "descriptions.txt"), generator.descriptions())
 	write(filepath.Join(os.Args[1], "protobuf.txt"), protobufVectors())
+	write(filepath.Join(os.Args[1], "internal.txt"), internalTypes())
 }
 
 func write(path, text string) {

@@ -78,6 +78,9 @@ impl Ownership {
     /// Sets the owners of a new object; `requested` is what the client sent as `managedFields`.
     pub(crate) fn of_new(&self, kind: &Kind, object: &mut Fields, requested: Option<&Value>) {
         let owners = match self {
+            Self::Tracked(manager) if kind.stored_as.is_some() => {
+                manager.create(kind, &shown_as(kind, object), requested)
+            }
             Self::Tracked(manager) => manager.create(kind, object, requested),
             Self::Known(owners) => owners.clone(),
             Self::Kept => return,
@@ -85,8 +88,24 @@ impl Ownership {
         set(object, owners.to_json());
     }
 
-    /// Sets the owners of an object that replaces `old`.
+    /// Sets the owners of an object that replaces `old`. Both are in the form in which they are
+    /// stored; the client owns the members of the kind that it used.
     pub(crate) fn of_changed(
+        &self,
+        kind: &Kind,
+        old: &Fields,
+        new: &mut Fields,
+        requested: Option<&Value>,
+    ) {
+        if kind.stored_as.is_none() {
+            return self.of_changed_as(kind, old, new, requested);
+        }
+        let mut shown = shown_as(kind, new);
+        self.of_changed_as(kind, &shown_as(kind, old), &mut shown, requested);
+        move_owners(&mut shown, new);
+    }
+
+    fn of_changed_as(
         &self,
         kind: &Kind,
         old: &Fields,
@@ -132,6 +151,31 @@ impl FieldManager {
         self.with_writer(kind, &empty, |writer| {
             writer.update(before.clone(), &empty, object).unwrap_or(before)
         })
+    }
+
+    /// Returns the owners of a new object of this group, version and kind, which is not stored.
+    pub(crate) fn create_unstored(
+        &self,
+        (group, version, kind): (&str, &str, &str),
+        object: &Fields,
+    ) -> ManagedFields {
+        let api_version = format!("{group}/{version}");
+        let schema = built_in::schema_of(group, version, kind).unwrap_or_else(Schema::any);
+        let type_meta = [("apiVersion", &*api_version), ("kind", kind)];
+        let type_meta = type_meta.map(|(name, text)| (name.to_owned(), json!(text)));
+        let mut empty = Fields::from_iter(type_meta);
+        empty.insert("spec".to_owned(), json!({}));
+        let writer = FieldWriter {
+            manager: &self.name,
+            api_version: &api_version,
+            subresource: &self.subresource,
+            now: &self.now,
+            schema: &schema,
+            other_versions: &[],
+            empty: &empty,
+            reset: &FieldSet::new(),
+        };
+        writer.update(ManagedFields::new(), &empty, object).unwrap_or_default()
     }
 
     /// Returns the text of the owners after an update by a client that keeps those of `old`.
@@ -274,6 +318,21 @@ fn set(object: &mut Fields, owners: Option<String>) {
     if let Some(owners) = owners {
         metadata_mut(object).insert("managedFields".to_owned(), owners.into());
     }
+}
+
+/// Returns a stored object as the kind shows it.
+fn shown_as(kind: &Kind, stored: &Fields) -> Fields {
+    let mut shown = stored.clone();
+    kind.rename_from_storage(&mut shown);
+    shown.insert("apiVersion".to_owned(), json!(kind.api_version()));
+    shown
+}
+
+fn move_owners(from: &mut Fields, to: &mut Fields) {
+    match metadata_mut(from).remove("managedFields") {
+        Some(owners) => metadata_mut(to).insert("managedFields".to_owned(), owners),
+        None => metadata_mut(to).remove("managedFields"),
+    };
 }
 
 /// Returns whether both objects are equal, apart from their owners.

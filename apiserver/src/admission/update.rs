@@ -114,6 +114,8 @@ pub(crate) fn prepare(
     let requested = take_requested(&mut new);
     // Derived members follow from the client's values, even from those that are not kept.
     (kind.derive)(&mut new);
+    // A subresource that writes a part gives its client all members that it sends.
+    let sent = matches!(target, Target::Part(_) | Target::Resize).then(|| new.clone());
     restore_unwritten(kind, old, &mut new, target);
     keep_system_metadata(old, &mut new);
     kind.complete_changed(&mut new, old);
@@ -125,7 +127,13 @@ pub(crate) fn prepare(
         new.insert(key.to_owned(), old.get(key).cloned().unwrap_or_default());
     }
     // As on the real server, a client that omits a member gives it up even if the member stays.
-    owners.of_changed(served, old, &mut new, requested.as_ref());
+    match sent {
+        Some(sent) => {
+            let after = owners_as_sent((kind, served), old, sent, owners, requested.as_ref());
+            set_or_remove(metadata_mut(&mut new), "managedFields", after);
+        }
+        None => owners.of_changed(served, old, &mut new, requested.as_ref()),
+    }
     (kind.inherits)(&mut new, old);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
@@ -163,6 +171,25 @@ pub(crate) fn prepare(
     Ok((outcome, warnings))
 }
 
+/// Returns the owners after a write of a part, by the object that the client sent.
+fn owners_as_sent(
+    (kind, served): (&Kind, &Kind),
+    old: &Fields,
+    mut sent: Fields,
+    owners: &Ownership,
+    requested: Option<&Value>,
+) -> Option<Value> {
+    // The default phase is that of a new object.
+    let has_status = sent.contains_key("status");
+    keep_system_metadata(old, &mut sent);
+    kind.complete_changed(&mut sent, old);
+    if !has_status {
+        sent.remove("status");
+    }
+    owners.of_changed(served, old, &mut sent, requested);
+    metadata_mut(&mut sent).remove("managedFields")
+}
+
 /// Checks a new state by the rules of its kind. Returns the warnings about it.
 fn check_rules(
     kind: &Kind,
@@ -171,15 +198,16 @@ fn check_rules(
     target: Target,
     causes: &mut Vec<Cause>,
 ) -> Vec<String> {
-    // A part of the spec with a subresource of its own may not be changed through the object.
-    let before = match target {
-        Target::Part(path) if path.starts_with("spec.") => None,
-        _ => Some(old),
-    };
+    if let Target::Part(path) = target
+        && let Some(check) = kind.part_check(path)
+    {
+        check(new, old, causes);
+        return Vec::new();
+    }
     match (&served.definition, target) {
         (Some(definition), Target::Status) => {
             let warnings = definition.check_status(new, old, causes);
-            causes.extend(served.scale.as_ref().and_then(|scale| scale.check_counted(new)));
+            causes.extend(served.scale.iter().flat_map(|scale| scale.check_status(new)));
             warnings
         }
         (_, Target::Resize) => {
@@ -189,7 +217,7 @@ fn check_rules(
             Vec::new()
         }
         _ => {
-            let warnings = served.check(new, before, causes);
+            let warnings = served.check(new, Some(old), causes);
             metadata::check_embedded(served, new, causes);
             warnings
         }

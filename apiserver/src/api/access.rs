@@ -79,10 +79,10 @@ fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
         return Ok(Arc::clone(user));
     }
     match (bearer_token(&parts.headers), parts.extensions.get::<Caller>()) {
-        (Some(token), _) => match bearer_of(core, token, &[API_AUDIENCE.to_owned()]) {
-            Ok(bearer) => Ok(bearer.user),
-            Err(_) if is_enforced => Err(Failure::unauthorized()),
-            Err(_) => Ok(core.access.admin()),
+        (Some(token), _) => match user_of(core, token) {
+            Some(user) => Ok(user),
+            None if is_enforced => Err(Failure::unauthorized()),
+            None => Ok(core.access.admin()),
         },
         (None, Some(Caller::InProcess(user))) => Ok(Arc::clone(user)),
         (None, _) if is_enforced && certificate.is_some() => Err(Failure::unauthorized()),
@@ -98,13 +98,21 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The audience of tokens for the API server itself.
-pub(super) const API_AUDIENCE: &str = "https://kubernetes.default.svc";
+pub(crate) const API_AUDIENCE: &str = "https://kubernetes.default.svc";
 
 /// The owner of a valid token.
 pub(super) struct Bearer {
     pub(super) user: Arc<User>,
     /// The audiences of the token among those that the caller names.
     pub(super) audiences: Vec<String>,
+}
+
+/// Returns the owner of a token that is valid for the API server.
+fn user_of(core: &Core, token: &str) -> Option<Arc<User>> {
+    let (user, audiences) = owner_of(core, token)?;
+    let is_meant =
+        audiences.is_none_or(|known| known.iter().any(|audience| audience == API_AUDIENCE));
+    is_meant.then_some(user)
 }
 
 /// Returns the owner of a token that is valid for one of these audiences. The token of a service

@@ -18,7 +18,7 @@ use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::options::{ApplyOptions, Validation};
 use crate::status::{Failure, Result};
-use crate::types::{may_repeat_members, repeated_keys, warnings_of};
+use crate::types::{may_repeat_members, repeated_keys, warnings_of, yaml_value};
 
 /// The media type of an applied configuration. JSON is YAML, too.
 pub(super) const CONTENT_TYPE: &str = "application/apply-patch+yaml";
@@ -162,7 +162,7 @@ pub(super) fn configuration(call: &ApiCall, validation: Validation) -> Result<Fi
 fn parse_configuration(body: &[u8]) -> Result<Fields> {
     let decoded = match serde_json::from_slice(body) {
         Ok(value) => Ok(value),
-        Err(_) => serde_saphyr::from_slice::<Value>(body).map_err(|error| error.to_string()),
+        Err(_) => yaml_value(body),
     };
     let detail = match decoded {
         Ok(Value::Object(config)) => return Ok(config),

@@ -141,7 +141,7 @@ fn step(core: &Core, name: &str) -> Progress {
         names.refused(name).iter().for_each(|other| core.revisit_definition(other));
         return Progress::Done;
     };
-    let definition = stored.fields();
+    let definition = stored.packed_fields();
     install_kinds(core, name, &definition);
     let now = rfc3339(core.clock.now());
     let next = {
@@ -250,7 +250,8 @@ fn write(core: &Core, served: &Served, stored: &Stored, old: &Fields, new: Field
     }
 }
 
-fn manager(core: &Core, target: Target) -> FieldManager {
+/// Returns the server as the owner of what it writes itself.
+pub(super) fn manager(core: &Core, target: Target) -> FieldManager {
     let subresource = if target == Target::Status { "status" } else { "" };
     FieldManager {
         name: MANAGER.to_owned(),

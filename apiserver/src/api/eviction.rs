@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use super::definitions;
 use super::write::{action_done, delete_object};
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::metadata_mut;
+use crate::admission::owners::Ownership;
+use crate::admission::update::Target;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;
@@ -77,9 +80,13 @@ impl Eviction<'_> {
     /// Counts the eviction in a budget, or fails if the budget does not permit it. Returns false if
     /// the budget has changed since it was read.
     fn count(&self, stored: &Stored) -> Result<bool> {
-        let mut budget = stored.fields();
+        let old = stored.packed_fields();
+        let mut budget = old.clone();
         disruption::count(&mut budget, self.name, &rfc3339(self.core.clock.now()))?;
         let Some(served) = self.budget_kind() else { return Ok(false) };
+        let owners = Ownership::Tracked(definitions::manager(self.core, Target::Status));
+        metadata_mut(&mut budget).remove("managedFields");
+        owners.of_changed(&served.kind, &old, &mut budget, None);
         let selectable = &stored.selectable;
         let key = served.kind.key(&selectable.namespace, &selectable.name);
         Ok(self.options.is_dry_run() || self.put(&served, &key, stored, budget))

@@ -56,8 +56,10 @@ impl Patch<'_> {
         other_type: impl Fn(&Fields) -> Option<String>,
     ) -> Result<Fields> {
         let object = self.apply_unchecked(object, other_type)?;
-        self.check_problems(&object, Vec::new())?;
-        Ok(object)
+        match self.problems(&object, Vec::new()) {
+            Some(why) => Err(self.invalid_result(&object, &why)),
+            None => Ok(object),
+        }
     }
 
     /// Returns the patched object. Its unknown and duplicate fields are not reported yet.
@@ -92,45 +94,47 @@ impl Patch<'_> {
         wrong_member(self.known?, object)
     }
 
-    /// Warns of the problems of the patch and of its result, or rejects them. `others` are those
-    /// that the caller has found.
-    fn check_problems(&self, object: &Fields, others: Vec<String>) -> Result<()> {
+    /// Warns of the problems of the patch and of its result. Returns the error if they are to be
+    /// rejected. `others` are those that the caller has found.
+    fn problems(&self, object: &Fields, others: Vec<String>) -> Option<String> {
         if self.validation == Validation::Ignore {
-            return Ok(());
+            return None;
         }
         let mut problems = self.duplicates();
         if let Some(known) = self.known {
             problems.extend(unknown_members(known, object));
         }
         problems.extend(others);
-        match self.call.warn(self.validation, problems) {
-            Some(why) => Err(self.invalid_result(object, &why)),
-            None => Ok(()),
-        }
+        self.call.warn(self.validation, problems)
     }
 
-    /// Completes a patched custom object, as the decoder does.
-    fn complete(&self, kind: &Kind, mut object: Fields) -> Result<Fields> {
-        let patched = kind.definition.as_ref().map(|_| object.clone());
-        let patched = patched.as_ref();
-        let is_stated = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
-        if let Some(patched) = patched.filter(|_| is_stated("kind").is_empty()) {
-            let shown = Value::Object(patched.clone());
-            let why = format!("Object 'Kind' is missing in '{shown}'");
-            return Err(self.invalid_result(patched, &why));
+    /// Returns the patched custom object, completed as the decoder does it. `live` returns the
+    /// object that the patch applies to; it is needed again for the text of an error alone.
+    fn apply_to_custom(&self, kind: &Kind, live: &dyn Fn() -> Fields) -> Result<Fields> {
+        let patched = || self.apply_unchecked(live(), |_| None);
+        let mut object = patched()?;
+        let stated = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        if kind.definition.is_some() && stated("kind").is_empty() {
+            let why = format!("Object 'Kind' is missing in '{}'", Value::Object(object.clone()));
+            return Err(self.invalid_result(&object, &why));
         }
-        check_custom_type(kind, &object, is_stated("kind"), is_stated("apiVersion"))?;
+        check_custom_type(kind, &object, stated("kind"), stated("apiVersion"))?;
         check_metadata(kind, &object)?;
         let mut problems = unknown_metadata(&object);
         if !problems.is_empty() {
             normalize_type(Types::all().metadata(), metadata_mut(&mut object));
         }
-        match prune(kind, &mut object) {
-            Ok(removed) => problems.extend(removed),
-            Err(why) => return Err(self.invalid_result(patched.unwrap_or(&object), &why)),
+        let why = match prune(kind, &mut object) {
+            Ok(removed) => {
+                problems.extend(removed);
+                self.problems(&object, problems)
+            }
+            Err(why) => Some(why),
+        };
+        match why {
+            Some(why) => Err(self.invalid_result(&patched()?, &why)),
+            None => Ok(object),
         }
-        self.check_problems(patched.unwrap_or(&object), problems)?;
-        Ok(object)
     }
 
     /// Returns the duplicate fields of the patch itself.
@@ -168,22 +172,21 @@ pub(super) fn ready_owners(call: &ApiCall, format: PatchKind, object: &mut Field
     }
 }
 
-/// Returns the patched object of the request's kind.
+/// Returns the patched object of the request's kind. `live` returns the object to patch.
 pub(super) fn apply(
     kinds: &Kinds,
     call: &ApiCall,
     (format, validation): (PatchKind, Validation),
-    object: Fields,
+    live: &dyn Fn() -> Fields,
 ) -> Result<Fields> {
     let kind = &call.target.served.kind;
     let api_version = &kind.api_version();
     let known = kind.known_type();
     let patch = Patch { call, format, validation, api_version, kind: &kind.kind, known };
     if kind.custom {
-        let patched = patch.apply_unchecked(object, |_| None)?;
-        return patch.complete(kind, patched);
+        return patch.apply_to_custom(kind, live);
     }
-    patch.apply(object, |object| other_type(kinds, kind, object))
+    patch.apply(live(), |object| other_type(kinds, kind, object))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]

@@ -13,6 +13,9 @@ use homeostat_quota::{
 };
 use serde_json::Value;
 
+use super::definitions;
+use crate::admission::owners::Ownership;
+use crate::admission::update::Target;
 use crate::admission::{meta_text, metadata_mut};
 use crate::core::Core;
 use crate::fields::Fields;
@@ -102,7 +105,7 @@ fn check(
     let quotas: std::result::Result<Vec<Quota>, _> =
         stored.iter().map(|quota| serde_json::from_value(Value::Object(quota.fields()))).collect();
     let read = |fields: &Fields| {
-        Object::read(evaluator.resource(), without_owners(fields)).map_err(broken)
+        Object::read(evaluator.resource(), Value::Object(without_owners(fields))).map_err(broken)
     };
     let (object, old) = (read(write.new)?, write.old.map(read).transpose()?);
     let request = homeostat_quota::Request {
@@ -142,13 +145,17 @@ fn mapping(core: &Core) -> DeviceClassMapping {
 
 /// Writes `status.used`. Returns false if the quota has changed since it was read.
 fn put_used(core: &Core, quotas: &Served, quota: &Arc<Stored>, usage: &NewUsage) -> bool {
-    let mut fields = quota.fields();
-    metadata_mut(&mut fields).remove("resourceVersion");
+    let old = quota.packed_fields();
+    let mut fields = old.clone();
     let used = serde_json::to_value(&usage.used).unwrap_or_default();
     let status = fields.entry("status").or_insert_with(|| Value::Object(Fields::new()));
     if let Some(status) = status.as_object_mut() {
         status.insert("used".to_owned(), used);
     }
+    let owners = Ownership::Tracked(definitions::manager(core, Target::Status));
+    metadata_mut(&mut fields).remove("managedFields");
+    owners.of_changed(&quotas.kind, &old, &mut fields, None);
+    metadata_mut(&mut fields).remove("resourceVersion");
     let key = quotas.kind.key(&quota.selectable.namespace, &quota.selectable.name);
     core.put(quotas.resource, &key, Some(quota.revision), quotas.encode(fields)).is_ok()
 }

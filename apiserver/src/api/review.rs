@@ -7,7 +7,9 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::access::{self, API_AUDIENCE, Bearer, Decision};
+use super::write::field_manager;
 use crate::access::{Account, Attributes, PolicyRule, User};
+use crate::admission::owners::FieldManager;
 use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;
 use crate::core::Core;
@@ -29,6 +31,7 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     let mut object = call.object(&core.kinds(), options.validation)?;
     let kind = &call.target.served.kind;
     kind.complete(&mut object);
+    let owners = field_manager(core, call).create(kind, &object, None);
     if review == Review::Own {
         let now = json!(rfc3339(core.clock.now()));
         metadata_mut(&mut object).insert("creationTimestamp".to_owned(), now);
@@ -46,6 +49,8 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     if review == Review::OwnRules {
         // The real server's answer does not repeat the question.
         object.insert("spec".to_owned(), json!({}));
+    } else if let Some(owners) = owners.encode() {
+        metadata_mut(&mut object).insert("managedFields".to_owned(), owners);
     }
     object.insert("status".to_owned(), status);
     object.insert("kind".to_owned(), json!(kind.kind));
@@ -102,26 +107,16 @@ fn audiences(spec: &Value) -> Vec<String> {
 pub(super) fn issue_token(
     core: &Core,
     served: &Served,
-    key: &str,
-    name: &str,
+    (key, name): (&str, &str),
     mut request: Fields,
+    manager: &FieldManager,
 ) -> Result<Reply> {
     let Some(stored) = core.get(served.resource, key) else {
         return Err(Failure::not_found(&served.kind, name));
     };
     let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
     let lifetime = asked.unwrap_or(LIFETIME);
-    let refused = match lifetime {
-        ..SHORTEST_LIFETIME => Some("may not specify a duration less than 10 minutes"),
-        lifetime if lifetime > LONGEST_LIFETIME => {
-            Some("may not specify a duration larger than 2^32 seconds")
-        }
-        _ => None,
-    };
-    if let Some(detail) = refused {
-        let cause = Cause::invalid("spec.expirationSeconds", &json!(lifetime), detail);
-        return Err(Failure::invalid_as("authentication.k8s.io", "TokenRequest", "", &[cause]));
-    }
+    check_lifetime(lifetime)?;
     let now = core.clock.now();
     let expires = now + SignedDuration::from_secs(lifetime);
     let wanted = audiences(spec(&request));
@@ -134,16 +129,21 @@ pub(super) fn issue_token(
     let token = core.access.issue_for(account, now, expires);
     request.insert("kind".to_owned(), json!("TokenRequest"));
     request.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
-    let metadata = json!({
-        "name": name, "namespace": &*stored.selectable.namespace,
-        "uid": &*stored.selectable.uid, "creationTimestamp": rfc3339(now),
-    });
-    request.insert("metadata".to_owned(), metadata);
     let spec = request.entry("spec").or_insert_with(|| json!({}));
     if !spec.is_object() {
         *spec = json!({});
     }
     spec["expirationSeconds"] = json!(lifetime);
+    let owners = manager.create_unstored(("authentication.k8s.io", "v1", "TokenRequest"), &request);
+    let mut metadata = json!({
+        "name": name, "namespace": &*stored.selectable.namespace,
+        "uid": &*stored.selectable.uid, "creationTimestamp": rfc3339(now),
+    });
+    if let Some(owners) = owners.encode() {
+        metadata["managedFields"] = owners;
+    }
+    request.insert("metadata".to_owned(), metadata);
+    let spec = &mut request["spec"];
     spec["audiences"] = json!(wanted);
     if spec.get("boundObjectRef").is_none() {
         spec["boundObjectRef"] = Value::Null;
@@ -151,6 +151,18 @@ pub(super) fn issue_token(
     let status = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
     request.insert("status".to_owned(), status);
     Ok(Reply::Json { code: 201, body: Value::Object(request).to_string().into() })
+}
+
+fn check_lifetime(lifetime: i64) -> Result<()> {
+    let detail = match lifetime {
+        ..SHORTEST_LIFETIME => "may not specify a duration less than 10 minutes",
+        lifetime if lifetime > LONGEST_LIFETIME => {
+            "may not specify a duration larger than 2^32 seconds"
+        }
+        _ => return Ok(()),
+    };
+    let cause = Cause::invalid("spec.expirationSeconds", &json!(lifetime), detail);
+    Err(Failure::invalid_as("authentication.k8s.io", "TokenRequest", "", &[cause]))
 }
 
 // === access ===

@@ -50,6 +50,7 @@ pub(super) async fn serve(
                 return Err(Failure::not_found(&served.kind, name));
             };
             let object = served.read(&stored);
+            check_readable(call, scale, &object)?;
             if served.kind.definition.is_some() && !scale.is_stated(&object) {
                 let path = quote(&format!(".{}", scale.wanted));
                 let detail = format!("the spec replicas field {path} does not exist");
@@ -70,6 +71,14 @@ pub(super) async fn serve(
     }
 }
 
+/// Fails if a custom object has something else than a count or a text where its scale is read.
+fn check_readable(call: &ApiCall, scale: &Scale, object: &Fields) -> Result<()> {
+    if call.target.served.kind.definition.is_none() {
+        return Ok(());
+    }
+    scale.unreadable(object).map_or(Ok(()), |detail| Err(Failure::internal(detail)))
+}
+
 fn write(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply> {
     let is_put = call.method == Method::PUT;
     let options = if is_put { "UpdateOptions" } else { "PatchOptions" };
@@ -83,6 +92,7 @@ fn write(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
             return Err(Failure::not_found(&served.kind, name));
         };
         let old = core.fields(served, &stored);
+        check_readable(call, scale, &old)?;
         let live = scale.read(&old);
         let requested = if is_put {
             replaced(call, name, options.validation)?
@@ -119,6 +129,7 @@ fn apply(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
         };
         applied::check_configuration(&config, API_VERSION, KIND)?;
         let old = core.fields(served, &stored);
+        check_readable(call, scale, &old)?;
         let live = scale.read(&old);
         let kind = &*served.kind;
         let scaled = Scaled { kind, object: &old, replicas: &scale.wanted, live: &live };

@@ -1,11 +1,10 @@
 //! The size of an object. The etcd of a real server refuses large ones.
 
 use super::applied;
-use crate::admission::metadata_mut;
 use crate::fields::Fields;
 use crate::kinds::Served;
 use crate::media;
-use crate::object::Encoded;
+use crate::object::{Encoded, without_owners};
 use crate::request::ApiCall;
 use crate::status::{Failure, Result};
 
@@ -24,9 +23,7 @@ pub(super) fn encode(served: &Served, call: &ApiCall, object: Fields) -> Result<
         return Ok(encoded);
     }
     if call.content_type() != applied::CONTENT_TYPE {
-        let mut object = encoded.object().clone();
-        metadata_mut(&mut object).remove("managedFields");
-        let encoded = served.encode(object);
+        let encoded = served.encode(without_owners(encoded.object()));
         if !is_too_large(served, &encoded) {
             return Ok(encoded);
         }

@@ -116,12 +116,14 @@ pub(super) fn create_object(
             is_charged = true;
         }
         let key = home.key(call.namespace(), &name);
-        // A create that is refused because its name is taken makes no object of an address.
-        let is_free = home.allocate.is_none() || core.get(served.resource, &key).is_none();
+        // A dry run does not reach the storage, which finds out whether a name is taken. A create
+        // that is refused for it makes no object of an address.
+        let must_look = dry_run || home.allocate.is_some();
+        let is_free = !must_look || core.get(served.resource, &key).is_none();
         let is_reserved = is_free && !dry_run;
         let reserved = is_reserved.then(|| addresses::reserve(core, served, None, Some(&new)));
         let encoded = if dry_run { served.encode(new) } else { size::encode(served, call, new)? };
-        if let Some(body) = vacancy.fill(core, &key, encoded)? {
+        if let Some(body) = vacancy.fill(core, &key, encoded, is_free)? {
             reserved.into_iter().for_each(Reserved::keep);
             call.warnings.extend(warnings);
             return Ok(Reply::Json { code: 201, body });
@@ -148,11 +150,15 @@ struct Vacancy<'a> {
 
 impl Vacancy<'_> {
     /// Stores an object under this key, unless this is a dry run. Returns the body of the reply, or
-    /// `None` if the key is taken.
-    fn fill(&self, core: &Core, key: &str, encoded: Encoded) -> Result<Option<Bytes>> {
-        let resource = self.served.resource;
+    /// `None` if the key is taken. `is_free` is false if it is known to be.
+    fn fill(
+        &self,
+        core: &Core,
+        key: &str,
+        encoded: Encoded,
+        is_free: bool,
+    ) -> Result<Option<Bytes>> {
         if self.dry_run {
-            let is_free = core.get(resource, key).is_none();
             // A dry run does not reach the storage, which refuses or sets a version.
             return Ok(is_free.then(|| match self.version {
                 Some(version) => self.renderer.object(&encoded.at(version)),
@@ -163,7 +169,10 @@ impl Vacancy<'_> {
             let detail = "resourceVersion should not be set on objects to be created";
             return Err(Failure::internal(detail));
         }
-        let stored = core.put(resource, key, None, encoded).ok();
+        if !is_free {
+            return Ok(None);
+        }
+        let stored = core.put(self.served.resource, key, None, encoded).ok();
         Ok(stored.map(|stored| self.renderer.object(&stored)))
     }
 }
@@ -300,11 +309,14 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
             return Err(Failure::not_found(&served.kind, name));
         };
         let old = core.fields(served, &stored);
-        let mut seen = Fields::clone(&old);
-        patched::ready_owners(call, format.0, &mut seen);
-        served.kind.rename_from_storage(&mut seen);
-        seen.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
-        let mut new = patched::apply(&core.kinds(), call, format, seen)?;
+        let seen = || {
+            let mut seen = Fields::clone(&old);
+            patched::ready_owners(call, format.0, &mut seen);
+            served.kind.rename_from_storage(&mut seen);
+            seen.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
+            seen
+        };
+        let mut new = patched::apply(&core.kinds(), call, format, &seen)?;
         let when = " after mutating admission happens";
         call.warnings.extend(metadata::drop_repeated_owners(&mut new, when));
         served.kind.rename_for_storage(&mut new);
@@ -338,7 +350,7 @@ pub(super) fn post_subresource(
     let body = call.any_object(&wanted, options.validation)?;
     let key = served.kind.key(call.namespace(), name);
     if let Effect::IssueToken = action.effect {
-        return review::issue_token(core, served, &key, name, body);
+        return review::issue_token(core, served, (&key, name), body, &field_manager(core, call));
     }
     if meta_text(&body, "name") != name {
         let detail = format!("name in URL does not match name in {} object", action.body);

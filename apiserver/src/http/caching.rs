@@ -41,6 +41,12 @@ pub(super) fn no_swagger() -> Document {
     Document { headers: vary_of_swagger(), ..Document::empty(406) }
 }
 
+/// Returns a document that a client may keep for an hour.
+pub(super) fn public(media_type: &'static str, body: Bytes) -> Document {
+    let hour = HeaderValue::from_static("public, max-age=3600");
+    reply(200, media_type, body, vec![(header::CACHE_CONTROL, hour)])
+}
+
 /// Returns the index of the documents of `OpenAPI` v3, which is made for each request.
 pub(super) fn index(media_type: &'static str, body: Bytes, now: Timestamp) -> Document {
     reply(200, media_type, body, vec![(header::LAST_MODIFIED, time(now, "GMT"))])

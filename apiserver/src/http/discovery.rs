@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::openapi::Documents;
 use super::route::Document;
 use super::{DocumentCache, caching};
+use crate::api::API_AUDIENCE;
 use crate::kinds::{Kind, Kinds, Operations, version_rank};
 use crate::reply::{self, Reply, TEXT};
 use crate::request::negotiate;
@@ -47,6 +48,11 @@ pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'
     match document {
         Document::Root => Reply::value(&json!({"paths": paths(kinds)})),
         Document::Version => Reply::value(&version()),
+        Document::Issuer => Reply::Document(caching::public("application/json", issuer())),
+        Document::SigningKeys => {
+            let keys = json!({"keys": []}).to_string();
+            Reply::Document(caching::public("application/jwk-set+json", keys.into()))
+        }
         Document::CoreVersions if in_one_piece => aggregated(kinds, headers, str::is_empty),
         Document::Groups if in_one_piece => aggregated(kinds, headers, |group| !group.is_empty()),
         Document::CoreVersions => Reply::value(
@@ -101,6 +107,7 @@ fn swagger(documents: &Documents, headers: &HeaderMap) -> reply::Document {
 /// Returns all paths that are not about objects.
 fn paths(kinds: &Kinds) -> Vec<String> {
     let fixed = [
+        "/.well-known/openid-configuration",
         "/api",
         "/api/v1",
         "/apis",
@@ -109,6 +116,7 @@ fn paths(kinds: &Kinds) -> Vec<String> {
         "/openapi/v2",
         "/openapi/v3",
         "/openapi/v3/",
+        "/openid/v1/jwks",
         "/version",
     ];
     let mut paths: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
@@ -123,6 +131,19 @@ fn paths(kinds: &Kinds) -> Vec<String> {
     }
     paths.sort_unstable();
     paths
+}
+
+/// Returns the description of the issuer of tokens. Tokens are no JWTs, so there are no algorithms
+/// and no keys of signatures.
+fn issuer() -> Bytes {
+    let issuer = json!({
+        "issuer": API_AUDIENCE,
+        "jwks_uri": format!("{API_AUDIENCE}/openid/v1/jwks"),
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [],
+    });
+    issuer.to_string().into()
 }
 
 fn version() -> Value {
@@ -256,7 +277,7 @@ pub(super) fn subresources(kind: &Kind) -> Vec<Subresource> {
     if kind.finalize.is_some() {
         found.push(plain("finalize", &["update"]));
     }
-    found.extend(kind.parts.iter().map(|(name, _)| plain(name, READ_AND_WRITE)));
+    found.extend(kind.parts.iter().map(|part| plain(part.name, READ_AND_WRITE)));
     found.extend(kind.actions.iter().map(|action| Subresource {
         name: action.name,
         verbs: &["create"],
@@ -271,6 +292,11 @@ pub(super) fn subresources(kind: &Kind) -> Vec<Subresource> {
 // === impl Subresource ===
 
 impl Subresource {
+    /// Returns the apiVersion and the kind of the bodies, if they are not those of the kind.
+    pub(super) fn body_type(&self) -> Option<(&'static str, &'static str)> {
+        self.body
+    }
+
     /// Returns the group, version and kind of the bodies. The group and the version are empty if
     /// they are those of the kind.
     fn gvk<'a>(&self, kind: &'a Kind) -> (&'a str, &'a str, &'a str) {

@@ -2,10 +2,13 @@
 //! the document that it reads for what v3 does not describe, such as a `List`.
 //!
 //! The documents are made from the table of kinds and the table of types at the first request, and
-//! then kept. They have every type and member with their real names, texts, defaults and rules for
-//! merges.
+//! then kept. They have every type, member and operation with their real names, texts, defaults and
+//! rules for merges.
 
 mod gnostic;
+mod names;
+mod parameters;
+mod paths;
 mod published;
 mod schema;
 mod swagger;
@@ -21,6 +24,9 @@ use serde_json::{Map, Value, json};
 use super::discovery;
 use crate::kinds::{Kind, Kinds};
 use schema::Schemas;
+
+/// The version of the API that the documents describe.
+const VERSION: &str = "1.37";
 
 /// The documents of one server: `apis/apps/v1` → JSON.
 #[derive(Debug)]
@@ -53,21 +59,10 @@ pub(super) struct Edition {
 #[derive(Debug)]
 struct Document {
     kinds: Vec<Arc<Kind>>,
-    /// Documents of definitions are made at the first request: there may be thousands, and clients
-    /// read a few.
+    /// Made at the first request: there may be thousands of definitions, and clients read a few.
     body: OnceLock<Bytes>,
     edition: Edition,
 }
-
-/// The documented formats of a patch. kubectl takes merge keys from these schemas if a kind accepts
-/// strategic merge patches; custom kinds accept none.
-const PATCHES: [&str; 4] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/apply-patch+yaml",
-    STRATEGIC,
-];
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 // === impl Documents ===
 
@@ -132,10 +127,7 @@ impl Document {
     fn of(kinds: Vec<Arc<Kind>>, made: Timestamp) -> Self {
         let edition = Edition { hash: 0, made };
         let document = Self { kinds, body: OnceLock::new(), edition };
-        let hash = match document.source() {
-            Some(source) => hash(source.as_bytes()),
-            None => hash(&document.body()),
-        };
+        let hash = hash(document.source().as_bytes());
         Self { edition: Edition { hash, made }, ..document }
     }
 
@@ -143,22 +135,23 @@ impl Document {
         self.body.get_or_init(|| document(&self.kinds).to_string().into()).clone()
     }
 
-    /// Returns all that the document is made from, or `None` if some kind has no definition.
-    fn source(&self) -> Option<String> {
+    /// Returns all that the document is made from. The types of built-in kinds come with the
+    /// version of the crate.
+    fn source(&self) -> String {
         let source = |kind: &Arc<Kind>| {
-            let definition = kind.definition.as_ref()?;
             let subresources = discovery::subresources(kind).into_iter().map(|part| part.name);
             let names = [&*kind.group, &kind.version, &kind.plural, &kind.kind];
-            Some(json!([
+            let definition = kind.definition.as_ref();
+            json!([
                 names,
                 kind.namespaced,
                 subresources.collect::<Vec<_>>(),
-                definition.document,
-                definition.selectable_labels(),
-            ]))
+                definition.map(|definition| &definition.document),
+                definition.map(|definition| definition.selectable_labels()),
+            ])
         };
-        let sources = self.kinds.iter().map(source).collect::<Option<Vec<Value>>>()?;
-        Some(Value::from(sources).to_string())
+        let sources: Vec<Value> = self.kinds.iter().map(source).collect();
+        json!([env!("CARGO_PKG_VERSION"), sources]).to_string()
     }
 
     fn describes(&self, kinds: &[Arc<Kind>]) -> bool {
@@ -190,123 +183,33 @@ fn root(kind: &Kind) -> String {
     format!("{prefix}/{}", kind.api_version())
 }
 
+/// Returns the document of a group's version.
 fn document(kinds: &[Arc<Kind>]) -> Value {
     let mut schemas = Schemas::default();
     let mut paths = Map::new();
+    let is_custom = kinds.iter().all(|kind| kind.custom);
     for kind in kinds {
+        if !kind.custom && !paths.contains_key(&format!("{}/", root(kind))) {
+            paths::add_root(&mut paths, kind, &mut schemas);
+        }
         let schema = schemas.add_kind(kind);
-        add_paths(&mut paths, kind, &schema);
+        paths::add_kind(&mut paths, kind, &schema, &mut schemas);
     }
-    json!({
+    let (title, version) =
+        if is_custom { ("Kubernetes CRD Swagger", "v0.1.0") } else { ("Kubernetes", VERSION) };
+    let mut document = json!({
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "unversioned"},
+        "info": {"title": title, "version": version},
         "paths": paths,
         "components": {"schemas": schemas.into_json()},
-    })
-}
-
-/// Adds the paths of a kind: for all objects, for those of one namespace, for one object, and for
-/// its subresources.
-fn add_paths(paths: &mut Map<String, Value>, kind: &Kind, schema: &Value) {
-    let (root, plural) = (root(kind), &kind.plural);
-    let verbs = discovery::verbs(kind);
-    let mut collection = format!("{root}/{plural}");
-    if kind.namespaced {
-        if verbs.contains(&"list") {
-            paths.insert(collection, path(kind, schema, &[], &["list"]));
-        }
-        collection = format!("{root}/namespaces/{{namespace}}/{plural}");
-    }
-    let place: &[&str] = if kind.namespaced { &["namespace"] } else { &[] };
-    let (of_many, of_one): (Vec<&str>, Vec<&str>) = verbs
-        .iter()
-        .filter(|verb| **verb != "watch")
-        .partition(|verb| matches!(**verb, "create" | "list" | "deletecollection"));
-    let object = format!("{collection}/{{name}}");
-    paths.insert(collection, path(kind, schema, place, &of_many));
-    let place = [place, &["name"]].concat();
-    for discovery::Subresource { name, verbs, .. } in discovery::subresources(kind) {
-        paths.insert(format!("{object}/{name}"), path(kind, schema, &place, verbs));
-    }
-    if !of_one.is_empty() {
-        paths.insert(object, path(kind, schema, &place, &of_one));
-    }
-}
-
-/// Returns one path: its operations, and its parameters.
-fn path(kind: &Kind, schema: &Value, place: &[&str], verbs: &[&str]) -> Value {
-    let mut path: Map<String, Value> =
-        verbs.iter().map(|verb| (method(verb).to_owned(), operation(kind, schema, verb))).collect();
-    if !place.is_empty() {
-        let text = json!({"type": "string", "uniqueItems": true});
-        let parameters: Vec<Value> = place
-            .iter()
-            .map(|name| json!({"name": name, "in": "path", "required": true, "schema": text}))
-            .collect();
-        path.insert("parameters".to_owned(), json!(parameters));
-    }
-    Value::Object(path)
-}
-
-fn operation(kind: &Kind, schema: &Value, verb: &str) -> Value {
-    let content = json!({"application/json": {"schema": schema}});
-    let mut operation = json!({
-        "x-kubernetes-action": action(verb),
-        "x-kubernetes-group-version-kind": schema::gvk(kind, &kind.kind),
-        "responses": {"200": {"description": "OK", "content": content}},
     });
-    let parameters: Vec<Value> = parameters(verb)
-        .iter()
-        .map(|name| {
-            json!({"name": name, "in": "query", "schema": {"type": "string",
-            "uniqueItems": true}})
-        })
-        .collect();
-    if !parameters.is_empty() {
-        operation["parameters"] = json!(parameters);
+    if !is_custom {
+        document["components"]["securitySchemes"] = json!({"BearerToken": {
+            "type": "apiKey", "description": "Bearer Token authentication",
+            "name": "authorization", "in": "header",
+        }});
     }
-    match verb {
-        "create" | "update" => {
-            operation["requestBody"] = json!({"required": true, "content": content});
-        }
-        "patch" => {
-            let any = json!({"schema": {"type": "object"}});
-            let accepted = PATCHES.iter().filter(|format| **format != STRATEGIC || !kind.custom);
-            let content: Map<String, Value> =
-                accepted.map(|format| ((*format).to_owned(), any.clone())).collect();
-            operation["requestBody"] = json!({"required": true, "content": content});
-        }
-        _ => {}
-    }
-    operation
-}
-
-fn method(verb: &str) -> &'static str {
-    match verb {
-        "create" => "post",
-        "update" => "put",
-        "patch" => "patch",
-        "delete" | "deletecollection" => "delete",
-        _ => "get",
-    }
-}
-
-/// Returns the documents' name for a verb.
-fn action(verb: &str) -> &str {
-    match verb {
-        "create" => "post",
-        "update" => "put",
-        other => other,
-    }
-}
-
-fn parameters(verb: &str) -> &'static [&'static str] {
-    match verb {
-        "create" | "update" => &["dryRun", "fieldManager", "fieldValidation"],
-        "patch" => &["dryRun", "fieldManager", "fieldValidation", "force"],
-        "delete" | "deletecollection" => &["dryRun", "gracePeriodSeconds", "propagationPolicy"],
-        _ => &[],
-    }
+    document
 }
 
 #[cfg(test)]
@@ -346,22 +249,22 @@ mod tests {
     }
 
     #[test]
-    fn document_of_a_definition_is_made_at_the_first_request() {
+    fn document_is_made_at_the_first_request() {
         let build = || {
             let kinds = Kinds::new(Vec::new()).with_kind("a.example.com", "foos");
             let kinds = kinds.with_kind("b.example.com", "foos");
             Documents::of(&kinds, None, Timestamp::UNIX_EPOCH)
         };
         let documents = build();
-        let unmade = || {
+        let made = || {
             let all = documents.by_name.iter();
-            let unmade = all.filter(|(_, document)| document.body.get().is_none());
-            unmade.map(|(name, _)| name.as_str()).collect::<Vec<_>>()
+            let made = all.filter(|(_, document)| document.body.get().is_some());
+            made.map(|(name, _)| name.as_str()).collect::<Vec<_>>()
         };
-        assert_eq!(unmade(), ["apis/a.example.com/v1", "apis/b.example.com/v1"]);
+        assert!(made().is_empty());
         let (body, _) = documents.get("apis/a.example.com/v1").unwrap();
         assert!(body.starts_with(b"{\"components\""), "{body:?}");
-        assert_eq!(unmade(), ["apis/b.example.com/v1"]);
+        assert_eq!(made(), ["apis/a.example.com/v1"]);
         assert_eq!(documents.index(), build().index(), "another server has equal hashes");
     }
 

@@ -45,6 +45,10 @@ pub(crate) enum Document {
         group: String,
         version: String,
     },
+    /// The issuer of the tokens of service accounts.
+    Issuer,
+    /// The public keys of the issuer.
+    SigningKeys,
     /// The `OpenAPI` v2 document.
     Swagger,
     /// The index of the `OpenAPI` documents.
@@ -75,6 +79,8 @@ impl Route {
             }
             ["metrics"] => Self::Metrics,
             ["version"] => Self::Document(Document::Version),
+            [".well-known", "openid-configuration"] => Self::Document(Document::Issuer),
+            ["openid", "v1", "jwks"] => Self::Document(Document::SigningKeys),
             ["api"] => Self::Document(Document::CoreVersions),
             ["apis"] => Self::Document(Document::Groups),
             ["openapi", "v2"] => Self::Document(Document::Swagger),
@@ -159,7 +165,8 @@ impl Document {
     pub(crate) fn takes(&self, method: &Method) -> bool {
         let is_resource =
             matches!(self, Self::Version | Self::CoreVersions | Self::Resources { .. });
-        *method == Method::GET || !is_resource
+        let is_of_issuer = matches!(self, Self::Issuer | Self::SigningKeys);
+        *method == Method::GET || !(is_resource || is_of_issuer)
     }
 }
 

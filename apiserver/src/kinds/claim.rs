@@ -4,6 +4,7 @@ mod permissions;
 
 use std::collections::BTreeMap;
 
+use homeostat_schema::InternalValue;
 use serde_json::{Value, json};
 
 use super::{Kind, checks};
@@ -188,6 +189,12 @@ pub(super) fn validate_template(template: &Fields, old: Option<&Fields>, causes:
             causes.push(Cause::forbidden("spec.metadata.name", "cannot be set"));
         }
         checks::run(checks::devices::CLAIM, devices, "spec.spec.devices", causes);
+    }
+    let spec = |template: &Fields| template.get("spec").cloned().unwrap_or_default();
+    if old.is_some_and(|old| old.get("spec") != template.get("spec")) {
+        let shown = InternalValue::of("resource.ResourceClaimTemplateSpec", &spec(template));
+        let shown = shown.map(|shown| shown.to_json()).unwrap_or_default();
+        causes.push(Cause::invalid("spec", &shown, "field is immutable"));
     }
 }
 

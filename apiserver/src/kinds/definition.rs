@@ -360,7 +360,8 @@ impl Definition {
         old: Option<&Fields>,
         causes: &mut Vec<Cause>,
     ) -> Vec<String> {
-        let (object, old) = (without_owners(object), old.map(without_owners));
+        let shown = |object| Value::Object(without_owners(object));
+        let (object, old) = (shown(object), old.map(shown));
         let errors = self.schema.validate(&object, old.as_ref());
         self.check_rules(errors, &object, old.as_ref(), causes)
     }
@@ -372,7 +373,8 @@ impl Definition {
         old: &Fields,
         causes: &mut Vec<Cause>,
     ) -> Vec<String> {
-        let (object, old) = (without_owners(object), without_owners(old));
+        let shown = |object| Value::Object(without_owners(object));
+        let (object, old) = (shown(object), shown(old));
         let errors = self.schema.validate_field("status", &object, Some(&old));
         self.check_rules(errors, &object, Some(&old), causes)
     }

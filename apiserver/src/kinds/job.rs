@@ -22,14 +22,14 @@ pub(super) fn replacement_policy(spec: &Fields) -> Value {
 
 /// Makes the selector and the labels that it matches, unless the client made them.
 pub(super) fn prepare(job: &mut Fields) {
-    let unlabelled = read_path(job, "metadata.labels").is_none();
-    workload::default_labels_from_template(job);
+    // The labels of a job without any are those of its template by now.
+    let of_template = read_path(job, "spec.template.metadata.labels");
+    let is_shared = of_template.is_some() && read_path(job, "metadata.labels") == of_template;
     if read_path(job, "spec.manualSelector") == Some(&json!(true)) {
         return;
     }
     let text = |path| read_path(job, path).and_then(Value::as_str).unwrap_or("").to_owned();
     let (uid, name) = (text("metadata.uid"), text("metadata.name"));
-    let own_labels = read_path(job, "metadata.labels").is_some();
     let template = read_path(job, "spec.template.metadata.labels").and_then(Value::as_object);
     let mut labels = template.cloned().unwrap_or_default();
     for (key, value) in [
@@ -40,7 +40,7 @@ pub(super) fn prepare(job: &mut Fields) {
     ] {
         labels.insert(key.to_owned(), json!(value));
     }
-    if unlabelled && own_labels {
+    if is_shared {
         // The real server's job shares one map with its template.
         set(job, &["metadata"], "labels", json!(labels));
     }
@@ -60,6 +60,6 @@ fn set(object: &mut Fields, parents: &[&str], key: &str, value: Value) {
 }
 
 /// A job without labels gets those of its pods.
-pub(super) fn inherit(job: &mut Fields, _old: &Fields) {
+pub(super) fn derive(job: &mut Fields) {
     workload::default_labels_from_template(job);
 }

@@ -78,8 +78,8 @@ pub struct Kind {
     pub(crate) scale: Option<Scale>,
     /// The rules of `/resize`, if the kind has it.
     pub(crate) resize: Option<Resize>,
-    /// Subresources that write one member: `(name, path)`.
-    pub(crate) parts: &'static [(&'static str, &'static str)],
+    /// Subresources that write one member.
+    pub(crate) parts: &'static [Part],
     pub(crate) admission: Option<Admission>,
     /// Finds the default among the objects of a list, which a table marks.
     pub(crate) find_default: Option<FindDefault>,
@@ -175,13 +175,25 @@ pub(crate) struct Scale {
     pub(crate) selector: Cow<'static, str>,
 }
 
+/// A subresource that writes one member.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) path: &'static str,
+    /// Checks the new state, in place of the check of the kind.
+    pub(crate) validate: Option<PartCheck>,
+}
+
+/// Checks a new state against the stored one.
+pub(crate) type PartCheck = fn(&Fields, &Fields, &mut Vec<Cause>);
+
 /// The rules of `/resize`. The first object is the new state, the second the stored one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resize {
     /// Restores the members that `/resize` does not write.
     pub(crate) restore: fn(&mut Fields, &Fields),
     /// Checks the new state.
-    pub(crate) validate: fn(&Fields, &Fields, &mut Vec<Cause>),
+    pub(crate) validate: PartCheck,
     /// Checks the new state against the node of the object.
     pub(crate) check_node: fn(&Fields, &Fields) -> Result<(), NodeRefusal>,
 }
@@ -434,7 +446,12 @@ impl Kind {
 
     /// Returns the path of the member that a subresource writes.
     pub(crate) fn part(&self, name: &str) -> Option<&'static str> {
-        self.parts.iter().find(|(part, _)| *part == name).map(|(_, path)| *path)
+        self.parts.iter().find(|part| part.name == name).map(|part| part.path)
+    }
+
+    /// Returns the check of a write to one member, if it has a check of its own.
+    pub(crate) fn part_check(&self, path: &str) -> Option<PartCheck> {
+        self.parts.iter().find(|part| part.path == path)?.validate
     }
 
     pub(crate) fn action(&self, name: &str) -> Option<&Action> {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::checks;
 use crate::fields::{Fields, read_path};
+use crate::go_diff;
 use crate::status::Cause;
 
 /// A container's default limit is its maximum.
@@ -38,30 +39,42 @@ pub(super) fn protect_claim(claim: &mut Fields) {
 pub(super) fn validate_claim(claim: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     checks::quota::storage_claim(claim, causes);
     let Some(old) = old else { return };
-    if frozen(claim, old) != frozen(old, old) {
-        let detail = "spec is immutable after creation except resources.requests and \
-            volumeAttributesClassName for bound claims";
-        causes.push(Cause::forbidden("spec", detail));
+    let (new, old) = compared(claim, old);
+    if new != old {
+        let diff = go_diff::diff("core.PersistentVolumeClaimSpec", &old, &new);
+        let detail = format!(
+            "spec is immutable after creation except resources.requests and \
+             volumeAttributesClassName for bound claims\n{diff}"
+        );
+        causes.push(Cause::forbidden("spec", &detail));
     }
 }
 
-/// Returns the part of a claim that cannot change, given `old`: the volume and the class are set
-/// once, and a bound claim may grow.
-fn frozen(claim: &Fields, old: &Fields) -> Value {
-    let mut spec = claim.get("spec").cloned().unwrap_or_default();
-    let Some(members) = spec.as_object_mut() else { return spec };
+/// Returns the new spec and the stored one, which must be equal. What may change is equal in them:
+/// the volume and the class are set once, and a bound claim may grow.
+fn compared(claim: &Fields, stored: &Fields) -> (Value, Value) {
+    let spec = |claim: &Fields| claim.get("spec").cloned().unwrap_or_default();
+    let (mut new, mut old) = (spec(claim), spec(stored));
     for key in ["volumeName", "storageClassName"] {
-        if read_path(old, &format!("spec.{key}")).is_none() {
-            members.remove(key);
+        if old.get(key).is_none() {
+            copy(&new, &mut old, key);
         }
     }
-    if read_path(old, "status.phase") == Some(&json!("Bound")) {
-        members.remove("volumeAttributesClassName");
-        if let Some(Value::Object(resources)) = members.get_mut("resources") {
-            resources.remove("requests");
+    if read_path(stored, "status.phase") == Some(&json!("Bound")) {
+        copy(&old, &mut new, "volumeAttributesClassName");
+        if let (Some(new), Some(old)) = (new.get_mut("resources"), old.get("resources")) {
+            copy(old, new, "requests");
         }
     }
-    spec
+    (new, old)
+}
+
+fn copy(from: &Value, to: &mut Value, key: &str) {
+    let Some(members) = to.as_object_mut() else { return };
+    match from.get(key) {
+        Some(value) => members.insert(key.to_owned(), value.clone()),
+        None => members.remove(key),
+    };
 }
 
 pub(super) fn validate_quota(quota: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kind::ActionError;
-use super::{checks, pod_level, resize};
+use super::{checks, pod_level, pod_update, resize};
 use crate::fields::{Fields, read_path};
 use crate::quantity;
 use crate::status::Cause;
@@ -225,11 +225,22 @@ pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
         "nodeAllocatableResourceClaimStatuses",
     ];
     admit(pod);
+    keep_resources(pod, old);
     let Some(Value::Object(status)) = pod.get_mut("status") else { return };
     for key in KEPT {
         if let Some(value) = old.get("status").and_then(|status| status.get(key)) {
             status.entry(key).or_insert_with(|| value.clone());
         }
+    }
+}
+
+/// Keeps the resources of the pod as a whole: clients that do not know them must not remove them.
+fn keep_resources(pod: &mut Fields, old: &Fields) {
+    let kept = old.get("spec").and_then(|spec| spec.get("resources"));
+    if let (Some(kept), Some(Value::Object(spec))) = (kept, pod.get_mut("spec"))
+        && spec.get("resources").is_none_or(Value::is_null)
+    {
+        spec.insert("resources".to_owned(), kept.clone());
     }
 }
 
@@ -267,63 +278,21 @@ pub(super) fn pull_policy(container: &Fields) -> Value {
 pub(super) fn validate(pod: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     checks::run(checks::pod_spec::POD_SPEC, spec, "spec", causes);
-    let Some(old) = old.and_then(|old| old.get("spec")).filter(|old| *old != spec) else { return };
-    let count =
-        |spec: &Value, list: &str| spec.get(list).and_then(Value::as_array).map_or(0, Vec::len);
-    let mut grew = false;
-    for list in ["containers", "initContainers"] {
-        if count(spec, list) != count(old, list) {
-            let detail = "pod updates may not add or remove containers";
-            causes.push(Cause::forbidden(format!("spec.{list}"), detail));
-            grew = true;
+    let annotations = read_path(pod, "metadata.annotations").unwrap_or(&Value::Null);
+    if let Some(value) = annotations.get(pod_update::MIRROR)
+        && checks::is_empty(checks::member(spec, "nodeName"))
+    {
+        let field = format!("metadata.annotations[{}]", pod_update::MIRROR);
+        let detail = "must set spec.nodeName if mirror pod annotation is set";
+        causes.push(Cause::invalid(field, value, detail));
+    }
+    match old {
+        Some(old) => pod_update::validate(pod, old, causes),
+        None if !checks::is_empty(checks::member(spec, "ephemeralContainers")) => {
+            causes.push(Cause::forbidden("spec.ephemeralContainers", "cannot be set on create"));
         }
+        None => {}
     }
-    if grew {
-        return;
-    }
-    check_tolerations(spec, old, causes);
-    if without_mutable(spec.clone()) != without_mutable(old.clone()) {
-        let detail = "pod updates may not change fields other than `spec.containers[*].image`,\
-            `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only \
-            additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to \
-            be set to 1 if it was previously negative)";
-        causes.push(Cause::forbidden("spec", detail));
-    }
-}
-
-/// Checks that an update removes no toleration; their durations may change.
-fn check_tolerations(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    let list = |spec: &Value| -> Vec<Value> {
-        let list = spec.get("tolerations").and_then(Value::as_array).cloned().unwrap_or_default();
-        list.into_iter().map(without_time).collect()
-    };
-    let kept = list(new);
-    if list(old).iter().any(|one| !kept.contains(one)) {
-        let detail = "existing toleration can not be modified except its tolerationSeconds";
-        causes.push(Cause::forbidden("spec.tolerations", detail));
-    }
-}
-
-fn without_time(mut toleration: Value) -> Value {
-    if let Some(members) = toleration.as_object_mut() {
-        members.remove("tolerationSeconds");
-    }
-    toleration
-}
-
-fn without_mutable(mut spec: Value) -> Value {
-    for list in ["containers", "initContainers"] {
-        let items = spec.get_mut(list).and_then(Value::as_array_mut);
-        for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {
-            item.remove("image");
-        }
-    }
-    if let Some(spec) = spec.as_object_mut() {
-        for key in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-            spec.remove(key);
-        }
-    }
-    spec
 }
 
 #[cfg(test)]

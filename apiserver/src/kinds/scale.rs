@@ -47,18 +47,30 @@ impl Scale {
         }
     }
 
-    /// Checks the counts of an object that has the scale.
+    /// Checks the counts and the selector of a custom object that has the scale.
     pub(crate) fn check_object(&self, object: &Fields) -> Vec<Cause> {
-        self.check_wanted(object).into_iter().chain(self.check_counted(object)).collect()
+        let wanted = check_count(object, &self.wanted);
+        wanted.into_iter().chain(self.check_status(object)).collect()
     }
 
-    fn check_wanted(&self, object: &Fields) -> Option<Cause> {
-        check_count(object, &self.wanted)
+    /// Checks the count and the selector in the status of a custom object that has the scale.
+    pub(crate) fn check_status(&self, object: &Fields) -> Vec<Cause> {
+        let selector = read_text(object, &self.selector).err().map(|detail| {
+            let shown = format!(".{}", self.selector);
+            let detail = accessor_error(&self.selector, &detail);
+            Cause::invalid(shown, &json!(""), &detail)
+        });
+        check_count(object, &self.counted).into_iter().chain(selector).collect()
     }
 
-    /// Checks the counts in the status of an object that has the scale.
-    pub(crate) fn check_counted(&self, object: &Fields) -> Option<Cause> {
-        check_count(object, &self.counted)
+    /// Returns the reason why a custom object has no scale: something else stands at a path.
+    pub(crate) fn unreadable(&self, object: &Fields) -> Option<String> {
+        let count = |path| read_count(object, path).err().map(|it| accessor_error(path, &it));
+        let selector = || {
+            let error = read_text(object, &self.selector).err()?;
+            Some(accessor_error(&self.selector, &error))
+        };
+        count(&self.wanted).or_else(|| count(&self.counted)).or_else(selector)
     }
 
     /// Returns whether the object states how many replicas it wants.
@@ -96,25 +108,45 @@ fn check_count(object: &Fields, path: &str) -> Option<Cause> {
             (count, format!("should be less than or equal to {most}"))
         }
         Ok(None | Some(_)) => return None,
-        Err(detail) => (0, format!("{shown} accessor error: {detail}")),
+        Err(detail) => (0, accessor_error(path, &detail)),
     };
     Some(Cause::invalid(shown, &json!(value), &detail))
 }
 
+fn accessor_error(path: &str, detail: &str) -> String {
+    format!(".{path} accessor error: {detail}")
+}
+
 /// Reads the whole number at a path; the error names what stands in its way, as Go does.
 fn read_count(object: &Fields, path: &str) -> Result<Option<i64>, String> {
-    let wrong = |value: &Value, expected: &str| {
-        let found = match value {
-            Value::Null => "<nil>",
-            Value::Bool(_) => "bool",
-            Value::Number(number) if number.is_f64() => "float64",
-            Value::Number(_) => "int64",
-            Value::String(_) => "string",
-            Value::Array(_) => "[]interface {}",
-            Value::Object(_) => "map[string]interface {}",
-        };
-        format!("{} is of the type {found}, expected {expected}", go_text(value))
+    match read_value(object, path)? {
+        None => Ok(None),
+        Some(value) => value.as_i64().map(Some).ok_or_else(|| wrong(value, "int64")),
+    }
+}
+
+/// Reads the text at a path, which may be empty: there is none.
+fn read_text<'a>(object: &'a Fields, path: &str) -> Result<Option<&'a str>, String> {
+    match read_value(object, path)? {
+        None => Ok(None),
+        Some(value) => value.as_str().map(Some).ok_or_else(|| wrong(value, "string")),
+    }
+}
+
+fn wrong(value: &Value, expected: &str) -> String {
+    let found = match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     };
+    format!("{} is of the type {found}, expected {expected}", go_text(value))
+}
+
+fn read_value<'a>(object: &'a Fields, path: &str) -> Result<Option<&'a Value>, String> {
     let mut parts = path.split('.');
     let mut at = parts.next().and_then(|first| object.get(first));
     for part in parts {
@@ -124,8 +156,5 @@ fn read_count(object: &Fields, path: &str) -> Result<Option<i64>, String> {
             Some(other) => return Err(wrong(other, "map[string]interface{}")),
         };
     }
-    match at {
-        None => Ok(None),
-        Some(value) => value.as_i64().map(Some).ok_or_else(|| wrong(value, "int64")),
-    }
+    Ok(at)
 }

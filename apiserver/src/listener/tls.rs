@@ -12,6 +12,7 @@ use rcgen::{
 };
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -56,13 +57,30 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// Makes keys and certificates for a server at `address`. They are never written to a file.
-pub(super) fn generate(address: SocketAddr) -> io::Result<(Acceptor, Authority)> {
-    certificates(address).map_err(|error| {
+/// `clients` has the certificates of further authorities of clients, in PEM.
+pub(super) fn generate(address: SocketAddr, clients: &str) -> io::Result<(Acceptor, Authority)> {
+    let clients = authorities(clients).map_err(|error| {
+        io::Error::other(format!("invalid certificates of an authority of clients: {error}"))
+    })?;
+    certificates(address, clients).map_err(|error| {
         io::Error::other(format!("failed to make the server's certificate: {error}"))
     })
 }
 
-fn certificates(address: SocketAddr) -> Result<(Acceptor, Authority)> {
+/// Reads certificates in PEM.
+fn authorities(pem: &str) -> Result<Vec<CertificateDer<'static>>> {
+    let found = CertificateDer::pem_slice_iter(pem.as_bytes());
+    let found = found.collect::<std::result::Result<Vec<_>, _>>()?;
+    if found.is_empty() && !pem.trim().is_empty() {
+        return Err("there is none".into());
+    }
+    Ok(found)
+}
+
+fn certificates(
+    address: SocketAddr,
+    clients: Vec<CertificateDer<'static>>,
+) -> Result<(Acceptor, Authority)> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = name("homeostat-apiserver authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -85,6 +103,9 @@ fn certificates(address: SocketAddr) -> Result<(Acceptor, Authority)> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
     roots.add(authority.der().clone())?;
+    for authority in clients {
+        roots.add(authority)?;
+    }
     let clients =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .build()?;

@@ -155,10 +155,7 @@ impl ApiCall {
         if kind.definition.is_none() || is_stated("kind") {
             return Ok(());
         }
-        let body = match Media::from_type(&self.content_type().to_ascii_lowercase()) {
-            Some(Media::Yaml) => Value::Object(object.clone()).to_string(),
-            _ => String::from_utf8_lossy(&self.body).into_owned(),
-        };
+        let body = String::from_utf8_lossy(&self.body);
         let detail = format!("Object 'Kind' is missing in '{body}'");
         Err(unreadable(&kind.kind, &detail, &self.body))
     }

@@ -68,6 +68,18 @@ pub(crate) fn read_json(bytes: &[u8], expected: Expected) -> serde_json::Result<
 ///
 /// Fails if the text is not YAML, or beyond the limits of aliases, nesting and size.
 pub(crate) fn read_yaml(bytes: &[u8], expected: Expected) -> Result<Decoded, String> {
+    let json = yaml_value(bytes)?.to_string();
+    let mut decoded = read_json(json.as_bytes(), expected).map_err(|error| error.to_string())?;
+    decoded.problems.splice(..0, repeated_keys(bytes));
+    Ok(decoded)
+}
+
+/// Reads the first document of YAML. Of a key that occurs twice the last value counts.
+///
+/// # Errors
+///
+/// Fails if the text is not YAML, or beyond the limits of aliases, nesting and size.
+pub(crate) fn yaml_value(bytes: &[u8]) -> Result<Value, String> {
     let text = String::from_utf8_lossy(bytes);
     let seed = Seed { expected: Expected::Opaque, report: &mut Report::default() };
     let value = serde_saphyr::with_deserializer_from_str_with_options(
@@ -75,10 +87,7 @@ pub(crate) fn read_yaml(bytes: &[u8], expected: Expected) -> Result<Decoded, Str
         yaml_options(),
         |deserializer| seed.deserialize(deserializer),
     );
-    let json = value.map_err(|error| error.to_string())?.to_string();
-    let mut decoded = read_json(json.as_bytes(), expected).map_err(|error| error.to_string())?;
-    decoded.problems.splice(..0, repeated_keys(bytes));
-    Ok(decoded)
+    value.map_err(|error| error.to_string())
 }
 
 pub(super) fn yaml_options() -> serde_saphyr::Options {

@@ -18,9 +18,39 @@ use crate::headers::mask;
 use crate::names::{Names, is_uid, is_version};
 use crate::script::{Answer, Content, Script};
 
-/// The scripts whose `managedFields` are recorded and compared, apart from their times. The others
-/// were recorded without them.
-const WITH_OWNERS: &[&str] = &["apply", "apply-scale"];
+/// The scripts whose `managedFields` are recorded and compared, apart from their times and their
+/// order, which depends on the times. The others are recorded without them, for the sake of their
+/// size.
+const WITH_OWNERS: &[&str] = &[
+    "apply",
+    "apply-scale",
+    "configmaps",
+    "cronjobs",
+    "customscale",
+    "definitions",
+    "deletes",
+    "deployments",
+    "embedded",
+    "events",
+    "evictions",
+    "jobs",
+    "leases",
+    "namespaces",
+    "persistentvolumeclaims",
+    "podlevel",
+    "quotas",
+    "repeats",
+    "resize",
+    "resourceclaims",
+    "resourcequotas",
+    "reviews",
+    "secrets",
+    "serviceaccounts",
+    "services",
+    "statuses",
+    "upserts",
+    "writes",
+];
 
 /// Members whose value is a time that the server read from its clock.
 const TIMES: &[&str] = &[
@@ -144,6 +174,9 @@ impl Normaliser {
         let column = is_column(members);
         for (key, member) in members.iter().filter(|(key, _)| !self.is_skipped(key, column)) {
             let value = match (key.as_str(), member) {
+                ("managedFields", Value::Array(entries)) => {
+                    by_manager(entries).iter().map(|entry| self.value(key, entry)).collect()
+                }
                 ("resourceVersion", Value::String(raw)) => self.version(named, raw).into(),
                 ("nodePort" | "healthCheckNodePort", Value::Number(port))
                     if is_node_port(port) && !self.sent.contains(&port.to_string()) =>
@@ -237,6 +270,22 @@ impl Normaliser {
 /// Returns whether an object describes a column of a table.
 fn is_column(members: &Map<String, Value>) -> bool {
     members.contains_key("priority") && members.contains_key("format")
+}
+
+/// Sorts owners by their managers: the server sorts them by their times, which may be equal or not.
+/// Owners in an order that no server has stay as they are, with a mark.
+fn by_manager(entries: &[Value]) -> Vec<Value> {
+    let key = |entry: &Value, names: &[&str]| -> Vec<String> {
+        names.iter().map(|name| entry[*name].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let order = ["operation", "time", "manager", "apiVersion", "subresource"];
+    let mut sorted = entries.to_vec();
+    if !entries.is_sorted_by_key(|entry| key(entry, &order)) {
+        sorted.push("not in the order of a server".into());
+        return sorted;
+    }
+    sorted.sort_by_key(|entry| key(entry, &["manager", "operation", "subresource", "apiVersion"]));
+    sorted
 }
 
 /// Sorts the causes of a conflict of appliers: the real server lists the managers in a random

@@ -73,7 +73,10 @@ impl<'a> Type<'a> {
             Self::Deduced => return deduced(value),
         };
         match node.shape() {
-            Shape::Any | Shape::Named(_) => deduced(value),
+            Shape::Any | Shape::Named(_) => match deduced(value) {
+                Atom::Map(map) => Atom::Map(MapAtom { atomic: node.is_atomic(), ..map }),
+                other => other,
+            },
             Shape::Scalar(scalar) => Atom::Scalar((*scalar).into()),
             Shape::List(list) => {
                 let item = node.items().map_or(Self::Deduced, Self::Node);

@@ -60,6 +60,9 @@ static PATH: Message = Message {
 
 static OPERATION: Message = Message {
     fields: &[
+        ("tags", 1, Form::List(&Form::Text)),
+        ("description", 3, Form::Text),
+        ("operationId", 5, Form::Text),
         ("consumes", 7, Form::List(&Form::Text)),
         ("parameters", 8, Form::List(&Form::Parameter)),
         ("responses", 9, Form::Map(1, &Form::Inside(1, &Form::Message(&RESPONSE)))),
@@ -88,6 +91,7 @@ static BODY_PARAMETER: Message = Message {
 static QUERY_PARAMETER: Message = Message {
     fields: &[
         ("in", 2, Form::Text),
+        ("description", 3, Form::Text),
         ("name", 4, Form::Text),
         ("type", 6, Form::Text),
         ("uniqueItems", 20, Form::Boolean),
@@ -99,6 +103,7 @@ static PATH_PARAMETER: Message = Message {
     fields: &[
         ("required", 1, Form::Boolean),
         ("in", 2, Form::Text),
+        ("description", 3, Form::Text),
         ("name", 4, Form::Text),
         ("type", 5, Form::Text),
         ("uniqueItems", 19, Form::Boolean),

@@ -12,13 +12,59 @@ pub(super) fn object_of(type_name: &str) -> Option<&'static Object> {
     }
 }
 
-/// Adds the text and the map type of a type.
+/// Returns the names of a type's fields in the order of its definition.
+pub(super) fn in_order(type_name: &str) -> impl Iterator<Item = &'static str> {
+    built_in::field_names(type_name).iter().copied()
+}
+
+/// A type of which at most one field is set: the field that names it, if there is one, and the
+/// fields with the values for them.
+type Union = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// The types with `x-kubernetes-unions`.
+const UNIONS: &[Union] = &[
+    ("io.k8s.api.core.v1.AppArmorProfile", "type", &[("localhostProfile", "LocalhostProfile")]),
+    ("io.k8s.api.core.v1.PodSchedulingGroup", "", &[("podGroupName", "PodGroupName")]),
+    ("io.k8s.api.core.v1.SeccompProfile", "type", &[("localhostProfile", "LocalhostProfile")]),
+    ("io.k8s.api.flowcontrol.v1.LimitResponse", "type", &[("queuing", "Queuing")]),
+    (
+        "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationSpec",
+        "type",
+        &[("exempt", "Exempt"), ("limited", "Limited")],
+    ),
+    (
+        "io.k8s.api.flowcontrol.v1.Subject",
+        "kind",
+        &[("group", "Group"), ("serviceAccount", "ServiceAccount"), ("user", "User")],
+    ),
+    (
+        "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupDisruptionMode",
+        "",
+        &[("all", "All"), ("single", "Single")],
+    ),
+    (
+        "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupSchedulingPolicy",
+        "",
+        &[("basic", "Basic"), ("gang", "Gang")],
+    ),
+];
+
+/// Adds the text, the map type and the union of a type.
 pub(super) fn describe_type(schema: &mut Value, type_name: &str) {
     if let Some(text) = built_in::description(type_name, None) {
         schema["description"] = json!(text);
     }
     if object_of(type_name).is_some_and(|object| object.atomic) {
         schema["x-kubernetes-map-type"] = json!("atomic");
+    }
+    let union = UNIONS.iter().find(|(name, ..)| *name == type_name);
+    if let Some((_, discriminator, fields)) = union {
+        let fields: Value = fields.iter().map(|(field, value)| (*field, json!(value))).collect();
+        let mut union = json!({"fields-to-discriminateBy": fields});
+        if !discriminator.is_empty() {
+            union["discriminator"] = json!(discriminator);
+        }
+        schema["x-kubernetes-unions"] = json!([union]);
     }
 }
 
@@ -30,7 +76,12 @@ pub(super) fn describe_field(schema: &mut Value, type_name: &str, field: &Field)
     if let Some(default) = &field.node.default {
         schema["default"] = default.clone();
     }
-    add_list_type(schema, &field.node);
+    let is_of_list = type_name.ends_with("List") && &*field.name == "items";
+    // The real server publishes no type for these lists.
+    let is_of_discovery = type_name.ends_with(".APIResource") && &*field.name == "verbs";
+    if !is_of_list && !is_of_discovery {
+        add_list_type(schema, &field.node);
+    }
     add_map_type(schema, &field.node);
     add_patch_strategy(schema, &field.patch);
 }
@@ -49,7 +100,9 @@ fn add_list_type(schema: &mut Value, node: &Node) {
 
 fn add_map_type(schema: &mut Value, node: &Node) {
     let is_atomic_map = matches!(&node.shape, Shape::Map(map) if map.atomic);
-    if is_atomic_map || node.atomic {
+    // The schema of any JSON has no type of its own.
+    let is_free = matches!(node.shape, Shape::Any);
+    if is_atomic_map || (node.atomic && !is_free) {
         schema["x-kubernetes-map-type"] = json!("atomic");
     } else if node.granular {
         schema["x-kubernetes-map-type"] = json!("granular");

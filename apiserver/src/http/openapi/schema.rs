@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::published;
+use crate::http::discovery;
 use crate::kinds::Kind;
 use crate::types::{Member, Shape, Type, Types};
 
@@ -15,6 +16,9 @@ pub(super) struct Schemas {
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_METADATA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+
+/// The only kind that another kind has a list of.
+const CLAIM: &str = "io.k8s.api.core.v1.PersistentVolumeClaim";
 
 const CONVENTIONS: &str =
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
@@ -64,37 +68,92 @@ impl Schemas {
         };
         add_type_meta(&mut schema, kind, &kind.kind);
         self.by_name.insert(name.clone(), schema);
-        self.add_list(kind, &name);
+        if discovery::verbs(kind).contains(&"list") {
+            self.add_list(kind, &name);
+        }
         reference(&name)
     }
 
-    fn add_list(&mut self, kind: &Kind, name: &str) {
-        let text = json!({"type": "string"});
-        let metadata = json!({"type": "object", "properties": {
-            "continue": text, "remainingItemCount": {"type": "integer", "format": "int64"},
-            "resourceVersion": text, "selfLink": text,
-        }});
-        self.by_name.insert(LIST_METADATA.to_owned(), metadata);
-        let mut items = json!({"type": "array", "items": reference(name)});
-        let mut metadata = wrapped(LIST_METADATA);
-        let is_defined = kind.definition.is_some();
-        if is_defined {
-            let text = format!("List of {}. More info: {CONVENTIONS}", kind.plural);
-            items = described(items, &text);
-            metadata = described(metadata, LIST_METADATA_TEXT);
-        } else {
-            metadata["default"] = json!({});
+    /// Adds a type of all groups, such as `DeleteOptions`, and the types that it uses. Returns the
+    /// reference to it.
+    pub(super) fn add_meta(&mut self, kind: &Kind, name: &str) -> Value {
+        let full_name = format!("{META}.{name}");
+        if name == "Patch" {
+            let mut schema = json!({"type": "object"});
+            published::describe_type(&mut schema, &full_name);
+            self.by_name.insert(full_name.clone(), schema);
+            return reference(&full_name);
         }
+        if let Some(known) = Types::all().named(&format!("meta.{name}")) {
+            self.add_type(known);
+        }
+        let mut versions = vec![("", "v1")];
+        let is_of_each = matches!(name, "DeleteOptions" | "WatchEvent");
+        if is_of_each && !kind.group.is_empty() {
+            versions.push((&kind.group, &kind.version));
+        }
+        let gvk = |(group, version)| json!({"group": group, "version": version, "kind": name});
+        if let Some(schema) = self.by_name.get_mut(&full_name) {
+            // An event of a watch is the only one that does not state its type.
+            if name != "WatchEvent" {
+                add_type_members(schema);
+            }
+            schema["x-kubernetes-group-version-kind"] = versions.into_iter().map(gvk).collect();
+        }
+        reference(&full_name)
+    }
+
+    /// Adds a kind of another version, by its apiVersion and its name. Returns the reference to it.
+    pub(super) fn add_named(&mut self, (api_version, name): (&str, &str)) -> Value {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let Some(known) = Types::all().of_kind(group, version, name) else {
+            return json!({"type": "object"});
+        };
+        self.add_type(known);
+        let full_name = type_name(known);
+        if let Some(schema) = self.by_name.get_mut(&full_name) {
+            add_type_members(schema);
+            let gvk = json!({"group": group, "version": version, "kind": name});
+            schema["x-kubernetes-group-version-kind"] = json!([gvk]);
+        }
+        reference(&full_name)
+    }
+
+    /// Returns the reference to the list of a kind, whose schema `reference` names.
+    pub(super) fn reference_to_list(reference: &Value, kind: &Kind) -> Value {
+        let target = reference["$ref"].as_str().unwrap_or_default();
+        let target = target.strip_suffix(&*kind.kind).unwrap_or(target);
+        json!({"$ref": format!("{target}{}", kind.list_kind())})
+    }
+
+    fn add_list(&mut self, kind: &Kind, name: &str) {
+        let types = Types::all();
+        let list_kind = kind.list_kind();
+        let list_name = format!("{}{list_kind}", name.strip_suffix(&*kind.kind).unwrap_or(name));
+        if let Some(known) = types.of_kind(&kind.group, &kind.version, &list_kind)
+            && !kind.custom
+        {
+            let mut list = self.object(known);
+            add_type_meta(&mut list, kind, &list_kind);
+            self.by_name.insert(list_name, list);
+            return;
+        }
+        if let Some(known) = types.named("meta.ListMeta") {
+            self.add_type(known);
+        }
+        let items = json!({"type": "array", "items": reference(name)});
+        let text = format!("List of {}. More info: {CONVENTIONS}", kind.plural);
         let mut list = json!({
             "type": "object", "required": ["items"],
-            "properties": {"items": items, "metadata": metadata},
+            "description": format!("{list_kind} is a list of {}", kind.kind),
+            "properties": {
+                "items": described(items, &text),
+                "metadata": described(wrapped(LIST_METADATA), LIST_METADATA_TEXT),
+            },
         });
-        if is_defined {
-            list["description"] = json!(format!("{} is a list of {}", kind.list_kind(), kind.kind));
-            add_selectable(&mut list, kind);
-        }
-        add_type_meta(&mut list, kind, &format!("{}List", kind.kind));
-        self.by_name.insert(format!("{name}List"), list);
+        add_selectable(&mut list, kind);
+        add_type_meta(&mut list, kind, &list_kind);
+        self.by_name.insert(list_name, list);
     }
 
     fn add_type(&mut self, known: &Type) {
@@ -104,7 +163,12 @@ impl Schemas {
         }
         // Types may be recursive: the entry stops the recursion.
         self.by_name.insert(name.clone(), Value::Null);
-        let schema = self.object(known);
+        let mut schema = self.object(known);
+        if known.full_name == CLAIM {
+            add_type_members(&mut schema);
+            let gvk = json!({"group": "", "version": "v1", "kind": "PersistentVolumeClaim"});
+            schema["x-kubernetes-group-version-kind"] = json!([gvk]);
+        }
         self.by_name.insert(name, schema);
     }
 
@@ -121,11 +185,8 @@ impl Schemas {
                 (member.name.to_owned(), schema)
             })
             .collect();
-        let required: Vec<&str> = known
-            .members
-            .iter()
-            .filter(|member| member.required)
-            .map(|member| member.name)
+        let required: Vec<&str> = published::in_order(known.full_name)
+            .filter(|name| known.member(name).is_some_and(|member| member.required))
             .collect();
         let mut schema = json!({"type": "object"});
         published::describe_type(&mut schema, known.full_name);
@@ -164,7 +225,8 @@ impl Schemas {
                 reference(&type_name(known))
             }
             other => {
-                let (name, schema) = special(other);
+                let (name, mut schema) = special(other);
+                published::describe_type(&mut schema, &name);
                 self.by_name.insert(name.clone(), schema);
                 reference(&name)
             }
@@ -224,11 +286,16 @@ fn described(mut schema: Value, text: &str) -> Value {
     schema
 }
 
-/// Adds `apiVersion` and `kind` to the schema of a kind.
-fn add_type_meta(schema: &mut Value, kind: &Kind, name: &str) {
+/// Adds `apiVersion` and `kind` to the schema of a type.
+fn add_type_members(schema: &mut Value) {
     for (member, text) in [("apiVersion", API_VERSION_TEXT), ("kind", KIND_TEXT)] {
         schema["properties"][member] = described(json!({"type": "string"}), text);
     }
+}
+
+/// Adds the type to the schema of a kind.
+fn add_type_meta(schema: &mut Value, kind: &Kind, name: &str) {
+    add_type_members(schema);
     schema["x-kubernetes-group-version-kind"] = json!([gvk(kind, name)]);
 }
 
@@ -247,7 +314,7 @@ fn custom_name(kind: &Kind) -> String {
     parts.join(".")
 }
 
-fn reference(name: &str) -> Value {
+pub(super) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 

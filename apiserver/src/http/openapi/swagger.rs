@@ -144,18 +144,24 @@ fn operation(operation: &Value) -> Value {
         converted.insert("consumes".to_owned(), json!(consumes));
     }
     converted.insert("parameters".to_owned(), list);
-    let schema = operation.pointer("/responses/200/content/application~1json/schema");
-    let mut ok = json!({"description": "OK"});
-    if let Some(schema) = schema {
-        ok["schema"] = convert(schema);
-    }
-    converted.insert("responses".to_owned(), json!({"200": ok}));
+    let responses = operation["responses"].as_object().into_iter().flatten();
+    let responses: Map<String, Value> =
+        responses.map(|(code, answer)| (code.clone(), response(answer))).collect();
+    converted.insert("responses".to_owned(), Value::Object(responses));
     for (name, value) in operation.as_object().into_iter().flatten() {
-        if name.starts_with("x-kubernetes-") {
+        if is_rule(name) || matches!(name.as_str(), "description" | "operationId" | "tags") {
             converted.insert(name.clone(), value.clone());
         }
     }
     Value::Object(converted)
+}
+
+fn response(response: &Value) -> Value {
+    let mut converted = json!({"description": response["description"]});
+    if let Some(schema) = response.pointer("/content/application~1json/schema") {
+        converted["schema"] = convert(schema);
+    }
+    converted
 }
 
 /// Returns the parameters, whose type stands beside their name.

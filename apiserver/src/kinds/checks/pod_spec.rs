@@ -10,6 +10,8 @@ use crate::status::Cause;
 
 pub(crate) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 
+const NOT_EPHEMERAL: &str = "cannot be set for an Ephemeral Container";
+
 pub(crate) const POD_SPEC: &[Check] = &[
     ("volumes", EachNamed("name", VOLUME)),
     ("resourceClaims", EachNamed("name", CLAIM)),
@@ -20,6 +22,7 @@ pub(crate) const POD_SPEC: &[Check] = &[
     ("initContainers", EachNamed("name", CONTAINER)),
     ("initContainers", By(mounts)),
     ("initContainers", By(other_names)),
+    ("ephemeralContainers", By(ephemeral)),
     ("resources", By(pod_level::resources)),
     ("restartPolicy", OneOf(&["Always", "OnFailure", "Never"])),
     ("dnsPolicy", OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"])),
@@ -112,7 +115,7 @@ const CLAIM: &[Check] = &[
     ("resourceClaimTemplateName", Text(names::dns_subdomain)),
 ];
 
-const TOLERATION: &[Check] = &[("key", Text(names::qualified)), ("", By(toleration))];
+pub(crate) const TOLERATION: &[Check] = &[("key", Text(names::qualified)), ("", By(toleration))];
 
 fn image(_: &Value, image: &Value, at: &str, causes: &mut Vec<Cause>) {
     if image.as_str().is_some_and(|image| image.trim() != image) {
@@ -263,6 +266,16 @@ fn gates(spec: &Value, gates: &Value, at: &str, causes: &mut Vec<Cause>) {
 
 /// Checks that containers mount only existing volumes.
 fn mounts(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>) {
+    for (place, container) in items(containers).iter().enumerate() {
+        mounts_of(spec, container, &format!("{at}[{place}]"), causes);
+    }
+}
+
+fn mounts_of(spec: &Value, container: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let mounts = items(member(container, "volumeMounts"));
+    if mounts.is_empty() {
+        return;
+    }
     // An invalid volume does not count.
     let is_valid = |volume: &&Value| {
         let mut found = Vec::new();
@@ -271,19 +284,17 @@ fn mounts(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>) {
     };
     let volumes = items(member(spec, "volumes")).iter().filter(is_valid);
     let volumes: Vec<&str> = volumes.map(|one| text(one, "name")).collect();
-    for (place, container) in items(containers).iter().enumerate() {
-        for (mount_place, mount) in items(member(container, "volumeMounts")).iter().enumerate() {
-            let at = format!("{at}[{place}].volumeMounts[{mount_place}]");
-            let name = text(mount, "name");
-            if name.is_empty() {
-                causes.push(Cause::required(format!("{at}.name"), ""));
-            }
-            if !volumes.contains(&name) {
-                causes.push(Cause::not_found(format!("{at}.name"), &json!(name), ""));
-            }
-            if text(mount, "mountPath").is_empty() {
-                causes.push(Cause::required(format!("{at}.mountPath"), ""));
-            }
+    for (place, mount) in mounts.iter().enumerate() {
+        let at = format!("{at}.volumeMounts[{place}]");
+        let name = text(mount, "name");
+        if name.is_empty() {
+            causes.push(Cause::required(format!("{at}.name"), ""));
+        }
+        if !volumes.contains(&name) {
+            causes.push(Cause::not_found(format!("{at}.name"), &json!(name), ""));
+        }
+        if text(mount, "mountPath").is_empty() {
+            causes.push(Cause::required(format!("{at}.mountPath"), ""));
         }
     }
 }
@@ -319,6 +330,49 @@ fn other_names(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Caus
         let name = text(container, "name");
         if !name.is_empty() && others.iter().any(|other| text(other, "name") == name) {
             causes.push(Cause::duplicate(format!("{at}[{place}].name"), &json!(name)));
+        }
+    }
+}
+
+/// Checks containers for debugging: names are unique in the pod, and what makes a container a part
+/// of the workload is missing.
+fn ephemeral(spec: &Value, containers: &Value, at: &str, causes: &mut Vec<Cause>) {
+    const FORBIDDEN: [&str; 9] = [
+        "ports",
+        "resources",
+        "resizePolicy",
+        "restartPolicy",
+        "restartPolicyRules",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "lifecycle",
+    ];
+    let lists = ["containers", "initContainers"];
+    let others = lists.iter().flat_map(|list| items(member(spec, list)));
+    let others: Vec<&str> = others.map(|other| text(other, "name")).collect();
+    let mut known = others.clone();
+    for (place, container) in items(containers).iter().enumerate() {
+        let at = format!("{at}[{place}]");
+        super::run(CONTAINER, container, &at, causes);
+        let [name, target] = ["name", "targetContainerName"].map(|key| text(container, key));
+        if known.contains(&name) {
+            causes.push(Cause::duplicate(format!("{at}.name"), &json!(name)));
+        }
+        known.push(name);
+        if !target.is_empty() && !others.contains(&target) {
+            causes.push(Cause::not_found(format!("{at}.targetContainerName"), &json!(target), ""));
+        }
+        for key in FORBIDDEN.iter().filter(|key| !is_empty(member(container, key))) {
+            causes.push(Cause::forbidden(format!("{at}.{key}"), NOT_EPHEMERAL));
+        }
+        mounts_of(spec, container, &at, causes);
+        for (mount_place, mount) in items(member(container, "volumeMounts")).iter().enumerate() {
+            let given = ["subPath", "subPathExpr"];
+            for key in given.iter().filter(|key| !text(mount, key).is_empty()) {
+                let field = format!("{at}.volumeMounts[{mount_place}].{key}");
+                causes.push(Cause::forbidden(field, NOT_EPHEMERAL));
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Test::{By, EachNamed, Has, OneOf, Required, Text};
 use super::{Check, is_empty, items, member};
 use crate::fields::{Fields, read_path, text};
+use crate::go_diff;
 use crate::names;
 use crate::status::Cause;
 
@@ -141,8 +142,9 @@ pub(crate) fn volume(volume: &Fields, old: Option<&Fields>, causes: Causes<'_>) 
     }
     let Some(old) = old.map(|old| old.get("spec").unwrap_or(&null)) else { return };
     if !sources(spec).eq(sources(old)) {
-        let detail = "spec.persistentvolumesource is immutable after creation";
-        causes.push(Cause::forbidden("spec.persistentvolumesource", detail));
+        let diff = go_diff::diff("core.PersistentVolumeSource", old, spec);
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{diff}");
+        causes.push(Cause::forbidden("spec.persistentvolumesource", &detail));
     }
     if member(spec, "volumeMode") != member(old, "volumeMode") {
         let mode = member(spec, "volumeMode");

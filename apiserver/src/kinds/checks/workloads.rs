@@ -1,5 +1,6 @@
 //! Workloads: replicas, selectors, templates, strategies.
 
+use homeostat_schema::InternalValue;
 use serde_json::{Value, json};
 
 use super::Test::{By, NotNegative};
@@ -298,15 +299,28 @@ fn job_update(new: &Value, old: &Value, causes: Causes<'_>) {
             != without_scheduling(member(old, "template"))
     {
         let pods = member(member(new, "template"), "spec");
-        causes.push(Cause::invalid("spec.template.spec", pods, "field is immutable"));
+        let shown = internal("core.PodSpec", pods);
+        causes.push(Cause::invalid("spec.template.spec", &shown, "field is immutable"));
     }
-    for key in ["completions", "selector", "template", "completionMode", "podFailurePolicy"] {
+    for (key, type_name) in [
+        ("completions", ""),
+        ("selector", ""),
+        ("template", "core.PodTemplateSpec"),
+        ("completionMode", ""),
+        ("podFailurePolicy", "batch.PodFailurePolicy"),
+    ] {
         let may_change = (key == "completions" && elastic) || (key == "template" && idle);
         if !may_change && member(new, key) != member(old, key) {
-            let detail = "field is immutable";
-            causes.push(Cause::invalid(format!("spec.{key}"), member(new, key), detail));
+            let shown = internal(type_name, member(new, key));
+            causes.push(Cause::invalid(format!("spec.{key}"), &shown, "field is immutable"));
         }
     }
+}
+
+/// Returns a value as the server's own version has it; as it is if that has no such type.
+fn internal(type_name: &str, value: &Value) -> Value {
+    let shown = InternalValue::of(type_name, value).filter(|_| !value.is_null());
+    shown.map_or_else(|| value.clone(), |shown| shown.to_json())
 }
 
 /// Returns a job's template without the members that may change while no pod runs: scheduling and

@@ -42,7 +42,7 @@ fn job() -> Kind {
             Defaults { under: "spec.template.spec", rules: POD_SPEC },
         ],
         prepare: job::prepare,
-        inherits: job::inherit,
+        derive: job::derive,
         validate: checks::workloads::job,
         ..named("batch", "Job", "jobs")
     }

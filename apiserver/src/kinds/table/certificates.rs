@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{KEEPS_SPEC, label, named};
 use crate::access::User;
 use crate::fields::{Fields, read_path};
-use crate::kinds::{Generation, Kind, OnCreate, Status, checks};
+use crate::kinds::{Generation, Kind, OnCreate, Part, Status, checks};
 use crate::names;
 
 pub(super) fn rows() -> Vec<Kind> {
@@ -27,7 +27,7 @@ fn signing_request() -> Kind {
         inherits: keep_spec,
         record_time: date_conditions,
         validate: checks::certificates::signing_request,
-        parts: &[("approval", "status.conditions")],
+        parts: &[Part { name: "approval", path: "status.conditions", validate: None }],
         ..of_group("CertificateSigningRequest", "certificatesigningrequests")
     }
 }

@@ -5,8 +5,9 @@ use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
-    Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Relay,
-    Status, checks, limits, namespace, node, pod, resize, secret, service, storage_class, workload,
+    Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
+    Relay, Status, checks, limits, namespace, node, pod, pod_update, resize, secret, service,
+    storage_class, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -92,6 +93,11 @@ fn pod() -> Kind {
         body_type: "",
         effect: Effect::Evict,
     };
+    const EPHEMERAL: Part = Part {
+        name: "ephemeralcontainers",
+        path: "spec.ephemeralContainers",
+        validate: Some(pod_update::validate_ephemeral),
+    };
     const PRIORITY: Admission = Admission {
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
@@ -117,7 +123,7 @@ fn pod() -> Kind {
         immutable: &["status.qosClass"],
         grace: Some(pod::grace),
         resize: Some(resize::RESIZE),
-        parts: &[("ephemeralcontainers", "spec.ephemeralContainers")],
+        parts: &[EPHEMERAL],
         admission: Some(PRIORITY),
         limited: Some(PODS),
         warn: pod::warn,

@@ -45,7 +45,6 @@ fn resource_claim_template() -> Kind {
     Kind {
         defaults: &[Defaults { under: "spec.spec.devices", rules: REQUESTS }],
         validate: claim::validate_template,
-        immutable: &["spec"],
         ..of_group("ResourceClaimTemplate", "resourceclaimtemplates")
     }
 }
