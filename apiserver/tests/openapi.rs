@@ -10,8 +10,8 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-/// Ends of the paths at which the documents differ: nothing connects to containers, and the table of
-/// types does not have the rest.
+/// Ends of the paths at which the documents differ: nothing connects to containers, and the table
+/// of types does not have the rest.
 const DIFFERENT: [&str; 11] = [
     "/attach",
     "/exec",
