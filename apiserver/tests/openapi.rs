@@ -10,8 +10,8 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-/// What the documents describe otherwise, by the ends of the paths: nothing connects to containers,
-/// definitions have types of their own for any JSON, and the rest the table of types does not have.
+/// Ends of the paths at which the documents differ: nothing connects to containers, and the table
+/// of types does not have the rest.
 const DIFFERENT: [&str; 11] = [
     "/attach",
     "/exec",
