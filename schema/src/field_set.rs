@@ -224,7 +224,7 @@ impl FieldSet {
 
     /// Returns the encoding `FieldsV1`, as in `metadata.managedFields[].fieldsV1`.
     pub fn to_fields_v1(&self) -> Value {
-        serde_json::to_value(self.encoded()).expect("names and objects are JSON")
+        serde_json::to_value(self.encoded()).unwrap_or_default()
     }
 
     /// Returns the set as it is encoded.

@@ -96,8 +96,10 @@ impl ManagedFields {
 
     /// Returns `metadata.managedFields`; `None` if there is no entry.
     pub fn encode(&self) -> Option<Value> {
-        let value = serde_json::to_value(entries::sorted(self)).expect("entries are JSON");
-        (!self.is_empty()).then_some(value)
+        if self.is_empty() {
+            return None;
+        }
+        serde_json::to_value(entries::sorted(self)).ok()
     }
 
     /// Reads the JSON text of `metadata.managedFields`. What does not parse has no owners.
@@ -108,8 +110,10 @@ impl ManagedFields {
 
     /// Returns the JSON text of `metadata.managedFields`; `None` if there is no entry.
     pub fn to_json(&self) -> Option<String> {
-        let text = serde_json::to_string(&entries::sorted(self)).expect("entries are JSON");
-        (!self.is_empty()).then_some(text)
+        if self.is_empty() {
+            return None;
+        }
+        serde_json::to_string(&entries::sorted(self)).ok()
     }
 
     /// Returns whether there is no manager.

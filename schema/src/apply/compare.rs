@@ -124,24 +124,19 @@ fn presence(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
     }
 }
 
+/// Returns the difference between values that are not equal.
 fn difference(
     of: Type<'_>,
     old: Option<&Value>,
     new: Option<&Value>,
     errors: &mut TypeErrors,
 ) -> Difference {
-    if let (Some(old_value), Some(new_value)) = (old, new) {
-        if old_value == new_value {
-            return Difference::default();
-        }
-        if !of.has_same_atom(old_value, new_value) {
-            let mut both = Difference::default();
-            with_atom(of.atom(old), old, new, errors, &mut both);
-            with_atom(of.atom(new), old, new, errors, &mut both);
-            return both;
-        }
-    }
     let mut result = Difference::default();
+    if let (Some(old_value), Some(new_value)) = (old, new)
+        && !of.has_same_atom(old_value, new_value)
+    {
+        with_atom(of.atom(old), old, new, errors, &mut result);
+    }
     with_atom(of.atom(new.or(old)), old, new, errors, &mut result);
     result
 }
@@ -286,7 +281,7 @@ fn compare_item(
             (old_item, None)
         }
     };
-    if old_item.is_none() && new_item.is_none() {
+    if old_item == new_item {
         return;
     }
     parts.compare(list.item, element, old_item, new_item);
