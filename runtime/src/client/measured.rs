@@ -34,7 +34,7 @@ pub(super) struct AnswerSize {
     requests: Requests,
     verb: &'static str,
     /// Bytes that were read.
-    read: usize,
+    read: u64,
 }
 
 // === impl Requests ===
@@ -90,7 +90,7 @@ impl Requests {
     /// Records the length of a request's body in bytes. A request without one is not recorded.
     pub(super) fn sent(&self, method: &Method, length: Option<u64>) {
         if let Some(length) = length.filter(|length| self.is_on && *length > 0) {
-            self.record_size("rest_client_request_size_bytes", verb(method), length as f64);
+            self.record_size("rest_client_request_size_bytes", verb(method), length);
         }
     }
 
@@ -100,8 +100,9 @@ impl Requests {
         self.is_on.then(size)
     }
 
-    fn record_size(&self, name: &'static str, verb: &'static str, bytes: f64) {
-        let host = &self.host;
+    #[expect(clippy::cast_precision_loss, reason = "bodies are far below 2^52 bytes")]
+    fn record_size(&self, name: &'static str, verb: &'static str, bytes: u64) {
+        let (host, bytes) = (&self.host, bytes as f64);
         record(|| {
             metrics::histogram!(name, "verb" => verb, "host" => Arc::clone(host)).record(bytes);
         });
@@ -129,7 +130,7 @@ impl Requests {
 impl AnswerSize {
     /// Counts a part of the body.
     pub(super) fn add(&mut self, bytes: usize) {
-        self.read += bytes;
+        self.read += bytes as u64;
     }
 }
 
@@ -137,7 +138,7 @@ impl Drop for AnswerSize {
     fn drop(&mut self) {
         if self.read > 0 {
             let name = "rest_client_response_size_bytes";
-            self.requests.record_size(name, self.verb, self.read as f64);
+            self.requests.record_size(name, self.verb, self.read);
         }
     }
 }
