@@ -197,7 +197,7 @@ fn apiserver_has_no_arrow_up() {
         "apiserver/src",
         &[
             &["access", "clock", "cluster", "field_selector", "fields", "go_diff", "go_json"],
-            &["json_text"],
+            &["json_text", "upstream_flags"],
             &[
                 "definitions",
                 "garbage",
