@@ -225,9 +225,12 @@ mod tests {
             |at: usize| if at.is_multiple_of(2) { "same".to_owned() } else { at.to_string() };
         let old: Vec<String> = (0..400).map(line).collect();
         let mut new = old.clone();
-        new.remove(201);
+        "x".clone_into(&mut new[201]);
+        "y".clone_into(&mut new[203]);
         let shown = unified(&old.join("\n"), &new.join("\n"));
-        let expected = "@@ -199,7 +199,6 @@\n same\n 199\n same\n-201\n same\n 203\n same\n";
+        let changed = "-201\n-same\n-203\n+x\n+same\n+y\n";
+        let expected =
+            format!("@@ -199,9 +199,9 @@\n same\n 199\n same\n{changed} same\n 205\n same\n");
         assert_eq!(shown, expected);
     }
 }
