@@ -19,6 +19,7 @@ pub(crate) use self::atom::Type;
 pub(crate) use self::compare::{Comparison, compare};
 pub use self::errors::{TypeError, TypeErrors};
 pub(crate) use self::fields::{field_set, named_fields_as_members, object_fields};
+pub use self::go_format::go_type;
 pub(crate) use self::merge::merge;
 pub(crate) use self::reconcile::{is_atomic, reconcile, type_below};
 pub(crate) use self::remove::remove;

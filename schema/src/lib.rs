@@ -43,7 +43,7 @@ mod types;
 mod unique;
 mod validate;
 
-pub use crate::apply::{TypeError, TypeErrors};
+pub use crate::apply::{TypeError, TypeErrors, go_type};
 pub use crate::constraints::{Condition, Constraints, Pattern};
 pub use crate::definition::check_open_api;
 pub use crate::field_error::{FieldError, FieldErrorReason, quote};

@@ -1,5 +1,6 @@
 //! `/scale`: the replicas of an object, in the form that all kinds with replicas share.
 
+use homeostat_schema::go_type;
 use serde_json::{Value, json};
 
 use super::checks::NOT_NEGATIVE;
@@ -134,16 +135,7 @@ fn read_text<'a>(object: &'a Fields, path: &str) -> Result<Option<&'a str>, Stri
 }
 
 fn wrong(value: &Value, expected: &str) -> String {
-    let found = match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    };
-    format!("{} is of the type {found}, expected {expected}", go_text(value))
+    format!("{} is of the type {}, expected {expected}", go_text(value), go_type(value))
 }
 
 fn read_value<'a>(object: &'a Fields, path: &str) -> Result<Option<&'a Value>, String> {

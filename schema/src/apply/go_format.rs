@@ -20,8 +20,15 @@ pub(super) fn shown_as_code(value: &Value) -> String {
     text
 }
 
-/// Returns the Go type of a decoded JSON value.
-pub(super) fn go_type(value: &Value) -> &'static str {
+/// Returns the name of the Go type that a JSON value is decoded into, for the texts of errors.
+///
+/// # Examples
+///
+/// ```
+/// let list = serde_json::json!([1]);
+/// assert_eq!(homeostat_schema::go_type(&list), "[]interface {}");
+/// ```
+pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",
