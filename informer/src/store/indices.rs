@@ -49,15 +49,47 @@ impl<K: Object> Store<K> {
         let mut entries = (0..).zip(entries.iter()).peekable();
         while entries.peek().is_some() {
             let piece: Vec<_> = entries.by_ref().take(PIECE).map(existing).collect();
-            for object in &piece {
-                stage.compute(object.entry.known());
-            }
-            self.look_up(id, &mut *stage);
-            self.settle_stages(std::slice::from_mut(&mut stage));
-            // Dropped after the lock is released.
-            let _garbage = self.inner.write().fill(id, &piece, &mut *stage);
+            self.fill(id, &piece, &mut *stage);
         }
         id
+    }
+
+    /// Adds a piece of the existing objects to a new index.
+    ///
+    /// If a step is faster with a value of these objects, the piece starts again, in smaller
+    /// pieces: a short one is filled between two steps, however many there are.
+    fn fill(&self, id: TableId, mut piece: &[Existing<'_, K>], stage: &mut dyn Stage<K>) {
+        let mut length = piece.len();
+        while !piece.is_empty() {
+            let (now, later) = piece.split_at(length.min(piece.len()));
+            if self.try_fill(id, now, stage) {
+                piece = later;
+            } else {
+                stage.clear();
+                length = length.div_ceil(2);
+            }
+        }
+    }
+
+    /// Returns false, and changes nothing, if a step was faster.
+    fn try_fill(&self, id: TableId, piece: &[Existing<'_, K>], stage: &mut dyn Stage<K>) -> bool {
+        for object in piece {
+            stage.compute(object.entry.known());
+        }
+        self.look_up(id, stage);
+        self.count_index_panics(stage.settle());
+        // A step holds this lock from its look at the tables to its commit.
+        let writer = self.writer.lock();
+        let mut inner = self.inner.write();
+        let table = inner.tables.iter().find(|(other, _)| *other == id);
+        if !table.is_none_or(|(_, table)| stage.is_current(&**table)) {
+            return false;
+        }
+        let garbage = inner.fill(id, piece, stage);
+        drop((inner, writer));
+        // Dropped after the locks are released.
+        drop(garbage);
+        true
     }
 
     /// Removes an index; no handle on it is left.

@@ -42,6 +42,8 @@ pub(super) struct Postings<V, K> {
     lists: Numbers<List<V, K>>,
     /// For each slot, its positions in the lists; each list occurs once.
     places: Vec<Places>,
+    /// The number of lists that were ever created.
+    created: u64,
 }
 
 /// A value to add to a slot.
@@ -70,6 +72,8 @@ pub(crate) struct Found<K> {
 struct List<V, K> {
     value: Arc<V>,
     hash: u64,
+    /// The number of lists that were created before.
+    born: u64,
     entries: CowVec<Entry<K>>,
     /// The slot of each entry. Never contains a slot twice.
     slots: Vec<u32>,
@@ -95,7 +99,7 @@ const LONGEST_MOVED: usize = 128;
 
 impl<V: Send + Sync + 'static, K> Postings<V, K> {
     pub(super) fn new() -> Self {
-        Self { table: HashTable::new(), lists: Numbers::new(), places: Vec::new() }
+        Self { table: HashTable::new(), lists: Numbers::new(), places: Vec::new(), created: 0 }
     }
 
     /// Returns the lists whose values have this hash: the number and the value of each.
@@ -103,6 +107,23 @@ impl<V: Send + Sync + 'static, K> Postings<V, K> {
         self.table.iter_hash(hash).filter_map(move |number| {
             let list = self.lists.get(*number).filter(|list| list.hash == hash)?;
             Some((*number, &list.value))
+        })
+    }
+
+    /// Returns the number of lists that were ever created.
+    pub(super) fn created(&self) -> u64 {
+        self.created
+    }
+
+    /// Returns true if a list that was created after the first `seen` ones may have the value of
+    /// `posted`, which is not its own: the hashes are equal.
+    pub(super) fn may_have(&self, posted: &Posted<V>, seen: u64) -> bool {
+        self.table.iter_hash(posted.hash).any(|number| {
+            self.lists.get(*number).is_some_and(|list| {
+                list.born >= seen
+                    && list.hash == posted.hash
+                    && !Arc::ptr_eq(&list.value, &posted.value)
+            })
         })
     }
 
@@ -225,7 +246,7 @@ impl<V: Send + Sync + 'static, K> Postings<V, K> {
     /// The number from the look-up is used if it still names the list of this value. Otherwise the
     /// list is looked up by hash and address.
     fn list_of(&mut self, posted: Posted<V>) -> u32 {
-        let Self { table, lists, .. } = self;
+        let Self { table, lists, created, .. } = self;
         let Posted { value, hash, list } = posted;
         let is_its =
             |list: &u32| lists.get(*list).is_some_and(|list| Arc::ptr_eq(&list.value, &value));
@@ -233,7 +254,8 @@ impl<V: Send + Sync + 'static, K> Postings<V, K> {
         if let Some(list) = known {
             return list;
         }
-        let list = lists.insert(List::new(value, hash));
+        let list = lists.insert(List::new(value, hash, *created));
+        *created += 1;
         table.insert_unique(hash, list, |list| lists.get(*list).map_or(0, |list| list.hash));
         list
     }
@@ -272,7 +294,7 @@ impl<V: Send + Sync + 'static, K> Postings<V, K> {
 
     /// Moves the last list to a free number if most numbers are free, so that memory is freed.
     fn fill_gap(&mut self) {
-        let Self { table, lists, places } = self;
+        let Self { table, lists, places, .. } = self;
         if !lists.is_sparse() || lists.last().is_none_or(|list| list.slots.len() > LONGEST_MOVED) {
             return;
         }
@@ -299,8 +321,8 @@ impl<V: Send + Sync + 'static, K> Postings<V, K> {
 // === impl List ===
 
 impl<V, K> List<V, K> {
-    fn new(value: Arc<V>, hash: u64) -> Self {
-        Self { value, hash, entries: CowVec::new(), slots: Vec::new(), opaque: 0 }
+    fn new(value: Arc<V>, hash: u64, born: u64) -> Self {
+        Self { value, hash, born, entries: CowVec::new(), slots: Vec::new(), opaque: 0 }
     }
 
     /// Adds an entry, and returns its position.

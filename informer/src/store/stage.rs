@@ -13,9 +13,11 @@
 //!  function, Hash by hash        Eq
 //! ```
 //!
-//! Between `look_up` and `commit` another step may change the table. A list number in a `Posted`
+//! Between `look_up` and `commit` another stage may change the table. A list number in a `Posted`
 //! may therefore be stale; `Postings` checks it by the address of the value, and looks the value up
-//! again if it is.
+//! again if it is. If the other stage has given a list to a value that may equal one of this stage,
+//! `is_current` returns false, and this stage starts again: with two lists for equal values, readers
+//! would find only one of them.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -42,7 +44,7 @@ pub(super) trait Definition<K>: Send + Sync {
 }
 
 /// The values of a batch of objects, in one index. In this order: `compute` each, `look_up`,
-/// `settle`, and then `commit` or `skip` each.
+/// `settle`, `is_current`, and then `commit` or `skip` each.
 ///
 /// A stage is a queue: the objects leave it in the order in which they were computed. It is a trait
 /// object because the indices of one store have different types of values.
@@ -60,6 +62,10 @@ pub(super) trait Stage<K>: Send {
     /// Compares the computed values with those of the table. Returns the number of objects without
     /// an entry because the author's code panicked.
     fn settle(&mut self) -> u64;
+
+    /// Returns false if a value may have got a list since `look_up`, by another stage. Runs under
+    /// the lock, right before the first `commit`.
+    fn is_current(&self, table: &dyn AnyTable<K>) -> bool;
 
     /// Writes the values of the first object, whose entry is `entry`, to a slot. Runs under the
     /// lock.
@@ -102,6 +108,8 @@ struct Batch<F, V> {
     alike: VecDeque<(usize, u32, Arc<V>)>,
     /// The values that are ready to be committed, in the same order.
     posted: VecDeque<Posted<V>>,
+    /// The number of lists that the table had ever created at the look-up.
+    seen: u64,
     /// Caught panics of the author's code since the last `settle`.
     panics: u64,
 }
@@ -146,6 +154,7 @@ impl<F, V: Eq> Batch<F, V> {
             computed: VecDeque::new(),
             alike: VecDeque::new(),
             posted: VecDeque::new(),
+            seen: 0,
             panics: 0,
         }
     }
@@ -235,6 +244,7 @@ where
     fn look_up(&mut self, table: &dyn AnyTable<K>) {
         let table: &dyn Any = table;
         let table: &Table<V, K> = table.downcast_ref().expect("stages and tables are in step");
+        self.seen = table.created();
         for (number, (hash, _)) in self.computed.iter().enumerate() {
             let lists = table.lists(*hash);
             self.alike.extend(lists.map(|(list, value)| (number, list, Arc::clone(value))));
@@ -257,6 +267,13 @@ where
         }
         self.alike.clear();
         std::mem::take(&mut self.panics)
+    }
+
+    fn is_current(&self, table: &dyn AnyTable<K>) -> bool {
+        let table: &dyn Any = table;
+        let table: &Table<V, K> = table.downcast_ref().expect("stages and tables are in step");
+
+        true
     }
 
     fn commit(
@@ -290,5 +307,45 @@ where
         self.alike.clear();
         self.posted.clear();
         self.panics = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+
+    /// A stage that has one object whose value is 7, ready for its commit.
+    fn ready(definition: &dyn Definition<Pod>, table: &dyn AnyTable<Pod>) -> Box<dyn Stage<Pod>> {
+        let mut stage = definition.stage();
+        stage.compute(Err(&ObjectMeta::default()));
+        stage.look_up(table);
+        assert_eq!(stage.settle(), 0);
+        stage
+    }
+
+    #[test]
+    fn stage_starts_again_if_another_was_faster_with_an_equal_value() {
+        let function = |_: Result<&Pod, &ObjectMeta>, push: &mut dyn FnMut(u32)| {
+            push(7);
+            true
+        };
+        let definition = definition::<Pod, _, u32>(Arc::new(function), RandomState::default());
+        let (mut table, mut garbage) = (definition.table(), Garbage::new());
+        let entry = Entry::Fits(Arc::new(Pod::default()));
+        let mut first = ready(&*definition, &*table);
+        let second = ready(&*definition, &*table);
+        assert!(first.is_current(&*table) && second.is_current(&*table));
+        first.commit(&mut *table, 0, &entry, &mut garbage);
+        assert!(!second.is_current(&*table));
+
+        let mut again = ready(&*definition, &*table);
+        assert!(again.is_current(&*table));
+        again.commit(&mut *table, 1, &entry, &mut garbage);
+        let table: Box<dyn Any> = table;
+        let table = table.downcast::<Table<u32, Pod>>().expect("a table of numbers");
+        assert_eq!(table.values().count(), 1);
+        assert_eq!(table.found(0).expect("a list").entries.iter().count(), 2);
     }
 }

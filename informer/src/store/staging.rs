@@ -52,7 +52,7 @@ impl<K: Object> Store<K> {
     /// is staged.
     ///
     /// The loop ends because each turn takes the definitions of the writer: it repeats only if an
-    /// index was added or removed since. `objects` is iterated once per index.
+    /// index was added or removed since, or if a piece of a new index or another step was faster. `objects` is iterated once per index.
     pub(super) fn stage<'a>(
         &self,
         staging: &mut Staging<K>,
@@ -65,13 +65,31 @@ impl<K: Object> Store<K> {
             self.settle(staging);
             let writer = self.writer.lock();
             if Arc::ptr_eq(&writer.definitions, &staging.definitions) {
-                return writer;
+                if self.is_current(staging) {
+                    return writer;
+                }
+                // The filling of a new index, or another step, was faster with an equal value.
+                drop(writer);
+                staging.clear();
+                continue;
             }
             // An index was added or removed: before this step, or while the others computed.
             let definitions = Arc::clone(&writer.definitions);
             drop(writer);
             staging.follow(definitions);
         }
+    }
+
+    /// Returns false if a value of this step may have got a list since its look-up.
+    fn is_current(&self, staging: &Staging<K>) -> bool {
+        if staging.stages.is_empty() {
+            return true;
+        }
+        let inner = self.inner.read();
+        staging.stages.iter().zip(&*staging.definitions).all(|(stage, (id, _))| {
+            let table = inner.tables.iter().find(|(other, _)| other == id);
+            table.is_none_or(|(_, table)| stage.is_current(&**table))
+        })
     }
 
     /// Compares the values that were computed since the last call with those of their tables.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Entry;
 use super::garbage::{Garbage, shrink};
-use super::postings::{Found, Next, Postings};
+use super::postings::{Found, Next, Posted, Postings};
 use crate::object::Object;
 
 /// A [`Table`] of any type of values.
@@ -57,6 +57,24 @@ impl<V: Send + Sync + 'static, K: Object> Table<V, K> {
     /// Returns the lists whose values have this hash.
     pub(super) fn lists(&self, hash: u64) -> impl Iterator<Item = (u32, &Arc<V>)> {
         self.postings.lists(hash)
+    }
+
+    /// Returns the number of values that ever got a list.
+    pub(super) fn created(&self) -> u64 {
+        self.postings.created()
+    }
+
+    /// Returns true if one of these values may have got a list after the first `seen` ones, from
+    /// another stage.
+    pub(super) fn may_have_any<'v>(
+        &self,
+        mut posted: impl Iterator<Item = &'v Posted<V>>,
+        seen: u64,
+    ) -> bool
+    where
+        V: 'v,
+    {
+        self.created() != seen && posted.any(|posted| self.postings.may_have(posted, seen))
     }
 
     /// Returns the entries of a list.
