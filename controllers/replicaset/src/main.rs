@@ -5,9 +5,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use homeostat::cli::{Flags, Program, at_least_one};
 use homeostat_replicaset::{Controllers, FeatureGates, GateError, HISTOGRAMS, Options, manager};
+use mimalloc::MiMalloc;
 
-// The system's allocator: with mimalloc the program used 12 MB more (of 20) at 1,000 pods and was
-// not faster.
+/// With it the program takes 8 % fewer instructions than with the system's allocator. Its feature
+/// `no_thp` asks for no huge pages, which take 18 MB more (of 26) beside 3,000 pods.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Kubernetes' controllers of ReplicaSets and ReplicationControllers. They replace those in
 /// kube-controller-manager: start that with --controllers=*,-replicaset-controller.

@@ -12,7 +12,7 @@ use homeostat::kube_client::{self, Client, Error, Resource};
 use k8s_openapi::api::apps::v1::ReplicaSetStatus;
 use k8s_openapi::api::core::v1::Pod as PodKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
@@ -22,6 +22,10 @@ use crate::workload::Workload;
 
 /// The number of pods in one page of a list: client-go's.
 const PAGE: u32 = 500;
+
+/// The space for metadata and status in the body of an update, in bytes. Longer ones make the body
+/// grow.
+const BESIDE_SPEC: usize = 1 << 10;
 
 /// Sends the controller's requests.
 #[derive(Clone)]
@@ -120,14 +124,15 @@ impl Requests {
         set: &Workload<K>,
         status: &ReplicaSetStatus,
     ) -> Result<Stored, Error> {
-        let body = WithStatus {
+        let object = WithStatus {
             api_version: K::API_VERSION,
             kind: K::KIND,
             metadata: &set.metadata,
             spec: &set.spec.json,
             status,
         };
-        let body = serde_json::to_vec(&body).map_err(Error::SerdeError)?;
+        let mut body = Vec::with_capacity(set.spec.json.get().len() + BESIDE_SPEC);
+        serde_json::to_writer(&mut body, &object).map_err(Error::SerdeError)?;
         let request = collection::<K>(set.namespace());
         let request =
             request.replace_subresource("status", set.name(), &PostParams::default(), body);
@@ -189,7 +194,7 @@ impl<'de> Visitor<'de> for &mut Stored {
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }
             if self.is_complete() {
-                return Err(M::Error::custom("the rest is not read"));
+                return Ok(());
             }
         }
         Ok(())

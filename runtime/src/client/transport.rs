@@ -70,12 +70,32 @@ pub(super) fn connect(config: &Config) -> Result<(Transport, Arc<Credentials>), 
     let connections = Connections::new(connectors, Arc::clone(&credentials), server.clone());
     // The `auth-provider` of old kubeconfigs is left to kube-client.
     let provider = if provider { config.auth_layer().map_err(kube)? } else { None };
+    let base = config.cluster_url.clone();
     let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
+        .map_request(move |mut request: Request<Body>| {
+            *request.uri_mut() = at_server(&base, request.uri());
+            request
+        })
         .option_layer(provider)
         .layer(config.extra_headers_layer().map_err(kube)?)
         .service(connections);
     Ok((Transport::new(service), credentials))
+}
+
+/// Returns the URI of a request for the path and query of `request` on the server `base`. The path
+/// of `base`, which most servers do not have, comes first.
+///
+/// kube-client's layer formats and parses each URI.
+fn at_server(base: &Uri, request: &Uri) -> Uri {
+    let Some(path) = request.path_and_query() else { return base.clone() };
+    let mut parts = base.clone().into_parts();
+    let prefix = base.path().trim_end_matches('/');
+    parts.path_and_query = Some(if prefix.is_empty() {
+        path.clone()
+    } else {
+        format!("{prefix}{path}").parse().expect("two paths are a path")
+    });
+    Uri::from_parts(parts).expect("the server's URL with a path is a URL")
 }
 
 /// Copies the request, or returns `None` if its body is a stream, which can be sent only once.
@@ -153,5 +173,24 @@ impl Service<Request<Body>> for Transport {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transport").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_of_the_server_precedes_that_of_the_request() {
+        let joined = |base: &str, request: &str| {
+            at_server(&base.parse().unwrap(), &request.parse().unwrap()).to_string()
+        };
+        for base in ["https://a.example:6443", "https://a.example:6443/"] {
+            assert_eq!(joined(base, "/api/v1?limit=1"), "https://a.example:6443/api/v1?limit=1");
+            assert_eq!(joined(base, "/"), "https://a.example:6443/");
+        }
+        for base in ["http://a.example/k8s/c1", "http://a.example/k8s/c1/"] {
+            assert_eq!(joined(base, "/api?watch=1"), "http://a.example/k8s/c1/api?watch=1");
+        }
     }
 }

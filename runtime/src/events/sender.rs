@@ -24,6 +24,9 @@ use tokio_util::sync::CancellationToken;
 use super::post::{Post, Stored};
 use crate::client::{describe_error, metadata_only};
 
+/// The space for an event in the body of its request, in bytes. A longer one makes the body grow.
+const EVENT_BYTES: usize = 1 << 10;
+
 /// client-go's `maxTriesPerEvent` and `defaultSleepDuration`: two minutes for an unreachable
 /// server.
 const ATTEMPTS: u32 = 12;
@@ -205,7 +208,8 @@ fn request<E: Stored>(
     let url = E::url_path(&(), event.meta().namespace.as_deref());
     match post {
         Post::Create(_) => {
-            let body = serde_json::to_vec(event)
+            let mut body = Vec::with_capacity(EVENT_BYTES);
+            serde_json::to_writer(&mut body, event)
                 .map_err(kube_client::core::request::Error::SerializeBody)?;
             Request::new(url).create(&PostParams::default(), body)
         }
