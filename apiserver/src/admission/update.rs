@@ -9,6 +9,7 @@ use super::{
 use crate::fields::{Fields, read_path};
 use crate::go_json::{GoInteger, parse_integer};
 use crate::kinds::{Allocator, Author, Generation, Kind, Status, StatusWrite};
+use crate::plugin::At;
 use crate::status::{Cause, Failure, Result};
 
 /// The part of the object that a request writes.
@@ -135,6 +136,7 @@ pub(crate) fn prepare(
         None => owners.of_changed(served, old, &mut new, requested.as_ref()),
     }
     (kind.inherits)(&mut new, old);
+    kind.add(At::Write, &mut new);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
     }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::admission::meta_text;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
@@ -14,7 +15,7 @@ use crate::object::{Encoded, Stored, Texts};
 use crate::request::ApiCall;
 use crate::request::negotiate::Form;
 use crate::status::{Failure, Result};
-use crate::table;
+use crate::table::{self, Columns};
 
 /// The form of one reply.
 #[derive(Debug, Clone)]
@@ -162,6 +163,27 @@ impl Renderer {
         })
         .to_string()
         .into()
+    }
+
+    /// Returns an object that is not stored as such: a scale.
+    pub(super) fn unstored(&self, columns: Columns<'_>, object: Fields) -> Value {
+        let version = match self.form {
+            Form::Whole => return Value::Object(object),
+            Form::Partial { version, .. } => return partial(version, object),
+            Form::Table { version } => version,
+        };
+        let metadata = json!({"resourceVersion": meta_text(&object, "resourceVersion")});
+        let cells = table::cells(columns, &object, self.now);
+        let object = match self.included {
+            Included::Nothing => Value::Null,
+            Included::Metadata => partial(version, object),
+            Included::Object => Value::Object(object),
+        };
+        json!({
+            "kind": "Table", "apiVersion": version, "metadata": metadata,
+            "columnDefinitions": table::definitions(columns),
+            "rows": [{"cells": cells, "object": object}],
+        })
     }
 
     /// Encodes a bookmark, whose object has only metadata.

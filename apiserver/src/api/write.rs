@@ -11,7 +11,7 @@ use super::addresses::Reserved;
 use super::eviction::Eviction;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{addresses, applied, escalation, limits, list, patched, resize, review, size};
+use super::{addresses, applied, escalation, limits, list, patched, resize, size, token_request};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::owners::{FieldManager, Ownership};
@@ -22,6 +22,7 @@ use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Action, ActionError, Allocator, Effect, Kind, Relay, Served, admin_access};
 use crate::object::{Encoded, Stored};
+use crate::plugin::AdmissionPlugin;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::decode::Wanted;
@@ -179,7 +180,7 @@ impl Vacancy<'_> {
 
 /// Returns the warnings for the client that writes an object.
 fn warnings_of(served: &Served, new: &Fields, old: Option<&Fields>) -> Vec<String> {
-    let mut warnings = if old.is_none() { (served.home.warn)(new) } else { Vec::new() };
+    let mut warnings = if old.is_none() { (served.home.warn)(new, None) } else { Vec::new() };
     if served.kind.custom {
         let known = old.map(finalizers).unwrap_or_default();
         let mut added = finalizers(new);
@@ -211,11 +212,13 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
     if !kind.namespaced {
         return Ok(());
     }
-    let namespaces = core.kinds().namespaces();
-    let namespace = call.namespace();
+    let kinds = core.kinds();
+    let is_checked = kinds.runs(AdmissionPlugin::NamespaceLifecycle);
+    let (namespaces, namespace) = (kinds.namespaces(), call.namespace());
     match core.get(namespaces.resource, namespace) {
+        None if !is_checked => Ok(()),
         None => Err(Failure::not_found(&namespaces.kind, namespace)),
-        Some(stored) if stored.selectable.terminating => {
+        Some(stored) if is_checked && stored.selectable.terminating => {
             let detail = format!(
                 "unable to create new content in namespace {namespace} because it is being \
                  terminated"
@@ -272,7 +275,6 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         // Decoded again after a conflict, which is rare: a copy would cost every request.
         let mut body = call.object(&core.kinds(), options.validation)?;
         call.warnings.extend(metadata::drop_repeated_owners(&mut body, ""));
-        call.warnings.extend((served.home.warn)(&body));
         let Some(stored) = core.get(served.resource, &key) else {
             if served.kind.create_on_update && target == Target::Object {
                 check_namespace(core, call, &body)?;
@@ -283,6 +285,7 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
             return Err(Failure::not_found(&served.kind, name));
         };
         let old = core.fields(served, &stored);
+        call.warnings.extend((served.home.warn)(&body, Some(&old)));
         update::check_version(&served.kind, &old, &body, true)?;
         let change = Change { old: &old, new: body, target, owners };
         let change = Replacement { change, dry_run, call };
@@ -350,7 +353,8 @@ pub(super) fn post_subresource(
     let body = call.any_object(&wanted, options.validation)?;
     let key = served.kind.key(call.namespace(), name);
     if let Effect::IssueToken = action.effect {
-        return review::issue_token(core, served, (&key, name), body, &field_manager(core, call));
+        let manager = field_manager(core, call);
+        return token_request::issue(core, served, (&key, name), body, &manager);
     }
     if meta_text(&body, "name") != name {
         let detail = format!("name in URL does not match name in {} object", action.body);

@@ -13,6 +13,7 @@ use crate::access::User;
 use crate::fields::{Fields, read_path};
 use crate::names::NameCheck;
 use crate::object::{Encoded, FieldLabel, Selectable};
+use crate::plugin::{Addition, AdmissionPlugin, At, Off};
 use crate::status::{self, Cause, ResourceName};
 use crate::types::{Type, TypeMismatch, Types, normalize_changed, normalize_kind, wrong_member};
 
@@ -81,12 +82,14 @@ pub struct Kind {
     /// Subresources that write one member.
     pub(crate) parts: &'static [Part],
     pub(crate) admission: Option<Admission>,
+    /// What admission adds without looking at other objects.
+    pub(crate) additions: Cow<'static, [Addition]>,
     /// Finds the default among the objects of a list, which a table marks.
     pub(crate) find_default: Option<FindDefault>,
     /// The rules of limit ranges, if they apply to the kind.
     pub(crate) limited: Option<Limited>,
     /// Returns the warnings for a client that writes the object.
-    pub(crate) warn: fn(&Fields) -> Vec<String>,
+    pub(crate) warn: fn(&Fields, Option<&Fields>) -> Vec<String>,
     /// The warning for a delete without a propagation policy.
     pub(crate) no_policy_warning: Option<&'static str>,
     /// The effects of POST on a subresource.
@@ -272,6 +275,7 @@ pub(crate) enum ActionError {
 /// Admission that depends on other objects, all of one kind in version `v1`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admission {
+    pub(crate) plugin: AdmissionPlugin,
     pub(crate) group: &'static str,
     pub(crate) plural: &'static str,
     /// The prefix of the names of built-in objects.
@@ -588,6 +592,22 @@ impl Kind {
             }
         }
         warnings
+    }
+
+    /// Adds to an object what the plugins of the kind add at a write.
+    pub(crate) fn add(&self, at: At, object: &mut Fields) {
+        let due = |addition: &&Addition| addition.at == At::Write || at == At::Create;
+        self.additions.iter().filter(due).for_each(|addition| (addition.apply)(object));
+    }
+
+    /// Switches plugins off.
+    pub(super) fn switch_off(&mut self, off: &Off) {
+        self.additions.to_mut().retain(|addition| !off.contains(&addition.plugin));
+        self.admission = self.admission.filter(|admission| !off.contains(&admission.plugin));
+        self.limited = self.limited.filter(|_| !off.contains(&AdmissionPlugin::LimitRanger));
+        if off.contains(&AdmissionPlugin::NamespaceLifecycle) {
+            self.protected = &[];
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The core group.
 
+use std::borrow::Cow;
+
 use super::pod_spec::{POD, POD_SPEC};
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
@@ -11,6 +13,7 @@ use crate::kinds::{
 };
 use crate::names;
 use crate::object::FieldLabel;
+use crate::plugin::AdmissionPlugin;
 
 const NAMESPACE_FIELDS: &[FieldLabel] =
     &[label("status.phase", &["status.phase"]), label("name", &["metadata.name"])];
@@ -99,6 +102,7 @@ fn pod() -> Kind {
         validate: Some(pod_update::validate_ephemeral),
     };
     const PRIORITY: Admission = Admission {
+        plugin: AdmissionPlugin::Priority,
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
         built_in: "system-",
@@ -125,6 +129,7 @@ fn pod() -> Kind {
         resize: Some(resize::RESIZE),
         parts: &[EPHEMERAL],
         admission: Some(PRIORITY),
+        additions: Cow::Borrowed(&pod::ADDITIONS),
         limited: Some(PODS),
         warn: pod::warn,
         actions: &[BINDING, EVICTION],
@@ -191,6 +196,7 @@ fn secret() -> Kind {
 
 fn persistent_volume_claim() -> Kind {
     const CLASS: Admission = Admission {
+        plugin: AdmissionPlugin::DefaultStorageClass,
         group: "storage.k8s.io",
         plural: "storageclasses",
         // No class is built in.
@@ -207,7 +213,7 @@ fn persistent_volume_claim() -> Kind {
             Defaults { under: "spec", rules: &[("volumeMode", Json("\"Filesystem\""))] },
             Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
         ],
-        prepare: limits::protect_claim,
+        additions: Cow::Borrowed(&limits::CLAIM_PROTECTION),
         validate: limits::validate_claim,
         limited: Some(CLAIMS),
         warn: storage_class::warn,
@@ -228,6 +234,7 @@ fn service_account() -> Kind {
         short_names: &["sa"],
         returns_deleted: true,
         actions: &[TOKEN],
+        warn: secret::warn_account,
         ..named("", "ServiceAccount", "serviceaccounts")
     }
 }
