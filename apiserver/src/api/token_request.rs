@@ -47,6 +47,12 @@ pub(super) fn issue(
     let Some(stored) = core.get(served.resource, key) else {
         return Err(Failure::not_found(&served.kind, name));
     };
+    let namespace = meta_text(&request, "namespace");
+    if !namespace.is_empty() && namespace != stored.selectable.namespace {
+        let detail =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Failure::bad_request(detail));
+    }
     check_uid(&request, name, &stored.selectable.uid)?;
     let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
     let lifetime = asked.unwrap_or(LIFETIME);
