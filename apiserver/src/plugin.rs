@@ -25,6 +25,9 @@ pub enum AdmissionPlugin {
     PodResizeValidator,
     /// Gives a pod the number of its priority class.
     Priority,
+    /// Gives a pod the overhead, the node selector and the tolerations of its runtime class, and
+    /// refuses one whose class is missing.
+    RuntimeClass,
     /// Gives claims, volumes and volume attributes classes the finalizer that keeps them while they
     /// are in use.
     StorageObjectInUseProtection,
@@ -53,13 +56,14 @@ pub(crate) type Off = BTreeSet<AdmissionPlugin>;
 
 impl AdmissionPlugin {
     /// The plugins, in the order of their names.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::DefaultStorageClass,
         Self::DefaultTolerationSeconds,
         Self::LimitRanger,
         Self::NamespaceLifecycle,
         Self::PodResizeValidator,
         Self::Priority,
+        Self::RuntimeClass,
         Self::StorageObjectInUseProtection,
     ];
 
@@ -81,6 +85,7 @@ impl AdmissionPlugin {
             Self::NamespaceLifecycle => "NamespaceLifecycle",
             Self::PodResizeValidator => "PodResizeValidator",
             Self::Priority => "Priority",
+            Self::RuntimeClass => "RuntimeClass",
             Self::StorageObjectInUseProtection => "StorageObjectInUseProtection",
         }
     }

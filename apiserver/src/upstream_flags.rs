@@ -8,7 +8,7 @@ use homeostat_apiserver::AdmissionPlugin;
 /// The plugin that another flag switches on.
 const QUOTAS: &str = "ResourceQuota";
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
-const ABSENT: [&str; 31] = [
+const ABSENT: [&str; 30] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -35,7 +35,6 @@ const ABSENT: [&str; 31] = [
     "PodSecurity",
     "PodTolerationRestriction",
     "PodTopologyLabels",
-    "RuntimeClass",
     "ServiceAccount",
     "TaintNodesByCondition",
     "ValidatingAdmissionPolicy",

@@ -78,7 +78,10 @@ enum Grant {
 pub(crate) enum Owner {
     User(Arc<User>),
     /// The account, or the object that the token is bound to, may have been deleted since.
-    Account { account: Account, id: String },
+    Account {
+        account: Account,
+        id: String,
+    },
 }
 
 // === impl Tokens ===

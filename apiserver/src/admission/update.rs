@@ -259,10 +259,16 @@ fn restore_unwritten(kind: &Kind, old: &Fields, new: &mut Fields, target: Target
         }
         (Target::Part(path), _) => {
             let wanted = read_path(new, path).cloned();
-            let version = metadata_mut(new).remove("resourceVersion");
+            let metadata = new.remove("metadata");
             new.clone_from(old);
             set_path(new, path, wanted);
-            set_or_remove(metadata_mut(new), "resourceVersion", version);
+            if kind.part_writes_metadata(path) {
+                set_or_remove(new, "metadata", metadata);
+            } else {
+                let version =
+                    metadata.and_then(|metadata| metadata.get("resourceVersion").cloned());
+                set_or_remove(metadata_mut(new), "resourceVersion", version);
+            }
         }
     }
 }

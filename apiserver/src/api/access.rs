@@ -10,8 +10,8 @@ use http::{HeaderMap, Method, header};
 use serde::de::DeserializeOwned;
 
 use crate::access::{
-    Account, Attributes, Binding, Bound, Caller, ClientCertificate, Owner, PolicyRule, RBAC_GROUP, Role,
-    RoleRef, User,
+    Account, Attributes, Binding, Bound, Caller, ClientCertificate, Owner, PolicyRule, RBAC_GROUP,
+    Role, RoleRef, User,
 };
 use crate::core::Core;
 use crate::kinds::Author;

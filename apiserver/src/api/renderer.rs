@@ -69,6 +69,15 @@ impl Renderer {
         Self::of(core, call)
     }
 
+    /// Returns the form of a reply with the scale of an object.
+    pub(super) fn of_scale(core: &Core, call: &ApiCall) -> Result<Self> {
+        if let Form::Partial { list: true, .. } = call.form {
+            let requested = "PartialObjectMetadataList";
+            return Err(reject_form(requested, "not a list", "*autoscaling.Scale"));
+        }
+        Self::of(core, call)
+    }
+
     pub(super) fn of_list(core: &Core, call: &ApiCall) -> Result<Self> {
         if let Form::Partial { list: false, .. } = call.form {
             return Err(reject_partial(
@@ -338,12 +347,18 @@ fn partial(version: &str, mut object: Fields) -> Value {
 }
 
 fn reject_partial(requested: &str, what: &str, served: &Served, suffix: &str) -> Failure {
-    let go_type = if served.kind.custom {
-        format!("*unstructured.Unstructured{suffix}")
-    } else {
-        let package = served.kind.group.split('.').next().filter(|group| !group.is_empty());
-        format!("*{}.{}{suffix}", package.unwrap_or("core"), served.kind.kind)
-    };
+    reject_form(requested, what, &go_type(served, suffix))
+}
+
+fn go_type(served: &Served, suffix: &str) -> String {
+    if served.kind.custom {
+        return format!("*unstructured.Unstructured{suffix}");
+    }
+    let package = served.kind.group.split('.').next().filter(|group| !group.is_empty());
+    format!("*{}.{}{suffix}", package.unwrap_or("core"), served.kind.kind)
+}
+
+fn reject_form(requested: &str, what: &str, go_type: &str) -> Failure {
     Failure::not_acceptable(format!(
         "you requested {requested}, but the requested object is {what} ({go_type})"
     ))

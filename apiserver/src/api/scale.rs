@@ -37,7 +37,7 @@ pub(super) async fn serve(
     let Some(scale) = &call.target.served.kind.scale else {
         return Err(Failure::not_found(&call.target.served.kind, name));
     };
-    let renderer = Renderer::of_object(core, call)?;
+    let renderer = Renderer::of_scale(core, call)?;
     match *method {
         Method::GET => {
             let served = &call.target.served;

@@ -20,9 +20,11 @@ use crate::admission::{finalizers, meta_text, metadata};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;
-use crate::kinds::{Action, ActionError, Allocator, Effect, Kind, Relay, Served, admin_access};
+use crate::kinds::{
+    Action, ActionError, Admission, Allocator, Effect, Kind, Relay, Served, admin_access,
+};
 use crate::object::{Encoded, Stored};
-use crate::plugin::AdmissionPlugin;
+use crate::plugin::{AdmissionPlugin, At};
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::decode::Wanted;
@@ -40,10 +42,11 @@ pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
     call.warnings.extend(metadata::drop_repeated_owners(&mut object, ""));
     check_namespace(core, call, &object)?;
     let manager = field_manager(core, call);
-    let owners = match call.target.served.home.admission {
+    let owners = if call.target.served.home.admissions.is_empty() {
+        Ownership::Tracked(manager)
+    } else {
         // The server, not the client, owns what admission adds.
-        Some(_) => Ownership::Known(create::owners(&call.target.served, &manager, &object)),
-        None => Ownership::Tracked(manager),
+        Ownership::Known(create::owners(&call.target.served, &manager, &object))
     };
     admit(core, call, &mut object)?;
     let new = New { owners, dry_run: options.dry_run, is_upsert: false };
@@ -242,10 +245,24 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
 pub(super) fn admit(core: &Core, call: &ApiCall, object: &mut Fields) -> Result<()> {
     let home = &call.target.served.home;
     limits::complete(core, &call.target.served, call.namespace(), object);
-    let Some(admission) = home.admission else { return Ok(()) };
-    let Some(others) = core.kinds().find(admission.group, "v1", admission.plural) else {
-        return Ok(());
-    };
+    home.admissions.iter().try_for_each(|admission| {
+        if admission.after_additions {
+            home.add(At::Create, object);
+        }
+        let Some(others) = core.kinds().find(admission.group, "v1", admission.plural) else {
+            return Ok(());
+        };
+        admit_with(core, call, (admission, &others), object)
+    })
+}
+
+/// Applies the admission of one plugin, which depends on the objects of another kind.
+fn admit_with(
+    core: &Core,
+    call: &ApiCall,
+    (admission, others): (&Admission, &Served),
+    object: &mut Fields,
+) -> Result<()> {
     let find = |name: &str| core.get(others.resource, name).map(|stored| stored.fields());
     let all = || {
         let objects = core.read(|storage| storage.objects(others.resource).clone());

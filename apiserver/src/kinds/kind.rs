@@ -81,7 +81,8 @@ pub struct Kind {
     pub(crate) resize: Option<Resize>,
     /// Subresources that write one member.
     pub(crate) parts: &'static [Part],
-    pub(crate) admission: Option<Admission>,
+    /// The admission that looks at other objects, in turn.
+    pub(crate) admissions: Cow<'static, [Admission]>,
     /// What admission adds without looking at other objects.
     pub(crate) additions: Cow<'static, [Addition]>,
     /// Finds the default among the objects of a list, which a table marks.
@@ -185,6 +186,8 @@ pub(crate) struct Part {
     pub(crate) path: &'static str,
     /// Checks the new state, in place of the check of the kind.
     pub(crate) validate: Option<PartCheck>,
+    /// True if it writes labels and annotations, too.
+    pub(crate) writes_metadata: bool,
 }
 
 /// Checks a new state against the stored one.
@@ -276,6 +279,8 @@ pub(crate) enum ActionError {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admission {
     pub(crate) plugin: AdmissionPlugin,
+    /// True if what the kind's other plugins add comes before.
+    pub(crate) after_additions: bool,
     pub(crate) group: &'static str,
     pub(crate) plural: &'static str,
     /// The prefix of the names of built-in objects.
@@ -453,6 +458,11 @@ impl Kind {
         self.parts.iter().find(|part| part.name == name).map(|part| part.path)
     }
 
+    /// Returns whether a write to one member may change labels and annotations, too.
+    pub(crate) fn part_writes_metadata(&self, path: &str) -> bool {
+        self.parts.iter().any(|part| part.path == path && part.writes_metadata)
+    }
+
     /// Returns the check of a write to one member, if it has a check of its own.
     pub(crate) fn part_check(&self, path: &str) -> Option<PartCheck> {
         self.parts.iter().find(|part| part.path == path)?.validate
@@ -603,7 +613,7 @@ impl Kind {
     /// Switches plugins off.
     pub(super) fn switch_off(&mut self, off: &Off) {
         self.additions.to_mut().retain(|addition| !off.contains(&addition.plugin));
-        self.admission = self.admission.filter(|admission| !off.contains(&admission.plugin));
+        self.admissions.to_mut().retain(|admission| !off.contains(&admission.plugin));
         self.limited = self.limited.filter(|_| !off.contains(&AdmissionPlugin::LimitRanger));
         if off.contains(&AdmissionPlugin::NamespaceLifecycle) {
             self.protected = &[];

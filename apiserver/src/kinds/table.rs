@@ -53,7 +53,7 @@ pub(super) const PLAIN: Kind = Kind {
     scale: None,
     resize: None,
     parts: &[],
-    admission: None,
+    admissions: Cow::Borrowed(&[]),
     additions: Cow::Borrowed(&[]),
     find_default: None,
     limited: None,

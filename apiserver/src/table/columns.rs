@@ -46,10 +46,7 @@ const PLAIN: &[Column] = &[NAME, AGE];
 pub(super) const DEFINED: &[Column] = &[NAME];
 
 /// The columns of a custom kind without a definition.
-pub(super) const CUSTOM: &[Column] = &[
-    NAME,
-    CUSTOM_AGE,
-];
+pub(super) const CUSTOM: &[Column] = &[NAME, CUSTOM_AGE];
 
 const CUSTOM_AGE: Column = Column {
     kind: "date",

@@ -8,8 +8,8 @@ use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
-    Relay, Status, checks, limits, namespace, node, pod, pod_update, resize, secret, service,
-    storage_class, workload,
+    Relay, Status, checks, limits, namespace, node, pod, pod_update, resize, runtime_class, secret,
+    service, storage_class, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -100,13 +100,24 @@ fn pod() -> Kind {
         name: "ephemeralcontainers",
         path: "spec.ephemeralContainers",
         validate: Some(pod_update::validate_ephemeral),
+        writes_metadata: false,
     };
     const PRIORITY: Admission = Admission {
         plugin: AdmissionPlugin::Priority,
+        after_additions: false,
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
         built_in: "system-",
         apply: pod::set_priority,
+    };
+    const RUNTIME: Admission = Admission {
+        plugin: AdmissionPlugin::RuntimeClass,
+        after_additions: true,
+        group: "node.k8s.io",
+        plural: "runtimeclasses",
+        // No class is built in.
+        built_in: "/",
+        apply: runtime_class::admit,
     };
     Kind {
         short_names: &["po"],
@@ -128,7 +139,7 @@ fn pod() -> Kind {
         grace: Some(pod::grace),
         resize: Some(resize::RESIZE),
         parts: &[EPHEMERAL],
-        admission: Some(PRIORITY),
+        admissions: Cow::Borrowed(const { &[PRIORITY, RUNTIME] }),
         additions: Cow::Borrowed(&pod::ADDITIONS),
         limited: Some(PODS),
         warn: pod::warn,
@@ -197,6 +208,7 @@ fn secret() -> Kind {
 fn persistent_volume_claim() -> Kind {
     const CLASS: Admission = Admission {
         plugin: AdmissionPlugin::DefaultStorageClass,
+        after_additions: false,
         group: "storage.k8s.io",
         plural: "storageclasses",
         // No class is built in.
@@ -204,7 +216,7 @@ fn persistent_volume_claim() -> Kind {
         apply: storage_class::set_default,
     };
     Kind {
-        admission: Some(CLASS),
+        admissions: Cow::Borrowed(const { &[CLASS] }),
         short_names: &["pvc"],
         status: KEEPS_SPEC,
         returns_deleted: true,
