@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 pub use user::User;
 
 pub(crate) use rules::{Attributes, Binding, PolicyRule, Role, RoleRef, missing_rights, quoted};
-pub(crate) use tokens::{Account, Owner};
+pub(crate) use tokens::{Account, Bound, Named, Owner, Validity};
 
 use tokens::Tokens;
 
@@ -79,8 +79,8 @@ impl Access {
     }
 
     /// Issues a token for a service account.
-    pub(crate) fn issue_for(&self, account: Account, now: Timestamp, expires: Timestamp) -> String {
-        self.tokens.lock().issue_for(account, now, expires)
+    pub(crate) fn issue_for(&self, issuer: &str, account: Account, validity: Validity) -> String {
+        self.tokens.lock().issue_for(issuer, account, validity)
     }
 
     /// Returns the owner of a token, if the token is valid.

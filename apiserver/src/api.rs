@@ -19,6 +19,7 @@ mod review;
 mod scale;
 mod size;
 mod token;
+mod token_request;
 mod watch;
 mod write;
 

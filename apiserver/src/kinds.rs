@@ -20,6 +20,7 @@ mod pod_level;
 mod pod_update;
 mod registry;
 mod resize;
+mod runtime_class;
 mod scale;
 mod secret;
 mod service;

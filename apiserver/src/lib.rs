@@ -10,7 +10,8 @@
 //!
 //! - `fields`, `go_json`, `json_path`, `names`, `quantity`, `clock`: JSON, paths, texts, names and
 //!   times.
-//! - `access`: users, tokens and the rules of roles, as pure functions.
+//! - `access`: users, tokens and the rules of roles, as pure functions. `plugin`: the admission
+//!   plugins that can be switched off.
 //! - `status`, `types`, `object`, `media`: errors, the types of built-in kinds, encoded objects,
 //!   media types.
 //! - `state`: the file that a server can keep its objects in.
@@ -32,6 +33,7 @@ pub mod field_selector;
 mod kinds;
 mod listener;
 pub mod patch;
+mod plugin;
 mod reply;
 mod server;
 mod state;
@@ -42,6 +44,7 @@ pub use access::User;
 pub use duplex::Duplex;
 pub use kinds::Kind;
 pub use listener::Listener;
+pub use plugin::AdmissionPlugin;
 pub use reply::Body;
 pub use server::{ApiServer, ApiService, Builder, ReplyFuture, ServerFault};
 pub use state::{State, StateError};

@@ -82,8 +82,8 @@ struct Arguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     feature_gates: Vec<String>,
 
-    /// Admission plugins of kube-apiserver to switch off, separated by commas. Most of them are off
-    /// here; one that is always on is an error.
+    /// Admission plugins of kube-apiserver to switch off, separated by commas. Those that the server
+    /// does not have are off anyway.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
 
@@ -163,16 +163,17 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
-    upstream_flags::check_disabled(
-        &arguments.disable_admission_plugins,
-        arguments.quota_admission,
-    )?;
+    let disabled = &arguments.disable_admission_plugins;
+    let disabled = upstream_flags::disabled(disabled, arguments.quota_admission)?;
     for gate in upstream_flags::ignored_gates(&arguments.feature_gates)? {
         tracing::warn!(gate, "the feature gate is ignored: the server has no gates");
     }
 
     // The seed would also fix the start time; users of a program expect the real time.
     let mut builder = ApiServer::builder().seed(arguments.seed).epoch(Timestamp::now());
+    for plugin in disabled {
+        builder = builder.without_plugin(plugin);
+    }
     if arguments.quota_admission {
         builder = builder.quota_admission();
     }

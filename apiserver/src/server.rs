@@ -2,6 +2,7 @@
 
 mod faults;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -26,6 +27,7 @@ use crate::clock::Chance;
 use crate::core::Core;
 use crate::http::DocumentCache;
 use crate::kinds::{Kind, Kinds};
+use crate::plugin::AdmissionPlugin;
 use crate::reply::Body;
 use crate::state::State;
 use crate::view::ClientView;
@@ -78,6 +80,8 @@ pub struct Builder {
     definitions: Vec<CustomResourceDefinition>,
     /// True to enforce resource quotas.
     quotas: bool,
+    /// The admission plugins that are off.
+    off: BTreeSet<AdmissionPlugin>,
     /// True to check each request against roles and bindings.
     authorization: bool,
     /// Certificates of authorities of clients, in PEM.
@@ -169,6 +173,22 @@ impl Builder {
     /// ```
     pub fn quota_admission(mut self) -> Self {
         self.quotas = true;
+        self
+    }
+
+    /// Switches an admission plugin off, as kube-apiserver's `--disable-admission-plugins` does. Can
+    /// be called several times.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::{AdmissionPlugin, ApiServer};
+    ///
+    /// // Objects can be created in namespaces that do not exist.
+    /// let server = ApiServer::builder().without_plugin(AdmissionPlugin::NamespaceLifecycle).build();
+    /// ```
+    pub fn without_plugin(mut self, plugin: AdmissionPlugin) -> Self {
+        self.off.insert(plugin);
         self
     }
 
@@ -291,7 +311,7 @@ impl Builder {
         let resumed = self.state.as_ref().map_or(0, State::revision);
         let chance = Chance::new(seed ^ resumed.wrapping_mul(RESUMED_SEED));
         let clock = WallClock::new(Some(epoch));
-        let kinds = Kinds::new(self.kinds);
+        let kinds = Kinds::new(self.kinds).without_plugins(self.off);
         let names: Vec<_> = kinds.rows().map(|kind| kind.other_names()).collect();
         let resources = kinds.rows().zip(&names);
         faults
@@ -364,6 +384,7 @@ impl ApiServer {
             kinds: Vec::new(),
             definitions: Vec::new(),
             quotas: false,
+            off: BTreeSet::new(),
             authorization: false,
             #[cfg(feature = "tls")]
             client_authorities: String::new(),

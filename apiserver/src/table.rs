@@ -70,6 +70,12 @@ pub(crate) fn columns(kind: &Kind) -> Columns<'_> {
     Columns { listed, printed: &[] }
 }
 
+/// Returns the columns of the scale of a kind.
+pub(crate) fn scale_columns(kind: &Kind) -> Columns<'static> {
+    let listed = if kind.custom { columns::CUSTOM_SCALE } else { columns::SCALE };
+    Columns { listed, printed: &[] }
+}
+
 /// Returns the column definitions of a table.
 pub(crate) fn definitions(columns: Columns<'_>) -> Value {
     let listed = columns.listed.iter().map(|column| {

@@ -3,21 +3,12 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, anyhow, bail};
+use homeostat_apiserver::AdmissionPlugin;
 
-/// Admission plugins whose work the server does, always.
-const ALWAYS: [&str; 7] = [
-    "DefaultStorageClass",
-    "DefaultTolerationSeconds",
-    "LimitRanger",
-    "NamespaceLifecycle",
-    "PodResizeValidator",
-    "Priority",
-    "StorageObjectInUseProtection",
-];
 /// The plugin that another flag switches on.
 const QUOTAS: &str = "ResourceQuota";
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
-const ABSENT: [&str; 31] = [
+const ABSENT: [&str; 30] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -44,31 +35,32 @@ const ABSENT: [&str; 31] = [
     "PodSecurity",
     "PodTolerationRestriction",
     "PodTopologyLabels",
-    "RuntimeClass",
     "ServiceAccount",
     "TaintNodesByCondition",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
 ];
 
-/// Checks that the plugins are off.
+/// Returns the plugins that the server has to switch off.
 ///
 /// # Errors
 ///
-/// Fails if a plugin is unknown, or if the server does its work.
-pub(crate) fn check_disabled(plugins: &[String], quotas: bool) -> anyhow::Result<()> {
-    for plugin in plugins.iter().map(String::as_str) {
-        match plugin {
-            QUOTAS if quotas => bail!("{QUOTAS} is disabled, but --quota-admission enables it"),
-            QUOTAS => {}
-            always if ALWAYS.contains(&always) => {
-                bail!("the admission plugin {always} cannot be disabled: its work is always done")
+/// Fails if a plugin is unknown, or if another flag switches it on.
+pub(crate) fn disabled(plugins: &[String], quotas: bool) -> anyhow::Result<Vec<AdmissionPlugin>> {
+    let mut disabled = Vec::new();
+    for name in plugins.iter().map(String::as_str) {
+        let plugin = AdmissionPlugin::ALL.into_iter().find(|plugin| plugin.name() == name);
+        match (plugin, name) {
+            (Some(plugin), _) => disabled.push(plugin),
+            (None, QUOTAS) if quotas => {
+                bail!("{QUOTAS} is disabled, but --quota-admission enables it")
             }
-            absent if ABSENT.contains(&absent) => {}
-            other => bail!("the admission plugin {other} is unknown"),
+            (None, QUOTAS) => {}
+            (None, absent) if ABSENT.contains(&absent) => {}
+            (None, other) => bail!("the admission plugin {other} is unknown"),
         }
     }
-    Ok(())
+    Ok(disabled)
 }
 
 /// Returns the names of the feature gates that are set. The server has none: its features are those
@@ -96,16 +88,16 @@ mod tests {
     }
 
     #[test]
-    fn only_plugins_that_are_off_can_be_disabled() {
-        let check = |plugin, quotas| check_disabled(&texts(&[plugin]), quotas);
-        assert!(check("ServiceAccount", false).is_ok());
-        assert!(check("ResourceQuota", false).is_ok());
-        for (plugin, expected) in [
-            ("ResourceQuota", "--quota-admission"),
-            ("LimitRanger", "cannot be disabled"),
-            ("LimitRangr", "is unknown"),
-        ] {
-            let error = check(plugin, true).unwrap_err().to_string();
+    fn plugins_that_the_server_has_are_switched_off() {
+        let off = |plugins: &[&str], quotas| disabled(&texts(plugins), quotas);
+        assert_eq!(
+            off(&["ServiceAccount", "LimitRanger", "ResourceQuota"], false).unwrap(),
+            [AdmissionPlugin::LimitRanger]
+        );
+        for (plugin, expected) in
+            [("ResourceQuota", "--quota-admission"), ("LimitRangr", "is unknown")]
+        {
+            let error = off(&[plugin], true).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

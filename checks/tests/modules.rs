@@ -210,7 +210,7 @@ fn apiserver_has_no_arrow_up() {
                 "state",
                 "status",
             ],
-            &["recent", "storage", "types"],
+            &["plugin", "recent", "storage", "types"],
             &["kinds", "patch", "reply", "view"],
             &["admission", "core", "selection", "table"],
             &["request"],

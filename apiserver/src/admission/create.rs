@@ -12,6 +12,7 @@ use crate::access::User;
 use crate::clock::rfc3339;
 use crate::fields::Fields;
 use crate::kinds::{Allocator, Generation, Kind, OnCreate, Served, Status};
+use crate::plugin::At;
 use crate::status::{Cause, Failure, Result};
 
 /// The metadata that the server gives to a new object.
@@ -80,6 +81,7 @@ pub(crate) fn prepare(
     system.owners.of_new(served, &mut object, requested.as_ref());
     (kind.record_author)(&mut object, &system.author);
     (kind.prepare)(&mut object);
+    kind.add(At::Create, &mut object);
     if let (Some(allocate), Some(allocator)) = (kind.allocate, system.allocator) {
         allocate(&mut object, None, allocator)?;
     }

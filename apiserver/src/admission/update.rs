@@ -9,6 +9,7 @@ use super::{
 use crate::fields::{Fields, read_path};
 use crate::go_json::{GoInteger, parse_integer};
 use crate::kinds::{Allocator, Author, Generation, Kind, Status, StatusWrite};
+use crate::plugin::At;
 use crate::status::{Cause, Failure, Result};
 
 /// The part of the object that a request writes.
@@ -135,6 +136,7 @@ pub(crate) fn prepare(
         None => owners.of_changed(served, old, &mut new, requested.as_ref()),
     }
     (kind.inherits)(&mut new, old);
+    kind.add(At::Write, &mut new);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
     }
@@ -257,10 +259,16 @@ fn restore_unwritten(kind: &Kind, old: &Fields, new: &mut Fields, target: Target
         }
         (Target::Part(path), _) => {
             let wanted = read_path(new, path).cloned();
-            let version = metadata_mut(new).remove("resourceVersion");
+            let metadata = new.remove("metadata");
             new.clone_from(old);
             set_path(new, path, wanted);
-            set_or_remove(metadata_mut(new), "resourceVersion", version);
+            if kind.part_writes_metadata(path) {
+                set_or_remove(new, "metadata", metadata);
+            } else {
+                let version =
+                    metadata.and_then(|metadata| metadata.get("resourceVersion").cloned());
+                set_or_remove(metadata_mut(new), "resourceVersion", version);
+            }
         }
     }
 }

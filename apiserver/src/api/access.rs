@@ -10,8 +10,8 @@ use http::{HeaderMap, Method, header};
 use serde::de::DeserializeOwned;
 
 use crate::access::{
-    Account, Attributes, Binding, Caller, ClientCertificate, Owner, PolicyRule, RBAC_GROUP, Role,
-    RoleRef, User,
+    Account, Attributes, Binding, Bound, Caller, ClientCertificate, Owner, PolicyRule, RBAC_GROUP,
+    Role, RoleRef, User,
 };
 use crate::core::Core;
 use crate::kinds::Author;
@@ -151,16 +151,44 @@ pub(super) fn bearer_of(
 fn owner_of(core: &Core, token: &str) -> Option<(Arc<User>, Option<Vec<String>>)> {
     match core.access.owner(token, core.clock.now())? {
         Owner::User(user) => Some((user, None)),
-        Owner::Account(Account { namespace, name, uid, audiences }) => {
-            let accounts = core.kinds().find("", "v1", "serviceaccounts")?;
-            let stored = core.get(accounts.resource, &accounts.kind.key(&namespace, &name))?;
-            (stored.selectable.uid == *uid).then(|| {
-                let mut user = User::service_account(&namespace, &name);
-                user.uid = uid;
-                (Arc::new(user), Some(audiences))
-            })
+        Owner::Account { account, id } => {
+            let Account { namespace, name, uid, audiences, bound } = account;
+            let exists = |resource: &str, name: &str, uid: &str| {
+                let kind = core.kinds().find("", "v1", resource)?;
+                let stored = core.get(kind.resource, &kind.kind.key(&namespace, name))?;
+                (stored.selectable.uid == *uid).then_some(())
+            };
+            exists("serviceaccounts", &name, &uid)?;
+            if let Some(Bound { resource, object, .. }) = &bound {
+                exists(resource, &object.name, &object.uid)?;
+            }
+            let mut user = User::service_account(&namespace, &name);
+            user.uid = uid;
+            user.extra = extra(&id, bound.as_ref());
+            Some((Arc::new(user), Some(audiences)))
         }
     }
+}
+
+/// Returns what the token of a service account says about itself and about its pod or node.
+fn extra(id: &str, bound: Option<&Bound>) -> BTreeMap<String, Vec<String>> {
+    let mut extra = BTreeMap::new();
+    let mut add = |key: &str, value: &str| {
+        if !value.is_empty() {
+            extra.insert(format!("authentication.kubernetes.io/{key}"), vec![value.to_owned()]);
+        }
+    };
+    add("credential-id", &format!("JTI={id}"));
+    let Some(Bound { resource, object, node }) = bound else { return extra };
+    if *resource == "pods" {
+        add("pod-name", &object.name);
+        add("pod-uid", &object.uid);
+    }
+    if let Some(node) = node.as_ref().or((*resource == "nodes").then_some(object)) {
+        add("node-name", &node.name);
+        add("node-uid", &node.uid);
+    }
+    extra
 }
 
 /// Returns the texts as Go prints a list of them with `%q`.

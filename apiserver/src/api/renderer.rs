@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::admission::meta_text;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
@@ -14,7 +15,7 @@ use crate::object::{Encoded, Stored, Texts};
 use crate::request::ApiCall;
 use crate::request::negotiate::Form;
 use crate::status::{Failure, Result};
-use crate::table;
+use crate::table::{self, Columns};
 
 /// The form of one reply.
 #[derive(Debug, Clone)]
@@ -64,6 +65,15 @@ impl Renderer {
                 &call.target.served,
                 "",
             ));
+        }
+        Self::of(core, call)
+    }
+
+    /// Returns the form of a reply with the scale of an object.
+    pub(super) fn of_scale(core: &Core, call: &ApiCall) -> Result<Self> {
+        if let Form::Partial { list: true, .. } = call.form {
+            let requested = "PartialObjectMetadataList";
+            return Err(reject_form(requested, "not a list", "*autoscaling.Scale"));
         }
         Self::of(core, call)
     }
@@ -162,6 +172,27 @@ impl Renderer {
         })
         .to_string()
         .into()
+    }
+
+    /// Returns an object that is not stored as such: a scale.
+    pub(super) fn unstored(&self, columns: Columns<'_>, object: Fields) -> Value {
+        let version = match self.form {
+            Form::Whole => return Value::Object(object),
+            Form::Partial { version, .. } => return partial(version, object),
+            Form::Table { version } => version,
+        };
+        let metadata = json!({"resourceVersion": meta_text(&object, "resourceVersion")});
+        let cells = table::cells(columns, &object, self.now);
+        let object = match self.included {
+            Included::Nothing => Value::Null,
+            Included::Metadata => partial(version, object),
+            Included::Object => Value::Object(object),
+        };
+        json!({
+            "kind": "Table", "apiVersion": version, "metadata": metadata,
+            "columnDefinitions": table::definitions(columns),
+            "rows": [{"cells": cells, "object": object}],
+        })
     }
 
     /// Encodes a bookmark, whose object has only metadata.
@@ -316,12 +347,18 @@ fn partial(version: &str, mut object: Fields) -> Value {
 }
 
 fn reject_partial(requested: &str, what: &str, served: &Served, suffix: &str) -> Failure {
-    let go_type = if served.kind.custom {
-        format!("*unstructured.Unstructured{suffix}")
-    } else {
-        let package = served.kind.group.split('.').next().filter(|group| !group.is_empty());
-        format!("*{}.{}{suffix}", package.unwrap_or("core"), served.kind.kind)
-    };
+    reject_form(requested, what, &go_type(served, suffix))
+}
+
+fn go_type(served: &Served, suffix: &str) -> String {
+    if served.kind.custom {
+        return format!("*unstructured.Unstructured{suffix}");
+    }
+    let package = served.kind.group.split('.').next().filter(|group| !group.is_empty());
+    format!("*{}.{}{suffix}", package.unwrap_or("core"), served.kind.kind)
+}
+
+fn reject_form(requested: &str, what: &str, go_type: &str) -> Failure {
     Failure::not_acceptable(format!(
         "you requested {requested}, but the requested object is {what} ({go_type})"
     ))

@@ -6,6 +6,7 @@ use crate::admission::meta_text;
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
 use crate::kinds::Served;
+use crate::plugin::AdmissionPlugin;
 use crate::status::{Failure, Result};
 
 /// Checks that the node of a resized object can run it with its new resources.
@@ -15,7 +16,9 @@ pub(super) fn check_node(core: &Core, served: &Served, old: &Fields, new: &Field
     const GENERATION: &str = "metadata.generation";
     let node = read_path(new, "spec.nodeName").and_then(Value::as_str).unwrap_or("");
     let Some(resize) = served.kind.resize.filter(|_| !node.is_empty()) else { return Ok(()) };
-    if read_path(old, GENERATION) == read_path(new, GENERATION) {
+    if !core.kinds().runs(AdmissionPlugin::PodResizeValidator)
+        || read_path(old, GENERATION) == read_path(new, GENERATION)
+    {
         return Ok(());
     }
     let (kind, name) = (&served.kind, meta_text(new, "name"));

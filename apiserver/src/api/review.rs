@@ -3,27 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::access::{self, API_AUDIENCE, Bearer, Decision};
 use super::write::field_manager;
-use crate::access::{Account, Attributes, PolicyRule, User};
-use crate::admission::owners::FieldManager;
+use crate::access::{Attributes, PolicyRule, User};
 use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::{Fields, text};
-use crate::kinds::{Review, Served};
+use crate::kinds::Review;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::status::{Cause, Failure, Result, aggregate};
-
-/// The lifetime of a token in seconds: the default, and the shortest.
-const LIFETIME: i64 = 3600;
-const SHORTEST_LIFETIME: i64 = 600;
-/// The longest lifetime in seconds, as in the API: 2³² seconds.
-const LONGEST_LIFETIME: i64 = 1 << 32;
 
 /// Answers the create of a review.
 pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Reply> {
@@ -58,7 +50,7 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     Ok(Reply::Json { code: 201, body: Value::Object(object).to_string().into() })
 }
 
-fn spec(object: &Fields) -> &Value {
+pub(super) fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)
 }
 
@@ -98,71 +90,9 @@ fn token_review(core: &Core, object: &Fields) -> Result<Value> {
 }
 
 /// Returns the audiences of a request; without any, the API server itself.
-fn audiences(spec: &Value) -> Vec<String> {
+pub(super) fn audiences(spec: &Value) -> Vec<String> {
     let wanted = texts(spec, "audiences");
     if wanted.is_empty() { vec![API_AUDIENCE.to_owned()] } else { wanted }
-}
-
-/// Issues a token for a service account: the POST of its subresource `token`.
-pub(super) fn issue_token(
-    core: &Core,
-    served: &Served,
-    (key, name): (&str, &str),
-    mut request: Fields,
-    manager: &FieldManager,
-) -> Result<Reply> {
-    let Some(stored) = core.get(served.resource, key) else {
-        return Err(Failure::not_found(&served.kind, name));
-    };
-    let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
-    let lifetime = asked.unwrap_or(LIFETIME);
-    check_lifetime(lifetime)?;
-    let now = core.clock.now();
-    let expires = now + SignedDuration::from_secs(lifetime);
-    let wanted = audiences(spec(&request));
-    let account = Account {
-        namespace: stored.selectable.namespace.clone(),
-        name: name.to_owned(),
-        uid: stored.selectable.uid.clone(),
-        audiences: wanted.clone(),
-    };
-    let token = core.access.issue_for(account, now, expires);
-    request.insert("kind".to_owned(), json!("TokenRequest"));
-    request.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
-    let spec = request.entry("spec").or_insert_with(|| json!({}));
-    if !spec.is_object() {
-        *spec = json!({});
-    }
-    spec["expirationSeconds"] = json!(lifetime);
-    let owners = manager.create_unstored(("authentication.k8s.io", "v1", "TokenRequest"), &request);
-    let mut metadata = json!({
-        "name": name, "namespace": &*stored.selectable.namespace,
-        "uid": &*stored.selectable.uid, "creationTimestamp": rfc3339(now),
-    });
-    if let Some(owners) = owners.encode() {
-        metadata["managedFields"] = owners;
-    }
-    request.insert("metadata".to_owned(), metadata);
-    let spec = &mut request["spec"];
-    spec["audiences"] = json!(wanted);
-    if spec.get("boundObjectRef").is_none() {
-        spec["boundObjectRef"] = Value::Null;
-    }
-    let status = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
-    request.insert("status".to_owned(), status);
-    Ok(Reply::Json { code: 201, body: Value::Object(request).to_string().into() })
-}
-
-fn check_lifetime(lifetime: i64) -> Result<()> {
-    let detail = match lifetime {
-        ..SHORTEST_LIFETIME => "may not specify a duration less than 10 minutes",
-        lifetime if lifetime > LONGEST_LIFETIME => {
-            "may not specify a duration larger than 2^32 seconds"
-        }
-        _ => return Ok(()),
-    };
-    let cause = Cause::invalid("spec.expirationSeconds", &json!(lifetime), detail);
-    Err(Failure::invalid_as("authentication.k8s.io", "TokenRequest", "", &[cause]))
 }
 
 // === access ===

@@ -22,6 +22,7 @@ use crate::request::ApiCall;
 use crate::request::decode::Wanted;
 use crate::request::options::Validation;
 use crate::status::{Failure, Result};
+use crate::table;
 use crate::types::{Expected, Type, Types};
 
 const API_VERSION: &str = "autoscaling/v1";
@@ -36,6 +37,7 @@ pub(super) async fn serve(
     let Some(scale) = &call.target.served.kind.scale else {
         return Err(Failure::not_found(&call.target.served.kind, name));
     };
+    let renderer = Renderer::of_scale(core, call)?;
     match *method {
         Method::GET => {
             let served = &call.target.served;
@@ -56,18 +58,13 @@ pub(super) async fn serve(
                 let detail = format!("the spec replicas field {path} does not exist");
                 return Err(Failure::internal_error(&detail));
             }
-            Ok(Reply::value(&Value::Object(scale.read(&object))))
+            Ok(reply(&renderer, scale, &object))
         }
         Method::PATCH if call.content_type() == applied::CONTENT_TYPE => {
-            apply(core, call, scale, name)
+            apply(core, call, (scale, name), &renderer)
         }
-        Method::PUT | Method::PATCH => write(core, call, scale, name),
-        _ => {
-            let detail = "the server does not allow this method on the requested resource";
-            let mut failure = Failure::new(405, "MethodNotAllowed", detail);
-            failure.details = Some(json!({}));
-            Err(failure)
-        }
+        Method::PUT | Method::PATCH => write(core, call, (scale, name), &renderer),
+        _ => Err(Failure::method_unknown()),
     }
 }
 
@@ -79,7 +76,12 @@ fn check_readable(call: &ApiCall, scale: &Scale, object: &Fields) -> Result<()> 
     scale.unreadable(object).map_or(Ok(()), |detail| Err(Failure::internal(detail)))
 }
 
-fn write(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply> {
+fn write(
+    core: &Core,
+    call: &ApiCall,
+    (scale, name): (&Scale, &str),
+    renderer: &Renderer,
+) -> Result<Reply> {
     let is_put = call.method == Method::PUT;
     let options = if is_put { "UpdateOptions" } else { "PatchOptions" };
     let options = call.params.write_options(options)?;
@@ -111,13 +113,18 @@ fn write(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
         if let Some(bytes) =
             commit(core, &Renderer::of_whole_objects(core, call), &key, &stored, change)?
         {
-            return reply(scale, &bytes);
+            return reply_to_write(renderer, scale, &bytes);
         }
     }
 }
 
 /// Carries out a server-side apply of a scale: the owners of the replicas are those of the object.
-fn apply(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply> {
+fn apply(
+    core: &Core,
+    call: &ApiCall,
+    (scale, name): (&Scale, &str),
+    renderer: &Renderer,
+) -> Result<Reply> {
     let options = call.params.apply_options()?;
     let served = &call.target.served;
     let key = served.kind.key(call.namespace(), name);
@@ -147,18 +154,24 @@ fn apply(core: &Core, call: &ApiCall, scale: &Scale, name: &str) -> Result<Reply
         let owners = &Ownership::Known(applied.owners);
         let change = Change { old: &old, new, target: Target::Object, owners };
         let change = Replacement { change, dry_run: options.write.dry_run, call };
-        let renderer = Renderer::of_whole_objects(core, call);
-        if let Some(bytes) = commit(core, &renderer, &key, &stored, change)? {
-            return reply(scale, &bytes);
+        let whole = Renderer::of_whole_objects(core, call);
+        if let Some(bytes) = commit(core, &whole, &key, &stored, change)? {
+            return reply_to_write(renderer, scale, &bytes);
         }
     }
 }
 
-/// Returns the scale of a stored object.
-fn reply(scale: &Scale, bytes: &[u8]) -> Result<Reply> {
+/// Returns the scale of a written object.
+fn reply_to_write(renderer: &Renderer, scale: &Scale, bytes: &[u8]) -> Result<Reply> {
     let object: Fields = serde_json::from_slice(bytes)
         .map_err(|error| Failure::internal(format!("the object cannot be read back: {error}")))?;
-    Ok(Reply::value(&Value::Object(scale.read(&object))))
+    Ok(reply(renderer, scale, &object))
+}
+
+/// Returns the scale of an object in the form that the client accepts.
+fn reply(renderer: &Renderer, scale: &Scale, object: &Fields) -> Reply {
+    let columns = table::scale_columns(&renderer.served().kind);
+    Reply::value(&renderer.unstored(columns, scale.read(object)))
 }
 
 /// Returns the scale in the body of a PUT.

@@ -11,7 +11,7 @@ use super::addresses::Reserved;
 use super::eviction::Eviction;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{addresses, applied, escalation, limits, list, patched, resize, review, size};
+use super::{addresses, applied, escalation, limits, list, patched, resize, size, token_request};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::owners::{FieldManager, Ownership};
@@ -20,8 +20,11 @@ use crate::admission::{finalizers, meta_text, metadata};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;
-use crate::kinds::{Action, ActionError, Allocator, Effect, Kind, Relay, Served, admin_access};
+use crate::kinds::{
+    Action, ActionError, Admission, Allocator, Effect, Kind, Relay, Served, admin_access,
+};
 use crate::object::{Encoded, Stored};
+use crate::plugin::{AdmissionPlugin, At};
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::decode::Wanted;
@@ -39,10 +42,11 @@ pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
     call.warnings.extend(metadata::drop_repeated_owners(&mut object, ""));
     check_namespace(core, call, &object)?;
     let manager = field_manager(core, call);
-    let owners = match call.target.served.home.admission {
+    let owners = if call.target.served.home.admissions.is_empty() {
+        Ownership::Tracked(manager)
+    } else {
         // The server, not the client, owns what admission adds.
-        Some(_) => Ownership::Known(create::owners(&call.target.served, &manager, &object)),
-        None => Ownership::Tracked(manager),
+        Ownership::Known(create::owners(&call.target.served, &manager, &object))
     };
     admit(core, call, &mut object)?;
     let new = New { owners, dry_run: options.dry_run, is_upsert: false };
@@ -179,7 +183,7 @@ impl Vacancy<'_> {
 
 /// Returns the warnings for the client that writes an object.
 fn warnings_of(served: &Served, new: &Fields, old: Option<&Fields>) -> Vec<String> {
-    let mut warnings = if old.is_none() { (served.home.warn)(new) } else { Vec::new() };
+    let mut warnings = if old.is_none() { (served.home.warn)(new, None) } else { Vec::new() };
     if served.kind.custom {
         let known = old.map(finalizers).unwrap_or_default();
         let mut added = finalizers(new);
@@ -211,11 +215,13 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
     if !kind.namespaced {
         return Ok(());
     }
-    let namespaces = core.kinds().namespaces();
-    let namespace = call.namespace();
+    let kinds = core.kinds();
+    let is_checked = kinds.runs(AdmissionPlugin::NamespaceLifecycle);
+    let (namespaces, namespace) = (kinds.namespaces(), call.namespace());
     match core.get(namespaces.resource, namespace) {
+        None if !is_checked => Ok(()),
         None => Err(Failure::not_found(&namespaces.kind, namespace)),
-        Some(stored) if stored.selectable.terminating => {
+        Some(stored) if is_checked && stored.selectable.terminating => {
             let detail = format!(
                 "unable to create new content in namespace {namespace} because it is being \
                  terminated"
@@ -239,10 +245,24 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
 pub(super) fn admit(core: &Core, call: &ApiCall, object: &mut Fields) -> Result<()> {
     let home = &call.target.served.home;
     limits::complete(core, &call.target.served, call.namespace(), object);
-    let Some(admission) = home.admission else { return Ok(()) };
-    let Some(others) = core.kinds().find(admission.group, "v1", admission.plural) else {
-        return Ok(());
-    };
+    home.admissions.iter().try_for_each(|admission| {
+        if admission.after_additions {
+            home.add(At::Create, object);
+        }
+        let Some(others) = core.kinds().find(admission.group, "v1", admission.plural) else {
+            return Ok(());
+        };
+        admit_with(core, call, (admission, &others), object)
+    })
+}
+
+/// Applies the admission of one plugin, which depends on the objects of another kind.
+fn admit_with(
+    core: &Core,
+    call: &ApiCall,
+    (admission, others): (&Admission, &Served),
+    object: &mut Fields,
+) -> Result<()> {
     let find = |name: &str| core.get(others.resource, name).map(|stored| stored.fields());
     let all = || {
         let objects = core.read(|storage| storage.objects(others.resource).clone());
@@ -272,7 +292,6 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         // Decoded again after a conflict, which is rare: a copy would cost every request.
         let mut body = call.object(&core.kinds(), options.validation)?;
         call.warnings.extend(metadata::drop_repeated_owners(&mut body, ""));
-        call.warnings.extend((served.home.warn)(&body));
         let Some(stored) = core.get(served.resource, &key) else {
             if served.kind.create_on_update && target == Target::Object {
                 check_namespace(core, call, &body)?;
@@ -283,6 +302,7 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
             return Err(Failure::not_found(&served.kind, name));
         };
         let old = core.fields(served, &stored);
+        call.warnings.extend((served.home.warn)(&body, Some(&old)));
         update::check_version(&served.kind, &old, &body, true)?;
         let change = Change { old: &old, new: body, target, owners };
         let change = Replacement { change, dry_run, call };
@@ -350,7 +370,8 @@ pub(super) fn post_subresource(
     let body = call.any_object(&wanted, options.validation)?;
     let key = served.kind.key(call.namespace(), name);
     if let Effect::IssueToken = action.effect {
-        return review::issue_token(core, served, (&key, name), body, &field_manager(core, call));
+        let manager = field_manager(core, call);
+        return token_request::issue(core, served, (&key, name), body, &manager);
     }
     if meta_text(&body, "name") != name {
         let detail = format!("name in URL does not match name in {} object", action.body);

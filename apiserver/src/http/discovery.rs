@@ -26,6 +26,9 @@ const OLD_GNOSTIC: &str = "application/com.github.proto-openapi.spec.v2@v1.0+pro
 /// The Kubernetes version whose behaviour this server has: major, minor, full.
 const VERSION: (&str, &str, &str) = ("1", "37", "v1.37.1+homeostat");
 
+/// The oldest minor version whose clients and objects the server suits.
+const COMPATIBLE_MINOR: &str = "36";
+
 /// A request for a document.
 pub(super) struct Wanted<'a> {
     pub(super) document: &'a Document,
@@ -149,8 +152,9 @@ fn issuer() -> Bytes {
 fn version() -> Value {
     let (major, minor, git) = VERSION;
     json!({
-        "major": major, "minor": minor, "gitVersion": git, "gitCommit": "", "gitTreeState": "",
-        "buildDate": "",
+        "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor,
+        "minCompatibilityMajor": major, "minCompatibilityMinor": COMPATIBLE_MINOR,
+        "gitVersion": git, "gitCommit": "", "gitTreeState": "", "buildDate": "",
         "goVersion": "", "compiler": "rustc", "platform": "",
     })
 }

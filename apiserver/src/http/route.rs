@@ -1,5 +1,7 @@
 //! Routing: the meaning of a path.
 
+use std::borrow::Cow;
+
 use homeostat_faults::{RequestInfo, Verb};
 use http::Method;
 
@@ -87,7 +89,10 @@ impl Route {
             ["openapi", "v3"] => Self::Document(Document::OpenApi),
             ["openapi", "v3", rest @ ..] => Self::Document(Document::Schemas(rest.join("/"))),
             ["api", version] => Self::group_version(kinds, "", version),
-            ["api", ..] => Self::resource(kinds, "", RequestInfo::parse(method, &path, query)),
+            ["api", ..] => {
+                let path = without_proxied(&path, &parts);
+                Self::resource(kinds, "", RequestInfo::parse(method, &path, query))
+            }
             ["apis", group] if kinds.has_group(group) => {
                 Self::Document(Document::Group((*group).to_owned()))
             }
@@ -140,6 +145,16 @@ impl Route {
         let built_in = kinds.built_in_rows().any(|kind| kind.group == group && !kind.custom);
         if built_in { Self::NoResource } else { Self::NotFound }
     }
+}
+
+/// Returns the path without what follows `proxy`, which is a path of the pod, service or node.
+fn without_proxied<'a>(path: &'a str, parts: &[&str]) -> Cow<'a, str> {
+    let kept = match parts {
+        [_, _, "namespaces", _, "pods" | "services", _, "proxy", ..] => 7,
+        [_, _, "nodes", _, "proxy", ..] => 5,
+        _ => return Cow::Borrowed(path),
+    };
+    Cow::Owned(format!("/{}", parts[..kept].join("/")))
 }
 
 /// Returns whether the real server sends requests for a subresource on, to the kubelet or the pods.

@@ -13,6 +13,7 @@ use crate::access::User;
 use crate::fields::{Fields, read_path};
 use crate::names::NameCheck;
 use crate::object::{Encoded, FieldLabel, Selectable};
+use crate::plugin::{Addition, AdmissionPlugin, At, Off};
 use crate::status::{self, Cause, ResourceName};
 use crate::types::{Type, TypeMismatch, Types, normalize_changed, normalize_kind, wrong_member};
 
@@ -80,13 +81,16 @@ pub struct Kind {
     pub(crate) resize: Option<Resize>,
     /// Subresources that write one member.
     pub(crate) parts: &'static [Part],
-    pub(crate) admission: Option<Admission>,
+    /// The admission that looks at other objects, in turn.
+    pub(crate) admissions: Cow<'static, [Admission]>,
+    /// What admission adds without looking at other objects.
+    pub(crate) additions: Cow<'static, [Addition]>,
     /// Finds the default among the objects of a list, which a table marks.
     pub(crate) find_default: Option<FindDefault>,
     /// The rules of limit ranges, if they apply to the kind.
     pub(crate) limited: Option<Limited>,
     /// Returns the warnings for a client that writes the object.
-    pub(crate) warn: fn(&Fields) -> Vec<String>,
+    pub(crate) warn: fn(&Fields, Option<&Fields>) -> Vec<String>,
     /// The warning for a delete without a propagation policy.
     pub(crate) no_policy_warning: Option<&'static str>,
     /// The effects of POST on a subresource.
@@ -182,6 +186,8 @@ pub(crate) struct Part {
     pub(crate) path: &'static str,
     /// Checks the new state, in place of the check of the kind.
     pub(crate) validate: Option<PartCheck>,
+    /// True if it writes labels and annotations, too.
+    pub(crate) writes_metadata: bool,
 }
 
 /// Checks a new state against the stored one.
@@ -272,6 +278,9 @@ pub(crate) enum ActionError {
 /// Admission that depends on other objects, all of one kind in version `v1`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admission {
+    pub(crate) plugin: AdmissionPlugin,
+    /// True if what the kind's other plugins add comes before.
+    pub(crate) after_additions: bool,
     pub(crate) group: &'static str,
     pub(crate) plural: &'static str,
     /// The prefix of the names of built-in objects.
@@ -449,6 +458,11 @@ impl Kind {
         self.parts.iter().find(|part| part.name == name).map(|part| part.path)
     }
 
+    /// Returns whether a write to one member may change labels and annotations, too.
+    pub(crate) fn part_writes_metadata(&self, path: &str) -> bool {
+        self.parts.iter().any(|part| part.path == path && part.writes_metadata)
+    }
+
     /// Returns the check of a write to one member, if it has a check of its own.
     pub(crate) fn part_check(&self, path: &str) -> Option<PartCheck> {
         self.parts.iter().find(|part| part.path == path)?.validate
@@ -588,6 +602,22 @@ impl Kind {
             }
         }
         warnings
+    }
+
+    /// Adds to an object what the plugins of the kind add at a write.
+    pub(crate) fn add(&self, at: At, object: &mut Fields) {
+        let due = |addition: &&Addition| addition.at == At::Write || at == At::Create;
+        self.additions.iter().filter(due).for_each(|addition| (addition.apply)(object));
+    }
+
+    /// Switches plugins off.
+    pub(super) fn switch_off(&mut self, off: &Off) {
+        self.additions.to_mut().retain(|addition| !off.contains(&addition.plugin));
+        self.admissions.to_mut().retain(|admission| !off.contains(&admission.plugin));
+        self.limited = self.limited.filter(|_| !off.contains(&AdmissionPlugin::LimitRanger));
+        if off.contains(&AdmissionPlugin::NamespaceLifecycle) {
+            self.protected = &[];
+        }
     }
 }
 

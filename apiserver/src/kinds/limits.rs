@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::checks;
 use crate::fields::{Fields, read_path};
 use crate::go_diff;
+use crate::plugin::{Addition, AdmissionPlugin, At};
 use crate::status::Cause;
 
 /// A container's default limit is its maximum.
@@ -27,12 +28,20 @@ fn of_container(item: &Fields, from: &[&str], to: &str) -> Value {
 }
 
 /// A volume claim stays until the last pod that uses it is gone.
-pub(super) fn protect_claim(claim: &mut Fields) {
-    const PROTECTION: &str = "kubernetes.io/pvc-protection";
-    let Some(Value::Object(metadata)) = claim.get_mut("metadata") else { return };
+pub(super) const CLAIM_PROTECTION: [Addition; 1] =
+    [protection(|claim| protect(claim, "kubernetes.io/pvc-protection"))];
+
+/// Returns the admission of a new object that gets a finalizer.
+pub(super) const fn protection(apply: fn(&mut Fields)) -> Addition {
+    Addition { plugin: AdmissionPlugin::StorageObjectInUseProtection, at: At::Create, apply }
+}
+
+/// Adds a finalizer, which a controller removes when the object is in use no more.
+pub(super) fn protect(object: &mut Fields, finalizer: &str) {
+    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
     let list = metadata.entry("finalizers").or_insert_with(|| json!([]));
-    if let Some(list) = list.as_array_mut().filter(|list| !list.contains(&json!(PROTECTION))) {
-        list.push(json!(PROTECTION));
+    if let Some(list) = list.as_array_mut().filter(|list| !list.contains(&json!(finalizer))) {
+        list.push(json!(finalizer));
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::kind::ActionError;
 use super::{checks, pod_level, pod_update, resize};
 use crate::fields::{Fields, read_path};
+use crate::plugin::{Addition, AdmissionPlugin, At};
 use crate::quantity;
 use crate::status::Cause;
 
@@ -148,7 +149,7 @@ fn sync_pod_ips(status: &mut Fields) {
     }
 }
 
-/// Sets the initial status of a new pod, and what admission adds to its spec.
+/// Sets the initial status of a new pod.
 pub(super) fn prepare(pod: &mut Fields) {
     pod_level::complete(pod);
     let class = resize::quality_of_service(pod);
@@ -163,21 +164,30 @@ pub(super) fn prepare(pod: &mut Fields) {
         }]);
     }
     pod.insert("status".to_owned(), status);
-    admit(pod);
 }
 
-/// Adds what admission adds at each write of the spec.
-fn admit(pod: &mut Fields) {
+/// What admission adds at each write of the spec.
+pub(super) const ADDITIONS: [Addition; 2] = [
+    Addition { plugin: AdmissionPlugin::Priority, at: At::Write, apply: set_no_priority },
+    Addition {
+        plugin: AdmissionPlugin::DefaultTolerationSeconds,
+        at: At::Write,
+        apply: add_default_tolerations,
+    },
+];
+
+/// A pod without a class has the priority 0.
+fn set_no_priority(pod: &mut Fields) {
     if let Some(Value::Object(spec)) = pod.get_mut("spec") {
         spec.entry("priority").or_insert(json!(0));
         spec.entry("preemptionPolicy").or_insert(json!("PreemptLowerPriority"));
-        let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
-        add_default_tolerations(tolerations);
     }
 }
 
 /// Tolerates a node that is not ready for five minutes, unless the pod has a toleration of its own.
-fn add_default_tolerations(tolerations: &mut Value) {
+fn add_default_tolerations(pod: &mut Fields) {
+    let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     let Value::Array(list) = tolerations else { return };
     for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let known = list.iter().any(|one| match one.get("key").and_then(Value::as_str) {
@@ -224,7 +234,6 @@ pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
         "extendedResourceClaimStatus",
         "nodeAllocatableResourceClaimStatuses",
     ];
-    admit(pod);
     keep_resources(pod, old);
     let Some(Value::Object(status)) = pod.get_mut("status") else { return };
     for key in KEPT {
@@ -245,7 +254,7 @@ fn keep_resources(pod: &mut Fields, old: &Fields) {
 }
 
 /// Returns the warnings about a pod: about fractions of bytes.
-pub(super) fn warn(pod: &Fields) -> Vec<String> {
+pub(super) fn warn(pod: &Fields, _: Option<&Fields>) -> Vec<String> {
     const AMOUNTS: [(&str, &str); 4] = [
         ("limits", "memory"),
         ("requests", "memory"),

@@ -10,6 +10,7 @@ use super::kind::Kind;
 use super::table::built_in;
 use crate::fields::Fields;
 use crate::object::{Encoded, Stored};
+use crate::plugin::{AdmissionPlugin, Off};
 use crate::storage::ResourceId;
 
 /// All kinds of one server. A change makes another table, which shares most of its memory.
@@ -26,6 +27,7 @@ pub(crate) struct Kinds {
     next_resource: usize,
     /// Incremented by each change.
     generation: u64,
+    off: Off,
 }
 
 /// A kind, as a request found it.
@@ -73,7 +75,23 @@ impl Kinds {
             resources: OrdMap::new(),
             next_resource: rows.len(),
             generation: 0,
+            off: Off::new(),
         }
+    }
+
+    /// Switches plugins off.
+    pub(crate) fn without_plugins(mut self, off: Off) -> Self {
+        for row in &mut self.rows {
+            Arc::make_mut(&mut row.kind).switch_off(&off);
+            Arc::make_mut(&mut row.home).switch_off(&off);
+        }
+        self.off = off;
+        self
+    }
+
+    /// Returns whether a plugin is on.
+    pub(crate) fn runs(&self, plugin: AdmissionPlugin) -> bool {
+        !self.off.contains(&plugin)
     }
 
     /// Returns the number of resources that the table has storage for.

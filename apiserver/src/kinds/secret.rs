@@ -1,11 +1,11 @@
-//! Secrets and config maps: data that can be immutable.
+//! Secrets and config maps, whose data can be immutable; service accounts, which name secrets.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::checks;
-use crate::fields::Fields;
+use crate::fields::{Fields, read_path};
 use crate::status::Cause;
 
 /// Merges `stringData` into `data`; its entries win.
@@ -31,7 +31,7 @@ pub(super) fn validate_config_map(map: &Fields, old: Option<&Fields>, causes: &m
 }
 
 /// Warns of invalid certificates, which are stored anyway.
-pub(super) fn warn(secret: &Fields) -> Vec<String> {
+pub(super) fn warn(secret: &Fields, _: Option<&Fields>) -> Vec<String> {
     let certificate = secret.get("data").and_then(|data| data.get("tls.crt")?.as_str());
     let is_pem = |text: &str| {
         STANDARD.decode(text).is_ok_and(|bytes| bytes.windows(11).any(|at| at == b"-----BEGIN "))
@@ -42,6 +42,21 @@ pub(super) fn warn(secret: &Fields) -> Vec<String> {
     } else {
         Vec::new()
     }
+}
+
+/// Warns of an annotation that is new, and is out of use.
+pub(super) fn warn_account(account: &Fields, old: Option<&Fields>) -> Vec<String> {
+    const MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
+    let has = |account: &Fields| {
+        read_path(account, "metadata.annotations").is_some_and(|all| all.get(MOUNTABLE).is_some())
+    };
+    if !has(account) || old.is_some_and(has) {
+        return Vec::new();
+    }
+    vec![format!(
+        "metadata.annotations[{MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to \
+         isolate access to mounted secrets"
+    )]
 }
 
 fn validate_frozen(new: &Fields, old: Option<&Fields>, data: &[&str], causes: &mut Vec<Cause>) {

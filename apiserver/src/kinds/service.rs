@@ -103,6 +103,12 @@ pub(super) fn allocate(
     if let Some(old) = old {
         drop_unused(service, old);
     }
+    if let Some(Value::Object(spec)) = service.get_mut("spec")
+        && kind_of(spec) == "ExternalName"
+    {
+        // The real server keeps the policy that a client sends, and never shows it.
+        spec.remove("internalTrafficPolicy");
+    }
     Ok(())
 }
 
@@ -149,9 +155,12 @@ fn inherit_node_ports(spec: &mut Fields, old: &Fields) {
 }
 
 /// Applies a change of the first address to the list of addresses, for clients that know only the
-/// first.
+/// first. If they keep it, the list stays.
 fn synchronize_addresses(spec: &mut Fields, old: &Fields) {
     let is_changed = text(spec, "clusterIP") != text(old, "clusterIP");
+    if !is_changed && list(spec, "clusterIPs").is_empty() {
+        inherit_member(spec, old, "clusterIPs");
+    }
     if !is_changed || list(spec, "clusterIPs") != list(old, "clusterIPs") {
         return;
     }
@@ -229,10 +238,24 @@ pub(super) fn validate(service: &Fields, old: Option<&Fields>, causes: &mut Vec<
     {
         causes.push(Cause::forbidden("spec.healthCheckNodePort", "field is immutable"));
     }
+    if let [Some(spec), Some(old)] = specs {
+        validate_class(spec, old, causes);
+    }
     let ingress = read_path(service, "status.loadBalancer.ingress");
     if ingress.is_some() && kind(service) != "LoadBalancer" {
         let detail = "may only be used when `spec.type` is 'LoadBalancer'";
         causes.push(Cause::forbidden("status.loadBalancer.ingress", detail));
+    }
+}
+
+/// The class of a load balancer stays as long as the service is one.
+fn validate_class(spec: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
+    const CLASS: &str = "loadBalancerClass";
+    let are_balancers = [spec, old].iter().all(|spec| kind_of(spec) == "LoadBalancer");
+    if are_balancers && spec.get(CLASS) != old.get(CLASS) {
+        let shown = spec.get(CLASS).cloned().unwrap_or_default();
+        let field = format!("spec.{CLASS}");
+        causes.push(Cause::invalid(field, &shown, "may not change once set"));
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn set_default(
 }
 
 /// Returns the warnings about a claim.
-pub(super) fn warn(claim: &Fields) -> Vec<String> {
+pub(super) fn warn(claim: &Fields, _: Option<&Fields>) -> Vec<String> {
     let mut warnings = Vec::new();
     if read_path(claim, "metadata.annotations").is_some_and(|all| all.get(CLASS).is_some()) {
         warnings.push(format!(

@@ -129,6 +129,10 @@ fn form_of(parameters: &str, media: Media, custom: bool) -> Option<Form> {
     }
     let is_protobuf = media == Media::Protobuf;
     if kind.is_empty() {
+        // A group or a version of no form.
+        if !group.is_empty() || !version.is_empty() {
+            return None;
+        }
         return (!(is_protobuf && custom)).then_some(Form::Whole);
     }
     let version = match (group, version) {

@@ -46,13 +46,20 @@ const PLAIN: &[Column] = &[NAME, AGE];
 pub(super) const DEFINED: &[Column] = &[NAME];
 
 /// The columns of a custom kind without a definition.
-pub(super) const CUSTOM: &[Column] = &[
-    NAME,
-    Column {
-        kind: "date",
-        ..text("Age", Date("metadata.creationTimestamp"), "How long ago the object was created")
-    },
-];
+pub(super) const CUSTOM: &[Column] = &[NAME, CUSTOM_AGE];
+
+const CUSTOM_AGE: Column = Column {
+    kind: "date",
+    ..text("Age", Date("metadata.creationTimestamp"), "How long ago the object was created")
+};
+
+/// The columns of a scale.
+pub(super) const SCALE: &[Column] = &[Column { format: "", ..NAME }, DESIRED, AVAILABLE, AGE];
+
+/// The columns of the scale of a custom kind.
+pub(super) const CUSTOM_SCALE: &[Column] = &[NAME, DESIRED, AVAILABLE, CUSTOM_AGE];
+
+const AVAILABLE: Column = integer("Available", "status.replicas", "How many instances there are");
 
 pub(super) type Row = (&'static str, &'static str, &'static [Column]);
 

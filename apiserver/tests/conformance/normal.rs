@@ -87,6 +87,9 @@ pub(crate) struct Normaliser {
     with_owners: bool,
 }
 
+/// The key of the identifier of a token, among what a review says about its user.
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+
 // === impl Normaliser ===
 
 impl Normaliser {
@@ -217,6 +220,7 @@ impl Normaliser {
         match key {
             "message" => versions_in(&self.quoted(&self.names.translate(text)), &self.sent),
             "continue" if !text.is_empty() => self.token(text),
+            CREDENTIAL if text.starts_with("JTI=") => "JTI=<uid>".to_owned(),
             "token" if is_token(text) && chosen() => "<token>".to_owned(),
             "serverAddress" => "<address>".to_owned(),
             "clusterIP" | "clusterIPs" if is_address(text) && chosen() => "<address>".to_owned(),

@@ -14,6 +14,17 @@ type Causes<'a> = &'a mut Vec<Cause>;
 
 const NOT_AN_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
+/// Returns what is wrong with a text that is no IP address.
+pub(crate) fn ip_problem(text: &str) -> &'static str {
+    let without_zeros = text.split('.').map(|part| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0",
+        short => short,
+    });
+    let shortened = without_zeros.collect::<Vec<_>>().join(".");
+    let has_zeros = shortened != text && shortened.parse::<IpAddr>().is_ok();
+    if has_zeros { "must not have leading 0s" } else { NOT_AN_ADDRESS }
+}
+
 fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)
 }
@@ -216,7 +227,7 @@ fn some_address(_: &Value, subset: &Value, at: &str, causes: Causes<'_>) {
 fn endpoint_address(_: &Value, address: &Value, at: &str, causes: Causes<'_>) {
     let text = address.as_str().unwrap_or_default();
     let Ok(parsed) = text.parse::<IpAddr>() else {
-        causes.push(Cause::invalid(at, &json!(text), NOT_AN_ADDRESS));
+        causes.push(Cause::invalid(at, &json!(text), ip_problem(text)));
         return;
     };
     let is_link_local = match parsed {

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{is_headless, kind_of, list, text};
+
 use crate::fields::Fields;
+use crate::kinds::checks::networking::ip_problem;
 use crate::status::Cause;
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
@@ -93,7 +95,7 @@ fn check_addresses(addresses: &[Value], families: &[Value], causes: &mut Vec<Cau
             }
         } else if family(address).is_none() {
             is_valid = false;
-            let detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            let detail = ip_problem(address.as_str().unwrap_or_default());
             causes.push(Cause::invalid(format!("spec.clusterIPs[{at}]"), address, detail));
         }
     }

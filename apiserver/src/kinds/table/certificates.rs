@@ -27,10 +27,13 @@ fn signing_request() -> Kind {
         inherits: keep_spec,
         record_time: date_conditions,
         validate: checks::certificates::signing_request,
-        parts: &[Part { name: "approval", path: "status.conditions", validate: None }],
+        parts: &[APPROVAL],
         ..of_group("CertificateSigningRequest", "certificatesigningrequests")
     }
 }
+
+const APPROVAL: Part =
+    Part { name: "approval", path: "status.conditions", validate: None, writes_metadata: true };
 
 /// The requester is the user who creates the request.
 fn set_requester(request: &mut Fields, user: &User) {

@@ -1,16 +1,19 @@
 //! The core group.
 
+use std::borrow::Cow;
+
 use super::pod_spec::{POD, POD_SPEC};
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
-    Relay, Status, checks, limits, namespace, node, pod, pod_update, resize, secret, service,
-    storage_class, workload,
+    Relay, Status, checks, limits, namespace, node, pod, pod_update, resize, runtime_class, secret,
+    service, storage_class, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
+use crate::plugin::AdmissionPlugin;
 
 const NAMESPACE_FIELDS: &[FieldLabel] =
     &[label("status.phase", &["status.phase"]), label("name", &["metadata.name"])];
@@ -97,12 +100,24 @@ fn pod() -> Kind {
         name: "ephemeralcontainers",
         path: "spec.ephemeralContainers",
         validate: Some(pod_update::validate_ephemeral),
+        writes_metadata: false,
     };
     const PRIORITY: Admission = Admission {
+        plugin: AdmissionPlugin::Priority,
+        after_additions: false,
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
         built_in: "system-",
         apply: pod::set_priority,
+    };
+    const RUNTIME: Admission = Admission {
+        plugin: AdmissionPlugin::RuntimeClass,
+        after_additions: true,
+        group: "node.k8s.io",
+        plural: "runtimeclasses",
+        // No class is built in.
+        built_in: "/",
+        apply: runtime_class::admit,
     };
     Kind {
         short_names: &["po"],
@@ -124,7 +139,8 @@ fn pod() -> Kind {
         grace: Some(pod::grace),
         resize: Some(resize::RESIZE),
         parts: &[EPHEMERAL],
-        admission: Some(PRIORITY),
+        admissions: Cow::Borrowed(const { &[PRIORITY, RUNTIME] }),
+        additions: Cow::Borrowed(&pod::ADDITIONS),
         limited: Some(PODS),
         warn: pod::warn,
         actions: &[BINDING, EVICTION],
@@ -191,6 +207,8 @@ fn secret() -> Kind {
 
 fn persistent_volume_claim() -> Kind {
     const CLASS: Admission = Admission {
+        plugin: AdmissionPlugin::DefaultStorageClass,
+        after_additions: false,
         group: "storage.k8s.io",
         plural: "storageclasses",
         // No class is built in.
@@ -198,7 +216,7 @@ fn persistent_volume_claim() -> Kind {
         apply: storage_class::set_default,
     };
     Kind {
-        admission: Some(CLASS),
+        admissions: Cow::Borrowed(const { &[CLASS] }),
         short_names: &["pvc"],
         status: KEEPS_SPEC,
         returns_deleted: true,
@@ -207,7 +225,7 @@ fn persistent_volume_claim() -> Kind {
             Defaults { under: "spec", rules: &[("volumeMode", Json("\"Filesystem\""))] },
             Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
         ],
-        prepare: limits::protect_claim,
+        additions: Cow::Borrowed(&limits::CLAIM_PROTECTION),
         validate: limits::validate_claim,
         limited: Some(CLAIMS),
         warn: storage_class::warn,
@@ -228,6 +246,7 @@ fn service_account() -> Kind {
         short_names: &["sa"],
         returns_deleted: true,
         actions: &[TOKEN],
+        warn: secret::warn_account,
         ..named("", "ServiceAccount", "serviceaccounts")
     }
 }

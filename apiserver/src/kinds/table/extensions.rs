@@ -18,7 +18,7 @@ fn definition() -> Kind {
         derive: crd::derive,
         validate: crd::validate,
         on_mark: crd::mark,
-        warn: crd::warnings,
+        warn: |definition, _| crd::warnings(definition),
         ..named("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions")
     }
 }

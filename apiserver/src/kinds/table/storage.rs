@@ -1,11 +1,14 @@
 //! The groups `storage.k8s.io` and `storagemigration.k8s.io`, and the core kind `PersistentVolume`.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::{KEEPS_SPEC, PLAIN, label, named};
 use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::Json;
-use crate::kinds::{Defaults, Generation, Kind, checks, storage_class};
+use crate::kinds::{Defaults, Generation, Kind, checks, limits, storage_class};
+use crate::plugin::Addition;
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![
@@ -94,7 +97,7 @@ fn volume_attachment() -> Kind {
 fn volume_attributes_class() -> Kind {
     Kind {
         short_names: &["vac"],
-        prepare: |class| protect(class, "kubernetes.io/vac-protection"),
+        additions: Cow::Borrowed(&ATTRIBUTES_CLASS_PROTECTION),
         validate: checks::storage::attributes_class,
         ..of_group("VolumeAttributesClass", "volumeattributesclasses")
     }
@@ -119,18 +122,18 @@ fn persistent_volume() -> Kind {
             Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
         ],
         prepare: set_first_phase,
+        additions: Cow::Borrowed(&VOLUME_PROTECTION),
         record_time: date_phase,
         validate: checks::storage::volume,
         ..named("", "PersistentVolume", "persistentvolumes")
     }
 }
 
-/// A new volume is in its first phase, and stays until no claim uses it.
+/// A new volume is in its first phase.
 fn set_first_phase(volume: &mut Fields) {
     let now = read_path(volume, "metadata.creationTimestamp").cloned().unwrap_or_default();
     let status = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
     volume.insert("status".to_owned(), status);
-    protect(volume, "kubernetes.io/pv-protection");
 }
 
 /// Records the time at which a volume enters another phase.
@@ -145,14 +148,13 @@ fn date_phase(volume: &mut Fields, old: &Fields, now: &str) {
     }
 }
 
-/// Adds a finalizer, which a controller removes when the object is in use no more.
-fn protect(object: &mut Fields, finalizer: &str) {
-    let Some(Value::Object(metadata)) = object.get_mut("metadata") else { return };
-    let list = metadata.entry("finalizers").or_insert_with(|| json!([]));
-    if let Some(list) = list.as_array_mut().filter(|list| !list.contains(&json!(finalizer))) {
-        list.push(json!(finalizer));
-    }
-}
+/// A volume stays until no claim uses it.
+const VOLUME_PROTECTION: [Addition; 1] =
+    [limits::protection(|volume| limits::protect(volume, "kubernetes.io/pv-protection"))];
+
+/// A volume attributes class stays until no claim uses it.
+const ATTRIBUTES_CLASS_PROTECTION: [Addition; 1] =
+    [limits::protection(|class| limits::protect(class, "kubernetes.io/vac-protection"))];
 
 fn migration() -> Kind {
     Kind {

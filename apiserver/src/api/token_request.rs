@@ -1,0 +1,218 @@
+//! `/token` of a service account: tokens, which may be bound to a pod, a secret or a node.
+
+use homeostat_schema::quote;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::access::API_AUDIENCE;
+use super::review::{audiences, spec};
+use crate::access::{Account, Bound, Named, Validity};
+use crate::admission::meta_text;
+use crate::admission::owners::FieldManager;
+use crate::clock::rfc3339;
+use crate::core::Core;
+use crate::fields::{Fields, read_path, text};
+use crate::kinds::Served;
+use crate::object::Stored;
+use crate::reply::Reply;
+use crate::status::{Cause, Failure, ResourceName, Result};
+
+const GROUP: &str = "authentication.k8s.io";
+const KIND: &str = "TokenRequest";
+
+/// The lifetime of a token in seconds: the default, and the shortest.
+const LIFETIME: i64 = 3600;
+const SHORTEST_LIFETIME: i64 = 600;
+/// The longest lifetime in seconds, as in the API: 2³² seconds.
+const LONGEST_LIFETIME: i64 = 1 << 32;
+/// The lifetime that kubelets request for pods. As the real server by default, this one grants them
+/// a year, so that old clients that never read the file again keep working.
+const KUBELET_LIFETIME: i64 = 3607;
+const EXTENDED_LIFETIME: i64 = 365 * 24 * 3600;
+
+/// Issues a token for a service account.
+pub(super) fn issue(
+    core: &Core,
+    served: &Served,
+    (key, name): (&str, &str),
+    mut request: Fields,
+    manager: &FieldManager,
+) -> Result<Reply> {
+    let named = meta_text(&request, "name");
+    if !named.is_empty() && named != name {
+        let detail = "must match the service account name if specified";
+        let cause = Cause::invalid("metadata.name", &json!(named), detail);
+        return Err(Failure::invalid_as(GROUP, KIND, name, &[cause]));
+    }
+    let Some(stored) = core.get(served.resource, key) else {
+        return Err(Failure::not_found(&served.kind, name));
+    };
+    let namespace = meta_text(&request, "namespace");
+    if !namespace.is_empty() && namespace != stored.selectable.namespace {
+        let detail =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Failure::bad_request(detail));
+    }
+    check_uid(&request, name, &stored.selectable.uid)?;
+    let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
+    let lifetime = asked.unwrap_or(LIFETIME);
+    check(spec(&request), lifetime)?;
+    let wanted = audiences(spec(&request));
+    let bound = bound(core, spec(&request), &stored, name)?;
+    let validity = validity(core, lifetime, bound.as_ref(), &wanted);
+    let account = Account {
+        namespace: stored.selectable.namespace.clone(),
+        name: name.to_owned(),
+        uid: stored.selectable.uid.clone(),
+        audiences: wanted.clone(),
+        bound,
+    };
+    let token = core.access.issue_for(API_AUDIENCE, account, validity);
+    let expires = validity.issued + SignedDuration::from_secs(lifetime);
+    let status = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
+    complete(&mut request, &stored, (lifetime, wanted), manager);
+    request["metadata"]["creationTimestamp"] = json!(rfc3339(validity.issued));
+    request.insert("status".to_owned(), status);
+    Ok(Reply::Json { code: 201, body: Value::Object(request).to_string().into() })
+}
+
+/// Fills in what the reply says about the request.
+fn complete(
+    request: &mut Fields,
+    account: &Stored,
+    (lifetime, audiences): (i64, Vec<String>),
+    manager: &FieldManager,
+) {
+    request.insert("kind".to_owned(), json!(KIND));
+    request.insert("apiVersion".to_owned(), json!("authentication.k8s.io/v1"));
+    let spec = request.entry("spec").or_insert_with(|| json!({}));
+    if !spec.is_object() {
+        *spec = json!({});
+    }
+    spec["expirationSeconds"] = json!(lifetime);
+    let owners = manager.create_unstored((GROUP, "v1", KIND), request);
+    let known = &account.selectable;
+    let mut metadata =
+        json!({"name": &*known.name, "namespace": &*known.namespace, "uid": &*known.uid});
+    if let Some(owners) = owners.encode() {
+        metadata["managedFields"] = owners;
+    }
+    request.insert("metadata".to_owned(), metadata);
+    let spec = &mut request["spec"];
+    spec["audiences"] = json!(audiences);
+    if spec.get("boundObjectRef").is_none() {
+        spec["boundObjectRef"] = Value::Null;
+    }
+}
+
+fn check_uid(request: &Fields, name: &str, uid: &str) -> Result<()> {
+    let asked = meta_text(request, "uid");
+    if asked.is_empty() || asked == uid {
+        return Ok(());
+    }
+    let detail = format!(
+        "the UID in the token request ({asked}) does not match the UID of the service account \
+         ({uid})"
+    );
+    Err(Failure::conflict(named_as(GROUP, KIND), name, &detail))
+}
+
+fn check(spec: &Value, lifetime: i64) -> Result<()> {
+    let mut causes = Vec::new();
+    let detail = match lifetime {
+        ..SHORTEST_LIFETIME => "may not specify a duration less than 10 minutes",
+        lifetime if lifetime > LONGEST_LIFETIME => {
+            "may not specify a duration larger than 2^32 seconds"
+        }
+        _ => "",
+    };
+    if !detail.is_empty() {
+        causes.push(Cause::invalid("spec.expirationSeconds", &json!(lifetime), detail));
+    }
+    let attestations = spec.get("attestations").filter(|all| *all != &json!({}) && !all.is_null());
+    if let Some(attestations) = attestations {
+        let detail = "attestations may only be specified with a webhook bound object reference";
+        causes = vec![Cause::invalid("spec.attestations", attestations, detail)];
+    }
+    if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_as(GROUP, KIND, "", &causes)) }
+}
+
+/// Returns the time in which a token is valid.
+fn validity(core: &Core, lifetime: i64, bound: Option<&Bound>, audiences: &[String]) -> Validity {
+    let issued = core.clock.now();
+    let after = |seconds| issued + SignedDuration::from_secs(seconds);
+    let is_of_pod = bound.is_some_and(|bound| bound.resource == "pods");
+    let is_extended = is_of_pod && lifetime == KUBELET_LIFETIME && audiences == [API_AUDIENCE];
+    if is_extended {
+        let (expires, warns) = (after(EXTENDED_LIFETIME), Some(after(lifetime)));
+        return Validity { issued, expires, warns };
+    }
+    Validity { issued, expires: after(lifetime), warns: None }
+}
+
+/// Returns the object that a token is bound to.
+///
+/// # Errors
+///
+/// Fails if there is no such object, if it has another uid than the request says, or if it is a pod
+/// of another service account.
+fn bound(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Option<Bound>> {
+    let Some(reference) = spec.get("boundObjectRef").filter(|one| !one.is_null()) else {
+        return Ok(None);
+    };
+    let (version, kind) = (text(reference, "apiVersion"), text(reference, "kind"));
+    let resource = match (version.contains('/'), kind) {
+        (false, "Pod") => "pods",
+        (false, "Secret") => "secrets",
+        (false, "Node") => "nodes",
+        _ => {
+            let (group, version) = version.split_once('/').unwrap_or(("", version));
+            let detail =
+                format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            return Err(Failure::bad_request(detail));
+        }
+    };
+    let wanted = text(reference, "name");
+    let namespace = &account.selectable.namespace;
+    let Some((uid, object)) = find(core, resource, namespace, wanted) else {
+        return Err(Failure::not_found(named_as("", resource), wanted));
+    };
+    let of_pod = |path: &str| {
+        let text = (resource == "pods").then(|| read_path(&object, path)).flatten();
+        text.and_then(Value::as_str).unwrap_or_default()
+    };
+    if resource == "pods" && of_pod("spec.serviceAccountName") != name {
+        return Err(Failure::bad_request(format!(
+            "cannot bind token for serviceaccount {} to pod running with different serviceaccount \
+             name.",
+            quote(name)
+        )));
+    }
+    let asked = text(reference, "uid");
+    if !asked.is_empty() && asked != uid {
+        let detail = format!(
+            "the UID in the bound object reference ({asked}) does not match the UID in record. \
+             The object might have been deleted and then recreated"
+        );
+        return Err(Failure::conflict(named_as("", kind), wanted, &detail));
+    }
+    let node = of_pod("spec.nodeName");
+    let node = (!node.is_empty()).then(|| Named {
+        name: node.to_owned(),
+        uid: find(core, "nodes", "", node).map(|(uid, _)| uid).unwrap_or_default(),
+    });
+    let object = Named { name: wanted.to_owned(), uid };
+    Ok(Some(Bound { resource, object, node }))
+}
+
+/// Returns the uid and the content of an object of the core group.
+fn find(core: &Core, resource: &str, namespace: &str, name: &str) -> Option<(String, Fields)> {
+    let kind = core.kinds().find("", "v1", resource)?;
+    let stored = core.get(kind.resource, &kind.kind.key(namespace, name))?;
+    Some((stored.selectable.uid.clone(), stored.fields()))
+}
+
+/// Returns a name for a [`Failure`] about an object of this kind.
+fn named_as<'a>(group: &'a str, kind: &'a str) -> ResourceName<'a> {
+    ResourceName { group, kind: "", plural: kind, custom: false }
+}

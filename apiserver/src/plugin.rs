@@ -1,0 +1,92 @@
+//! The admission plugins that can be switched off.
+
+use std::collections::BTreeSet;
+
+use crate::fields::Fields;
+
+/// An admission plugin of kube-apiserver whose work this API server does, too.
+///
+/// [`Builder::without_plugin`](crate::Builder::without_plugin) switches one off. `ResourceQuota` is
+/// none of these: it is off by default, and
+/// [`Builder::quota_admission`](crate::Builder::quota_admission) switches it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum AdmissionPlugin {
+    /// Gives a claim that names no class the default one.
+    DefaultStorageClass,
+    /// Lets pods stay on a node that is not ready or cannot be reached, for five minutes.
+    DefaultTolerationSeconds,
+    /// Fills in the defaults of limit ranges, and refuses what exceeds them.
+    LimitRanger,
+    /// Refuses new objects in a namespace that is missing or being deleted, and the deletion of
+    /// `default`, `kube-system` and `kube-public`.
+    NamespaceLifecycle,
+    /// Refuses to resize a pod on a node that cannot do so.
+    PodResizeValidator,
+    /// Gives a pod the number of its priority class.
+    Priority,
+    /// Gives a pod the overhead, the node selector and the tolerations of its runtime class, and
+    /// refuses one whose class is missing.
+    RuntimeClass,
+    /// Gives claims, volumes and volume attributes classes the finalizer that keeps them while they
+    /// are in use.
+    StorageObjectInUseProtection,
+}
+
+/// What a plugin adds to each object of a kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Addition {
+    pub(crate) plugin: AdmissionPlugin,
+    pub(crate) at: At,
+    pub(crate) apply: fn(&mut Fields),
+}
+
+/// The writes to which a plugin adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    Create,
+    /// Creates and updates.
+    Write,
+}
+
+/// The plugins that are off.
+pub(crate) type Off = BTreeSet<AdmissionPlugin>;
+
+// === impl AdmissionPlugin ===
+
+impl AdmissionPlugin {
+    /// The plugins, in the order of their names.
+    pub const ALL: [Self; 8] = [
+        Self::DefaultStorageClass,
+        Self::DefaultTolerationSeconds,
+        Self::LimitRanger,
+        Self::NamespaceLifecycle,
+        Self::PodResizeValidator,
+        Self::Priority,
+        Self::RuntimeClass,
+        Self::StorageObjectInUseProtection,
+    ];
+
+    /// Returns the name that kube-apiserver's `--disable-admission-plugins` takes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::AdmissionPlugin;
+    ///
+    /// assert_eq!(AdmissionPlugin::LimitRanger.name(), "LimitRanger");
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DefaultStorageClass => "DefaultStorageClass",
+            Self::DefaultTolerationSeconds => "DefaultTolerationSeconds",
+            Self::LimitRanger => "LimitRanger",
+            Self::NamespaceLifecycle => "NamespaceLifecycle",
+            Self::PodResizeValidator => "PodResizeValidator",
+            Self::Priority => "Priority",
+            Self::RuntimeClass => "RuntimeClass",
+            Self::StorageObjectInUseProtection => "StorageObjectInUseProtection",
+        }
+    }
+}
