@@ -18,7 +18,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube_client::{Api, Client, Error, Result};
 use kube_core::params::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube_core::request::Request;
+use kube_core::request::{self, Request};
 use kube_core::response::Status;
 use serde_json::json;
 use tokio::time::Instant;
@@ -378,16 +378,10 @@ impl NodeFleet {
                 .boxed()
             }
             Step::PatchStatus(patch) => {
-                let (client, params) = (self.client.clone(), PatchParams::default());
-                let patch = Patch::Strategic(patch);
+                let (patch, params) = (Patch::Strategic(patch), PatchParams::default());
                 let request = Request::new(pods.resource_url());
                 let request = request.patch_subresource("status", &name, &params, &patch);
-                async move {
-                    // The watch reports the new state: the reply is not decoded.
-                    client.request_text(request.map_err(Error::BuildRequest)?).await?;
-                    Ok(Answer::Pod)
-                }
-                .boxed()
+                send(self.client.clone(), request).boxed()
             }
             Step::Delete { uid } => {
                 let params = DeleteParams {
@@ -395,8 +389,18 @@ impl NodeFleet {
                     preconditions: Some(Preconditions { uid: Some(uid), resource_version: None }),
                     ..DeleteParams::default()
                 };
-                async move { pods.delete(&name, &params).await.map(|_| Answer::Pod) }.boxed()
+                let request = Request::new(pods.resource_url()).delete(&name, &params);
+                send(self.client.clone(), request).boxed()
             }
         }
     }
+}
+
+/// Sends a request that changes a pod. The watch reports the new state: the reply is not decoded.
+async fn send(
+    client: Client,
+    request: Result<http::Request<Vec<u8>>, request::Error>,
+) -> Result<Answer> {
+    client.request_text(request.map_err(Error::BuildRequest)?).await?;
+    Ok(Answer::Pod)
 }
