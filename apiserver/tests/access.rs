@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use homeostat_apiserver::{ApiServer, Listener, User};
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest, TokenReview};
 use k8s_openapi::api::authorization::v1::SelfSubjectRulesReview;
-use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube_client::api::{DeleteParams, ListParams, PostParams};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
@@ -219,6 +219,34 @@ async fn token_of_a_service_account_ends_with_the_account() {
     // Another account of the same name is not the one that the token was issued for.
     accounts.create(&PostParams::default(), &account).await.unwrap();
     assert_eq!(refusal(user_of(&client).await).0, 401);
+}
+
+#[tokio::test]
+async fn token_bound_to_a_secret_ends_with_it() {
+    let server = ApiServer::builder().authorization().build();
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(server.client());
+    let account = decoded(json!({"metadata": {"name": "web"}}));
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let secrets: Api<Secret> = Api::default_namespaced(server.client());
+    let secret = decoded(json!({"metadata": {"name": "a"}}));
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    let bound = json!({"apiVersion": "v1", "kind": "Secret", "name": "a"});
+    let request: TokenRequest = decoded(json!({"spec": {"boundObjectRef": bound}}));
+    let reply =
+        accounts.create_token_request("web", &PostParams::default(), &request).await.unwrap();
+    let token = reply.status.unwrap().token;
+    let reviews: Api<TokenReview> = Api::all(server.client());
+    let is_valid = async || {
+        let review = decoded(json!({"spec": {"token": token}}));
+        let review = reviews.create(&PostParams::default(), &review).await.unwrap();
+        review.status.unwrap().authenticated == Some(true)
+    };
+    assert!(is_valid().await);
+    secrets.delete("a", &DeleteParams::default()).await.unwrap();
+    assert!(!is_valid().await);
+    // Another secret of the same name is not the one that the token is bound to.
+    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    assert!(!is_valid().await);
 }
 
 #[tokio::test]

@@ -272,8 +272,7 @@ where
     fn is_current(&self, table: &dyn AnyTable<K>) -> bool {
         let table: &dyn Any = table;
         let table: &Table<V, K> = table.downcast_ref().expect("stages and tables are in step");
-
-        true
+        !table.may_have_any(self.posted.iter(), self.seen)
     }
 
     fn commit(
