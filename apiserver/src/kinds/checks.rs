@@ -7,6 +7,7 @@ pub(crate) mod certificates;
 pub(crate) mod core;
 pub(crate) mod devices;
 pub(crate) mod networking;
+mod pod_dns;
 mod pod_level;
 pub(crate) mod pod_spec;
 pub(crate) mod quantities;

@@ -14,6 +14,14 @@ type Causes<'a> = &'a mut Vec<Cause>;
 
 const NOT_AN_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
+/// Checks an IP address.
+pub(super) fn address(address: &Value, at: &str, causes: Causes<'_>) {
+    let text = address.as_str().unwrap_or_default();
+    if text.parse::<IpAddr>().is_err() {
+        causes.push(Cause::invalid(at, &json!(text), ip_problem(text)));
+    }
+}
+
 /// Returns what is wrong with a text that is no IP address.
 pub(crate) fn ip_problem(text: &str) -> &'static str {
     let without_zeros = text.split('.').map(|part| match part.trim_start_matches('0') {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Test::{AtLeast, Between, By, Each, EachNamed, Has, NotNegative, OneOf, Required, Text};
 use super::quantities::resources;
-use super::{Check, is_empty, items, member, pod_level, selectors, text};
+use super::{Check, is_empty, items, member, pod_dns, pod_level, selectors, text};
 use crate::names;
 use crate::status::Cause;
 
@@ -27,6 +27,7 @@ pub(crate) const POD_SPEC: &[Check] = &[
     ("restartPolicy", OneOf(&["Always", "OnFailure", "Never"])),
     ("dnsPolicy", OneOf(&["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"])),
     ("nodeSelector", By(selectors::labels)),
+    ("dnsConfig", By(pod_dns::config)),
     ("serviceAccountName", Text(names::dns_subdomain)),
     ("nodeName", Text(names::dns_subdomain)),
     ("activeDeadlineSeconds", Between(1, 2_147_483_647)),
