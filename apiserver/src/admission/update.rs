@@ -113,6 +113,7 @@ pub(crate) fn prepare(
 ) -> Result<(Outcome, Vec<String>)> {
     let Change { old, mut new, target, owners } = change;
     let requested = take_requested(&mut new);
+    let cleared = cleared(kind, &new);
     // Derived members follow from the client's values, even from those that are not kept.
     (kind.derive)(&mut new);
     // A subresource that writes a part gives its client all members that it sends.
@@ -136,6 +137,7 @@ pub(crate) fn prepare(
         None => owners.of_changed(served, old, &mut new, requested.as_ref()),
     }
     (kind.inherits)(&mut new, old);
+    cleared.iter().for_each(|path| set_path(&mut new, path, None));
     kind.add(At::Write, &mut new);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
@@ -171,6 +173,13 @@ pub(crate) fn prepare(
     let is_finished = is_finished(kind, old, &new);
     let outcome = if is_finished { Outcome::Delete(new) } else { Outcome::Store(new) };
     Ok((outcome, warnings))
+}
+
+/// Returns the paths of the lists that a client clears: it sends them, and they are empty.
+fn cleared(kind: &Kind, new: &Fields) -> Vec<&'static str> {
+    let is_empty =
+        |path: &&&str| read_path(new, path).and_then(Value::as_array).is_some_and(Vec::is_empty);
+    kind.clearable.iter().filter(is_empty).copied().collect()
 }
 
 /// Returns the owners after a write of a part, by the object that the client sent.

@@ -60,6 +60,8 @@ pub struct Kind {
     pub(crate) prepare: fn(&mut Fields),
     /// Copies members from the stored object (the second) if an update omits them.
     pub(crate) inherits: fn(&mut Fields, &Fields),
+    /// The lists among those that an update clears by an empty list.
+    pub(crate) clearable: &'static [&'static str],
     /// Allocates the fields that are unique in the kind, such as cluster IPs. The second object is
     /// the stored object of an update.
     pub(crate) allocate: Option<Allocate>,

@@ -43,6 +43,7 @@ pub(super) const PLAIN: Kind = Kind {
     derive: |_| {},
     prepare: |_| {},
     inherits: |_, _| {},
+    clearable: &[],
     allocate: None,
     validate: |_, _, _| {},
     permits: |_, _| {},

@@ -134,6 +134,7 @@ fn pod() -> Kind {
         derive: pod::derive,
         prepare: pod::prepare,
         inherits: pod::inherit,
+        clearable: &["status.resourceClaimStatuses"],
         validate: pod::validate,
         immutable: &["status.qosClass"],
         grace: Some(pod::grace),
