@@ -4,7 +4,7 @@
 
 use homeostat_apiserver::{AdmissionPlugin, ApiServer};
 use k8s_openapi::api::core::v1::{
-    LimitRange, Namespace, PersistentVolume, PersistentVolumeClaim, Pod,
+    LimitRange, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ResourceRequirements,
 };
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -85,7 +85,7 @@ async fn plugin_that_is_off_adds_and_refuses_nothing() {
     let pod = create_pod(&client, "default").await.unwrap();
     let spec = pod.spec.clone().unwrap();
     assert_eq!((spec.priority, spec.preemption_policy, spec.tolerations), (None, None, None));
-    assert_eq!(spec.containers[0].resources, Some(Default::default()));
+    assert_eq!(spec.containers[0].resources, Some(ResourceRequirements::default()));
     // An update adds nothing, either.
     let pods = Api::<Pod>::default_namespaced(client.clone());
     let mut relabelled = pod.clone();

@@ -66,7 +66,7 @@ enum Grant {
     /// A user that the owner of the server named. It never expires.
     User(Arc<User>),
     Account {
-        account: Account,
+        account: Arc<Account>,
         /// The identifier of the token, which its claims have.
         id: String,
         expires: Timestamp,
@@ -79,7 +79,7 @@ pub(crate) enum Owner {
     User(Arc<User>),
     /// The account, or the object that the token is bound to, may have been deleted since.
     Account {
-        account: Account,
+        account: Arc<Account>,
         id: String,
     },
 }
@@ -105,6 +105,7 @@ impl Tokens {
         let id = random_uuid();
         let token = web_token(&claims(issuer, &account, &id, validity));
         let expires = validity.expires;
+        let account = Arc::new(account);
         self.grants.insert(token.clone(), Grant::Account { account, id, expires });
         token
     }
@@ -115,7 +116,7 @@ impl Tokens {
         Some(match grant {
             Grant::User(user) => Owner::User(Arc::clone(user)),
             Grant::Account { account, id, .. } => {
-                Owner::Account { account: account.clone(), id: id.clone() }
+                Owner::Account { account: Arc::clone(account), id: id.clone() }
             }
         })
     }
@@ -137,7 +138,7 @@ fn random_uuid() -> String {
     let mut bytes = random_bytes::<16>();
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
     let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
     format!("{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])
 }
@@ -222,7 +223,9 @@ mod tests {
         let token = tokens.issue_for("i", account(), valid);
         let owner = |tokens: &Tokens, now| tokens.owner(&token, now);
         let known = owner(&tokens, now);
-        assert!(matches!(known, Some(Owner::Account { account: known, .. }) if known == account()));
+        assert!(
+            matches!(known, Some(Owner::Account { account: known, .. }) if *known == account())
+        );
         assert!(owner(&tokens, valid.expires).is_none());
         tokens.issue_for("i", account(), validity(valid.expires));
         assert_eq!(tokens.grants.len(), 1);

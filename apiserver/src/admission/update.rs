@@ -137,7 +137,9 @@ pub(crate) fn prepare(
         None => owners.of_changed(served, old, &mut new, requested.as_ref()),
     }
     (kind.inherits)(&mut new, old);
-    cleared.iter().for_each(|path| set_path(&mut new, path, None));
+    for path in cleared {
+        set_path(&mut new, path, None);
+    }
     kind.add(At::Write, &mut new);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;

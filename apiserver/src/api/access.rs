@@ -152,20 +152,20 @@ fn owner_of(core: &Core, token: &str) -> Option<(Arc<User>, Option<Vec<String>>)
     match core.access.owner(token, core.clock.now())? {
         Owner::User(user) => Some((user, None)),
         Owner::Account { account, id } => {
-            let Account { namespace, name, uid, audiences, bound } = account;
+            let Account { namespace, name, uid, audiences, bound } = &*account;
             let exists = |resource: &str, name: &str, uid: &str| {
                 let kind = core.kinds().find("", "v1", resource)?;
-                let stored = core.get(kind.resource, &kind.kind.key(&namespace, name))?;
+                let stored = core.get(kind.resource, &kind.kind.key(namespace, name))?;
                 (stored.selectable.uid == *uid).then_some(())
             };
-            exists("serviceaccounts", &name, &uid)?;
-            if let Some(Bound { resource, object, .. }) = &bound {
+            exists("serviceaccounts", name, uid)?;
+            if let Some(Bound { resource, object, .. }) = bound {
                 exists(resource, &object.name, &object.uid)?;
             }
-            let mut user = User::service_account(&namespace, &name);
-            user.uid = uid;
+            let mut user = User::service_account(namespace, name);
+            user.uid.clone_from(uid);
             user.extra = extra(&id, bound.as_ref());
-            Some((Arc::new(user), Some(audiences)))
+            Some((Arc::new(user), Some(audiences.clone())))
         }
     }
 }
@@ -184,7 +184,7 @@ fn extra(id: &str, bound: Option<&Bound>) -> BTreeMap<String, Vec<String>> {
         add("pod-name", &object.name);
         add("pod-uid", &object.uid);
     }
-    if let Some(node) = node.as_ref().or((*resource == "nodes").then_some(object)) {
+    if let Some(node) = node.as_ref().or_else(|| (*resource == "nodes").then_some(object)) {
         add("node-name", &node.name);
         add("node-uid", &node.uid);
     }

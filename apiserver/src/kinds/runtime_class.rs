@@ -96,13 +96,10 @@ fn includes(wide: &Value, narrow: &Value) -> bool {
         return false;
     }
     let seconds = |one: &Value| one.get("tolerationSeconds").and_then(Value::as_i64);
-    if text(wide, "effect") == "NoExecute" {
-        match (seconds(wide), seconds(narrow)) {
-            (None, _) => {}
-            (Some(_), None) => return false,
-            (Some(wide), Some(narrow)) if wide < narrow => return false,
-            _ => {}
-        }
+    let is_shorter =
+        seconds(wide).is_some_and(|wide| seconds(narrow).is_none_or(|narrow| wide < narrow));
+    if text(wide, "effect") == "NoExecute" && is_shorter {
+        return false;
     }
     match text(wide, "operator").as_str() {
         "Exists" => true,
@@ -116,7 +113,7 @@ fn includes(wide: &Value, narrow: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn admitted(spec: Value, class: Value) -> Result<Value, String> {
+    fn admitted(spec: Value, class: &Value) -> Result<Value, String> {
         let mut pod = Fields::from_iter([("spec".to_owned(), spec)]);
         let find = |name: &str| (name == "known").then(|| class.as_object().cloned()).flatten();
         admit(&mut pod, &find, &Vec::new)?;
@@ -134,24 +131,24 @@ mod tests {
         let spec =
             json!({"runtimeClassName": "known", "tolerations": [{"key": "k", "value": "v"}]});
         assert_eq!(
-            admitted(spec, class.clone()).unwrap(),
+            admitted(spec, &class).unwrap(),
             json!({
                 "runtimeClassName": "known", "overhead": {"cpu": "1"}, "nodeSelector": {"a": "b"},
                 "tolerations": [{"key": "k", "operator": "Exists"}, {"key": "l", "value": "m"}],
             })
         );
         let other = json!({"runtimeClassName": "known", "nodeSelector": {"a": "c"}});
-        assert!(admitted(other, class.clone()).unwrap_err().contains("[a] = b; pod.spec"));
+        assert!(admitted(other, &class).unwrap_err().contains("[a] = b; pod.spec"));
         let other = json!({"runtimeClassName": "known", "overhead": {"cpu": "2"}});
-        assert!(admitted(other, class).unwrap_err().contains("doesn't match"));
+        assert!(admitted(other, &class).unwrap_err().contains("doesn't match"));
     }
 
     #[test]
     fn pod_without_a_class_is_left_alone_unless_it_has_an_overhead() {
-        assert_eq!(admitted(json!({"a": 1}), json!({})).unwrap(), json!({"a": 1}));
-        let refusal = admitted(json!({"overhead": {"cpu": "1"}}), json!({})).unwrap_err();
+        assert_eq!(admitted(json!({"a": 1}), &json!({})).unwrap(), json!({"a": 1}));
+        let refusal = admitted(json!({"overhead": {"cpu": "1"}}), &json!({})).unwrap_err();
         assert!(refusal.contains("without corresponding"));
-        let refusal = admitted(json!({"runtimeClassName": "x"}), json!({})).unwrap_err();
+        let refusal = admitted(json!({"runtimeClassName": "x"}), &json!({})).unwrap_err();
         assert_eq!(refusal, "pod rejected: RuntimeClass \"x\" not found");
     }
 

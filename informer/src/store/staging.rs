@@ -64,19 +64,19 @@ impl<K: Object> Store<K> {
             }
             self.settle(staging);
             let writer = self.writer.lock();
-            if Arc::ptr_eq(&writer.definitions, &staging.definitions) {
-                if self.is_current(staging) {
-                    return writer;
-                }
-                // The filling of a new index, or another step, was faster with an equal value.
-                drop(writer);
-                staging.clear();
-                continue;
+            let is_complete = Arc::ptr_eq(&writer.definitions, &staging.definitions);
+            if is_complete && self.is_current(staging) {
+                return writer;
             }
-            // An index was added or removed: before this step, or while the others computed.
             let definitions = Arc::clone(&writer.definitions);
             drop(writer);
-            staging.follow(definitions);
+            if is_complete {
+                // The filling of a new index, or another step, was faster with an equal value.
+                staging.clear();
+            } else {
+                // An index was added or removed: before this step, or while the others computed.
+                staging.follow(definitions);
+            }
         }
     }
 

@@ -78,6 +78,25 @@ fn node() -> Kind {
     }
 }
 
+const PRIORITY: Admission = Admission {
+    plugin: AdmissionPlugin::Priority,
+    after_additions: false,
+    group: "scheduling.k8s.io",
+    plural: "priorityclasses",
+    built_in: "system-",
+    apply: pod::set_priority,
+};
+
+const RUNTIME: Admission = Admission {
+    plugin: AdmissionPlugin::RuntimeClass,
+    after_additions: true,
+    group: "node.k8s.io",
+    plural: "runtimeclasses",
+    // No class is built in.
+    built_in: "/",
+    apply: runtime_class::admit,
+};
+
 fn pod() -> Kind {
     const POD_KEEPS: &[&str] = &["spec", "metadata.ownerReferences", "metadata.deletionTimestamp"];
     const BINDING: Action = Action {
@@ -101,23 +120,6 @@ fn pod() -> Kind {
         path: "spec.ephemeralContainers",
         validate: Some(pod_update::validate_ephemeral),
         writes_metadata: false,
-    };
-    const PRIORITY: Admission = Admission {
-        plugin: AdmissionPlugin::Priority,
-        after_additions: false,
-        group: "scheduling.k8s.io",
-        plural: "priorityclasses",
-        built_in: "system-",
-        apply: pod::set_priority,
-    };
-    const RUNTIME: Admission = Admission {
-        plugin: AdmissionPlugin::RuntimeClass,
-        after_additions: true,
-        group: "node.k8s.io",
-        plural: "runtimeclasses",
-        // No class is built in.
-        built_in: "/",
-        apply: runtime_class::admit,
     };
     Kind {
         short_names: &["po"],
