@@ -89,7 +89,7 @@ fn flags_of_kube_apiserver_that_mean_nothing_here_are_accepted() {
     server.stop("-TERM");
     for (flag, expected) in [
         ("--feature-gates=A", "no value for A"),
-        ("--disable-admission-plugins=LimitRanger", "LimitRanger cannot be disabled"),
+        ("--disable-admission-plugins=LimitRangr", "LimitRangr is unknown"),
         ("--client-ca=nope.pem", "--secure"),
     ] {
         let errors = fails(&[flag], &kubeconfig);

@@ -81,9 +81,16 @@ impl Kinds {
 
     /// Switches plugins off.
     pub(crate) fn without_plugins(mut self, off: Off) -> Self {
-        for row in &mut self.rows {
-            Arc::make_mut(&mut row.kind).switch_off(&off);
-            Arc::make_mut(&mut row.home).switch_off(&off);
+        let switched = self.rows.iter().map(|row| {
+            let mut kind = Kind::clone(&row.kind);
+            kind.switch_off(&off);
+            Arc::new(kind)
+        });
+        let switched: Vec<_> = switched.collect();
+        for (row, kind) in self.rows.iter_mut().zip(&switched) {
+            row.kind = Arc::clone(kind);
+            // Equal pointers tell a kind that is its own home.
+            row.home = Arc::clone(&switched[row.resource.0]);
         }
         self.off = off;
         self

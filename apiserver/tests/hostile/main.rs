@@ -35,7 +35,8 @@ use crate::tally::Tally;
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Messages that the real server sends with a 5xx code, too.
-const SERVER_ERRORS: [&str; 18] = [
+const SERVER_ERRORS: [&str; 19] = [
+    "no endpoints available for service ",
     "Timeout: Too large resource version: ",
     "strconv.ParseUint: parsing ",
     "resourceVersion should not be set on objects to be created",
