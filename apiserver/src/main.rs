@@ -82,8 +82,8 @@ struct Arguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     feature_gates: Vec<String>,
 
-    /// Admission plugins of kube-apiserver to switch off, separated by commas. Those that the server
-    /// does not have are off anyway.
+    /// Admission plugins of kube-apiserver to switch off, separated by commas. Those that the
+    /// server does not have are off anyway.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
 

@@ -33,7 +33,7 @@ pub enum AdmissionPlugin {
     StorageObjectInUseProtection,
 }
 
-/// What a plugin adds to each object of a kind.
+/// The members that a plugin adds to each object of a kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Addition {
     pub(crate) plugin: AdmissionPlugin,

@@ -176,8 +176,8 @@ impl Builder {
         self
     }
 
-    /// Switches an admission plugin off, as kube-apiserver's `--disable-admission-plugins` does. Can
-    /// be called several times.
+    /// Switches an admission plugin off, as kube-apiserver's `--disable-admission-plugins` does.
+    /// Can be called several times.
     ///
     /// # Examples
     ///
@@ -185,7 +185,8 @@ impl Builder {
     /// use homeostat_apiserver::{AdmissionPlugin, ApiServer};
     ///
     /// // Objects can be created in namespaces that do not exist.
-    /// let server = ApiServer::builder().without_plugin(AdmissionPlugin::NamespaceLifecycle).build();
+    /// let plugin = AdmissionPlugin::NamespaceLifecycle;
+    /// let server = ApiServer::builder().without_plugin(plugin).build();
     /// ```
     pub fn without_plugin(mut self, plugin: AdmissionPlugin) -> Self {
         self.off.insert(plugin);

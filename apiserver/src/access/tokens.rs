@@ -146,7 +146,7 @@ fn random_uuid() -> String {
 /// Returns a JSON Web Token that every program can read.
 ///
 /// In the place of the signature stands a secret: the server knows the tokens that it issued, so
-/// that nobody needs a key to check them.
+/// that no key is needed to check them.
 fn web_token(claims: &Value) -> String {
     let header = json!({"alg": "HS256", "kid": "homeostat"});
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
@@ -253,7 +253,7 @@ mod tests {
                 },
             })
         );
-        // Another signature makes it the token of nobody.
+        // A token with another signature is not valid.
         let forged = token.replace(signature, &secret());
         assert!(tokens.owner(&forged, now).is_none());
     }

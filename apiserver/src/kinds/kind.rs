@@ -85,7 +85,7 @@ pub struct Kind {
     pub(crate) parts: &'static [Part],
     /// The admission that looks at other objects, in turn.
     pub(crate) admissions: Cow<'static, [Admission]>,
-    /// What admission adds without looking at other objects.
+    /// The members that admission adds without looking at other objects.
     pub(crate) additions: Cow<'static, [Addition]>,
     /// Finds the default among the objects of a list, which a table marks.
     pub(crate) find_default: Option<FindDefault>,

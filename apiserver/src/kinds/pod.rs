@@ -166,7 +166,7 @@ pub(super) fn prepare(pod: &mut Fields) {
     pod.insert("status".to_owned(), status);
 }
 
-/// What admission adds at each write of the spec.
+/// The members that admission adds at each write of the spec.
 pub(super) const ADDITIONS: [Addition; 2] = [
     Addition { plugin: AdmissionPlugin::Priority, at: At::Write, apply: set_no_priority },
     Addition {

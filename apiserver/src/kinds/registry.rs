@@ -89,7 +89,7 @@ impl Kinds {
         let switched: Vec<_> = switched.collect();
         for (row, kind) in self.rows.iter_mut().zip(&switched) {
             row.kind = Arc::clone(kind);
-            // Equal pointers tell a kind that is its own home.
+            // A kind that is its own home has equal pointers.
             row.home = Arc::clone(&switched[row.resource.0]);
         }
         self.off = off;

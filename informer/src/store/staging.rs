@@ -52,7 +52,8 @@ impl<K: Object> Store<K> {
     /// is staged.
     ///
     /// The loop ends because each turn takes the definitions of the writer: it repeats only if an
-    /// index was added or removed since, or if a piece of a new index or another step was faster. `objects` is iterated once per index.
+    /// index was added or removed since, or if a piece of a new index or another step was faster.
+    /// `objects` is iterated once per index and turn.
     pub(super) fn stage<'a>(
         &self,
         staging: &mut Staging<K>,
