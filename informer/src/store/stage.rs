@@ -16,7 +16,7 @@
 //! Between `look_up` and `commit` another stage may change the table. A list number in a `Posted`
 //! may therefore be stale; `Postings` checks it by the address of the value, and looks the value up
 //! again if it is. If the other stage has given a list to a value that may equal one of this one,
-//! `is_current` returns false, and this stage starts again: with two lists for equal values, readers
+//! again if it is. If the other stage has given a list to a value that may equal one of these values,
 //! would find only one of them.
 
 use std::any::Any;
