@@ -15,9 +15,9 @@
 //!
 //! Between `look_up` and `commit` another stage may change the table. A list number in a `Posted`
 //! may therefore be stale; `Postings` checks it by the address of the value, and looks the value up
-//! again if it is. If the other stage has given a list to a value that may equal one of this one,
-//! again if it is. If the other stage has given a list to a value that may equal one of these values,
-//! would find only one of them.
+//! again if it is. If the other stage has given a list to a value that may be equal to one of this
+//! stage, `is_current` returns false, and this stage starts again: with two lists for equal values,
+//! readers would find only one of them.
 
 use std::any::Any;
 use std::collections::VecDeque;
