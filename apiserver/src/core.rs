@@ -200,6 +200,13 @@ impl Core {
         self.read(|storage| storage.get(resource, key).cloned())
     }
 
+    /// Returns an object of a kind of the core group. A kind without namespaces has no use for
+    /// `namespace`.
+    pub(crate) fn find(&self, plural: &str, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        let served = self.kinds().find("", "v1", plural)?;
+        self.get(served.resource, &served.kind.key(namespace, name))
+    }
+
     /// Returns a stored object in the form that the rules of `served` apply to, with its owners as
     /// in [`Stored::packed_fields`].
     pub(crate) fn fields(&self, served: &Served, stored: &Arc<Stored>) -> Arc<Fields> {

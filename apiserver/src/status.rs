@@ -40,7 +40,12 @@ pub(crate) struct Cause {
 
 // === impl ResourceName ===
 
-impl ResourceName<'_> {
+impl<'a> ResourceName<'a> {
+    /// Returns the name of a built-in resource, or a kind where the real server shows the kind.
+    pub(crate) fn built_in(group: &'a str, plural: &'a str) -> Self {
+        Self { group, kind: "", plural, custom: false }
+    }
+
     /// Returns `replicasets.apps`.
     pub(crate) fn group_resource(&self) -> String {
         self.with_group(self.plural)

@@ -154,8 +154,7 @@ fn owner_of(core: &Core, token: &str) -> Option<(Arc<User>, Option<Vec<String>>)
         Owner::Account { account, id } => {
             let Account { namespace, name, uid, audiences, bound } = &*account;
             let exists = |resource: &str, name: &str, uid: &str| {
-                let kind = core.kinds().find("", "v1", resource)?;
-                let stored = core.get(kind.resource, &kind.kind.key(namespace, name))?;
+                let stored = core.find(resource, namespace, name)?;
                 (stored.selectable.uid == *uid).then_some(())
             };
             exists("serviceaccounts", name, uid)?;

@@ -7,7 +7,7 @@ use super::access;
 use crate::access::User;
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
-use crate::status::{Failure, Result};
+use crate::status::{Failure, ResourceName, Result};
 
 /// Returns the error for a request that needs a kubelet or a pod that answers. The checks before
 /// that are the real server's.
@@ -58,10 +58,10 @@ fn log(core: &Core, info: &RequestInfo) -> Result<()> {
 
 /// Returns the object of a kind of the core group that has the name in a request.
 fn find(core: &Core, info: &RequestInfo, plural: &str) -> Result<Fields> {
-    let kind = core.kinds().find("", "v1", plural).ok_or_else(Failure::no_resource)?;
-    let (namespace, name) = (info.namespace.as_deref(), info.name.as_deref().unwrap_or_default());
-    match core.get(kind.resource, &kind.kind.key(namespace.unwrap_or_default(), name)) {
+    let namespace = info.namespace.as_deref().unwrap_or_default();
+    let name = info.name.as_deref().unwrap_or_default();
+    match core.find(plural, namespace, name) {
         Some(stored) => Ok(stored.fields()),
-        None => Err(Failure::not_found(&kind.kind, name)),
+        None => Err(Failure::not_found(ResourceName::built_in("", plural), name)),
     }
 }

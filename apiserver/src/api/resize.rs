@@ -22,8 +22,7 @@ pub(super) fn check_node(core: &Core, served: &Served, old: &Fields, new: &Field
         return Ok(());
     }
     let (kind, name) = (&served.kind, meta_text(new, "name"));
-    let nodes = core.kinds().find("", "v1", "nodes");
-    let Some(stored) = nodes.and_then(|nodes| core.get(nodes.resource, node)) else {
+    let Some(stored) = core.find("nodes", "", node) else {
         return Err(Failure::forbidden(kind, name, &format!("node \"{node}\" not found")));
     };
     (resize.check_node)(new, &stored.fields()).map_err(|refusal| {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::access::API_AUDIENCE;
 use super::review::{audiences, spec};
+use super::write::check_same_namespace;
 use crate::access::{Account, Bound, Named, Validity};
 use crate::admission::meta_text;
 use crate::admission::owners::FieldManager;
@@ -47,12 +48,7 @@ pub(super) fn issue(
     let Some(stored) = core.get(served.resource, key) else {
         return Err(Failure::not_found(&served.kind, name));
     };
-    let namespace = meta_text(&request, "namespace");
-    if !namespace.is_empty() && namespace != stored.selectable.namespace {
-        let detail =
-            "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Failure::bad_request(detail));
-    }
+    check_same_namespace(meta_text(&request, "namespace"), &stored.selectable.namespace)?;
     check_uid(&request, name, &stored.selectable.uid)?;
     let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
     let lifetime = asked.unwrap_or(LIFETIME);
@@ -114,7 +110,7 @@ fn check_uid(request: &Fields, name: &str, uid: &str) -> Result<()> {
         "the UID in the token request ({asked}) does not match the UID of the service account \
          ({uid})"
     );
-    Err(Failure::conflict(named_as(GROUP, KIND), name, &detail))
+    Err(Failure::conflict(ResourceName::built_in(GROUP, KIND), name, &detail))
 }
 
 fn check(spec: &Value, lifetime: i64) -> Result<()> {
@@ -174,9 +170,10 @@ fn bound(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Opti
     };
     let wanted = text(reference, "name");
     let namespace = &account.selectable.namespace;
-    let Some((uid, object)) = find(core, resource, namespace, wanted) else {
-        return Err(Failure::not_found(named_as("", resource), wanted));
+    let Some(stored) = core.find(resource, namespace, wanted) else {
+        return Err(Failure::not_found(ResourceName::built_in("", resource), wanted));
     };
+    let (uid, object) = (stored.selectable.uid.clone(), stored.fields());
     let of_pod = |path: &str| {
         let text = (resource == "pods").then(|| read_path(&object, path)).flatten();
         text.and_then(Value::as_str).unwrap_or_default()
@@ -194,25 +191,16 @@ fn bound(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Opti
             "the UID in the bound object reference ({asked}) does not match the UID in record. \
              The object might have been deleted and then recreated"
         );
-        return Err(Failure::conflict(named_as("", kind), wanted, &detail));
+        return Err(Failure::conflict(ResourceName::built_in("", kind), wanted, &detail));
     }
     let node = of_pod("spec.nodeName");
     let node = (!node.is_empty()).then(|| Named {
         name: node.to_owned(),
-        uid: find(core, "nodes", "", node).map(|(uid, _)| uid).unwrap_or_default(),
+        uid: core
+            .find("nodes", "", node)
+            .map(|node| node.selectable.uid.clone())
+            .unwrap_or_default(),
     });
     let object = Named { name: wanted.to_owned(), uid };
     Ok(Some(Bound { resource, object, node }))
-}
-
-/// Returns the uid and the content of an object of the core group.
-fn find(core: &Core, resource: &str, namespace: &str, name: &str) -> Option<(String, Fields)> {
-    let kind = core.kinds().find("", "v1", resource)?;
-    let stored = core.get(kind.resource, &kind.kind.key(namespace, name))?;
-    Some((stored.selectable.uid.clone(), stored.fields()))
-}
-
-/// Returns a name for a [`Failure`] about an object of this kind.
-fn named_as<'a>(group: &'a str, kind: &'a str) -> ResourceName<'a> {
-    ResourceName { group, kind: "", plural: kind, custom: false }
 }

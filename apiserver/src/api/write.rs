@@ -537,7 +537,11 @@ pub(super) fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<(
             format!("the name of the object ({own}) does not match the name on the URL ({name})");
         return Err(Failure::bad_request(message));
     }
-    let (namespace, expected) = (meta_text(new, "namespace"), meta_text(old, "namespace"));
+    check_same_namespace(meta_text(new, "namespace"), meta_text(old, "namespace"))
+}
+
+/// Fails if the client sent another namespace than that of the object.
+pub(super) fn check_same_namespace(namespace: &str, expected: &str) -> Result<()> {
     // A cluster-scoped object has none, and loses the one that the client sent.
     if !namespace.is_empty() && !expected.is_empty() && namespace != expected {
         let message =

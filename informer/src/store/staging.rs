@@ -107,11 +107,6 @@ impl<K: Object> Store<K> {
             }
         }
         drop(inner);
-        self.settle_stages(stages);
-    }
-
-    /// Compares the values of these stages with those that they looked up.
-    pub(super) fn settle_stages(&self, stages: &mut [Box<dyn Stage<K>>]) {
         let panics: u64 = stages.iter_mut().map(|stage| stage.settle()).sum();
         if panics > 0 {
             self.count_index_panics(panics);

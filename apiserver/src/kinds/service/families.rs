@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{is_headless, kind_of, list, text};
-
 use crate::fields::Fields;
 use crate::kinds::checks::networking::ip_problem;
 use crate::status::Cause;
