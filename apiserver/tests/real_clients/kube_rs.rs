@@ -70,10 +70,18 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.push(Trial::test("kube-rs::calls that need a kubelet", || {
         Builder::new_current_thread().enable_all().build()?.block_on(async {
             let pods: Api<Pod> = Api::default_namespaced(ApiServer::new().client());
+            let unknown = "pods \"web\" not found";
+            assert_refused(pods.logs("web", &LogParams::default()).await, 404, unknown);
+            let web = json!({
+                "metadata": {"name": "web"},
+                "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+            });
+            let web: Pod = serde_json::from_value(web)?;
+            pods.create(&PostParams::default(), &web).await?;
             let text = "pods \"web\": log is not implemented: the embedded API server runs no";
             assert_refused(pods.logs("web", &LogParams::default()).await, 501, text);
-        });
-        Ok(())
+            Ok(())
+        })
     }));
     trials.push(with_programs("kube-rs on a real kube-apiserver", |_| {
         Builder::new_current_thread().enable_all().build()?.block_on(async {
