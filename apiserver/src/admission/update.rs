@@ -250,13 +250,7 @@ fn restore_unwritten(kind: &Kind, old: &Fields, new: &mut Fields, target: Target
         }
         (Target::Status, Status::Subresource { kept, .. }) => {
             if kept == ["*"] {
-                let status = new.remove("status");
-                let version = metadata_mut(new).remove("resourceVersion");
-                new.clone_from(old);
-                set_or_remove(new, "status", status);
-                if let Some(version) = version {
-                    metadata_mut(new).insert("resourceVersion".to_owned(), version);
-                }
+                restore_all_but_status(old, new);
             }
             for path in kept.iter().filter(|path| **path != "*") {
                 keep(old, new, path);
@@ -280,6 +274,31 @@ fn restore_unwritten(kind: &Kind, old: &Fields, new: &mut Fields, target: Target
                     metadata.and_then(|metadata| metadata.get("resourceVersion").cloned());
                 set_or_remove(metadata_mut(new), "resourceVersion", version);
             }
+        }
+    }
+}
+
+/// Restores all members but the status, and the version that the client expects.
+///
+/// Most clients send them as they have read them, and comparing is cheaper than copying.
+fn restore_all_but_status(old: &Fields, new: &mut Fields) {
+    new.retain(|name, _| name == "status" || old.contains_key(name));
+    for (name, value) in old.iter().filter(|(name, _)| *name != "status") {
+        match (name.as_str(), value) {
+            ("metadata", Value::Object(old)) => restore_metadata(old, metadata_mut(new)),
+            _ if new.get(name) == Some(value) => {}
+            _ => set_or_remove(new, name, Some(value.clone())),
+        }
+    }
+}
+
+/// Restores the metadata, without the owners, which the caller sets.
+fn restore_metadata(old: &Fields, new: &mut Fields) {
+    new.retain(|name, _| name == "resourceVersion" || old.contains_key(name));
+    for (name, value) in old.iter().filter(|(name, _)| *name != "managedFields") {
+        let is_kept = name == "resourceVersion" && new.contains_key(name);
+        if !is_kept && new.get(name) != Some(value) {
+            new.insert(name.clone(), value.clone());
         }
     }
 }
