@@ -109,6 +109,22 @@ async fn definition_is_established_and_served_a_moment_later() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn kind_is_served_as_soon_as_its_definition_is_established() {
+    let server = ApiServer::builder().seed(1).build();
+    let client = server.client();
+    let body = serde_json::from_value(definition(&[version("v1", true, &size())])).unwrap();
+    definitions(&client).create(&PostParams::default(), &body).await.unwrap();
+    let is_established = kube_runtime::wait::conditions::is_crd_established();
+    let name = "widgets.example.com";
+    kube_runtime::wait::await_condition(definitions(&client), name, is_established).await.unwrap();
+    // No time passes between the event and these requests.
+    let made = widget("v1", "a", &json!({}));
+    widgets(&client, "v1").create(&PostParams::default(), &made).await.unwrap();
+    let group = client.list_api_group_resources("example.com/v1").await.unwrap();
+    assert_eq!(group.resources[0].name, "widgets");
+}
+
+#[tokio::test(start_paused = true)]
 async fn definition_of_the_builder_is_established_from_the_start() {
     let body = serde_json::from_value(definition(&[version("v1", true, &size())])).unwrap();
     let server = ApiServer::builder().seed(1).definition(body).build();

@@ -238,7 +238,11 @@ fn write(core: &Core, served: &Served, stored: &Stored, old: &Fields, new: Field
     match update::prepare(&served.home, &served.kind, change, None, None) {
         Ok((Outcome::Store(new), _)) => {
             core.names_in_use.lock().record(name, Some(&new));
-            drop(core.put(served.resource, name, Some(revision), served.encode(new)));
+            let written = core.put(served.resource, name, Some(revision), served.encode(new));
+            // A client that sees the condition `Established` uses the kind at once.
+            if let Ok(written) = written {
+                install_kinds(core, name, &written.fields());
+            }
         }
         Ok((Outcome::Delete(_), _)) => {
             drop(core.delete(served.resource, name, revision));
