@@ -20,6 +20,10 @@ lints *arguments:
 language *arguments:
     .ci/steps/language {{arguments}}
 
+# Compiles all tests, which needs no control plane.
+compile *arguments:
+    .ci/steps/compile {{arguments}}
+
 # Rustdoc without warnings.
 documents *arguments:
     .ci/steps/documents {{arguments}}
