@@ -10,6 +10,7 @@ pub(crate) mod disruption;
 mod embedded;
 mod job;
 mod kind;
+mod label_keys;
 mod label_selector;
 pub(crate) mod limit_range;
 mod limits;

@@ -73,13 +73,39 @@ pub(crate) fn environment(name: &str) -> Problems {
     problems([problem_if(wrong, detail)])
 }
 
+/// The start of a DNS name, to which a suffix is added: it may end with a hyphen. As in upstream,
+/// the character before that hyphen is not checked.
+pub(crate) fn dns_subdomain_prefix(name: &str) -> Problems {
+    let mut start = name.strip_suffix('-').unwrap_or_default().chars();
+    if start.next_back().is_none() {
+        return dns_subdomain(name);
+    }
+    dns_subdomain(&format!("{}a", start.as_str()))
+}
+
+/// A qualified name with a prefix, such as `example.com/name`.
+pub(crate) fn domain_prefixed(key: &str) -> Problems {
+    let found = qualified(key);
+    let wrong = found.is_empty() && !key.contains('/');
+    let detail = "must be a domain-prefixed key (such as \"acme.io/foo\")";
+    found.into_iter().chain(problem_if(wrong, detail)).collect()
+}
+
+/// The name of a header of HTTP.
+pub(crate) fn http_header(name: &str) -> Problems {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. \
+        'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+    problems([problem_if(name.is_empty() || !name.bytes().all(plain), detail)])
+}
+
 /// The name of a port, such as `http`.
 pub(crate) fn port(name: &str) -> Problems {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     problems([
         problem_if(name.len() > 15, "must be no more than 15 characters"),
         problem_if(
-            !name.bytes().all(plain),
+            name.is_empty() || !name.bytes().all(plain),
             "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
         ),
         problem_if(
@@ -112,6 +138,13 @@ mod tests {
         assert_eq!(config_key(".."), ["must not be '..'"]);
         assert_eq!(port("http"), Problems::new());
         assert_eq!(port("A").len(), 2);
+        assert_eq!(port("").len(), 2);
         assert_eq!(environment("a=b").len(), 1);
+        assert_eq!(dns_subdomain_prefix("a-"), Problems::new());
+        assert_eq!(dns_subdomain_prefix("-").len(), 1);
+        assert_eq!(domain_prefixed("a").len(), 1);
+        assert_eq!(domain_prefixed("a.b/c"), Problems::new());
+        assert_eq!(http_header("X-A"), Problems::new());
+        assert_eq!(http_header("").len(), 1);
     }
 }

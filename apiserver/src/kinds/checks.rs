@@ -2,22 +2,46 @@
 //!
 //! A table is run from top to bottom, so that the causes have the real server's order.
 
+mod affinity;
 pub(crate) mod autoscaling;
 pub(crate) mod certificates;
+mod container;
+pub(crate) mod container_ports;
+mod container_restarts;
 pub(crate) mod core;
 pub(crate) mod devices;
+mod downward;
+mod environment;
+mod label_keys;
 pub(crate) mod networking;
+mod paths;
+mod pod_annotations;
+mod pod_claims;
 mod pod_dns;
+mod pod_host;
 mod pod_level;
+mod pod_os;
+mod pod_profiles;
 pub(crate) mod pod_spec;
+mod pod_spread;
+mod probes;
 pub(crate) mod quantities;
 pub(crate) mod quota;
 pub(crate) mod rbac;
 pub(crate) mod registration;
+mod security;
 pub(crate) mod selectors;
 pub(crate) mod small;
 pub(crate) mod stateful_set;
 pub(crate) mod storage;
+mod sysctls;
+pub(crate) mod tolerations;
+mod volume_certificates;
+mod volume_disks;
+mod volume_files;
+mod volume_mounts;
+mod volumes;
+mod windows;
 pub(crate) mod workloads;
 
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kind::ActionError;
-use super::{checks, pod_level, pod_update, resize};
+use super::{checks, label_keys, pod_level, pod_update, resize};
 use crate::fields::{Fields, read_path};
 use crate::plugin::{Addition, AdmissionPlugin, At};
 use crate::quantity;
@@ -151,6 +151,7 @@ fn sync_pod_ips(status: &mut Fields) {
 
 /// Sets the initial status of a new pod.
 pub(super) fn prepare(pod: &mut Fields) {
+    label_keys::merge(pod);
     pod_level::complete(pod);
     let class = resize::quality_of_service(pod);
     let now = read_path(pod, "metadata.creationTimestamp").cloned();
@@ -218,6 +219,11 @@ pub(super) fn volume(volume: &Fields) -> Value {
     if volume.keys().any(|key| key != "name") { Value::Null } else { json!({"emptyDir": {}}) }
 }
 
+/// The image of a volume is pulled as that of a container.
+pub(super) fn volume_pull_policy(volume: &Fields) -> Value {
+    pull_policy_of(volume.get("reference").and_then(Value::as_str).unwrap_or(""))
+}
+
 /// A missing request is the limit.
 pub(super) fn requests(container: &Fields) -> Value {
     match container.get("resources").and_then(|resources| resources.get("limits")) {
@@ -277,7 +283,10 @@ pub(super) fn warn(pod: &Fields, _: Option<&Fields>) -> Vec<String> {
 
 /// `latest` may have changed since it was pulled, so it is always pulled.
 pub(super) fn pull_policy(container: &Fields) -> Value {
-    let image = container.get("image").and_then(Value::as_str).unwrap_or("");
+    pull_policy_of(container.get("image").and_then(Value::as_str).unwrap_or(""))
+}
+
+fn pull_policy_of(image: &str) -> Value {
     let last = image.rsplit('/').next().unwrap_or("");
     let pinned =
         image.contains('@') || last.split_once(':').is_some_and(|(_, tag)| tag != "latest");
@@ -285,22 +294,11 @@ pub(super) fn pull_policy(container: &Fields) -> Value {
 }
 
 pub(super) fn validate(pod: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    let spec = pod.get("spec").unwrap_or(&Value::Null);
-    checks::run(checks::pod_spec::POD_SPEC, spec, "spec", causes);
-    let annotations = read_path(pod, "metadata.annotations").unwrap_or(&Value::Null);
-    if let Some(value) = annotations.get(pod_update::MIRROR)
-        && checks::is_empty(checks::member(spec, "nodeName"))
-    {
-        let field = format!("metadata.annotations[{}]", pod_update::MIRROR);
-        let detail = "must set spec.nodeName if mirror pod annotation is set";
-        causes.push(Cause::invalid(field, value, detail));
-    }
+    let [metadata, spec] = ["metadata", "spec"].map(|key| pod.get(key).unwrap_or(&Value::Null));
+    checks::pod_spec::pod(spec, metadata, causes);
     match old {
         Some(old) => pod_update::validate(pod, old, causes),
-        None if !checks::is_empty(checks::member(spec, "ephemeralContainers")) => {
-            causes.push(Cause::forbidden("spec.ephemeralContainers", "cannot be set on create"));
-        }
-        None => {}
+        None => checks::pod_spec::new_pod(spec, metadata, causes),
     }
 }
 

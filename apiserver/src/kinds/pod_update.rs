@@ -9,7 +9,7 @@ use crate::go_diff;
 use crate::status::Cause;
 
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 const ONLY_UPDATABLE: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
@@ -58,7 +58,8 @@ fn check_spec(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
 pub(super) fn validate_ephemeral(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
     const PATH: &str = "spec.ephemeralContainers";
     let spec = pod.get("spec").unwrap_or(&Value::Null);
-    checks::run(checks::pod_spec::POD_SPEC, spec, "spec", causes);
+    let metadata = pod.get("metadata").unwrap_or(&Value::Null);
+    checks::pod_spec::pod(spec, metadata, causes);
     if read_path(old, "metadata.annotations").is_some_and(|all| all.get(MIRROR).is_some()) {
         // Upstream's path without a name.
         let detail = "static pods do not support ephemeral containers";
@@ -160,7 +161,7 @@ fn check_tolerations(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::forbidden("spec.tolerations", detail));
         return;
     }
-    let each = &[("tolerations", checks::Test::Each(checks::pod_spec::TOLERATION))];
+    let each = &[("tolerations", checks::Test::Each(checks::tolerations::TOLERATION))];
     checks::run(each, new, "spec", causes);
 }
 

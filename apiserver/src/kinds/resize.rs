@@ -108,7 +108,8 @@ fn resized(new: &[Value], old: &[Value]) -> Value {
 fn validate(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let before = old.get("spec").unwrap_or(&Value::Null);
-    checks::run(checks::pod_spec::POD_SPEC, spec, "spec", causes);
+    let metadata = pod.get("metadata").unwrap_or(&Value::Null);
+    checks::pod_spec::pod(spec, metadata, causes);
     if let Some(detail) = refusal_of_pod(old) {
         // Upstream's path without a name.
         *causes = vec![Cause::forbidden("[]", detail)];

@@ -80,7 +80,7 @@ fn usages(_: &Value, usages: &Value, at: &str, causes: Causes<'_>) {
 }
 
 /// A signer is a domain, then a path: `example.com/clients`.
-fn signer(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
+pub(super) fn signer(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
     let text = name.as_str().unwrap_or_default();
     if text.is_empty() {
         causes.push(Cause::required(at, ""));

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Test::{self, By};
-use super::{Check, check_text, is_empty, items, member, pod_spec, selectors, text};
+use super::{Check, check_text, container_ports, is_empty, items, member, selectors, text};
 use crate::fields::Fields;
 use crate::go_json::syntax_error;
 use crate::names;
@@ -179,7 +179,7 @@ fn service_port(port: &Value, at: &str, causes: Causes<'_>) {
     if number("port").is_none_or(|number| !RANGE.contains(&number)) {
         causes.push(Cause::invalid(format!("{at}.port"), member(port, "port"), detail));
     }
-    super::run(&[("protocol", Test::OneOf(pod_spec::PROTOCOLS))], port, at, causes);
+    super::run(&[("protocol", Test::OneOf(container_ports::PROTOCOLS))], port, at, causes);
     let target = member(port, "targetPort");
     if target.is_string() {
         check_text(target, names::port, &format!("{at}.targetPort"), causes);

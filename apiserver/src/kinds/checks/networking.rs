@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::Test::{Between, By, Each, EachNamed, Has, OneOf, Required, Text};
-use super::{Check, is_empty, items, member, pod_spec, selectors};
+use super::{Check, container_ports, is_empty, items, member, selectors};
 use crate::fields::{Fields, text};
 use crate::names;
 use crate::status::Cause;
@@ -132,7 +132,7 @@ pub(crate) fn ingress_class(class: &Fields, _: Option<&Fields>, causes: Causes<'
 // === policies and addresses ===
 
 pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const PORT: &[Check] = &[("protocol", OneOf(pod_spec::PROTOCOLS))];
+    const PORT: &[Check] = &[("protocol", OneOf(container_ports::PROTOCOLS))];
     const PEER: &[Check] = &[
         ("", By(one_peer)),
         ("podSelector", By(selectors::selector)),
@@ -212,7 +212,7 @@ pub(crate) fn endpoints(endpoints: &Fields, _: Option<&Fields>, causes: Causes<'
     const PORT: &[Check] = &[
         ("name", Text(names::dns_label)),
         ("port", Between(1, 65_535)),
-        ("protocol", OneOf(pod_spec::PROTOCOLS)),
+        ("protocol", OneOf(container_ports::PROTOCOLS)),
     ];
     const ADDRESS: &[Check] = &[("ip", By(endpoint_address)), ("hostname", Text(names::dns_label))];
     const SUBSET: &[Check] = &[
@@ -257,7 +257,7 @@ pub(crate) fn endpoint_slice(slice: &Fields, old: Option<&Fields>, causes: Cause
     const PORT: &[Check] = &[
         ("name", Text(names::dns_label)),
         ("port", Between(1, 65_535)),
-        ("protocol", OneOf(pod_spec::PROTOCOLS)),
+        ("protocol", OneOf(container_ports::PROTOCOLS)),
     ];
     const ENDPOINT: &[Check] = &[("addresses", Required("")), ("hostname", Text(names::dns_label))];
     const SLICE: &[Check] = &[

@@ -52,6 +52,14 @@ pub(crate) fn selector(_: &Value, selector: &Value, at: &str, causes: &mut Vec<C
             }
         }
         check_text(&json!(text(expression, "key")), names::qualified, &format!("{at}.key"), causes);
+        values(expression, &at, causes);
+    }
+}
+
+/// Checks that the values of an expression can be those of labels.
+pub(super) fn values(expression: &Value, at: &str, causes: &mut Vec<Cause>) {
+    for (place, value) in items(member(expression, "values")).iter().enumerate() {
+        check_text(value, names::label_value, &format!("{at}.values[{place}]"), causes);
     }
 }
 

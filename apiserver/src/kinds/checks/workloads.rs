@@ -318,7 +318,7 @@ fn job_update(new: &Value, old: &Value, causes: Causes<'_>) {
 }
 
 /// Returns a value as the server's own version has it; as it is if that has no such type.
-fn internal(type_name: &str, value: &Value) -> Value {
+pub(super) fn internal(type_name: &str, value: &Value) -> Value {
     let shown = InternalValue::of(type_name, value).filter(|_| !value.is_null());
     shown.map_or_else(|| value.clone(), |shown| shown.to_json())
 }

@@ -41,6 +41,7 @@ pub(super) const POD_SPEC: &[(&str, DefaultValue)] = &[
     ("volumes[]", Merge(pod::volume)),
     ("volumes[].secret|configMap|downwardAPI|projected.defaultMode", Json("420")),
     ("volumes[].hostPath.type", Json("\"\"")),
+    ("volumes[].image.pullPolicy", From(pod::volume_pull_policy)),
     ("volumes[].downwardAPI.items[].fieldRef.apiVersion", Json("\"v1\"")),
     ("volumes[].projected.sources[].downwardAPI.items[].fieldRef.apiVersion", Json("\"v1\"")),
     ("volumes[].projected.sources[].serviceAccountToken.expirationSeconds", Json("3600")),
