@@ -1,5 +1,6 @@
 //! The table of kinds, with a row for each kind. No other module names a kind.
 
+mod app_armor;
 mod author;
 mod checks;
 mod claim;

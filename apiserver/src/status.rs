@@ -203,7 +203,17 @@ impl Failure {
         causes: &[Cause],
     ) -> Self {
         let kind = kind.into();
-        Self::invalid_as(kind.group, kind.kind, name, causes)
+        if kind.custom {
+            return Self::invalid_as(kind.group, kind.kind, name, causes);
+        }
+        // As in upstream, checks of built-in kinds report a problem once that two of them find.
+        let mut distinct: Vec<Cause> = Vec::with_capacity(causes.len());
+        for cause in causes {
+            if !distinct.contains(cause) {
+                distinct.push(cause.clone());
+            }
+        }
+        Self::invalid_as(kind.group, kind.kind, name, &distinct)
     }
 
     /// Options of a query or a delete's body that exclude each other.

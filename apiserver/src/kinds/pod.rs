@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kind::ActionError;
-use super::{checks, label_keys, pod_level, pod_update, resize};
+use super::{app_armor, checks, label_keys, pod_level, pod_update, resize};
 use crate::fields::{Fields, read_path};
 use crate::plugin::{Addition, AdmissionPlugin, At};
 use crate::quantity;
@@ -152,6 +152,7 @@ fn sync_pod_ips(status: &mut Fields) {
 /// Sets the initial status of a new pod.
 pub(super) fn prepare(pod: &mut Fields) {
     label_keys::merge(pod);
+    app_armor::follow_annotations(pod);
     pod_level::complete(pod);
     let class = resize::quality_of_service(pod);
     let now = read_path(pod, "metadata.creationTimestamp").cloned();
@@ -281,15 +282,18 @@ pub(super) fn warn(pod: &Fields, _: Option<&Fields>) -> Vec<String> {
     warnings
 }
 
-/// `latest` may have changed since it was pulled, so it is always pulled.
+/// `latest` may have changed since it was pulled, so it is always pulled. What is no image is not.
 pub(super) fn pull_policy(container: &Fields) -> Value {
     pull_policy_of(container.get("image").and_then(Value::as_str).unwrap_or(""))
 }
 
 fn pull_policy_of(image: &str) -> Value {
     let last = image.rsplit('/').next().unwrap_or("");
-    let pinned =
-        image.contains('@') || last.split_once(':').is_some_and(|(_, tag)| tag != "latest");
+    let is_of_image = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@+[]".contains(&byte);
+    let pinned = image.is_empty()
+        || !image.bytes().all(is_of_image)
+        || image.contains('@')
+        || last.split_once(':').is_some_and(|(_, tag)| tag != "latest");
     json!(if pinned { "IfNotPresent" } else { "Always" })
 }
 

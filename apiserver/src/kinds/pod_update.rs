@@ -20,14 +20,6 @@ const ONLY_UPDATABLE: &str = "pod updates may not change fields other than \
 pub(super) fn validate(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
     check_annotations(pod, old, causes);
     check_spec(pod, old, causes);
-    // The members of a changed part are checked twice.
-    let mut known: Vec<Cause> = Vec::with_capacity(causes.len());
-    for cause in causes.drain(..) {
-        if !known.contains(&cause) {
-            known.push(cause);
-        }
-    }
-    *causes = known;
 }
 
 fn check_spec(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {

@@ -17,7 +17,7 @@ pub(super) const NFS: &[Check] =
 pub(super) const ISCSI: &[Check] = &[
     ("targetPortal", Required("")),
     ("iqn", Required("")),
-    ("iqn", Has(&[("", By(qualified_name))])),
+    ("iqn", By(qualified_name)),
     ("lun", Between(0, 255)),
     ("", By(secret_for_chap)),
     ("", By(initiator)),
@@ -78,7 +78,8 @@ const NO_PREFIX: &str = "must be valid format starting with iqn, eui, or naa";
 const NO_NAME: &str = "must be valid format";
 
 fn qualified_name(_: &Value, name: &Value, at: &str, causes: &mut Vec<Cause>) {
-    if let Some(problem) = problem_of_name(name.as_str().unwrap_or_default()) {
+    let text = name.as_str().filter(|name| !name.is_empty());
+    if let Some(problem) = text.and_then(problem_of_name) {
         causes.push(Cause::invalid(at, name, problem));
     }
 }
