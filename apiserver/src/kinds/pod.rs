@@ -282,7 +282,8 @@ pub(super) fn warn(pod: &Fields, _: Option<&Fields>) -> Vec<String> {
     warnings
 }
 
-/// `latest` may have changed since it was pulled, so it is always pulled. What is no image is not.
+/// `latest` may have changed since it was pulled, so it is always pulled. A text that names no
+/// image is not.
 pub(super) fn pull_policy(container: &Fields) -> Value {
     pull_policy_of(container.get("image").and_then(Value::as_str).unwrap_or(""))
 }

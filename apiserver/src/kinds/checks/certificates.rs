@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Test::{By, Each, Has, Required};
 use super::{Check, items, member};
 use crate::fields::{Fields, text};
+use crate::names::{self, NameCheck};
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
@@ -86,15 +87,27 @@ pub(super) fn signer(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
         causes.push(Cause::required(at, ""));
         return;
     }
-    match text.split_once('/') {
-        None => {
-            let detail = "must be a fully qualified domain and path of the form \
-                          'example.com/signer-name'";
-            causes.push(Cause::invalid(at, name, detail));
-        }
-        Some((domain, _)) => {
-            super::check_text(&json!(domain), crate::names::dns_subdomain, at, causes);
-        }
+    let Some((domain, path)) = text.split_once('/').filter(|(_, path)| !path.contains('/')) else {
+        let detail =
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        causes.push(Cause::invalid(at, name, detail));
+        return;
+    };
+    signer_labels(domain, names::dns_label, at, causes);
+    if !domain.contains('.') {
+        let detail = "should be a domain with at least two segments separated by dots";
+        causes.push(Cause::invalid(at, &json!(domain), detail));
+    }
+    signer_labels(path, names::dns_subdomain, at, causes);
+}
+
+/// Checks the labels of a part of a signer's name, up to the first wrong one.
+fn signer_labels(part: &str, is: NameCheck, at: &str, causes: Causes<'_>) {
+    let mut wrong = part.split('.').filter(|label| !is(label).is_empty());
+    let Some(label) = wrong.next() else { return };
+    for problem in is(label) {
+        let detail = format!("validating label {}: {problem}", json!(label));
+        causes.push(Cause::invalid(at, &json!(part), &detail));
     }
 }
 
@@ -127,7 +140,7 @@ fn bundle_name(bundle: &Value, causes: Causes<'_>) {
         name.strip_prefix(&prefix)
     };
     let found = match rest {
-        Some(rest) => crate::names::any_subdomain(rest),
+        Some(rest) => names::any_subdomain(rest),
         None if signer.is_empty() => {
             vec!["ClusterTrustBundle without signer name must not have \":\" in its name".into()]
         }

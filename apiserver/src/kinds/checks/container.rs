@@ -36,6 +36,15 @@ const IMAGE: &[Check] = &[("image", By(image))];
 /// Members that an init container has only if it runs beside the regular containers.
 const OF_SIDECARS: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
 
+// === impl Placed ===
+
+impl Placed<'_> {
+    /// Returns the path of a member, in a spec at the path `at`.
+    pub(super) fn path(&self, at: &str, member: &str) -> String {
+        format!("{at}.{}[{}].{member}", self.list, self.place)
+    }
+}
+
 // === impl Pod ===
 
 impl<'a> Pod<'a> {
@@ -50,15 +59,21 @@ impl<'a> Pod<'a> {
     }
 }
 
-/// Returns all containers with their places, in the order of upstream's `VisitContainers`.
-pub(super) fn all<'a>(spec: &'a Value, at: &str) -> Vec<(&'a Value, String)> {
-    let mut all = Vec::new();
-    for list in ["initContainers", "containers", "ephemeralContainers"] {
-        for (place, container) in items(member(spec, list)).iter().enumerate() {
-            all.push((container, format!("{at}.{list}[{place}]")));
-        }
-    }
-    all
+/// A container, and its place in the pod's spec.
+#[derive(Clone, Copy)]
+pub(super) struct Placed<'a> {
+    pub(super) container: &'a Value,
+    list: &'static str,
+    place: usize,
+}
+
+/// Returns all containers, in the order of upstream's `VisitContainersWithPath`.
+pub(super) fn all(spec: &Value) -> impl Iterator<Item = Placed<'_>> {
+    const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+    LISTS.into_iter().flat_map(move |list| {
+        let containers = items(member(spec, list)).iter().enumerate();
+        containers.map(move |(place, container)| Placed { container, list, place })
+    })
 }
 
 /// Checks that the image has no space around it. Templates may have it.
@@ -176,7 +191,12 @@ fn check_ephemeral_containers(pod: &Pod<'_>, at: &str, causes: &mut Vec<Cause>) 
         if !target.is_empty() && !others.contains(&target) {
             causes.push(Cause::not_found(format!("{at}.targetContainerName"), &json!(target), ""));
         }
-        for key in FORBIDDEN.iter().filter(|key| !is_empty(member(container, key))) {
+        // Resources are no pointer in upstream: each container has them.
+        let is_set = |key: &str| match key {
+            "resources" => !is_empty(member(container, key)),
+            other => !member(container, other).is_null(),
+        };
+        for key in FORBIDDEN.iter().filter(|key| is_set(key)) {
             causes.push(Cause::forbidden(format!("{at}.{key}"), NOT_EPHEMERAL));
         }
         for (place, mount) in items(member(container, "volumeMounts")).iter().enumerate() {

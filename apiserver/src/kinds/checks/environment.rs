@@ -111,14 +111,15 @@ fn all_of(_: &Value, sources: &Value, at: &str, causes: &mut Vec<Cause>) {
 /// Checks that the files of variables are in volumes of the pod that start empty.
 pub(super) fn check_files(spec: &Value, at: &str, causes: &mut Vec<Cause>) {
     let volumes = items(member(spec, "volumes"));
-    for (container, at) in super::container::all(spec, at) {
-        for (place, variable) in items(member(container, "env")).iter().enumerate() {
+    for one in super::container::all(spec) {
+        for (place, variable) in items(member(one.container, "env")).iter().enumerate() {
             let file = member(member(variable, "valueFrom"), "fileKeyRef");
             if file.is_null() {
                 continue;
             }
             let name = text(file, "volumeName");
-            let at = format!("{at}.env[{place}].valueFrom.fileKeyRef.volumeName");
+            let within = format!("env[{place}].valueFrom.fileKeyRef.volumeName");
+            let at = one.path(at, &within);
             match volumes.iter().rfind(|volume| text(volume, "name") == name) {
                 None => causes.push(Cause::not_found(at, &json!(name), "")),
                 Some(volume) if member(volume, "emptyDir").is_null() => {

@@ -56,8 +56,7 @@ fn check_app_armor(
     at: &str,
     causes: &mut Vec<Cause>,
 ) {
-    let containers = container::all(spec, "");
-    if containers.iter().all(|(container, _)| text(container, "name") != name) {
+    if container::all(spec).all(|one| text(one.container, "name") != name) {
         causes.push(Cause::invalid(at, &json!(name), "container not found"));
     }
     let text = profile.as_str().unwrap_or_default();

@@ -18,9 +18,9 @@ pub(super) fn users(_: &Value, spec: &Value, at: &str, causes: &mut Vec<Cause>) 
     for (_, shown) in SHARED.iter().filter(|(key, _)| member(spec, key) == true) {
         causes.push(Cause::forbidden(format!("{at}.{shown}"), DETAIL));
     }
-    for (container, at) in container::all(spec, at) {
-        if !items(member(container, "volumeDevices")).is_empty() {
-            causes.push(Cause::forbidden(format!("{at}.volumeDevices"), DETAIL));
+    for one in container::all(spec) {
+        if !items(member(one.container, "volumeDevices")).is_empty() {
+            causes.push(Cause::forbidden(one.path(at, "volumeDevices"), DETAIL));
         }
     }
 }

@@ -67,9 +67,9 @@ fn check_contexts(
     causes: &mut Vec<Cause>,
 ) {
     refuse(member(spec, "securityContext"), of_pod, &format!("{at}.securityContext"), causes);
-    for (container, at) in container::all(spec, at) {
-        let context = member(container, "securityContext");
-        refuse(context, of_container, &format!("{at}.securityContext"), causes);
+    for one in container::all(spec) {
+        let context = member(one.container, "securityContext");
+        refuse(context, of_container, &one.path(at, "securityContext"), causes);
     }
 }
 

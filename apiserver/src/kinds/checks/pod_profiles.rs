@@ -20,26 +20,25 @@ pub(super) fn check(metadata: &Value, spec: &Value, at: &str, causes: &mut Vec<C
     let seccomp_at = format!("{at}.securityContext.seccompProfile");
     let annotation = member(annotations, SECCOMP_OF_POD);
     check_match(annotation, of_pod("seccompProfile"), &seccomp_at, causes);
-    let containers = container::all(spec, at);
-    for (container, at) in &containers {
-        let profile = member(member(container, "securityContext"), "seccompProfile");
-        let key = format!("{SECCOMP_OF_CONTAINER}{}", text(container, "name"));
-        let at = format!("{at}.securityContext.seccompProfile");
+    for one in container::all(spec) {
+        let profile = member(member(one.container, "securityContext"), "seccompProfile");
+        let key = format!("{SECCOMP_OF_CONTAINER}{}", text(one.container, "name"));
+        let at = one.path(at, "securityContext.seccompProfile");
         check_match(member(annotations, &key), profile, &at, causes);
     }
     if text(member(spec, "os"), "name") == "windows" {
         return;
     }
-    for (container, at) in &containers {
-        let own = member(member(container, "securityContext"), "appArmorProfile");
+    for one in container::all(spec) {
+        let own = member(member(one.container, "securityContext"), "appArmorProfile");
         let profile = if own.is_null() { of_pod("appArmorProfile") } else { own };
-        let key = format!("{APP_ARMOR}{}", text(container, "name"));
-        let at = format!("{at}.securityContext.appArmorProfile");
+        let key = format!("{APP_ARMOR}{}", text(one.container, "name"));
+        let at = one.path(at, "securityContext.appArmorProfile");
         check_match(member(annotations, &key), profile, &at, causes);
     }
 }
 
-/// Checks the annotation for one profile, whose place tells its sort.
+/// Checks the annotation for the profile at this place.
 fn check_match(annotation: &Value, profile: &Value, at: &str, causes: &mut Vec<Cause>) {
     let Some(annotation) = annotation.as_str() else { return };
     let is_seccomp = at.ends_with("seccompProfile");

@@ -104,11 +104,11 @@ fn headers(_: &Value, headers: &Value, at: &str, causes: &mut Vec<Cause>) {
 pub(super) fn lifecycle(container: &Value, period: Option<i64>, at: &str, causes: &mut Vec<Cause>) {
     const SLEEP: Handler = ("sleep", &[]);
     for name in ["postStart", "preStop"] {
-        let (at, hook) =
-            (format!("{at}.lifecycle.{name}"), member(member(container, "lifecycle"), name));
+        let hook = member(member(container, "lifecycle"), name);
         if hook.is_null() {
             continue;
         }
+        let at = format!("{at}.lifecycle.{name}");
         let kind = handler(&[EXEC, HTTP, TCP, SLEEP], hook, &at, causes);
         let seconds = member(member(hook, "sleep"), "seconds").as_i64().unwrap_or_default();
         if let Some(period) = period.filter(|_| kind == Some("sleep"))

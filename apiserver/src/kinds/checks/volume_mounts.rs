@@ -50,8 +50,8 @@ fn last_paths<'a>(list: &'a [Value], key: &str) -> Vec<&'a str> {
     let is_last = |place: usize, one: &Value| {
         list.iter().skip(place + 1).all(|later| text(later, "name") != text(one, "name"))
     };
-    let last = list.iter().enumerate().filter(|(place, one)| is_last(*place, one));
-    last.map(|(_, one)| text(one, key)).collect()
+    let counted = list.iter().enumerate().filter(|(place, one)| is_last(*place, one));
+    counted.map(|(_, one)| text(one, key)).collect()
 }
 
 /// Checks the paths within a volume. The real server does not say which mount has them.

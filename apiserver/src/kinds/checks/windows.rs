@@ -100,17 +100,17 @@ pub(super) fn host_processes(_: &Value, spec: &Value, at: &str, causes: &mut Vec
         member(options, "hostProcess").as_bool()
     };
     let of_pod = option(spec);
-    let containers = container::all(spec, at);
-    let mut count = 0;
-    for (container, at) in &containers {
-        let own = option(container);
+    let (mut total, mut count) = (0, 0);
+    for one in container::all(spec) {
+        total += 1;
+        let own = option(one.container);
         if let (Some(of_pod), Some(own)) = (of_pod, own)
             && of_pod != own
         {
             let detail = format!(
                 "pod hostProcess value must be identical if both are specified, was {of_pod}"
             );
-            let at = format!("{at}.securityContext.windowsOptions.hostProcess");
+            let at = one.path(at, "securityContext.windowsOptions.hostProcess");
             causes.push(Cause::invalid(at, &json!(own), &detail));
         }
         if own.or(of_pod) == Some(true) {
@@ -120,7 +120,7 @@ pub(super) fn host_processes(_: &Value, spec: &Value, at: &str, causes: &mut Vec
     if count == 0 {
         return;
     }
-    if count != containers.len() {
+    if count != total {
         let detail = "If pod contains any hostProcess containers then all containers must be \
             HostProcess containers";
         causes.push(Cause::invalid(at, &json!(""), detail));
