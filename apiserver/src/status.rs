@@ -31,7 +31,7 @@ pub(crate) struct ResourceName<'a> {
 }
 
 /// A problem of one field.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Cause {
     reason: &'static str,
     message: String,
@@ -207,12 +207,9 @@ impl Failure {
             return Self::invalid_as(kind.group, kind.kind, name, causes);
         }
         // As in upstream, checks of built-in kinds report a problem once that two of them find.
-        let mut distinct: Vec<Cause> = Vec::with_capacity(causes.len());
-        for cause in causes {
-            if !distinct.contains(cause) {
-                distinct.push(cause.clone());
-            }
-        }
+        let mut known = HashSet::with_capacity(causes.len());
+        let distinct = causes.iter().filter(|cause| known.insert(*cause));
+        let distinct: Vec<Cause> = distinct.cloned().collect();
         Self::invalid_as(kind.group, kind.kind, name, &distinct)
     }
 
