@@ -38,7 +38,8 @@ const RFC_1035_LABEL: &str = "a DNS-1035 label must consist of lower case alphan
 /// ```
 pub fn dns_label(name: &str) -> Problems {
     let long = problem_if(name.len() > 63, "must be no more than 63 characters");
-    problems([long, problem_if(!is_label(name), LABEL)])
+    let detail = if is_subdomain(name) { "must not contain dots" } else { LABEL };
+    problems([long, problem_if(!is_label(name), detail)])
 }
 
 /// Checks a label of a DNS name that starts with a letter.
@@ -52,14 +53,6 @@ pub fn rfc_1035_label(name: &str) -> Problems {
 pub fn dns_subdomain(name: &str) -> Problems {
     let long = problem_if(name.len() > 253, "must be no more than 253 characters");
     problems([long, problem_if(!is_subdomain(name), SUBDOMAIN)])
-}
-
-/// Checks a label of a DNS name, for kinds whose names may not have dots.
-pub fn dns_label_without_dots(name: &str) -> Problems {
-    let dots = problem_if(name.contains('.'), "must not contain dots");
-    let long = problem_if(name.len() > 63, "must be no more than 63 characters");
-    let wrong = !name.split('.').all(is_label);
-    problems([dots, long, problem_if(wrong, LABEL)])
 }
 
 /// Checks a DNS name with letters of any case, such as `Example.com`.

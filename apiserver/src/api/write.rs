@@ -302,7 +302,6 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
             return Err(Failure::not_found(&served.kind, name));
         };
         let old = core.fields(served, &stored);
-        call.warnings.extend((served.home.warn)(&body, Some(&old)));
         update::check_version(&served.kind, &old, &body, true)?;
         let change = Change { old: &old, new: body, target, owners };
         let change = Replacement { change, dry_run, call };
@@ -461,6 +460,9 @@ pub(super) fn commit(
         update::Outcome::Unchanged => old,
         update::Outcome::Store(new) | update::Outcome::Delete(new) => new,
     };
+    if target == Target::Object {
+        call.warnings.extend((served.home.warn)(new, Some(old)));
+    }
     limits::check_update(core, served, old, target, new)?;
     if let (update::Outcome::Store(new), Target::Resize) = (&outcome, target) {
         resize::check_node(core, served, old, new)?;

@@ -15,6 +15,7 @@ mod environment;
 mod label_keys;
 pub(crate) mod networking;
 mod paths;
+pub(crate) mod persistent_volume;
 mod pod_annotations;
 mod pod_claims;
 mod pod_dns;

@@ -3,10 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::kind::ActionError;
-use super::{app_armor, checks, label_keys, pod_level, pod_update, resize};
+use super::{app_armor, checks, image_name, label_keys, pod_level, pod_update, resize};
 use crate::fields::{Fields, read_path};
 use crate::plugin::{Addition, AdmissionPlugin, At};
-use crate::quantity;
 use crate::status::Cause;
 
 /// Returns the grace period of a deleted pod: none if no kubelet would ever confirm its end.
@@ -260,28 +259,6 @@ fn keep_resources(pod: &mut Fields, old: &Fields) {
     }
 }
 
-/// Returns the warnings about a pod: about fractions of bytes.
-pub(super) fn warn(pod: &Fields, _: Option<&Fields>) -> Vec<String> {
-    const AMOUNTS: [(&str, &str); 4] = [
-        ("limits", "memory"),
-        ("requests", "memory"),
-        ("limits", "ephemeral-storage"),
-        ("requests", "ephemeral-storage"),
-    ];
-    let mut warnings = Vec::new();
-    for list in ["initContainers", "containers"] {
-        let containers = read_path(pod, &format!("spec.{list}")).and_then(Value::as_array);
-        for (place, container) in containers.into_iter().flatten().enumerate() {
-            warnings.extend(AMOUNTS.iter().filter_map(|(amounts, name)| {
-                let amount = container.pointer(&format!("/resources/{amounts}/{name}"));
-                let at = format!("spec.{list}[{place}].resources.{amounts}[{name}]");
-                quantity::fraction_warning(amount, &at)
-            }));
-        }
-    }
-    warnings
-}
-
 /// `latest` may have changed since it was pulled, so it is always pulled. A text that names no
 /// image is not.
 pub(super) fn pull_policy(container: &Fields) -> Value {
@@ -289,13 +266,7 @@ pub(super) fn pull_policy(container: &Fields) -> Value {
 }
 
 fn pull_policy_of(image: &str) -> Value {
-    let last = image.rsplit('/').next().unwrap_or("");
-    let is_of_image = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@+[]".contains(&byte);
-    let pinned = image.is_empty()
-        || !image.bytes().all(is_of_image)
-        || image.contains('@')
-        || last.split_once(':').is_some_and(|(_, tag)| tag != "latest");
-    json!(if pinned { "IfNotPresent" } else { "Always" })
+    json!(if image_name::is_latest(image) { "Always" } else { "IfNotPresent" })
 }
 
 pub(super) fn validate(pod: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {

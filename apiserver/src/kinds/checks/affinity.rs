@@ -9,11 +9,14 @@ use crate::status::Cause;
 
 /// The affinity of a pod (`validateAffinity`).
 pub(super) const AFFINITY: &[Check] = &[
-    ("nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", Has(&[("", By(nodes))])),
+    ("nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution", Has(NODE_SELECTOR)),
     ("nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", Each(PREFERRED_NODES)),
     ("podAffinity", Has(PODS)),
     ("podAntiAffinity", Has(PODS)),
 ];
+
+/// The nodes that a selector with terms names (`ValidateNodeSelector`).
+pub(super) const NODE_SELECTOR: &[Check] = &[("", By(nodes))];
 
 const PREFERRED_NODES: &[Check] = &[("weight", By(weight)), ("preference", By(preference))];
 

@@ -179,11 +179,12 @@ fn restart_policy(spec: &Value, at: &str, restarts: &[&str], causes: &mut Vec<Ca
     let policy_at = format!("{at}.restartPolicy");
     match restarts {
         _ if fits => {}
-        [_] => causes.push(Cause::unsupported(policy_at, policy, restarts)),
-        several => {
+        // A missing policy is `Always`.
+        several if several.len() > 1 && *policy == "Always" => {
             let valid: Vec<String> = several.iter().map(|one| format!("\"{one}\"")).collect();
             let detail = format!("valid values: {}", valid.join(", "));
             causes.push(Cause::required(policy_at, &detail));
         }
+        _ => causes.push(Cause::unsupported(policy_at, policy, restarts)),
     }
 }

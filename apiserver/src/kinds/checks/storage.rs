@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, EachNamed, Has, OneOf, Required, Text};
-use super::{Check, is_empty, items, member};
-use crate::fields::{Fields, read_path, text};
-use crate::go_diff;
+use super::{Check, is_empty, member};
+use crate::fields::{Fields, read_path};
 use crate::names;
 use crate::status::Cause;
 
@@ -19,7 +18,7 @@ pub(crate) fn class(class: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     const FIXED: &[&str] = &["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"];
     const CLASS: &[Check] = &[
         ("provisioner", Required("")),
-        ("provisioner", Text(lower_qualified)),
+        ("provisioner", By(provisioner)),
         ("reclaimPolicy", OneOf(&["Delete", "Retain"])),
         ("volumeBindingMode", OneOf(&["Immediate", "WaitForFirstConsumer"])),
     ];
@@ -39,6 +38,14 @@ pub(crate) fn csi_driver(driver: &Fields, old: Option<&Fields>, causes: Causes<'
         if new != member(old, path) {
             causes.push(Cause::invalid(shown_at, &new, "field is immutable"));
         }
+    }
+}
+
+/// Checks the name of a provisioner, whose case does not matter: messages show it in lower case.
+fn provisioner(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
+    let name = name.as_str().unwrap_or_default().to_lowercase();
+    if !name.is_empty() {
+        super::check_text(&json!(name), names::qualified, at, causes);
     }
 }
 
@@ -93,84 +100,5 @@ pub(crate) fn attributes_class(class: &Fields, old: Option<&Fields>, causes: Cau
         ["driverName", "parameters"].into_iter().filter(|key| class.get(*key) != old.get(*key))
     {
         causes.push(Cause::forbidden(key, &format!("updates to {key} are forbidden.")));
-    }
-}
-
-/// Members of a volume's spec that are not its source.
-const NO_SOURCES: [&str; 9] = [
-    "accessModes",
-    "capacity",
-    "claimRef",
-    "mountOptions",
-    "nodeAffinity",
-    "persistentVolumeReclaimPolicy",
-    "storageClassName",
-    "volumeAttributesClassName",
-    "volumeMode",
-];
-
-pub(crate) fn volume(volume: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    const POLICIES: &[&str] = &["Delete", "Recycle", "Retain"];
-    const CSI: &[Check] = &[("driver", Required("")), ("volumeHandle", Required(""))];
-    const SPEC: &[Check] = &[
-        ("accessModes", Required("")),
-        ("accessModes", By(access_modes)),
-        ("capacity", Required("")),
-        ("capacity", By(only_storage)),
-        ("persistentVolumeReclaimPolicy", OneOf(POLICIES)),
-        ("storageClassName", Text(names::dns_subdomain)),
-        ("volumeMode", OneOf(&["Block", "Filesystem"])),
-    ];
-    let null = Value::Null;
-    let spec = volume.get("spec").unwrap_or(&null);
-    super::run(SPEC, spec, "spec", causes);
-    match sources(spec).count() {
-        0 => causes.push(Cause::required("spec", "must specify a volume type")),
-        1 => {}
-        _ => {
-            for (name, _) in sources(spec).skip(1) {
-                let detail = "may not specify more than 1 volume type";
-                causes.push(Cause::forbidden(format!("spec.{name}"), detail));
-            }
-        }
-    }
-    if text(spec, "volumeMode") == "Filesystem" && !member(spec, "hostPath").is_null() {
-        super::run(&[("hostPath.path", Required(""))], spec, "spec", causes);
-    }
-    if !member(spec, "csi").is_null() {
-        super::run(CSI, member(spec, "csi"), "spec.csi", causes);
-    }
-    let Some(old) = old.map(|old| old.get("spec").unwrap_or(&null)) else { return };
-    if !sources(spec).eq(sources(old)) {
-        let diff = go_diff::diff("core.PersistentVolumeSource", old, spec);
-        let detail = format!("spec.persistentvolumesource is immutable after creation\n{diff}");
-        causes.push(Cause::forbidden("spec.persistentvolumesource", &detail));
-    }
-    if member(spec, "volumeMode") != member(old, "volumeMode") {
-        let mode = member(spec, "volumeMode");
-        causes.push(Cause::invalid("spec.volumeMode", mode, "field is immutable"));
-    }
-}
-
-fn sources(spec: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    let members = spec.as_object().into_iter().flatten();
-    members.filter(|(name, value)| !NO_SOURCES.contains(&name.as_str()) && !value.is_null())
-}
-
-fn only_storage(_: &Value, capacity: &Value, at: &str, causes: Causes<'_>) {
-    let members = capacity.as_object();
-    if !members.is_some_and(|members| members.len() == 1 && members.contains_key("storage")) {
-        causes.push(Cause::unsupported(at, capacity, &["storage"]));
-    }
-}
-
-fn access_modes(_: &Value, modes: &Value, at: &str, causes: Causes<'_>) {
-    const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    for mode in items(modes).iter().filter(|mode| !MODES.iter().any(|known| **mode == *known)) {
-        causes.push(Cause::unsupported(at, mode, MODES));
-    }
-    if items(modes).len() > 1 && items(modes).contains(&json!("ReadWriteOncePod")) {
-        let detail = "may not use ReadWriteOncePod with other access modes";
-        causes.push(Cause::forbidden(at, detail));
     }
 }

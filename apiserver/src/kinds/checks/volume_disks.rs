@@ -93,7 +93,7 @@ fn initiator(_: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn problem_of_name(name: &str) -> Option<&'static str> {
+pub(super) fn problem_of_name(name: &str) -> Option<&'static str> {
     let is_hexadecimal = |name: &str, digits: usize| {
         // The character after the prefix is arbitrary.
         let rest = name.get(3..).and_then(|rest| {
@@ -134,7 +134,7 @@ fn is_iqn(name: &str) -> bool {
         && storage.bytes().all(is_of_storage)
 }
 
-fn secret_for_chap(_: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
+pub(super) fn secret_for_chap(_: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
     let is_set = |key| member(source, key).as_bool().unwrap_or_default();
     let needs_secret = is_set("chapAuthDiscovery") || is_set("chapAuthSession");
     if needs_secret && member(source, "secretRef").is_null() {

@@ -10,52 +10,59 @@ use crate::quantity;
 use crate::status::Cause;
 
 /// A source of a volume.
-struct Source {
-    member: &'static str,
+#[derive(Clone, Copy)]
+pub(super) struct Source {
+    pub(super) member: &'static str,
     /// The place of a cause within the source.
-    checked_at: &'static str,
+    pub(super) checked_at: &'static str,
     /// The place of the cause about a second source.
-    refused_at: &'static str,
-    checks: &'static [Check],
+    pub(super) refused_at: &'static str,
+    pub(super) checks: &'static [Check],
 }
 
-const fn source(member: &'static str, checks: &'static [Check]) -> Source {
-    Source { member, checked_at: member, refused_at: member, checks }
+// === impl Source ===
+
+impl Source {
+    pub(super) const fn new(member: &'static str, checks: &'static [Check]) -> Self {
+        Self { member, checked_at: member, refused_at: member, checks }
+    }
 }
 
 /// The sources, in the order of the real server. Three of its places differ from the member.
 const SOURCES: &[Source] = &[
-    source("emptyDir", &[("sizeLimit", By(size_limit))]),
-    source("hostPath", &[("", By(host_path))]),
-    source("gitRepo", &[("repository", Required("")), ("directory", By(descending))]),
-    Source { checked_at: "persistentDisk", ..source("gcePersistentDisk", disks::GCE) },
-    source("awsElasticBlockStore", disks::AWS),
-    source("secret", files::SECRET),
-    source("nfs", disks::NFS),
-    source("iscsi", disks::ISCSI),
-    source("glusterfs", disks::GLUSTER),
-    source("flocker", disks::FLOCKER),
-    source("persistentVolumeClaim", &[("claimName", Required(""))]),
-    source("rbd", disks::RBD),
-    source("cinder", disks::CINDER),
-    Source { refused_at: "cephFS", ..source("cephfs", disks::CEPH_FS) },
-    source("quobyte", disks::QUOBYTE),
-    Source { refused_at: "downwarAPI", ..source("downwardAPI", files::DOWNWARD_API) },
-    source("fc", disks::FIBRE_CHANNEL),
-    source("flexVolume", disks::FLEX),
-    source("configMap", files::CONFIG_MAP),
-    source("azureFile", &[("secretName", Required("")), ("shareName", Required(""))]),
-    source("vsphereVolume", &[("volumePath", Required(""))]),
-    source("photonPersistentDisk", &[("pdID", Required(""))]),
-    source("portworxVolume", &[("volumeID", Required(""))]),
-    source("azureDisk", disks::AZURE),
-    source("storageos", disks::STORAGE_OS),
-    source("projected", files::PROJECTED),
-    source("scaleIO", disks::SCALE_IO),
-    source("csi", &[("", By(csi))]),
-    source("ephemeral", EPHEMERAL),
-    source("image", IMAGE),
+    Source::new("emptyDir", &[("sizeLimit", By(size_limit))]),
+    Source::new("hostPath", HOST_PATH),
+    Source::new("gitRepo", &[("repository", Required("")), ("directory", By(descending))]),
+    Source { checked_at: "persistentDisk", ..Source::new("gcePersistentDisk", disks::GCE) },
+    Source::new("awsElasticBlockStore", disks::AWS),
+    Source::new("secret", files::SECRET),
+    Source::new("nfs", disks::NFS),
+    Source::new("iscsi", disks::ISCSI),
+    Source::new("glusterfs", disks::GLUSTER),
+    Source::new("flocker", disks::FLOCKER),
+    Source::new("persistentVolumeClaim", &[("claimName", Required(""))]),
+    Source::new("rbd", disks::RBD),
+    Source::new("cinder", disks::CINDER),
+    Source { refused_at: "cephFS", ..Source::new("cephfs", disks::CEPH_FS) },
+    Source::new("quobyte", disks::QUOBYTE),
+    Source { refused_at: "downwarAPI", ..Source::new("downwardAPI", files::DOWNWARD_API) },
+    Source::new("fc", disks::FIBRE_CHANNEL),
+    Source::new("flexVolume", disks::FLEX),
+    Source::new("configMap", files::CONFIG_MAP),
+    Source::new("azureFile", &[("secretName", Required("")), ("shareName", Required(""))]),
+    Source::new("vsphereVolume", &[("volumePath", Required(""))]),
+    Source::new("photonPersistentDisk", &[("pdID", Required(""))]),
+    Source::new("portworxVolume", &[("volumeID", Required(""))]),
+    Source::new("azureDisk", disks::AZURE),
+    Source::new("storageos", disks::STORAGE_OS),
+    Source::new("projected", files::PROJECTED),
+    Source::new("scaleIO", disks::SCALE_IO),
+    Source::new("csi", &[("", By(csi))]),
+    Source::new("ephemeral", EPHEMERAL),
+    Source::new("image", IMAGE),
 ];
+
+pub(super) const HOST_PATH: &[Check] = &[("", By(host_path))];
 
 const EPHEMERAL: &[Check] = &[
     ("volumeClaimTemplate", By(template_is_given)),
@@ -120,26 +127,38 @@ pub(super) fn check<'a>(
 }
 
 fn check_source(volume: &Value, pod: &str, at: &str, causes: &mut Vec<Cause>) {
-    let given = SOURCES.iter().filter(|source| !member(volume, source.member).is_null());
+    let also = |member: &str, count: usize, causes: &mut Vec<Cause>| match member {
+        "iscsi" => iscsi_name(volume, at, causes),
+        "ephemeral" if count == 1 => claim_name(volume, pod, at, causes),
+        _ => {}
+    };
+    if check_sources(SOURCES, volume, at, also, causes) == 0 {
+        causes.push(Cause::required(at, "must specify a volume type"));
+    }
+}
+
+/// Checks that an object has one of these sources at most, and checks the first one; then calls
+/// `also` with the member of each one and its number. Returns the number of sources.
+pub(super) fn check_sources(
+    sources: &[Source],
+    object: &Value,
+    at: &str,
+    also: impl Fn(&str, usize, &mut Vec<Cause>),
+    causes: &mut Vec<Cause>,
+) -> usize {
     let mut count = 0;
-    for source in given {
+    for source in sources.iter().filter(|source| !member(object, source.member).is_null()) {
         count += 1;
         if count == 1 {
             let at = format!("{at}.{}", source.checked_at);
-            super::run(source.checks, member(volume, source.member), &at, causes);
+            super::run(source.checks, member(object, source.member), &at, causes);
         } else {
             let detail = "may not specify more than 1 volume type";
             causes.push(Cause::forbidden(format!("{at}.{}", source.refused_at), detail));
         }
-        match source.member {
-            "iscsi" => iscsi_name(volume, at, causes),
-            "ephemeral" if count == 1 => claim_name(volume, pod, at, causes),
-            _ => {}
-        }
+        also(source.member, count, causes);
     }
-    if count == 0 {
-        causes.push(Cause::required(at, "must specify a volume type"));
-    }
+    count
 }
 
 /// Checks the place of a target and the volume's name, which become one name.
@@ -188,7 +207,7 @@ fn descending(_: &Value, path: &Value, at: &str, causes: &mut Vec<Cause>) {
 }
 
 fn csi(_: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
-    driver(text(source, "driver"), &format!("{at}.driver"), causes);
+    super::run(&[("driver", By(driver))], source, at, causes);
     let secret = member(source, "nodePublishSecretRef");
     if secret.is_null() {
         return;
@@ -202,8 +221,9 @@ fn csi(_: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
 }
 
 /// Checks the name of a CSI driver, whose case does not matter.
-fn driver(name: &str, at: &str, causes: &mut Vec<Cause>) {
+pub(super) fn driver(_: &Value, name: &Value, at: &str, causes: &mut Vec<Cause>) {
     const LONGEST: usize = 63;
+    let name = name.as_str().unwrap_or_default();
     if name.is_empty() {
         causes.push(Cause::required(at, ""));
         return;

@@ -3,7 +3,7 @@
 use super::pod_spec::POD_SPEC;
 use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
-use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks, workload};
+use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks, warnings, workload};
 use crate::names;
 
 const TEMPLATE: Defaults = Defaults { under: "spec.template.spec", rules: POD_SPEC };
@@ -28,6 +28,7 @@ fn replica_set() -> Kind {
         scale: Some(REPLICAS),
         defaults: &[Defaults { under: "spec", rules: &[("replicas", Json("1"))] }, TEMPLATE],
         validate: checks::workloads::replica_set,
+        warn: warnings::namesake,
         ..workload("ReplicaSet", "replicasets")
     }
 }
@@ -53,6 +54,7 @@ fn deployment() -> Kind {
             TEMPLATE,
         ],
         validate: checks::workloads::deployment,
+        warn: warnings::namesake,
         ..workload("Deployment", "deployments")
     }
 }
@@ -85,13 +87,14 @@ fn stateful_set() -> Kind {
             TEMPLATE,
         ],
         validate: checks::stateful_set::stateful_set,
+        warn: warnings::stateful_set,
         immutable: &[
             "spec.selector",
             "spec.volumeClaimTemplates",
             "spec.serviceName",
             "spec.podManagementPolicy",
         ],
-        name: names::dns_label_without_dots,
+        name: names::dns_label,
         ..workload("StatefulSet", "statefulsets")
     }
 }
@@ -114,6 +117,7 @@ fn daemon_set() -> Kind {
         prepare: workload::set_first_template_generation,
         inherits: workload::increment_template_generation,
         validate: checks::workloads::daemon_set,
+        warn: warnings::daemon_set,
         ..workload("DaemonSet", "daemonsets")
     }
 }

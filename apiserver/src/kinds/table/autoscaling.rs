@@ -6,6 +6,7 @@ use super::{ALL, KEEPS_SPEC, OF_SPEC, named};
 use crate::fields::Fields;
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::{Defaults, Kind, StoredAs, checks};
+use crate::names;
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![autoscaler(), autoscaler_v1(), disruption_budget()]
@@ -108,6 +109,7 @@ fn from_v2(object: &mut Fields) {
 fn disruption_budget() -> Kind {
     Kind {
         short_names: &["pdb"],
+        name: names::path_segment,
         status: KEEPS_SPEC,
         generation: OF_SPEC,
         unconditional_update: false,

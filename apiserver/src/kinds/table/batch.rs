@@ -3,7 +3,7 @@
 use super::pod_spec::POD_SPEC;
 use super::{ALL, KEEPS_SPEC, OF_SPEC, label, named};
 use crate::kinds::DefaultValue::{From, Json};
-use crate::kinds::{DefaultValue, Defaults, Dependents, Kind, checks, job};
+use crate::kinds::{DefaultValue, Defaults, Dependents, Kind, checks, job, warnings};
 use crate::names;
 use crate::object::FieldLabel;
 
@@ -44,6 +44,7 @@ fn job() -> Kind {
         prepare: job::prepare,
         derive: job::derive,
         validate: checks::workloads::job,
+        warn: warnings::job,
         ..named("batch", "Job", "jobs")
     }
 }
@@ -72,6 +73,7 @@ fn cron_job() -> Kind {
             Defaults { under: "spec.jobTemplate.spec.template.spec", rules: POD_SPEC },
         ],
         validate: checks::workloads::cron_job,
+        warn: warnings::cron_job,
         ..named("batch", "CronJob", "cronjobs")
     }
 }

@@ -9,7 +9,7 @@ use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
     Relay, Status, checks, limits, namespace, node, pod, pod_update, resize, runtime_class, secret,
-    service, storage_class, workload,
+    service, storage_class, warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -41,7 +41,7 @@ fn namespace() -> Kind {
     Kind {
         short_names: &["ns"],
         namespaced: false,
-        name: names::dns_label_without_dots,
+        name: names::dns_label,
         status: KEEPS_SPEC,
         returns_deleted: true,
         deletes_collections: false,
@@ -65,6 +65,7 @@ fn node() -> Kind {
     };
     Kind {
         short_names: &["no"],
+        warn: warnings::node,
         namespaced: false,
         status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Keep },
         fields: const { &[UNSCHEDULABLE] },
@@ -145,7 +146,7 @@ fn pod() -> Kind {
         admissions: Cow::Borrowed(const { &[PRIORITY, RUNTIME] }),
         additions: Cow::Borrowed(&pod::ADDITIONS),
         limited: Some(PODS),
-        warn: pod::warn,
+        warn: warnings::pod,
         actions: &[BINDING, EVICTION],
         ..named("", "Pod", "pods")
     }
@@ -155,7 +156,7 @@ fn service() -> Kind {
     Kind {
         short_names: &["svc"],
         categories: ALL,
-        name: names::dns_label_without_dots,
+        name: names::dns_label,
         status: KEEPS_SPEC,
         returns_deleted: true,
         fields: const {
@@ -272,6 +273,7 @@ fn replication_controller() -> Kind {
         ],
         derive: workload::default_labels_from_template,
         validate: checks::workloads::replication_controller,
+        warn: warnings::replication_controller,
         ..named("", "ReplicationController", "replicationcontrollers")
     }
 }
@@ -308,6 +310,7 @@ fn pod_template() -> Kind {
         generation: Generation::Of(&["template"]),
         defaults: &[Defaults { under: "template.spec", rules: POD_SPEC }],
         validate: checks::workloads::pod_template,
+        warn: warnings::pod_template,
         ..named("", "PodTemplate", "podtemplates")
     }
 }

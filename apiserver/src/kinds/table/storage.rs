@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{KEEPS_SPEC, PLAIN, label, named};
 use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::Json;
-use crate::kinds::{Defaults, Generation, Kind, checks, limits, storage_class};
+use crate::kinds::{Defaults, Generation, Kind, checks, limits, storage_class, warnings};
 use crate::plugin::Addition;
 
 pub(super) fn rows() -> Vec<Kind> {
@@ -117,6 +117,16 @@ fn persistent_volume() -> Kind {
                     ("persistentVolumeReclaimPolicy", Json("\"Retain\"")),
                     ("volumeMode", Json("\"Filesystem\"")),
                     ("hostPath.type", Json("\"\"")),
+                    ("iscsi.iscsiInterface", Json("\"default\"")),
+                    ("rbd.pool", Json("\"rbd\"")),
+                    ("rbd.user", Json("\"admin\"")),
+                    ("rbd.keyring", Json("\"/etc/ceph/keyring\"")),
+                    ("azureDisk.cachingMode", Json("\"ReadWrite\"")),
+                    ("azureDisk.fsType", Json("\"ext4\"")),
+                    ("azureDisk.readOnly", Json("false")),
+                    ("azureDisk.kind", Json("\"Shared\"")),
+                    ("scaleIO.storageMode", Json("\"ThinProvisioned\"")),
+                    ("scaleIO.fsType", Json("\"xfs\"")),
                 ],
             },
             Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
@@ -124,7 +134,8 @@ fn persistent_volume() -> Kind {
         prepare: set_first_phase,
         additions: Cow::Borrowed(&VOLUME_PROTECTION),
         record_time: date_phase,
-        validate: checks::storage::volume,
+        validate: checks::persistent_volume::volume,
+        warn: warnings::persistent_volume,
         ..named("", "PersistentVolume", "persistentvolumes")
     }
 }

@@ -1,0 +1,213 @@
+//! Persistent volumes (`ValidatePersistentVolumeSpec`).
+
+use serde_json::{Value, json};
+
+use super::Test::{Between, By, Has, OneOf, Required, Text};
+use super::affinity::NODE_SELECTOR;
+use super::volumes::Source;
+use super::{Check, is_empty, items, member, paths, text, volume_disks as disks, volumes};
+use crate::fields::Fields;
+use crate::go_diff;
+use crate::names;
+use crate::quantity;
+use crate::status::Cause;
+
+type Causes<'a> = &'a mut Vec<Cause>;
+
+/// The sources, in the order of the real server.
+const SOURCES: &[Source] = &[
+    Source::new("hostPath", volumes::HOST_PATH),
+    Source { checked_at: "persistentDisk", ..Source::new("gcePersistentDisk", disks::GCE) },
+    Source::new("awsElasticBlockStore", disks::AWS),
+    Source::new("glusterfs", GLUSTER),
+    Source::new("flocker", disks::FLOCKER),
+    Source::new("nfs", disks::NFS),
+    Source::new("rbd", disks::RBD),
+    Source::new("quobyte", disks::QUOBYTE),
+    Source { refused_at: "cephFS", ..Source::new("cephfs", disks::CEPH_FS) },
+    Source::new("iscsi", ISCSI),
+    Source::new("cinder", CINDER),
+    Source::new("fc", disks::FIBRE_CHANNEL),
+    Source::new("flexVolume", disks::FLEX),
+    Source::new("azureFile", AZURE_FILE),
+    Source::new("vsphereVolume", &[("volumePath", Required(""))]),
+    Source::new("photonPersistentDisk", &[("pdID", Required(""))]),
+    Source::new("portworxVolume", &[("volumeID", Required(""))]),
+    Source::new("azureDisk", disks::AZURE),
+    Source::new("scaleIO", disks::SCALE_IO),
+    Source::new("local", &[("path", Required("")), ("path", By(path))]),
+    Source::new("storageos", STORAGE_OS),
+    Source::new("csi", CSI),
+];
+
+const GLUSTER: &[Check] =
+    &[("endpoints", Required("")), ("path", Required("")), ("endpointsNamespace", By(namespace))];
+
+/// A reference of which only the presence of the names is checked.
+const NAMED: &[Check] = &[("name", Required("")), ("namespace", Required(""))];
+
+const SECRET: &[Check] = &[
+    ("name", Required("")),
+    ("name", Text(names::dns_subdomain)),
+    ("namespace", Required("")),
+    ("namespace", Text(names::dns_label)),
+];
+
+const ISCSI: &[Check] = &[
+    ("targetPortal", Required("")),
+    ("iqn", Required("")),
+    ("iqn", By(target)),
+    ("lun", Between(0, 255)),
+    ("", By(disks::secret_for_chap)),
+    ("secretRef", Has(&[("name", Required(""))])),
+    ("", By(initiator)),
+];
+
+const CINDER: &[Check] = &[("volumeID", Required("")), ("secretRef", Has(NAMED))];
+
+const AZURE_FILE: &[Check] =
+    &[("secretName", Required("")), ("shareName", Required("")), ("", By(secret_namespace))];
+
+const STORAGE_OS: &[Check] = &[
+    ("volumeName", Required("")),
+    ("volumeName", Text(names::dns_label)),
+    ("volumeNamespace", Text(names::dns_label)),
+    ("secretRef", Has(NAMED)),
+];
+
+const CSI: &[Check] = &[
+    ("driver", By(volumes::driver)),
+    ("volumeHandle", Required("")),
+    ("controllerPublishSecretRef", Has(SECRET)),
+    ("controllerExpandSecretRef", Has(SECRET)),
+    ("nodePublishSecretRef", Has(SECRET)),
+    ("nodeExpandSecretRef", Has(SECRET)),
+];
+
+const SPEC: &[Check] = &[
+    ("accessModes", Required("")),
+    ("accessModes", By(access_modes)),
+    ("capacity", Required("")),
+    ("capacity", By(capacity)),
+    ("persistentVolumeReclaimPolicy", OneOf(&["Delete", "Recycle", "Retain"])),
+    ("nodeAffinity", Has(&[("required", By(required_nodes)), ("required", Has(NODE_SELECTOR))])),
+    ("", By(source)),
+    ("", By(recycled_root)),
+    ("storageClassName", Text(names::dns_subdomain)),
+    ("volumeMode", OneOf(&["Block", "Filesystem"])),
+];
+
+/// Checks a volume, and that an update keeps its source and mode.
+pub(crate) fn volume(volume: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    let null = Value::Null;
+    let spec = volume.get("spec").unwrap_or(&null);
+    super::run(SPEC, spec, "spec", causes);
+    let Some(old) = old.map(|old| old.get("spec").unwrap_or(&null)) else { return };
+    if !sources(spec).eq(sources(old)) {
+        let diff = go_diff::diff("core.PersistentVolumeSource", old, spec);
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{diff}");
+        causes.push(Cause::forbidden("spec.persistentvolumesource", &detail));
+    }
+    if member(spec, "volumeMode") != member(old, "volumeMode") {
+        let mode = member(spec, "volumeMode");
+        causes.push(Cause::invalid("spec.volumeMode", mode, "field is immutable"));
+    }
+}
+
+fn sources(spec: &Value) -> impl Iterator<Item = &Value> {
+    SOURCES.iter().map(|source| member(spec, source.member))
+}
+
+fn access_modes(_: &Value, modes: &Value, at: &str, causes: Causes<'_>) {
+    const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    for mode in items(modes).iter().filter(|mode| !MODES.iter().any(|known| **mode == *known)) {
+        causes.push(Cause::unsupported(at, mode, MODES));
+    }
+    if items(modes).len() > 1 && items(modes).contains(&json!("ReadWriteOncePod")) {
+        let detail = "may not use ReadWriteOncePod with other access modes";
+        causes.push(Cause::forbidden(at, detail));
+    }
+}
+
+fn capacity(_: &Value, capacity: &Value, at: &str, causes: Causes<'_>) {
+    let amounts = capacity.as_object();
+    if !amounts.is_some_and(|amounts| amounts.len() == 1 && amounts.contains_key("storage")) {
+        causes.push(Cause::unsupported(at, capacity, &["storage"]));
+    }
+    for (name, amount) in amounts.into_iter().flatten() {
+        let Some(read) = quantity::read(amount) else { continue };
+        let at = format!("{at}[{name}]");
+        if read.is_negative() {
+            let detail = "must be a valid resource quantity";
+            causes.push(Cause::invalid(&*at, &json!(read.value()), detail));
+        }
+        if read.is_negative() || read.is_zero() {
+            causes.push(Cause::invalid(at, &json!(read.to_string()), "must be greater than zero"));
+        }
+    }
+}
+
+fn required_nodes(_: &Value, nodes: &Value, at: &str, causes: Causes<'_>) {
+    if nodes.is_null() {
+        causes.push(Cause::required(at, "must specify required node constraints"));
+    }
+}
+
+/// Checks the source of a volume.
+fn source(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
+    let count = volumes::check_sources(SOURCES, spec, at, |_, _, _| {}, causes);
+    if !member(spec, "local").is_null() && member(spec, "nodeAffinity").is_null() {
+        let detail = "Local volume requires node affinity";
+        causes.push(Cause::required(format!("{at}.nodeAffinity"), detail));
+    }
+    if count == 0 {
+        causes.push(Cause::required(at, "must specify a volume type"));
+    }
+}
+
+fn recycled_root(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
+    let path = text(member(spec, "hostPath"), "path");
+    let is_root = !path.is_empty() && path.split('/').all(|part| matches!(part, "" | "."));
+    if path.starts_with('/') && is_root && text(spec, "persistentVolumeReclaimPolicy") == "Recycle"
+    {
+        let detail = "may not be 'recycle' for a hostPath mount of '/'";
+        causes.push(Cause::forbidden(format!("{at}.persistentVolumeReclaimPolicy"), detail));
+    }
+}
+
+fn target(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
+    let name = name.as_str().filter(|name| !name.is_empty());
+    check_target(name, at, causes);
+}
+
+/// Checks the name of the client. The real server writes its member in lower case.
+fn initiator(_: &Value, source: &Value, at: &str, causes: Causes<'_>) {
+    check_target(member(source, "initiatorName").as_str(), &format!("{at}.initiatorname"), causes);
+}
+
+/// Checks the name of a target or a client.
+fn check_target(name: Option<&str>, at: &str, causes: Causes<'_>) {
+    if let Some(name) = name.filter(|name| disks::problem_of_name(name).is_some()) {
+        causes.push(Cause::invalid(at, &json!(name), "must be valid format"));
+    }
+}
+
+fn path(_: &Value, path: &Value, at: &str, causes: Causes<'_>) {
+    paths::without_backsteps(path.as_str().unwrap_or_default(), at, causes);
+}
+
+fn namespace(_: &Value, namespace: &Value, at: &str, causes: Causes<'_>) {
+    if *namespace == "" {
+        let detail = "if the endpointnamespace is set, it must be a valid namespace name";
+        causes.push(Cause::invalid(at, namespace, detail));
+    } else {
+        super::check_text(namespace, names::dns_label, at, causes);
+    }
+}
+
+fn secret_namespace(_: &Value, source: &Value, at: &str, causes: Causes<'_>) {
+    let namespace = member(source, "secretNamespace");
+    if !namespace.is_null() && is_empty(namespace) {
+        causes.push(Cause::required(format!("{at}.secretNamespace"), ""));
+    }
+}
