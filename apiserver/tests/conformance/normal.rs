@@ -220,7 +220,7 @@ impl Normaliser {
         match key {
             "message" => versions_in(&self.quoted(&self.names.translate(text)), &self.sent),
             "continue" if !text.is_empty() => self.token(text),
-            CREDENTIAL if text.starts_with("JTI=") => "JTI=<uid>".to_owned(),
+            CREDENTIAL if text.strip_prefix("JTI=").is_some_and(is_uid) => "JTI=<uid>".to_owned(),
             "token" if is_token(text) && chosen() => "<token>".to_owned(),
             "serverAddress" => "<address>".to_owned(),
             "clusterIP" | "clusterIPs" if is_address(text) && chosen() => "<address>".to_owned(),
