@@ -287,7 +287,7 @@ fn restore_all_but_status(old: &Fields, new: &mut Fields) {
         match (name.as_str(), value) {
             ("metadata", Value::Object(old)) => restore_metadata(old, metadata_mut(new)),
             _ if new.get(name) == Some(value) => {}
-            _ => set_or_remove(new, name, Some(value.clone())),
+            _ => drop(new.insert(name.clone(), value.clone())),
         }
     }
 }

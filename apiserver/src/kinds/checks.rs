@@ -5,7 +5,7 @@
 mod affinity;
 pub(crate) mod autoscaling;
 pub(crate) mod certificates;
-mod container;
+pub(crate) mod container;
 pub(crate) mod container_ports;
 mod container_restarts;
 pub(crate) mod core;
@@ -22,7 +22,7 @@ mod pod_dns;
 mod pod_host;
 mod pod_level;
 mod pod_os;
-mod pod_profiles;
+pub(crate) mod pod_profiles;
 pub(crate) mod pod_spec;
 mod pod_spread;
 mod probes;

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::checks::container;
+use super::checks::pod_profiles::{SECCOMP_OF_CONTAINER, SECCOMP_OF_POD};
 use super::checks::{items, member};
 use super::pod_update::APP_ARMOR;
 use crate::fields::text;
@@ -16,12 +18,6 @@ struct Pod<'a> {
     /// The path to the metadata and the spec, with a point at its end; empty for a pod.
     prefix: &'a str,
     found: Vec<String>,
-}
-
-/// A container, and its path.
-struct Container<'a> {
-    at: String,
-    container: &'a Value,
 }
 
 const NODE_LABELS: [(&str, &str); 8] = [
@@ -63,7 +59,7 @@ const ANNOTATIONS: [(&str, &str); 3] = [
 ];
 
 /// Sources of volumes that are deprecated: the member, its name in the warning, and the text.
-const VOLUMES: [(&str, &str, &str); 9] = [
+const SOURCES: [(&str, &str, &str); 9] = [
     (
         "photonPersistentDisk",
         "photonPersistentDisk",
@@ -113,6 +109,17 @@ pub(super) fn of_node_term(term: &Value, at: &str) -> Vec<String> {
     deprecated.collect()
 }
 
+/// Returns the warnings about those of the sources that an object at a path has.
+pub(super) fn of_sources<'a>(
+    object: &Value,
+    names: impl IntoIterator<Item = &'a str>,
+    at: &str,
+) -> Vec<String> {
+    let given = names.into_iter().filter(|name| !member(object, name).is_null());
+    let known = given.filter_map(|name| SOURCES.iter().find(|(known, ..)| *known == name));
+    known.map(|(_, shown, why)| format!("{at}.{shown}: {why}")).collect()
+}
+
 fn label_text(label: &str) -> Option<&'static str> {
     NODE_LABELS.iter().find(|(known, _)| *known == label).map(|(_, text)| *text)
 }
@@ -128,15 +135,9 @@ impl<'a> Pod<'a> {
         items(member(self.spec, name)).iter().enumerate()
     }
 
-    /// Returns all containers, in the order of upstream's `VisitContainersWithPath`.
-    fn containers(&self) -> Vec<Container<'a>> {
-        const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
-        let prefix = self.prefix;
-        let all = LISTS.iter().flat_map(|list| {
-            let at = move |place: usize| format!("{prefix}spec.{list}[{place}]");
-            self.list(list).map(move |(place, container)| Container { at: at(place), container })
-        });
-        all.collect()
+    /// Returns the path of the spec.
+    fn spec_at(&self) -> String {
+        format!("{}spec", self.prefix)
     }
 
     fn check_nodes(&mut self) {
@@ -209,12 +210,10 @@ impl<'a> Pod<'a> {
     }
 
     fn check_volumes(&mut self) {
+        let at = self.spec_at();
         for (place, volume) in self.list("volumes") {
-            for (_, shown, text) in
-                VOLUMES.iter().filter(|(name, ..)| !member(volume, name).is_null())
-            {
-                self.add(&format!("spec.volumes[{place}].{shown}"), text);
-            }
+            let all = SOURCES.iter().map(|(name, ..)| *name);
+            self.found.extend(of_sources(volume, all, &format!("{at}.volumes[{place}]")));
         }
     }
 
@@ -247,30 +246,31 @@ impl<'a> Pod<'a> {
 
     /// Checks the profiles, amounts and variables of containers.
     fn check_seccomp(&mut self) {
-        const POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
         let context = member(self.spec, "securityContext");
-        if member(context, "seccompProfile").is_null() && self.annotation(POD).is_some() {
-            self.add(&format!("metadata.annotations[{POD}]"), SECCOMP);
+        if member(context, "seccompProfile").is_null() && self.annotation(SECCOMP_OF_POD).is_some()
+        {
+            self.add(&format!("metadata.annotations[{SECCOMP_OF_POD}]"), SECCOMP);
         }
-        for Container { at, container } in self.containers() {
-            self.check_profiles(container);
+        let at = self.spec_at();
+        for one in container::all(self.spec) {
+            self.check_profiles(one.container);
             for (amounts, name) in [
                 ("limits", "memory"),
                 ("requests", "memory"),
                 ("limits", "ephemeral-storage"),
                 ("requests", "ephemeral-storage"),
             ] {
-                let amount = member(member(container, "resources"), amounts).get(name);
-                let at = format!("{at}.resources.{amounts}[{name}]");
+                let amount = member(member(one.container, "resources"), amounts).get(name);
+                let at = one.path(&at, &format!("resources.{amounts}[{name}]"));
                 self.found.extend(quantity::fraction_warning(amount, &at));
             }
-            self.found.extend(hidden_variables(&at, container));
+            self.found.extend(hidden_variables(&one.path(&at, "env"), one.container));
         }
     }
 
     fn check_profiles(&mut self, container: &Value) {
         let (name, context) = (text(container, "name"), member(container, "securityContext"));
-        let key = format!("container.seccomp.security.alpha.kubernetes.io/{name}");
+        let key = format!("{SECCOMP_OF_CONTAINER}{name}");
         if member(context, "seccompProfile").is_null() && self.annotation(&key).is_some() {
             self.add(&format!("metadata.annotations[{key}]"), SECCOMP);
         }
@@ -287,11 +287,12 @@ impl<'a> Pod<'a> {
     }
 
     fn ports(&self) -> Vec<(String, &'a Value)> {
-        let of = |Container { at, container }| {
-            let ports = items(member(container, "ports")).iter().enumerate();
-            ports.map(move |(place, port)| (format!("{at}.ports[{place}]"), port))
+        let at = &self.spec_at();
+        let of = |one: container::Placed<'a>| {
+            let ports = items(member(one.container, "ports")).iter().enumerate();
+            ports.map(move |(place, port)| (one.path(at, &format!("ports[{place}]")), port))
         };
-        self.containers().into_iter().flat_map(of).collect()
+        container::all(self.spec).flat_map(of).collect()
     }
 
     fn check_ports(&mut self) {
@@ -358,7 +359,7 @@ fn clash(port: &Value, other: &Value) -> Option<&'static str> {
     }
 }
 
-/// Returns the warnings about variables that replace others of the same name.
+/// Returns the warnings about variables that replace others of the same name, in a list at a path.
 fn hidden_variables(at: &str, container: &Value) -> Vec<String> {
     let (mut known, mut found) = (HashSet::new(), Vec::new());
     for (place, variable) in items(member(container, "env")).iter().enumerate() {
@@ -371,7 +372,7 @@ fn hidden_variables(at: &str, container: &Value) -> Vec<String> {
         let extends = value.contains(&earlier) && value != earlier;
         if !extends || !member(variable, "valueFrom").is_null() {
             found.push(format!(
-                "{at}.env[{place}]: hides previous definition of \"{name}\", which may be dropped \
+                "{at}[{place}]: hides previous definition of \"{name}\", which may be dropped \
                  when using apply"
             ));
         }

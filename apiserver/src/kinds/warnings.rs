@@ -23,7 +23,12 @@ pub(super) fn pod(pod: &Fields, old: Option<&Fields>) -> Vec<String> {
 
 /// Returns the warnings about an object whose name starts those of pods, with a template of pods.
 pub(super) fn namesake(object: &Fields, old: Option<&Fields>) -> Vec<String> {
-    named(object, old, "spec.template")
+    if !has_changed(object, old) {
+        return Vec::new();
+    }
+    let mut warnings = if old.is_none() { label_warning(object, NAMES) } else { Vec::new() };
+    warnings.extend(template(object, "spec.template"));
+    warnings
 }
 
 /// Returns the warnings about a replication controller. As in upstream, those about a changed one
@@ -32,7 +37,7 @@ pub(super) fn replication_controller(object: &Fields, old: Option<&Fields>) -> V
     match old {
         Some(old) if has_changed(object, Some(old)) => template(old, "spec.template"),
         Some(_) => Vec::new(),
-        None => named(object, None, "spec.template"),
+        None => namesake(object, None),
     }
 }
 
@@ -102,18 +107,9 @@ pub(super) fn node(node: &Fields, _: Option<&Fields>) -> Vec<String> {
 
 /// Returns the warnings about a persistent volume.
 pub(super) fn persistent_volume(volume: &Fields, _: Option<&Fields>) -> Vec<String> {
-    const SOURCES: [(&str, &str, &str); 6] = [
-        ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-        (
-            "photonPersistentDisk",
-            "photonPersistentDisk",
-            "deprecated in v1.11, non-functional in v1.16+",
-        ),
-        ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-        ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-        ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-        ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
-    ];
+    // In this order, which is not that of pods.
+    const SOURCES: [&str; 6] =
+        ["cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd"];
     let spec = volume.get("spec").unwrap_or(NULL);
     let mut warnings = Vec::new();
     if text(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
@@ -128,8 +124,7 @@ pub(super) fn persistent_volume(volume: &Fields, _: Option<&Fields>) -> Vec<Stri
         let at = format!("spec.nodeAffinity.required.nodeSelectorTerms[{place}]");
         warnings.extend(pod_warnings::of_node_term(term, &at));
     }
-    let deprecated = SOURCES.iter().filter(|(name, ..)| !member(spec, name).is_null());
-    warnings.extend(deprecated.map(|(_, shown, why)| format!("spec.{shown}: {why}")));
+    warnings.extend(pod_warnings::of_sources(spec, SOURCES, "spec"));
     warnings
 }
 
@@ -157,15 +152,6 @@ fn job_at(job: &Fields, old: Option<&Fields>, at: &str) -> Vec<String> {
 
 /// The names that start with that of an object with a template.
 const NAMES: &str = "Pod names and hostnames";
-
-fn named(object: &Fields, old: Option<&Fields>, path: &str) -> Vec<String> {
-    if !has_changed(object, old) {
-        return Vec::new();
-    }
-    let mut warnings = if old.is_none() { label_warning(object, NAMES) } else { Vec::new() };
-    warnings.extend(template(object, path));
-    warnings
-}
 
 fn template(object: &Fields, path: &str) -> Vec<String> {
     let template = read_path(object, path).unwrap_or(NULL);

@@ -40,7 +40,7 @@ const OF_SIDECARS: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", 
 
 impl Placed<'_> {
     /// Returns the path of a member, in a spec at the path `at`.
-    pub(super) fn path(&self, at: &str, member: &str) -> String {
+    pub(crate) fn path(&self, at: &str, member: &str) -> String {
         format!("{at}.{}[{}].{member}", self.list, self.place)
     }
 }
@@ -61,14 +61,14 @@ impl<'a> Pod<'a> {
 
 /// A container, and its place in the pod's spec.
 #[derive(Clone, Copy)]
-pub(super) struct Placed<'a> {
-    pub(super) container: &'a Value,
+pub(crate) struct Placed<'a> {
+    pub(crate) container: &'a Value,
     list: &'static str,
     place: usize,
 }
 
 /// Returns all containers, in the order of upstream's `VisitContainersWithPath`.
-pub(super) fn all(spec: &Value) -> impl Iterator<Item = Placed<'_>> {
+pub(crate) fn all(spec: &Value) -> impl Iterator<Item = Placed<'_>> {
     const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
     LISTS.into_iter().flat_map(move |list| {
         let containers = items(member(spec, list)).iter().enumerate();
