@@ -3,6 +3,7 @@
 #
 # A patch that does not apply, does not compile, or is not caught is an error. Two workers share the work, each in a
 # copy under target/mutants. They use the dependencies that `cargo test --workspace` has compiled, if it ran before.
+# The test of a mutant runs while its worker compiles the next one.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,7 +17,7 @@ unset HOMEOSTAT_CASES HOMEOSTAT_OPERATIONS
 export CARGO_RESOLVER_FEATURE_UNIFICATION=workspace CARGO_UNSTABLE_FEATURE_UNIFICATION=true
 export __CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS=dev
 export CARGO_INCREMENTAL=1 # the same crates are compiled again and again
-patience=30 # seconds: a lost wake-up shows as a test that never ends
+patience=120 # seconds: a lost wake-up shows as a test that never ends; others may take long beside other work
 
 prepare() { # WORKER: makes its folder, with a copy of the sources
     folder=$here/target/mutants/$1
@@ -26,7 +27,7 @@ prepare() { # WORKER: makes its folder, with a copy of the sources
     git ls-files -z --cached --others --exclude-standard |
         tar --create --null --files-from=- --ignore-failed-read | tar --extract --touch --directory="$copy"
     # Crates that take long to compile are not optimized; dependencies keep the profile of the other steps.
-    for crate in apiserver informer quota schema; do
+    for crate in apiserver quota schema; do
         printf '[profile.dev.package.homeostat-%s]\nopt-level = 0\n' "$crate" >>"$copy/.cargo/config.toml"
     done
     borrow "${CARGO_TARGET_DIR:-target}/debug" "$folder/target/debug"
@@ -40,59 +41,89 @@ borrow() { # FROM TO: links to the dependencies that other steps have compiled
     cp -a "$1/.fingerprint" "$2" # Cargo writes these files again in place
 }
 
-run() { # LOOM? ARGUMENTS…: compiles, then runs the tests that are named
+build() { # LOOM? ARGUMENTS…: compiles the tests that are named; lists their programs in `programs`
     local loom=$1
     shift
-    local arguments=("${@:1:$#-1}") filter=${!#}
-    if [[ $loom == yes ]]; then
-        export RUSTFLAGS="--cfg homeostat_loom" CARGO_TARGET_DIR=$folder/loom
-        unset CARGO_RESOLVER_FEATURE_UNIFICATION # the features of .ci/steps/interleavings
-        export CARGO_UNSTABLE_FEATURE_UNIFICATION=false
-        arguments=(-p homeostat-workqueue -p homeostat-expectations --test loom)
-    else
-        export CARGO_TARGET_DIR=$folder/target
-    fi
-    compile "${arguments[@]}" >"$folder/programs" 2>"$folder/log" || return 100
-    local package program status=0
+    local arguments=("${@:1:$#-1}")
+    (
+        if [[ $loom == yes ]]; then
+            export RUSTFLAGS="--cfg homeostat_loom" CARGO_TARGET_DIR=$folder/loom
+            unset CARGO_RESOLVER_FEATURE_UNIFICATION # the features of .ci/steps/interleavings
+            export CARGO_UNSTABLE_FEATURE_UNIFICATION=false
+            arguments=(-p homeostat-workqueue -p homeostat-expectations --test loom)
+        else
+            export CARGO_TARGET_DIR=$folder/target
+        fi
+        # The programs are started without `cargo test`, which takes as long again to find that nothing has changed.
+        cd "$copy" && cargo test --quiet "${arguments[@]}" --no-run --message-format=json-render-diagnostics
+    ) >"$folder/messages" 2>"$folder/log" || return 1
+    sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*|\1 \2|p' \
+        "$folder/messages" >"$folder/programs"
+}
+
+needs_copy() { # FILE: whether the test starts programs of its package, or may read the mutated file
+    [[ $1 != *.rs ]] || grep -qF "$folder/target/debug/homeostat-" "$folder"/kept/[0-9]*
+}
+
+keep() { # links the programs under another name, since the next mutant replaces them
+    local package program number=0
+    rm -rf "$folder/kept"
+    mkdir "$folder/kept"
     while read -r package program; do
-        (cd "$package" && timeout "$patience" "$program" "$filter") </dev/null >"$folder/log" 2>&1 || status=$?
-    done <"$folder/programs"
-    return "$status"
+        ln "$program" "$folder/kept/$number"
+        echo "$package $folder/kept/$number"
+        number=$((number + 1))
+    done <"$folder/programs" >"$folder/kept/programs"
 }
 
-compile() { # ARGUMENTS…: prints the folder of the package and the path of each test program
-    # The programs are started without `cargo test`, which takes as long again to find that nothing has changed.
-    cargo test --quiet "$@" --no-run --message-format=json-render-diagnostics |
-        sed -n 's|.*"manifest_path":"\([^"]*\)/Cargo.toml".*"profile":{[^}]*"test":true}.*"executable":"\([^"]*\)".*|\1 \2|p'
+check() { # PATCH FILTER SECONDS: runs the programs that are kept; prints a row; fails if none fails
+    local patch=$1 filter=$2 took=$3 start=$SECONDS package program status=0 outcome
+    while read -r package program; do
+        (cd "$package" && timeout "$patience" "$program" "$filter") </dev/null >"$folder/kept/log" 2>&1 || status=$?
+    done <"$folder/kept/programs"
+    case $status in
+    0) outcome="NOT CAUGHT" ;;
+    124) outcome="caught (never ends)" ;;
+    *) outcome="caught" ;;
+    esac
+    row "$patch" "$outcome" $((took + SECONDS - start)) "$filter" "$folder/kept/log"
 }
 
-mutate() { # PATCH: prints a row; fails if it is not caught
-    local patch=$1 name start=$SECONDS loom=no status outcome
-    name=$(basename "$patch" .patch)
+row() { # PATCH OUTCOME SECONDS TEST LOG: prints a row, and the end of the log if it is a failure
+    local name
+    name=$(basename "$1" .patch)
+    printf '%-46s %-20s %3d s  %s\n' "$name" "$2" "$3" "$4"
+    if [[ $2 == caught* ]]; then
+        echo "$name" >>"$claims/caught"
+    else
+        tail -40 "$5"
+        echo "$name" >>"$claims/missed"
+    fi
+}
+
+mutate() { # PATCH: compiles a mutant, and starts its test once that of the last one has ended
+    local patch=$1 start=$SECONDS loom=no file
     local -a test
     read -r -a test <<<"$(sed -n '1s/^# caught by: //p' "$patch")"
     if [[ ${test[0]:-} == loom ]]; then
         loom=yes
         test=("${test[@]:1}")
     fi
-    local file
     file=$(sed -n 's|^+++ b/||p' "$patch")
     # The ceiling: git would otherwise find the repository around the copy, and apply nothing.
-    if ! (cd "$copy" && GIT_CEILING_DIRECTORIES=$copy/.. git apply "$here/$patch"); then
-        outcome="DOES NOT APPLY"
+    if ! (cd "$copy" && GIT_CEILING_DIRECTORIES=$copy/.. git apply "$here/$patch") 2>"$folder/log"; then
+        row "$patch" "DOES NOT APPLY" 0 "${test[*]: -1}" "$folder/log"
+        return
+    fi
+    if build "$loom" "${test[@]}"; then
+        wait # for the test of the mutant before
+        keep
+        check "$patch" "${test[*]: -1}" $((SECONDS - start)) &
+        ! needs_copy "$file" || wait
     else
-        (cd "$copy" && run "$loom" "${test[@]}")
-        status=$?
-        case $status in
-        0) outcome="NOT CAUGHT" ;;
-        100) outcome="DOES NOT COMPILE" ;;
-        124) outcome="caught (never ends)" ;;
-        *) outcome="caught" ;;
-        esac
+        row "$patch" "DOES NOT COMPILE" $((SECONDS - start)) "${test[*]: -1}" "$folder/log"
     fi
     cp "$file" "$copy/$file"
-    printf '%-46s %-20s %3d s  %s\n' "$name" "$outcome" $((SECONDS - start)) "${test[*]: -1}"
-    [[ $outcome == caught* ]]
 }
 
 patches=()
@@ -112,26 +143,20 @@ claims=$(mktemp -d)
 trap 'rm -rf "$claims"' EXIT
 
 work() { # WORKER: tries patches, from the first or from the last, until it meets the other worker
-    local step=$((1 - 2 * $1)) failures=0 at
+    local step=$((1 - 2 * $1)) at
     prepare "$1"
     for ((at = $1 * (${#patches[@]} - 1); at >= 0 && at < ${#patches[@]}; at += step)); do
         mkdir "$claims/$at" 2>/dev/null || break
-        mutate "${patches[at]}" && continue
-        failures=$((failures + 1))
-        tail -40 "$folder/log"
-        basename "${patches[at]}" .patch >>"$claims/missed"
+        mutate "${patches[at]}"
     done
-    return $((failures > 0))
+    wait
 }
 
-jobs=()
-for ((worker = 0; worker < workers; worker++)); do
-    work "$worker" &
-    jobs+=($!)
-done
-missed=0
-for job in "${jobs[@]}"; do wait "$job" || missed=1; done
-echo "${#patches[@]} mutants, $( ((missed)) && echo "some not caught" || echo "all caught"), $SECONDS s"
+for ((worker = 0; worker < workers; worker++)); do work "$worker" & done
+wait
+touch "$claims/caught"
+caught=$(wc -l <"$claims/caught")
+echo "$caught of ${#patches[@]} mutants are caught, $SECONDS s"
 # Last, since a log is often cut at its beginning.
 [[ ! -e $claims/missed ]] || echo "not caught: $(sort "$claims/missed" | paste -sd ' ')"
-((missed == 0))
+((caught == ${#patches[@]}))
