@@ -11,8 +11,8 @@ use std::fmt;
 use serde_json::Value;
 
 pub use self::element::{PathElement, PathElementError};
+pub(crate) use self::fields_v1::Encoded;
 pub use self::fields_v1::FieldsV1Error;
-pub(crate) use self::fields_v1::{Encoded, is_member as is_encoded_member};
 pub(crate) use self::order::equal_objects;
 pub use self::order::{compare_values, equal_values};
 
@@ -110,6 +110,17 @@ impl FieldSet {
         self.nodes.get(element).is_some_and(|node| node.member)
     }
 
+    /// Returns the number of first elements.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Returns whether the path of `element` is a member, and the members below it; `None` if there
+    /// are neither.
+    pub(crate) fn node(&self, element: &PathElement) -> Option<(bool, &Self)> {
+        self.nodes.get(element).map(|node| (node.member, &node.children))
+    }
+
     /// Returns the members below `element`, without it; `None` if there are none.
     pub(crate) fn children(&self, element: &PathElement) -> Option<&Self> {
         let children = &self.nodes.get(element)?.children;
@@ -164,51 +175,59 @@ impl FieldSet {
     /// Returns the members of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.filter_nodes(|element, node| {
+        let common = self.nodes.iter().filter_map(|(element, node)| {
             let other = other.nodes.get(element)?;
-            Some(Node {
-                member: node.member && other.member,
-                children: node.children.intersection(&other.children),
-            })
-        })
+            let member = node.member && other.member;
+            let children = node.children.intersection(&other.children);
+            let is_empty = !member && children.is_empty();
+            (!is_empty).then(|| (element.clone(), Node { member, children }))
+        });
+        Self { nodes: common.collect() }
     }
 
     /// Returns the members that `other` does not have.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        if other.is_empty() {
-            return self.clone();
-        }
-        self.filter_nodes(|element, node| {
-            let Some(other) = other.nodes.get(element) else { return Some(node.clone()) };
-            Some(Node {
-                member: node.member && !other.member,
-                children: node.children.difference(&other.children),
-            })
-        })
+        let mut rest = self.clone();
+        rest.subtract(other);
+        rest
     }
 
     /// Returns the members that are neither in `other` nor below a member of it.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        if other.is_empty() {
-            return self.clone();
-        }
-        self.filter_nodes(|element, node| {
-            let Some(other) = other.nodes.get(element) else { return Some(node.clone()) };
-            (!other.member).then(|| Node {
-                member: node.member,
-                children: node.children.recursive_difference(&other.children),
-            })
-        })
+        let mut rest = self.clone();
+        rest.subtract_recursively(other);
+        rest
     }
 
-    fn filter_nodes(&self, keep: impl Fn(&PathElement, &Node) -> Option<Node>) -> Self {
-        let kept = self.nodes.iter().filter_map(|(element, node)| {
-            let node = keep(element, node)?;
-            (node.member || !node.children.is_empty()).then(|| (element.clone(), node))
+    /// Removes the members of `other`.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        self.subtract_nodes(other, &|node, taken| {
+            node.member &= !taken.member;
+            node.children.subtract(&taken.children);
         });
-        Self { nodes: kept.collect() }
+    }
+
+    /// Removes the members of `other`, and those below them.
+    pub(crate) fn subtract_recursively(&mut self, other: &Self) {
+        self.subtract_nodes(other, &|node, taken| {
+            if taken.member {
+                *node = Node::default();
+            } else {
+                node.children.subtract_recursively(&taken.children);
+            }
+        });
+    }
+
+    fn subtract_nodes(&mut self, other: &Self, subtract: &dyn Fn(&mut Node, &Node)) {
+        for (element, taken) in &other.nodes {
+            let Some(node) = self.nodes.get_mut(element) else { continue };
+            subtract(node, taken);
+            if !node.member && node.children.is_empty() {
+                self.nodes.remove(element);
+            }
+        }
     }
 
     /// Returns the set of a JSON value in the encoding `FieldsV1`.

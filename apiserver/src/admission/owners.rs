@@ -174,6 +174,7 @@ impl FieldManager {
             other_versions: &[],
             empty: &empty,
             reset: &FieldSet::new(),
+            fits: false,
         };
         writer.update(ManagedFields::new(), &empty, object).unwrap_or_default()
     }
@@ -274,6 +275,7 @@ impl FieldManager {
             other_versions: &[],
             empty: &Fields::from_iter(empty),
             reset: &FieldSet::new(),
+            fits: false,
         })
     }
 
@@ -296,6 +298,8 @@ impl FieldManager {
             other_versions: &others,
             empty,
             reset: &reset_fields(kind, self.target),
+            // Bodies of built-in kinds were read by the same table.
+            fits: kind.definition.is_none(),
         })
     }
 }

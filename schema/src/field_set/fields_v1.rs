@@ -52,11 +52,6 @@ pub(super) fn decode(value: &Value) -> Result<FieldSet, FieldsV1Error> {
     Ok(decode_node(value)?.1)
 }
 
-/// Returns whether the path to an encoded node is a member: one without children stands for itself.
-pub(crate) fn is_member(node: &Value) -> bool {
-    node.as_object().is_none_or(|members| members.is_empty() || members.contains_key("."))
-}
-
 /// Returns whether the path to the value is a member, and the members below it.
 fn decode_node(value: &Value) -> Result<(bool, FieldSet), FieldsV1Error> {
     let members = match value {

@@ -2,31 +2,22 @@
 //! it.
 
 use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
 
 use crate::apply::{Type, is_atomic, type_below};
-use crate::field_set::is_encoded_member;
+use crate::field_set::{FieldSet, PathElement};
 
-/// The expected members of an encoded set, or of the part of it below a path. Both sets are
-/// encoded, too.
+/// The expected members of an encoded set, or of the part of it below a path.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected<'s> {
     /// The members that it must have.
-    pub(super) wanted: Option<&'s Value>,
+    pub(super) wanted: &'s FieldSet,
     /// The members that it must not have, in two sets.
-    pub(super) excluded: [Option<&'s Value>; 2],
+    pub(super) excluded: [&'s FieldSet; 2],
 }
 
-/// Reads a set, and fails if it is not as expected, or not current: if it has members below a value
-/// that is atomic.
-struct Check<'s> {
-    expected: Expected<'s>,
-    of: Option<Type<'s>>,
-}
+/// The rest of an encoded set. It has the form that this crate writes, without spaces; in another
+/// one nothing is found.
+struct Rest<'t>(&'t str);
 
 /// A node of a set.
 struct Node {
@@ -34,80 +25,171 @@ struct Node {
     has_children: bool,
 }
 
-/// The name of a member.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+/// A node without children, which stands for itself.
+const LEAF: Node = Node { is_member: true, has_children: false };
+
+/// The expectations of a node, apart from those below it.
+#[derive(Debug, Clone, Copy, Default)]
+struct ExpectedNode {
+    is_wanted: bool,
+    /// True if it is wanted, or a node below it is.
+    is_on_path: bool,
+    is_excluded: bool,
+}
+
+/// The set without members.
+pub(super) static NO_FIELDS: FieldSet = FieldSet::new();
 
 // === impl Expected ===
 
-impl<'s> Expected<'s> {
-    /// Returns whether an encoded set of the type has members, is as expected and current.
-    pub(super) fn is_met_by(self, set: &str, of: Type<'s>) -> bool {
-        let check = Check { expected: self, of: Some(of) };
-        let node = check.deserialize(&mut serde_json::Deserializer::from_str(set));
-        node.is_ok_and(|node| node.has_children)
+impl Expected<'_> {
+    /// Returns whether an encoded set of the type has members, is as expected, and is current: it
+    /// has no members below a value that is atomic.
+    pub(super) fn is_met_by(self, set: &str, of: Type<'_>) -> bool {
+        let mut rest = Rest(set);
+        let node = rest.node(self, Some(of));
+        node.is_some_and(|node| node.has_children) && rest.0.is_empty()
     }
 
-    fn below(self, name: &str) -> Self {
-        let below = |set: Option<&'s Value>| set?.get(name);
-        Self { wanted: below(self.wanted), excluded: self.excluded.map(below) }
-    }
-
-    fn is_met_by_node(self, node: &Node) -> bool {
-        let is_excluded = || self.excluded.into_iter().flatten().any(is_encoded_member);
-        self.wanted.is_none_or(|wanted| node.is_member || !is_encoded_member(wanted))
-            && !(node.is_member && is_excluded())
-    }
-}
-
-// === impl Check ===
-
-impl Check<'_> {
-    /// Returns the number of children that the node must have.
-    fn wanted_children(&self) -> usize {
-        let members = self.expected.wanted.and_then(Value::as_object);
-        members.map_or(0, |members| members.keys().filter(|name| *name != ".").count())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Check<'_> {
-    type Value = Node;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        deserializer.deserialize_map(self)
+    /// Returns the expectations of the node with this name, and of those below it; `None` if the
+    /// name is no path element.
+    fn at(self, name: &str) -> Option<(ExpectedNode, Self)> {
+        let Self { wanted, excluded: [one, other] } = self;
+        if wanted.is_empty() && one.is_empty() && other.is_empty() {
+            return Some((ExpectedNode::default(), self));
+        }
+        let element = PathElement::parse(name).ok()?;
+        let [wanted, one, other] = [wanted, one, other].map(|set| set.node(&element));
+        let children = |node: Option<(bool, _)>| node.map_or(&NO_FIELDS, |(_, children)| children);
+        let is_member = |node: Option<(bool, _)>| node.is_some_and(|(is_member, _)| is_member);
+        let node = ExpectedNode {
+            is_wanted: is_member(wanted),
+            is_on_path: wanted.is_some(),
+            is_excluded: is_member(one) || is_member(other),
+        };
+        let excluded = [children(one), children(other)];
+        Some((node, Self { wanted: children(wanted), excluded }))
     }
 }
 
-impl<'de> Visitor<'de> for Check<'_> {
-    type Value = Node;
+// === impl ExpectedNode ===
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a set of fields")
+impl ExpectedNode {
+    fn is_met_by(self, node: &Node) -> bool {
+        if node.is_member { !self.is_excluded } else { !self.is_wanted }
     }
+}
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
+// === impl Rest ===
+
+impl<'t> Rest<'t> {
+    /// Reads a node. Returns `None` if it, or a node below it, is not as expected or not current.
+    fn node(&mut self, expected: Expected<'_>, of: Option<Type<'_>>) -> Option<Node> {
+        if self.skip("{}") {
+            return expected.wanted.is_empty().then_some(LEAF);
+        }
         let (mut is_member, mut has_children, mut found) = (false, false, 0);
-        while let Some(Name(name)) = members.next_key()? {
+        let mut before = "{";
+        while self.skip(before) {
+            before = ",";
+            let name = self.name()?;
             if name == "." {
-                is_member = true;
-                members.next_value::<IgnoredAny>()?;
+                is_member = self.skip("{}");
                 continue;
             }
             has_children = true;
-            let expected = self.expected.below(&name);
-            let of = self.of.and_then(|of| type_below(of, name.strip_prefix("f:")));
-            let child = members.next_value_seed(Check { expected, of })?;
-            let is_current = !child.has_children || !of.is_some_and(is_atomic);
-            if !is_current || !expected.is_met_by_node(&child) {
-                return Err(Error::custom("the set is not as expected"));
+            let (wanted, below) = expected.at(&name)?;
+            let child = self.child(&name, below, of)?;
+            if !wanted.is_met_by(&child) {
+                return None;
             }
-            found += usize::from(expected.wanted.is_some());
+            found += usize::from(wanted.is_on_path);
         }
-        if found < self.wanted_children() {
-            return Err(Error::custom("the set does not have all wanted members"));
+        let is_complete = self.skip("}") && has_children && found == expected.wanted.len();
+        is_complete.then_some(Node { is_member, has_children })
+    }
+
+    /// Reads the node with this name in a node of the type.
+    fn child(&mut self, name: &str, expected: Expected<'_>, of: Option<Type<'_>>) -> Option<Node> {
+        if self.0.starts_with("{}") {
+            return self.node(expected, None);
         }
-        // A node without children stands for itself.
-        Ok(Node { is_member: is_member || !has_children, has_children })
+        let of = of.and_then(|of| type_below(of, name.strip_prefix("f:")));
+        if of.is_some_and(is_atomic) {
+            return None;
+        }
+        self.node(expected, of)
+    }
+
+    /// Reads the name of a member and the colon behind it.
+    fn name(&mut self) -> Option<Cow<'t, str>> {
+        let quoted = self.0.strip_prefix('"')?;
+        let end = quoted.find(['"', '\\'])?;
+        if let Some(rest) = quoted[end..].strip_prefix("\":") {
+            self.0 = rest;
+            return Some(Cow::Borrowed(&quoted[..end]));
+        }
+        let mut names = serde_json::Deserializer::from_str(self.0).into_iter::<String>();
+        let name = names.next()?.ok()?;
+        self.0 = self.0[names.byte_offset()..].strip_prefix(':')?;
+        Some(Cow::Owned(name))
+    }
+
+    /// Skips this text; returns whether it was there.
+    fn skip(&mut self, text: &str) -> bool {
+        let rest = self.0.strip_prefix(text);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::test_schema::thing;
+
+    static NOTHING: Expected<'_> =
+        Expected { wanted: &NO_FIELDS, excluded: [&NO_FIELDS, &NO_FIELDS] };
+
+    /// Returns whether a set of a `Thing` is as expected.
+    fn is_met(expected: Expected<'_>, set: &str) -> bool {
+        expected.is_met_by(set, Type::Root(thing().root()))
+    }
+
+    #[test]
+    fn set_below_an_atomic_value_is_not_current() {
+        assert!(is_met(NOTHING, r#"{"f:spec":{"f:frozen":{},"f:pair":{"f:left":{}}}}"#));
+        assert!(!is_met(NOTHING, r#"{"f:spec":{"f:frozen":{"f:left":{}}}}"#));
+    }
+
+    #[test]
+    fn set_has_all_wanted_members_and_no_excluded_one() {
+        let set =
+            r#"{"f:spec":{"f:labels":{".":{},"f:a":{}},"f:parts":{"k:{\"name\":\"x\"}":{}}}}"#;
+        let decoded = |set: &Value| FieldSet::from_fields_v1(set).unwrap();
+        let wanting =
+            |set_of: &Value| is_met(Expected { wanted: &decoded(set_of), ..NOTHING }, set);
+        assert!(wanting(&json!({"f:spec": {"f:labels": {}}})));
+        assert!(wanting(&json!({"f:spec": {"f:parts": {r#"k:{"name":"x"}"#: {}}}})));
+        assert!(!wanting(&json!({"f:spec": {"f:parts": {}}})), "it stands for itself");
+        assert!(!wanting(&json!({"f:spec": {"f:labels": {"f:b": {}}}})));
+        let without = |set_of: &Value| {
+            is_met(Expected { excluded: [&NO_FIELDS, &decoded(set_of)], ..NOTHING }, set)
+        };
+        assert!(without(&json!({"f:spec": {"f:labels": {"f:b": {}}, "f:parts": {}}})));
+        assert!(!without(&json!({"f:spec": {"f:labels": {}}})));
+        assert!(!without(&json!({"f:spec": {"f:parts": {r#"k:{"name":"x"}"#: {}}}})));
+    }
+
+    #[test]
+    fn set_in_another_form_is_not_read() {
+        for set in ["", "{}", "null", r#"{"f:spec": {}}"#, r#"{"f:spec":{}"#, r#"{"f:spec":{}}}"#] {
+            assert!(!is_met(NOTHING, set), "{set}");
+        }
+        for set in [r#"{"f:spec":{},}"#, r#"{"f:spec":1}"#, r#"{"f:spec":{},"f:a"}"#, r#"{"."}"#] {
+            assert!(!is_met(NOTHING, set), "{set}");
+        }
     }
 }

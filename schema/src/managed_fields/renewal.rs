@@ -1,71 +1,106 @@
-//! The owners after a write that sets again what its manager owns alone: only a time changes.
+//! The owners after a write that takes nothing from other managers: only the entry of its manager
+//! changes.
 //!
-//! Most writes are of this kind: a controller writes the same members of a status again and again.
-//! Their effect follows from the text of the owners, so that no set is decoded.
+//! Most writes are of this kind: a controller writes the same members of a status again and again,
+//! and then only a time changes. The entries of the others stay text, and their sets are not
+//! decoded.
 
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::encoded_set::Expected;
+use super::encoded_set::{Expected, NO_FIELDS};
 use super::entries::Entry;
 use super::writer::{FieldWriter, MAX_UPDATERS, STRIPPED};
 use super::{Manager, Operation};
-use crate::apply::Comparison;
+use crate::apply::{Comparison, reconcile};
 use crate::field_set::FieldSet;
 
-/// The fields that a write changes, encoded.
+/// The fields that a write changes.
 struct Changed {
     /// The written fields that have owners.
-    owned: Value,
+    owned: FieldSet,
     /// Written fields that the server itself sets, and removed fields: the writer may not own them.
-    not_own: Value,
+    not_own: FieldSet,
 }
 
 // === impl FieldWriter ===
 
 impl FieldWriter<'_> {
-    /// Returns the encoded owners after a write that is not an apply, if it changes only the
-    /// time of its manager's entry. Otherwise, and if that is not certain, returns `None`: then
-    /// [`update`](Self::update) decides. [`update_json`](Self::update_json) does both.
+    /// Returns the encoded owners after a write that is not an apply, if the other managers keep
+    /// what they own. Otherwise, and if that is not certain, returns `None`.
     ///
-    /// `owners` is what [`ManagedFields::to_json`](super::ManagedFields::to_json) has returned;
-    /// `live` and `new` are the object before and after, without `managedFields`.
-    pub fn renew(
-        &self,
-        owners: &str,
-        live: &Map<String, Value>,
-        new: &Map<String, Value>,
-    ) -> Option<String> {
-        self.renew_compared(owners, &self.compare(live, new).ok()?)
-    }
-
-    pub(super) fn renew_compared(&self, owners: &str, compared: &Comparison) -> Option<String> {
+    /// `owners` is what [`ManagedFields::to_json`](super::ManagedFields::to_json) has returned.
+    pub(super) fn renew(&self, owners: &str, compared: &Comparison) -> Option<String> {
         let mut entries: Vec<Entry<'_, &RawValue>> = serde_json::from_str(owners).ok()?;
         let manager = Manager::updater(self.manager, self.api_version, self.subresource);
-        let own = entries.iter().position(|entry| entry.is_of(&manager))?;
+        let own = entries.iter().position(|entry| entry.is_of(&manager));
+        let changed = Changed::of(compared, self.reset);
+        let mut others = entries.iter().enumerate().filter(|(at, _)| Some(*at) != own);
+        if entries.is_empty() || !others.all(|(_, other)| self.meets(changed.of_other(), other)) {
+            return None;
+        }
+        let set = match own {
+            Some(own) if self.meets(changed.of_owner(), &entries[own]) => None,
+            _ if changed.owned.is_empty() => return None,
+            Some(own) => Some(self.extended(&entries[own], &changed)?),
+            None => Some(to_raw_value(&changed.owned.encoded()).ok()?),
+        };
+        let own = own.unwrap_or_else(|| {
+            entries.push(Entry::without_fields(&manager));
+            entries.len() - 1
+        });
+        if let Some(set) = &set {
+            entries[own].fields_v1 = set;
+        }
+        if !changed.owned.is_empty() {
+            entries[own].time = self.now;
+        }
         let updaters = entries.iter().filter(|entry| entry.is_updater()).count();
         if updaters > MAX_UPDATERS {
             return None;
         }
-        let changed = Changed::of(compared, self.reset);
-        let is_renewal = entries.iter().enumerate().all(|(at, entry)| {
-            let expected = if at == own { changed.of_owner() } else { changed.of_other() };
-            entry.api_version == self.api_version
-                && entry.fields_type == "FieldsV1"
-                && expected.is_met_by(entry.fields_v1.get(), self.root())
-        });
-        if !is_renewal {
+        entries.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
+        serde_json::to_string(&entries).ok()
+    }
+
+    fn meets(&self, expected: Expected<'_>, entry: &Entry<'_, &RawValue>) -> bool {
+        self.is_readable(entry) && expected.is_met_by(entry.fields_v1.get(), self.root())
+    }
+
+    fn is_readable(&self, entry: &Entry<'_, &RawValue>) -> bool {
+        entry.api_version == self.api_version && entry.fields_type == "FieldsV1"
+    }
+
+    /// Returns the set of the writer's entry with the fields that it writes.
+    fn extended(&self, entry: &Entry<'_, &RawValue>, changed: &Changed) -> Option<Box<RawValue>> {
+        if !self.is_readable(entry) {
             return None;
         }
-        if !is_empty(&changed.owned) {
-            entries[own].time = self.now;
-            entries.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
-        }
-        serde_json::to_string(&entries).ok()
+        let set: Value = serde_json::from_str(entry.fields_v1.get()).ok()?;
+        let set = FieldSet::from_fields_v1(&set).ok()?;
+        let mut set = reconcile(self.root(), &set).unwrap_or(set);
+        set.subtract(&changed.not_own);
+        set.extend(changed.owned.clone());
+        to_raw_value(&set.encoded()).ok()
     }
 }
 
 // === impl Entry ===
+
+impl<'e> Entry<'e, &'e RawValue> {
+    /// Creates an entry without a set and a time.
+    fn without_fields(manager: &'e Manager) -> Self {
+        Self {
+            api_version: &manager.api_version,
+            fields_type: "FieldsV1",
+            fields_v1: RawValue::NULL,
+            manager: &manager.name,
+            operation: manager.operation.as_str(),
+            subresource: &manager.subresource,
+            time: "",
+        }
+    }
+}
 
 impl<F> Entry<'_, F> {
     fn is_of(&self, manager: &Manager) -> bool {
@@ -85,26 +120,22 @@ impl<F> Entry<'_, F> {
 
 impl Changed {
     fn of(compared: &Comparison, reset: &FieldSet) -> Self {
-        let written = compared.written().recursive_difference(reset);
-        let removed = compared.removed.recursive_difference(reset);
-        Self {
-            owned: written.difference(&STRIPPED).to_fields_v1(),
-            not_own: written.intersection(&STRIPPED).union(&removed).to_fields_v1(),
-        }
+        let (mut owned, mut removed) = (compared.written(), compared.removed.clone());
+        owned.subtract_recursively(reset);
+        removed.subtract_recursively(reset);
+        let mut not_own = owned.intersection(&STRIPPED);
+        not_own.extend(removed);
+        owned.subtract(&STRIPPED);
+        Self { owned, not_own }
     }
 
     /// The writer already owns what it writes.
     fn of_owner(&self) -> Expected<'_> {
-        Expected { wanted: Some(&self.owned), excluded: [Some(&self.not_own), None] }
+        Expected { wanted: &self.owned, excluded: [&self.not_own, &NO_FIELDS] }
     }
 
     /// Another manager owns nothing that is written or removed.
     fn of_other(&self) -> Expected<'_> {
-        Expected { wanted: None, excluded: [Some(&self.owned), Some(&self.not_own)] }
+        Expected { wanted: &NO_FIELDS, excluded: [&self.owned, &self.not_own] }
     }
-}
-
-/// Returns whether an encoded set has no member.
-fn is_empty(set: &Value) -> bool {
-    set.as_object().is_none_or(Map::is_empty)
 }

@@ -11,7 +11,7 @@ use crate::test_schema::{assert_same_errors, recorded, thing};
 struct Object {
     live: Map<String, Value>,
     managed: ManagedFields,
-    /// The number of updates that changed only a time.
+    /// The number of updates that took nothing from other managers.
     renewals: usize,
 }
 
@@ -37,6 +37,7 @@ impl Object {
             other_versions: &[],
             empty: &Self::new().live,
             reset: &reset,
+            fits: false,
         };
         if let Some(config) = step.get("apply") {
             let force = step["force"] == true;
@@ -58,7 +59,9 @@ impl Object {
             self.live.get("metadata").is_none_or(|metadata| metadata.get("uid").is_none());
         if is_create || !self.managed.is_empty() {
             let before = self.managed.encode().map(|owners| owners.to_string());
-            let renewed = before.as_ref().and_then(|text| writer.renew(text, &self.live, new));
+            let compared = writer.compare(&self.live, new).ok();
+            let renewed = before.as_ref().zip(compared);
+            let renewed = renewed.and_then(|(text, compared)| writer.renew(text, &compared));
             let managed = writer.update(self.managed.clone(), &self.live, new);
             self.managed = managed.map_err(|errors| (errors.to_string(), None))?;
             let after = self.managed.encode().map(|owners| owners.to_string());
@@ -152,7 +155,7 @@ fn write_to_the_scale_takes_the_replicas_from_their_owners() {
 }
 
 #[test]
-fn write_of_own_fields_alone_renews_their_owner() {
+fn write_that_takes_nothing_changes_its_entry_alone() {
     let entry = |manager: &str, time: &str, fields: &Value| {
         json!({
             "manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
@@ -172,11 +175,13 @@ fn write_of_own_fields_alone_renews_their_owner() {
         other_versions: &[],
         empty: &empty,
         reset: &reset,
+        fits: false,
     };
     let renew = |spec: &Value| {
         let object = |spec: &Value| Map::from_iter([("spec".to_owned(), spec.clone())]);
         let live = json!({"paused": true, "replicas": 1, "shared": 1});
-        writer.renew(&owners.to_string(), &object(&live), &object(spec))
+        let compared = writer.compare(&object(&live), &object(spec)).unwrap();
+        writer.renew(&owners.to_string(), &compared)
     };
     let renewed = json!([entry("other", "2", &others), entry("mine", "3", &mine)]);
     assert_eq!(
@@ -185,13 +190,27 @@ fn write_of_own_fields_alone_renews_their_owner() {
     );
     let same = json!({"paused": true, "replicas": 1, "shared": 1});
     assert_eq!(renew(&same), Some(owners.to_string()));
-    for taken_added_or_removed in [
+    let more = json!({"f:more": {}, "f:replicas": {}, "f:shared": {}});
+    let extended = json!([entry("other", "2", &others), entry("mine", "3", &more)]);
+    assert_eq!(
+        renew(&json!({"paused": true, "replicas": 1, "shared": 1, "more": 1})),
+        Some(extended.to_string())
+    );
+    for taken_or_removed in [
         json!({"paused": false, "replicas": 1, "shared": 1}),
         json!({"paused": true, "replicas": 1, "shared": 2}),
-        json!({"paused": true, "replicas": 1, "shared": 1, "more": 1}),
         json!({"paused": true, "shared": 1}),
         json!({"replicas": 1, "shared": 1}),
     ] {
-        assert_eq!(renew(&taken_added_or_removed), None);
+        assert_eq!(renew(&taken_or_removed), None);
     }
+    let writer = FieldWriter { manager: "new", ..writer };
+    let renew = |live: &Value, spec: &Value| {
+        let object = |spec: &Value| Map::from_iter([("spec".to_owned(), spec.clone())]);
+        let compared = writer.compare(&object(live), &object(spec)).unwrap();
+        writer.renew(&owners.to_string(), &compared)
+    };
+    let new = entry("new", "3", &json!({"f:more": {}}));
+    let added = json!([entry("mine", "1", &mine), entry("other", "2", &others), new]);
+    assert_eq!(renew(&json!({}), &json!({"more": 1})), Some(added.to_string()));
 }

@@ -55,8 +55,9 @@ impl Write<'_> {
         let mut owners = reconcile_all(self.writer, owners);
         self.transfer(&mut owners, new, compared)?;
         let owned = owners.entries.entry(self.manager.clone()).or_default();
-        let fields = owned.fields.difference(&compared.removed).union(&compared.written());
-        owned.fields = fields.recursive_difference(self.writer.reset);
+        owned.fields.subtract(&compared.removed);
+        owned.fields.extend(compared.written());
+        owned.fields.subtract_recursively(self.writer.reset);
         self.writer.api_version.clone_into(&mut owned.api_version);
         owners.drop_empty();
         Ok(owners)
@@ -100,6 +101,10 @@ impl Write<'_> {
         own: &Comparison,
     ) -> Result<(), UpdateError> {
         let writer = self.writer;
+        if owners.entries.keys().all(|manager| manager == self.manager) {
+            owners.drop_empty();
+            return Ok(());
+        }
         let mut comparisons =
             Comparisons { writer, old: self.live, new, by_version: BTreeMap::new() };
         let filtered = Difference::of(own, writer.reset);
@@ -119,7 +124,8 @@ impl Write<'_> {
             }
             let paths = taken.paths().into_iter();
             conflicts.extend(paths.map(|path| Conflict { manager: other.clone(), path }));
-            let kept = owned.fields.difference(&taken).difference(removed);
+            let mut kept = owned.fields.difference(&taken);
+            kept.subtract(removed);
             changed.push((other.clone(), Some(kept)));
         }
         if !self.force && !conflicts.is_empty() {
@@ -222,9 +228,9 @@ impl Comparisons<'_> {
 
 impl Difference {
     fn of(compared: &Comparison, reset: &FieldSet) -> Self {
-        Self {
-            written: compared.written().recursive_difference(reset),
-            removed: compared.removed.recursive_difference(reset),
-        }
+        let (mut written, mut removed) = (compared.written(), compared.removed.clone());
+        written.subtract_recursively(reset);
+        removed.subtract_recursively(reset);
+        Self { written, removed }
     }
 }
