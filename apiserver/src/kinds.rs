@@ -2,6 +2,7 @@
 
 mod app_armor;
 mod author;
+mod autoscaler_v1;
 mod checks;
 mod claim;
 pub(crate) mod crd;

@@ -10,9 +10,11 @@ pub(crate) mod container_ports;
 mod container_restarts;
 pub(crate) mod core;
 pub(crate) mod devices;
+pub(crate) mod disruption;
 mod downward;
 mod environment;
 mod label_keys;
+mod metrics;
 pub(crate) mod networking;
 mod paths;
 pub(crate) mod persistent_volume;
@@ -63,6 +65,8 @@ pub(crate) enum Test {
     NotNegative,
     /// A number that is at least this; else the message.
     AtLeast(i64, &'static str),
+    /// A number that is at most this.
+    AtMost(i64),
     /// A number in this range, both ends included.
     Between(i64, i64),
     /// One of these texts.
@@ -151,6 +155,12 @@ impl Test {
             Self::By(ask) => ask(around, value, at, causes),
             Self::NotNegative => at_least(value, 0, NOT_NEGATIVE, at, causes),
             Self::AtLeast(least, detail) => at_least(value, *least, detail, at, causes),
+            Self::AtMost(most) => {
+                if value.as_i64().is_some_and(|number| number > *most) {
+                    let detail = format!("must be less than or equal to {most}");
+                    causes.push(Cause::invalid(at, value, &detail));
+                }
+            }
             Self::Between(least, most) => {
                 if value.as_i64().is_some_and(|number| !(*least..=*most).contains(&number)) {
                     let detail = format!("must be between {least} and {most}, inclusive");

@@ -1,35 +1,56 @@
-//! Autoscalers and disruption budgets.
+//! Autoscalers (`ValidateHorizontalPodAutoscaler`).
 
 use serde_json::{Value, json};
 
-use super::Test::{AtLeast, By, Has, OneOf, Required};
-use super::{Check, member, selectors};
+use super::Test::{AtLeast, AtMost, By, Each, Has, NotNegative, OneOf, Required};
+use super::{Check, check_text, is_empty, join, member, metrics, quantities, text};
 use crate::fields::Fields;
+use crate::names;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
-pub(crate) fn autoscaler(autoscaler: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    const NAMED: &[Check] = &[("kind", Required("")), ("name", Required(""))];
-    let spec = autoscaler.get("spec").unwrap_or(&Value::Null);
-    let kind = target_kind(spec);
-    let is_kept = old.and_then(|old| old.get("spec")).is_some_and(|old| target_kind(old) == kind);
-    super::run(
-        &[("maxReplicas", By(in_order)), ("scaleTargetRef", Has(NAMED))],
-        spec,
-        "spec",
-        causes,
-    );
-    if !is_kept {
-        super::run(&[("scaleTargetRef", By(group_version))], spec, "spec", causes);
-    }
-    bounds(spec, causes);
+const AT_LEAST_1: &str = "must be greater than or equal to 1";
+const POSITIVE: &str = "must be greater than zero";
+/// The longest period of a policy, in seconds.
+const MAX_PERIOD: i64 = 1800;
+/// The longest window, in seconds.
+const MAX_WINDOW: i64 = 3600;
+
+const BEHAVIOR: &[Check] = &[("scaleUp", By(rules)), ("scaleDown", By(rules))];
+
+/// The group in a reference to another object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    Needed,
+    Optional,
+    /// It is not checked: an earlier version of the object has it.
+    Kept,
 }
 
-/// Returns the apiVersion and the kind of the target.
-fn target_kind(spec: &Value) -> [&Value; 2] {
+pub(crate) fn autoscaler(autoscaler: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    let spec = autoscaler.get("spec").unwrap_or(&Value::Null);
+    let old = old.map(|old| old.get("spec").unwrap_or(&Value::Null));
+    super::run(&[("maxReplicas", By(in_order))], spec, "spec", causes);
     let target = member(spec, "scaleTargetRef");
-    [member(target, "apiVersion"), member(target, "kind")]
+    reference(target, group_of(target, old), "spec.scaleTargetRef", causes);
+    metrics::all(spec, old, causes);
+    super::run(&[("behavior", Has(BEHAVIOR))], spec, "spec", causes);
+    bounds(spec, causes);
+    status(autoscaler.get("status").unwrap_or(&Value::Null), causes);
+}
+
+/// Returns how the target names its group. Only the one kind of the core group that can be scaled
+/// needs none.
+fn group_of(target: &Value, old: Option<&Value>) -> Group {
+    let kind = |target: &Value| ["apiVersion", "kind"].map(|name| text(target, name).to_owned());
+    if old.is_some_and(|old| kind(member(old, "scaleTargetRef")) == kind(target)) {
+        Group::Kept
+    } else if text(target, "kind") == "ReplicationController" {
+        Group::Optional
+    } else {
+        Group::Needed
+    }
 }
 
 fn in_order(spec: &Value, most: &Value, at: &str, causes: Causes<'_>) {
@@ -41,8 +62,7 @@ fn in_order(spec: &Value, most: &Value, at: &str, causes: Causes<'_>) {
 }
 
 fn bounds(spec: &Value, causes: Causes<'_>) {
-    const AT_LEAST_1: &str = "must be greater than or equal to 1";
-    super::run(&[("minReplicas", AtLeast(1, AT_LEAST_1))], spec, "spec", causes);
+    super::run(&[("minReplicas", NotNegative)], spec, "spec", causes);
     if member(spec, "maxReplicas").as_i64().unwrap_or(0) == 0 {
         causes.push(Cause::required("spec.maxReplicas", ""));
     } else {
@@ -50,71 +70,61 @@ fn bounds(spec: &Value, causes: Causes<'_>) {
     }
 }
 
-/// Checks the apiVersion of a target. Only the one kind of the core group that can be scaled needs
-/// no group.
-fn group_version(_: &Value, target: &Value, at: &str, causes: Causes<'_>) {
-    let version = member(target, "apiVersion").as_str().unwrap_or_default();
-    let detail = match version.split_once('/') {
+/// Checks a reference to another object (`ValidateCrossVersionObjectReference`).
+pub(super) fn reference(reference: &Value, group: Group, at: &str, causes: Causes<'_>) {
+    for name in ["kind", "name"] {
+        let value = member(reference, name);
+        if is_empty(value) {
+            causes.push(Cause::required(join(at, name), ""));
+        } else {
+            check_text(value, names::path_segment, &join(at, name), causes);
+        }
+    }
+    let version = text(reference, "apiVersion");
+    if let Some(detail) = group_problem(version, group) {
+        causes.push(Cause::invalid(join(at, "apiVersion"), &json!(version), &detail));
+    }
+}
+
+/// Returns the problem with the apiVersion of a reference.
+pub(super) fn group_problem(version: &str, group: Group) -> Option<String> {
+    match version.split_once('/') {
+        _ if group == Group::Kept => None,
         Some((_, rest)) if rest.contains('/') => {
-            format!("unexpected GroupVersion string: {version}")
+            Some(format!("unexpected GroupVersion string: {version}"))
         }
-        Some((group, _)) if !group.is_empty() => return,
-        _ if member(target, "kind") == "ReplicationController" => return,
-        _ => "apiVersion must specify API group".to_owned(),
-    };
-    causes.push(Cause::invalid(super::join(at, "apiVersion"), &json!(version), &detail));
+        Some((name, _)) if !name.is_empty() => None,
+        _ if group == Group::Needed => Some("apiVersion must specify API group".to_owned()),
+        _ => None,
+    }
 }
 
-pub(crate) fn disruption_budget(budget: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const SPEC: &[Check] = &[
-        ("minAvailable", By(share)),
-        ("maxUnavailable", By(share)),
-        ("selector", By(selectors::selector)),
-        ("unhealthyPodEvictionPolicy", OneOf(&["AlwaysAllow", "IfHealthyBudget"])),
+/// Checks the rules of one direction.
+fn rules(_: &Value, rules: &Value, at: &str, causes: Causes<'_>) {
+    const RULES: &[Check] = &[
+        ("stabilizationWindowSeconds", AtLeast(0, "must be greater than or equal to zero")),
+        ("stabilizationWindowSeconds", AtMost(MAX_WINDOW)),
+        ("selectPolicy", OneOf(&["Disabled", "Max", "Min"])),
+        ("policies", Required("must specify at least one Policy")),
+        ("policies", Each(POLICY)),
+        ("tolerance", By(quantities::not_negative)),
     ];
-    let spec = budget.get("spec").unwrap_or(&Value::Null);
-    if !member(spec, "minAvailable").is_null() && !member(spec, "maxUnavailable").is_null() {
-        let detail = "minAvailable and maxUnavailable cannot be both set";
-        let shown = json!({
-            "MinAvailable": member(spec, "minAvailable"),
-            "Selector": member(spec, "selector"),
-            "MaxUnavailable": member(spec, "maxUnavailable"),
-            "UnhealthyPodEvictionPolicy": member(spec, "unhealthyPodEvictionPolicy"),
-        });
-        causes.push(Cause::invalid("spec", &shown, detail));
-    }
-    super::run(SPEC, spec, "spec", causes);
-    let status = budget.get("status").unwrap_or(&Value::Null);
-    for name in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-        let number = member(status, name);
-        if number.as_i64().is_some_and(|number| number < 0) {
-            causes.push(Cause::invalid(format!("status.{name}"), number, super::NOT_NEGATIVE));
-        }
+    const POLICY: &[Check] = &[
+        ("type", OneOf(&["Percent", "Pods"])),
+        ("value", AtLeast(1, POSITIVE)),
+        ("periodSeconds", AtLeast(1, POSITIVE)),
+        ("periodSeconds", AtMost(MAX_PERIOD)),
+    ];
+    if !rules.is_null() {
+        super::run(RULES, rules, at, causes);
     }
 }
 
-/// A number of pods, or a percentage.
-fn share(_: &Value, share: &Value, at: &str, causes: Causes<'_>) {
-    match share {
-        Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => {
-            causes.push(Cause::invalid(at, share, super::NOT_NEGATIVE));
-        }
-        Value::String(text) => {
-            let digits = text.strip_suffix('%').filter(|digits| !digits.is_empty());
-            let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-            match digits.map(|digits| digits.parse::<u64>().unwrap_or(u64::MAX)) {
-                None => {
-                    let detail = "a valid percent string must be a numeric string followed by an \
-                                  ending '%' (e.g. '1%',  or '93%', regex used for validation is \
-                                  '[0-9]+%')";
-                    causes.push(Cause::invalid(at, share, detail));
-                }
-                Some(percent) if percent > 100 => {
-                    causes.push(Cause::invalid(at, share, "must not be greater than 100%"));
-                }
-                Some(_) => {}
-            }
-        }
-        _ => {}
-    }
+fn status(status: &Value, causes: Causes<'_>) {
+    const STATUS: &[Check] = &[
+        ("conditions", Each(&[("observedGeneration", NotNegative)])),
+        ("currentReplicas", NotNegative),
+        ("desiredReplicas", NotNegative),
+    ];
+    super::run(STATUS, status, "status", causes);
 }

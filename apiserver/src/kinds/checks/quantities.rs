@@ -28,6 +28,8 @@ const AMOUNTS: [&str; 15] = [
     "count/secrets",
     "count/configmaps",
 ];
+/// The start of the name by which a quota limits the requests of a resource.
+const REQUESTS: &str = "requests.";
 /// Resources that count objects: their amounts are integers.
 const COUNTED: [&str; 9] = [
     "pods",
@@ -56,27 +58,27 @@ fn is_standard_anywhere(name: &str) -> bool {
 }
 
 /// Checks a name that must be qualified or known.
-pub(super) fn any_name(name: &str, at: &str, causes: &mut Vec<Cause>) -> bool {
+pub(super) fn any_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
     let before = causes.len();
     check_text(&json!(name), names::qualified, at, causes);
-    if causes.len() > before {
-        return false;
-    }
-    if !name.contains('/') && !is_standard_anywhere(name) {
+    if causes.len() == before && !name.contains('/') && !is_standard_anywhere(name) {
         let detail = "must be a standard resource type or fully qualified";
         causes.push(Cause::invalid(at, &json!(name), detail));
     }
-    true
 }
 
 /// Checks the name of a container's resource.
 pub(crate) fn container_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
-    let fits = any_name(name, at, causes);
+    any_name(name, at, causes);
     let standard = OF_CONTAINERS.contains(&name) || name.starts_with("hugepages-");
-    if fits && !name.contains('/') && !standard {
-        let detail = "must be a standard resource for containers";
-        causes.push(Cause::invalid(at, &json!(name), detail));
-    }
+    let detail = match name.contains('/') {
+        false if !standard => "must be a standard resource for containers",
+        true if !is_native(name) && !is_extended(name) => {
+            "doesn't follow extended resource name standard"
+        }
+        _ => return,
+    };
+    causes.push(Cause::invalid(at, &json!(name), detail));
 }
 
 /// Checks the name of a quota's resource.
@@ -89,28 +91,39 @@ pub(crate) fn quota_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
 }
 
 fn is_huge(name: &str) -> bool {
-    name.trim_start_matches("requests.").starts_with("hugepages-")
+    name.trim_start_matches(REQUESTS).starts_with("hugepages-")
 }
 
 /// Checks an amount: not negative, and an integer if it counts objects.
 pub(crate) fn amount(name: &str, value: &Value, at: &str, causes: &mut Vec<Cause>) {
+    not_negative(&Value::Null, value, at, causes);
     let Some(quantity) = quantity::read(value) else { return };
-    if quantity.is_negative() {
-        causes.push(Cause::invalid(at, value, NOT_NEGATIVE));
-    }
     if is_whole(name) && !quantity.is_integer() {
         causes.push(Cause::invalid(at, value, "must be an integer"));
     }
 }
 
+/// Checks a quantity.
+pub(super) fn not_negative(_: &Value, value: &Value, at: &str, causes: &mut Vec<Cause>) {
+    if quantity::read(value).is_some_and(|quantity| quantity.is_negative()) {
+        causes.push(Cause::invalid(at, value, NOT_NEGATIVE));
+    }
+}
+
 /// Returns whether amounts of the resource must be integers.
 fn is_whole(name: &str) -> bool {
-    COUNTED.contains(&name) || (name.contains('/') && !is_native(name))
+    COUNTED.contains(&name) || is_extended(name)
 }
 
 /// Returns whether the resource is one of Kubernetes' own.
 fn is_native(name: &str) -> bool {
-    name.split_once('/').is_none_or(|(domain, _)| domain.contains("kubernetes.io/"))
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+/// Returns whether a quota can limit the resource, of another domain, as `requests.NAME`.
+fn is_extended(name: &str) -> bool {
+    let in_quota = || format!("{REQUESTS}{name}");
+    !is_native(name) && !name.starts_with(REQUESTS) && names::qualified(&in_quota()).is_empty()
 }
 
 /// Checks the requests and limits of a container.
