@@ -31,6 +31,7 @@ mod secret;
 mod service;
 mod storage_class;
 mod table;
+mod url;
 mod warnings;
 mod workload;
 

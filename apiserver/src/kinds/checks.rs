@@ -2,9 +2,12 @@
 //!
 //! A table is run from top to bottom, so that the causes have the real server's order.
 
+pub(crate) mod admission_rules;
 mod affinity;
 pub(crate) mod autoscaling;
 pub(crate) mod certificates;
+mod client_config;
+mod conditions;
 pub(crate) mod container;
 pub(crate) mod container_ports;
 mod container_restarts;
@@ -27,6 +30,8 @@ mod pod_os;
 pub(crate) mod pod_profiles;
 pub(crate) mod pod_spec;
 mod pod_spread;
+pub(crate) mod policies;
+pub(crate) mod policy_bindings;
 mod probes;
 pub(crate) mod quantities;
 pub(crate) mod quota;
@@ -44,6 +49,7 @@ mod volume_disks;
 mod volume_files;
 mod volume_mounts;
 mod volumes;
+pub(crate) mod webhooks;
 mod windows;
 pub(crate) mod workloads;
 

@@ -64,12 +64,13 @@ fn merge_absent(into: &mut Fields, from: Fields) {
 
 impl DefaultValue {
     fn put(&self, object: &mut Fields, name: &str) {
-        // An empty text counts as missing: no member with a default may be empty.
-        let there = object.get_mut(name).filter(|value| !value.is_null() && **value != "");
+        // An empty text counts as missing, unless the member is a pointer.
+        let is_empty = |value: &Value| *value == "" && !matches!(self, Self::Unset(_));
+        let there = object.get_mut(name).filter(|value| !value.is_null() && !is_empty(value));
         match (self, there) {
             (Self::Merge(_), Some(Value::Object(member))) => self.merge(member),
-            (Self::Merge(_), _) | (Self::Json(_) | Self::From(_), Some(_)) => {}
-            (Self::Json(text), None) => {
+            (Self::Merge(_), _) | (Self::Json(_) | Self::Unset(_) | Self::From(_), Some(_)) => {}
+            (Self::Json(text) | Self::Unset(text), None) => {
                 let value = serde_json::from_str(text).expect("the table holds JSON");
                 object.insert(name.to_owned(), value);
             }

@@ -167,6 +167,8 @@ pub(crate) struct Defaults {
 pub(crate) enum DefaultValue {
     /// This JSON text.
     Json(&'static str),
+    /// This JSON text, for a member that is a pointer in the real server: an empty text is a value.
+    Unset(&'static str),
     /// Computed from the sibling members; null for no default.
     From(fn(&Fields) -> Value),
     /// An object that fills the gaps of the existing one, computed from it.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Test::{Between, EachNamed, Has, OneOf, Required, Text};
+use super::Test::{Between, Has, OneOf, Required, Text};
 use super::{Check, member};
 use crate::fields::{Fields, text};
 use crate::names;
@@ -12,20 +12,6 @@ type Causes<'a> = &'a mut Vec<Cause>;
 
 fn run(checks: &[Check], object: &Fields, causes: Causes<'_>) {
     super::run(checks, &Value::Object(object.clone()), "", causes);
-}
-
-pub(crate) fn webhooks(configuration: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const WEBHOOK: &[Check] = &[
-        ("name", Required("")),
-        ("name", Text(names::dns_subdomain)),
-        ("failurePolicy", OneOf(&["Fail", "Ignore"])),
-        ("matchPolicy", OneOf(&["Equivalent", "Exact"])),
-        ("sideEffects", OneOf(&["None", "NoneOnDryRun"])),
-        ("timeoutSeconds", Between(1, 30)),
-        ("sideEffects", Required("must specify one of None, NoneOnDryRun")),
-        ("admissionReviewVersions", Required("must specify one of v1, v1beta1")),
-    ];
-    run(&[("webhooks", EachNamed("name", WEBHOOK))], configuration, causes);
 }
 
 pub(crate) fn api_service(service: &Fields, _: Option<&Fields>, causes: Causes<'_>) {

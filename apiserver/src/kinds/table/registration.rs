@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{OF_SPEC, named};
 use crate::fields::{Fields, read_path};
-use crate::kinds::DefaultValue::{self, Json};
+use crate::kinds::DefaultValue::{self, Json, Unset};
 use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks};
 use crate::names;
 
@@ -15,20 +15,24 @@ pub(super) fn rows() -> Vec<Kind> {
     vec![
         Kind {
             defaults: &[Defaults { under: "spec", rules: POLICY }],
+            validate: checks::policies::mutating,
             ..of_group("MutatingAdmissionPolicy", "mutatingadmissionpolicies")
         },
         Kind {
             defaults: &[Defaults { under: "spec.matchResources", rules: MATCH }],
+            validate: checks::policy_bindings::mutating,
             ..of_group("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings")
         },
         webhooks("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", MUTATING),
         Kind {
             status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop },
             defaults: &[Defaults { under: "spec", rules: POLICY }],
+            validate: checks::policies::validating,
             ..of_group("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
         },
         Kind {
             defaults: &[Defaults { under: "spec.matchResources", rules: MATCH }],
+            validate: checks::policy_bindings::validating,
             ..of_group("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
         },
         webhooks("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", VALIDATING),
@@ -42,6 +46,7 @@ fn of_group(kind: &'static str, plural: &'static str) -> Kind {
         categories: CATEGORY,
         unconditional_update: false,
         generation: OF_SPEC,
+        warn: checks::admission_rules::warn,
         ..named("admissionregistration.k8s.io", kind, plural)
     }
 }
@@ -50,37 +55,38 @@ fn webhooks(kind: &'static str, plural: &'static str, defaults: &'static [Defaul
     Kind {
         generation: Generation::Of(&["webhooks"]),
         defaults,
-        validate: checks::registration::webhooks,
+        validate: checks::webhooks::configuration,
+        warn: checks::webhooks::warn,
         ..of_group(kind, plural)
     }
 }
 
 const WEBHOOK: &[(&str, DefaultValue)] = &[
-    ("webhooks[].failurePolicy", Json("\"Fail\"")),
-    ("webhooks[].matchPolicy", Json("\"Equivalent\"")),
+    ("webhooks[].failurePolicy", Unset("\"Fail\"")),
+    ("webhooks[].matchPolicy", Unset("\"Equivalent\"")),
     ("webhooks[].namespaceSelector", Json("{}")),
     ("webhooks[].objectSelector", Json("{}")),
     ("webhooks[].timeoutSeconds", Json("10")),
-    ("webhooks[].rules[].scope", Json("\"*\"")),
+    ("webhooks[].rules[].scope", Unset("\"*\"")),
     ("webhooks[].clientConfig.service.port", Json("443")),
 ];
 const VALIDATING: &[Defaults] = &[Defaults { under: "", rules: WEBHOOK }];
 const MUTATING: &[Defaults] = &[
     Defaults { under: "", rules: WEBHOOK },
-    Defaults { under: "", rules: &[("webhooks[].reinvocationPolicy", Json("\"Never\""))] },
+    Defaults { under: "", rules: &[("webhooks[].reinvocationPolicy", Unset("\"Never\""))] },
 ];
 const MATCH: &[(&str, DefaultValue)] = &[
-    ("matchPolicy", Json("\"Equivalent\"")),
+    ("matchPolicy", Unset("\"Equivalent\"")),
     ("namespaceSelector", Json("{}")),
     ("objectSelector", Json("{}")),
-    ("resourceRules|excludeResourceRules[].scope", Json("\"*\"")),
+    ("resourceRules|excludeResourceRules[].scope", Unset("\"*\"")),
 ];
 const POLICY: &[(&str, DefaultValue)] = &[
-    ("failurePolicy", Json("\"Fail\"")),
-    ("matchConstraints.matchPolicy", Json("\"Equivalent\"")),
+    ("failurePolicy", Unset("\"Fail\"")),
+    ("matchConstraints.matchPolicy", Unset("\"Equivalent\"")),
     ("matchConstraints.namespaceSelector", Json("{}")),
     ("matchConstraints.objectSelector", Json("{}")),
-    ("matchConstraints.resourceRules|excludeResourceRules[].scope", Json("\"*\"")),
+    ("matchConstraints.resourceRules|excludeResourceRules[].scope", Unset("\"*\"")),
 ];
 
 fn api_service() -> Kind {
