@@ -4,6 +4,7 @@
 
 pub(crate) mod admission_rules;
 mod affinity;
+pub(crate) mod api_service;
 pub(crate) mod autoscaling;
 pub(crate) mod certificates;
 mod client_config;

@@ -105,7 +105,7 @@ fn api_service() -> Kind {
         status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
         defaults: &[Defaults { under: "spec.service", rules: &[("port", Json("443"))] }],
         prepare: set_local_available,
-        validate: checks::registration::api_service,
+        validate: checks::api_service::api_service,
         ..named("apiregistration.k8s.io", "APIService", "apiservices")
     }
 }
