@@ -377,7 +377,8 @@ impl Cause {
     }
 
     pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        let message = format!("Forbidden: {detail}");
+        let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+        let message = format!("Forbidden{detail}");
         Self { reason: "FieldValueForbidden", message, field: field.into() }
     }
 
@@ -406,6 +407,12 @@ impl Cause {
 
     pub(crate) fn too_long(field: impl Into<String>, most: usize) -> Self {
         let message = format!("Too long: may not be more than {most} bytes");
+        Self { reason: "FieldValueTooLong", message, field: field.into() }
+    }
+
+    /// A text that is too long by the number of its characters.
+    pub(crate) fn too_many_characters(field: impl Into<String>, most: usize) -> Self {
+        let message = format!("Too long: may not be more than {most} characters");
         Self { reason: "FieldValueTooLong", message, field: field.into() }
     }
 

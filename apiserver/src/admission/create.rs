@@ -71,7 +71,7 @@ pub(crate) fn prepare(
     metadata.insert("uid".to_owned(), json!(system.uid));
     metadata.insert("creationTimestamp".to_owned(), json!(rfc3339(system.now)));
     // A kind without generations keeps the client's value.
-    if kind.generation != Generation::None {
+    if !matches!(kind.generation, Generation::None | Generation::Later(_)) {
         metadata.insert("generation".to_owned(), json!(1));
     }
     if matches!(kind.status, Status::Subresource { on_create: OnCreate::Drop, .. }) {

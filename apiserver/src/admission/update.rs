@@ -155,7 +155,7 @@ pub(crate) fn prepare(
     }
     let writes_content = matches!(target, Target::Object | Target::Resize | Target::Part(_));
     if writes_content && changes_generation(kind, old, &new) {
-        bump_generation(&mut new);
+        next_generation(kind, &mut new);
     }
     let mut causes = Vec::new();
     metadata::check(kind, &new, &mut causes);
@@ -366,7 +366,7 @@ fn keep_system_metadata(old: &Fields, new: &mut Fields) {
 fn changes_generation<'a>(kind: &Kind, old: &'a Fields, new: &'a Fields) -> bool {
     match kind.generation {
         Generation::None => false,
-        Generation::Of(paths) => {
+        Generation::Of(paths) | Generation::Later(paths) => {
             paths.iter().any(|path| read_path(old, path) != read_path(new, path))
         }
         Generation::Content => {
@@ -377,6 +377,17 @@ fn changes_generation<'a>(kind: &Kind, old: &'a Fields, new: &'a Fields) -> bool
             !content(old).eq(content(new))
         }
     }
+}
+
+/// Increments the generation. Objects of some kinds have none while they are new.
+fn next_generation(kind: &Kind, object: &mut Fields) {
+    if !matches!(kind.generation, Generation::Later(_)) {
+        bump_generation(object);
+        return;
+    }
+    let metadata = metadata_mut(object);
+    let count = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
+    metadata.insert("generation".to_owned(), json!(count + 1));
 }
 
 /// Returns whether a terminating object can be removed.

@@ -5,6 +5,7 @@
 pub(crate) mod admission_rules;
 mod affinity;
 pub(crate) mod api_service;
+pub(crate) mod attachments;
 pub(crate) mod autoscaling;
 pub(crate) mod certificates;
 mod client_config;
@@ -13,6 +14,7 @@ pub(crate) mod container;
 pub(crate) mod container_ports;
 mod container_restarts;
 pub(crate) mod core;
+pub(crate) mod csi;
 pub(crate) mod devices;
 pub(crate) mod disruption;
 mod downward;

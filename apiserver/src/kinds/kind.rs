@@ -151,6 +151,8 @@ pub(crate) enum Generation {
     None,
     /// Changes at one of these paths.
     Of(&'static [&'static str]),
+    /// As `Of`, but a new object has no generation, apart from the client's.
+    Later(&'static [&'static str]),
     /// Changes of any member but metadata and status.
     Content,
 }

@@ -120,7 +120,8 @@ pub(super) fn of_sources<'a>(
     known.map(|(_, shown, why)| format!("{at}.{shown}: {why}")).collect()
 }
 
-fn label_text(label: &str) -> Option<&'static str> {
+/// Returns what replaces a deprecated label of nodes.
+pub(super) fn label_text(label: &str) -> Option<&'static str> {
     NODE_LABELS.iter().find(|(known, _)| *known == label).map(|(_, text)| *text)
 }
 

@@ -128,6 +128,32 @@ pub(super) fn persistent_volume(volume: &Fields, _: Option<&Fields>) -> Vec<Stri
     warnings
 }
 
+/// Returns the warnings about a storage class.
+pub(super) fn storage_class(class: &Fields, _: Option<&Fields>) -> Vec<String> {
+    let topologies = items(class.get("allowedTopologies").unwrap_or(NULL)).iter().enumerate();
+    let warnings = topologies.flat_map(|(place, topology)| {
+        let expressions = items(member(topology, "matchLabelExpressions")).iter().enumerate();
+        expressions.filter_map(move |(number, expression)| {
+            let why = pod_warnings::label_text(text(expression, "key"))?;
+            let at = format!("allowedTopologies[{place}].matchLabelExpressions[{number}].key");
+            Some(format!("{at}: {why}"))
+        })
+    });
+    warnings.collect()
+}
+
+/// Returns the warnings about a capacity of storage.
+pub(super) fn storage_capacity(capacity: &Fields, _: Option<&Fields>) -> Vec<String> {
+    const AT: &str = "nodeTopology";
+    let selector = capacity.get(AT).unwrap_or(NULL);
+    let mut warnings = pod_warnings::of_node_term(selector, AT);
+    let labels = member(selector, "matchLabels").as_object().into_iter().flatten();
+    warnings.extend(labels.filter_map(|(key, _)| {
+        Some(format!("{AT}.matchLabels.{key}: {}", pod_warnings::label_text(key)?))
+    }));
+    warnings
+}
+
 fn job_at(job: &Fields, old: Option<&Fields>, at: &str) -> Vec<String> {
     const MOST_COMPLETIONS: i64 = 100_000;
     const MOST_PARALLEL: i64 = 10_000;

@@ -84,9 +84,10 @@ const CSI: &[Check] = &[
     ("nodeExpandSecretRef", Has(SECRET)),
 ];
 
+const ACCESS_MODES: &[Check] = &[("accessModes", Required("")), ("accessModes", By(access_modes))];
+
 const SPEC: &[Check] = &[
-    ("accessModes", Required("")),
-    ("accessModes", By(access_modes)),
+    ("", Has(ACCESS_MODES)),
     ("capacity", Required("")),
     ("capacity", By(capacity)),
     ("persistentVolumeReclaimPolicy", OneOf(&["Delete", "Recycle", "Retain"])),
@@ -114,6 +115,38 @@ pub(crate) fn volume(volume: &Fields, old: Option<&Fields>, causes: Causes<'_>) 
     }
 }
 
+/// Checks a volume that another object describes: it has no members but the source of a CSI driver
+/// and what mounts need.
+pub(super) fn inline(spec: &Value, at: &str, causes: Causes<'_>) {
+    const WHERE: &str = "in the context of inline volumes";
+    let forbid = |name: &str, detail: &str| {
+        Cause::forbidden(format!("{at}.{name}"), &format!("{detail} {WHERE}"))
+    };
+    let forbid_members = |names: &[&str], causes: Causes<'_>| {
+        let given = names.iter().filter(|name| !is_empty(member(spec, name)));
+        causes.extend(given.map(|name| forbid(name, "may not be specified")));
+    };
+    forbid_members(&["claimRef", "capacity"], causes);
+    if member(spec, "csi").is_null() {
+        let detail = format!("has to be specified {WHERE}");
+        causes.push(Cause::required(format!("{at}.csi"), &detail));
+    }
+    super::run(ACCESS_MODES, spec, at, causes);
+    let policy = text(spec, "persistentVolumeReclaimPolicy");
+    if !matches!(policy, "" | "Retain") {
+        causes.push(forbid("persistentVolumeReclaimPolicy", "may only be Retain"));
+    }
+    if !member(spec, "nodeAffinity").is_null() {
+        causes.push(forbid("nodeAffinity", "may not be specified"));
+    }
+    super::run(&[("", By(source))], spec, at, causes);
+    forbid_members(&["storageClassName"], causes);
+    let mode = member(spec, "volumeMode");
+    if !mode.is_null() && mode != "Filesystem" {
+        causes.push(forbid("volumeMode", "may not specify volumeMode other than Filesystem"));
+    }
+}
+
 fn sources(spec: &Value) -> impl Iterator<Item = &Value> {
     SOURCES.iter().map(|source| member(spec, source.member))
 }
@@ -123,7 +156,11 @@ fn access_modes(_: &Value, modes: &Value, at: &str, causes: Causes<'_>) {
     for mode in items(modes).iter().filter(|mode| !MODES.iter().any(|known| **mode == *known)) {
         causes.push(Cause::unsupported(at, mode, MODES));
     }
-    if items(modes).len() > 1 && items(modes).contains(&json!("ReadWriteOncePod")) {
+    let has = |wanted: fn(&str) -> bool| {
+        let mut known = items(modes).iter().filter_map(Value::as_str);
+        known.any(|mode| MODES.contains(&mode) && wanted(mode))
+    };
+    if has(|mode| mode == "ReadWriteOncePod") && has(|mode| mode != "ReadWriteOncePod") {
         let detail = "may not use ReadWriteOncePod with other access modes";
         causes.push(Cause::forbidden(at, detail));
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{KEEPS_SPEC, PLAIN, label, named};
 use crate::fields::{Fields, read_path};
-use crate::kinds::DefaultValue::Json;
+use crate::kinds::DefaultValue::{Json, Unset};
 use crate::kinds::{Defaults, Generation, Kind, checks, limits, storage_class, warnings};
 use crate::plugin::Addition;
 
@@ -36,14 +36,16 @@ fn csi_driver() -> Kind {
                 ("attachRequired", Json("true")),
                 ("podInfoOnMount", Json("false")),
                 ("storageCapacity", Json("false")),
-                ("fsGroupPolicy", Json("\"ReadWriteOnceWithFSType\"")),
+                ("fsGroupPolicy", Unset("\"ReadWriteOnceWithFSType\"")),
                 ("volumeLifecycleModes", Json("[\"Persistent\"]")),
                 ("requiresRepublish", Json("false")),
                 ("seLinuxMount", Json("false")),
                 ("preventPodSchedulingIfMissing", Json("false")),
             ],
         }],
-        validate: checks::storage::csi_driver,
+        generation: Generation::Later(&["spec"]),
+        validate: checks::csi::driver,
+        warn: checks::csi::warn_driver,
         ..of_group("CSIDriver", "csidrivers")
     }
 }
@@ -52,8 +54,19 @@ fn csi_node() -> Kind {
     Kind {
         unconditional_update: false,
         status: KEEPS_SPEC,
-        validate: checks::storage::csi_node,
+        derive: hide_no_drivers,
+        validate: checks::csi::node,
         ..of_group("CSINode", "csinodes")
+    }
+}
+
+/// Shows an empty list of drivers as null, as the real server does.
+fn hide_no_drivers(node: &mut Fields) {
+    if let Some(Value::Object(spec)) = node.get_mut("spec")
+        && let Some(drivers) = spec.get_mut("drivers")
+        && drivers.as_array().is_some_and(Vec::is_empty)
+    {
+        *drivers = Value::Null;
     }
 }
 
@@ -63,6 +76,7 @@ fn csi_storage_capacity() -> Kind {
         unconditional_update: false,
         returns_deleted: false,
         validate: checks::storage::capacity,
+        warn: warnings::storage_capacity,
         immutable: &["nodeTopology", "storageClassName"],
         ..of_group("CSIStorageCapacity", "csistoragecapacities")
     }
@@ -74,12 +88,13 @@ fn storage_class() -> Kind {
         defaults: &[Defaults {
             under: "",
             rules: &[
-                ("reclaimPolicy", Json("\"Delete\"")),
-                ("volumeBindingMode", Json("\"Immediate\"")),
+                ("reclaimPolicy", Unset("\"Delete\"")),
+                ("volumeBindingMode", Unset("\"Immediate\"")),
             ],
         }],
         find_default: Some(storage_class::find_default),
         validate: checks::storage::class,
+        warn: warnings::storage_class,
         ..of_group("StorageClass", "storageclasses")
     }
 }
@@ -88,8 +103,7 @@ fn volume_attachment() -> Kind {
     Kind {
         unconditional_update: false,
         status: KEEPS_SPEC,
-        validate: checks::storage::attachment,
-        immutable: &["spec"],
+        validate: checks::attachments::attachment,
         ..of_group("VolumeAttachment", "volumeattachments")
     }
 }
