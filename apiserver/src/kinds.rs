@@ -6,6 +6,7 @@ mod autoscaler_v1;
 mod checks;
 mod claim;
 pub(crate) mod crd;
+mod cron;
 mod defaults;
 mod definition;
 pub(crate) mod disruption;

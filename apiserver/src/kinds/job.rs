@@ -20,7 +20,8 @@ pub(super) fn replacement_policy(spec: &Fields) -> Value {
     json!(if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" })
 }
 
-/// Makes the selector and the labels that it matches, unless the client made them.
+/// Makes the selector and the labels that it matches, unless the client made them. Labels of the
+/// client stay: checks compare them.
 pub(super) fn prepare(job: &mut Fields) {
     // The labels of a job without any are those of its template by now.
     let of_template = read_path(job, "spec.template.metadata.labels");
@@ -38,14 +39,17 @@ pub(super) fn prepare(job: &mut Fields) {
         ("batch.kubernetes.io/job-name", &name),
         ("job-name", &name),
     ] {
-        labels.insert(key.to_owned(), json!(value));
+        labels.entry(key).or_insert_with(|| json!(value));
     }
     if is_shared {
         // The real server's job shares one map with its template.
         set(job, &["metadata"], "labels", json!(labels));
     }
     set(job, &["spec", "template", "metadata"], "labels", json!(labels));
-    set(job, &["spec", "selector", "matchLabels"], UID, json!(uid));
+    let selected = read_path(job, "spec.selector.matchLabels").and_then(|labels| labels.get(UID));
+    if selected.is_none() {
+        set(job, &["spec", "selector", "matchLabels"], UID, json!(uid));
+    }
     workload::default_labels_from_template(job);
 }
 

@@ -36,6 +36,16 @@ pub(super) fn rolling_daemons(strategy: &Fields) -> Value {
     }
 }
 
+/// The numbers of a rolling update that the client asks for, or that is the default.
+pub(super) fn rolling_sets(strategy: &Fields) -> Value {
+    let is_rolling = strategy.get("type") == Some(&json!("RollingUpdate"));
+    if is_rolling && strategy.contains_key("rollingUpdate") {
+        json!({"rollingUpdate": {"partition": 0, "maxUnavailable": 1}})
+    } else {
+        Value::Null
+    }
+}
+
 /// The default strategy is a rolling update, with its default numbers.
 pub(super) fn rolling_by_default(strategy: &Fields) -> Value {
     if strategy.contains_key("type") { Value::Null } else { json!({}) }

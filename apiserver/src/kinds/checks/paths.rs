@@ -1,8 +1,31 @@
-//! Paths of files within volumes and containers.
+//! Paths of files within volumes and containers, and paths below a domain.
 
 use serde_json::{Value, json};
 
+use super::check_text;
+use crate::names;
 use crate::status::Cause;
+
+/// Checks a path below a domain, such as `example.com/name`.
+pub(super) fn of_domain(text: &str, at: &str, causes: &mut Vec<Cause>) {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
+    if text.is_empty() {
+        causes.push(Cause::required(at, ""));
+        return;
+    }
+    let parts = text.split_once('/').filter(|(host, path)| !host.is_empty() && !path.is_empty());
+    let Some((host, path)) = parts else {
+        let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+        causes.push(Cause::invalid(at, &json!(text), detail));
+        return;
+    };
+    check_text(&json!(host), names::dns_subdomain, at, causes);
+    if !path.bytes().all(plain) {
+        let detail =
+            "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+        causes.push(Cause::invalid(at, &json!(path), detail));
+    }
+}
 
 /// Checks that no part of a path is `..`.
 pub(super) fn without_backsteps(path: &str, at: &str, causes: &mut Vec<Cause>) {

@@ -1,16 +1,17 @@
 //! Stateful sets: their claims to volumes, and their strategy.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::Test::{By, NotNegative, OneOf};
+use super::Test::{By, NotNegative, OneOf, Text};
 use super::workloads::{
-    Causes, MIN_READY, at_most_all, count_or_percent, counts, is_none, run, selector, shown, spec,
-    template,
+    Causes, MIN_READY, at_most_all, count_or_percent, is_none, run, selector, shown, spec, template,
 };
-use super::{Check, items, member, quota, selectors, text};
+use super::{Check, items, member, quota, selectors, text, workloads};
 use crate::fields::Fields;
+use crate::names;
 use crate::status::Cause;
 
 const RETENTION: &[&str] = &["Retain", "Delete"];
@@ -34,17 +35,69 @@ pub(crate) fn stateful_set(object: &Fields, old: Option<&Fields>, causes: Causes
     if old.is_none() {
         claim_templates(spec, causes);
     }
-    run(&[("replicas", NotNegative), MIN_READY], spec, causes);
+    run(&[("replicas", NotNegative), MIN_READY, ("ordinals.start", NotNegative)], spec, causes);
+    if old.is_none() {
+        run(&[("serviceName", Text(names::dns_label))], spec, causes);
+    }
     if selector(spec, "statefulset", true, causes) {
         selectors::matches(spec, causes);
         template(&with_claims(spec), "StatefulSet", causes);
     }
-    counts(
-        object,
-        old,
-        &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
-        causes,
-    );
+    status(object, old, causes);
+    let Some(old) = old.map(workloads::spec) else { return };
+    for key in FIXED.into_iter().filter(|key| member(spec, key) != member(old, key)) {
+        let value = member(spec, key);
+        let shown = if key == CLAIMS { shown_claims(value) } else { value.clone() };
+        causes.push(Cause::invalid(format!("spec.{key}"), &shown, "field is immutable"));
+    }
+}
+
+/// The list of claims, and all members that an update may not change.
+const CLAIMS: &str = "volumeClaimTemplates";
+const FIXED: [&str; 4] = ["selector", CLAIMS, "serviceName", "podManagementPolicy"];
+
+/// Shows the templates of claims as the server's own version has them, without what only its
+/// controllers set.
+fn shown_claims(claims: &Value) -> Value {
+    const STATUS: [&str; 8] = [
+        "AccessModes",
+        "Capacity",
+        "Conditions",
+        "AllocatedResources",
+        "AllocatedResourceStatuses",
+        "CurrentVolumeAttributesClassName",
+        "ModifyVolumeStatus",
+        "HealthStatus",
+    ];
+    let show = |claim: &Value| {
+        let mut shown = member(claim, "metadata").as_object().cloned().unwrap_or_default();
+        let spec = workloads::internal("core.PersistentVolumeClaimSpec", member(claim, "spec"));
+        let mut status: Fields =
+            STATUS.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
+        status.insert("Phase".to_owned(), json!(text(member(claim, "status"), "phase")));
+        shown.insert("Spec".to_owned(), spec);
+        shown.insert("Status".to_owned(), Value::Object(status));
+        Value::Object(shown)
+    };
+    if claims.is_null() { Value::Null } else { items(claims).iter().map(show).collect() }
+}
+
+fn status(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    const PARTS: [&str; 4] =
+        ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+    const NUMBERS: &[Check] =
+        &[("observedGeneration", NotNegative), ("collisionCount", NotNegative)];
+    let Some(old) = old else { return };
+    let [new, old] = [object, old].map(|set| set.get("status").unwrap_or(&Value::Null));
+    workloads::not_negative(new, &PARTS, causes);
+    super::run(NUMBERS, new, "status", causes);
+    workloads::at_most(new, &PARTS, "status.readyReplicas", causes);
+    let [collisions, before] = [new, old].map(|status| member(status, "collisionCount").as_i64());
+    let collisions = collisions.unwrap_or(0);
+    if before.is_some_and(|before| collisions < before) {
+        let (at, value) = ("status.collisionCount", json!(collisions));
+        causes.push(Cause::invalid(at, &value, "cannot be decremented"));
+    }
 }
 
 fn claim_templates(spec: &Value, causes: Causes<'_>) {
@@ -63,8 +116,8 @@ fn with_claims(spec: &Value) -> Cow<'_, Value> {
     if claims.is_empty() && OVERWRITTEN.iter().all(|name| member(pod, name).is_null()) {
         return Cow::Borrowed(spec);
     }
-    let names: Vec<&str> =
-        claims.iter().map(|claim| text(member(claim, "metadata"), "name")).collect();
+    let names = claims.iter().map(|claim| text(member(claim, "metadata"), "name"));
+    let names: BTreeSet<&str> = names.collect();
     let of_claim =
         |name: &&str| json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
     let mut volumes: Vec<Value> = names.iter().map(of_claim).collect();
@@ -84,7 +137,10 @@ fn strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
         "OnDelete" if rolling.is_null() => {}
         "OnDelete" => {
             let detail = "only allowed for updateStrategy 'RollingUpdate'";
-            causes.push(Cause::invalid(format!("{at}.rollingUpdate"), rolling, detail));
+            let [partition, most] =
+                ["partition", "maxUnavailable"].map(|name| member(rolling, name));
+            let shown = json!({"Partition": partition, "MaxUnavailable": most});
+            causes.push(Cause::invalid(format!("{at}.rollingUpdate"), &shown, detail));
         }
         "RollingUpdate" => {
             let at = format!("{at}.rollingUpdate");

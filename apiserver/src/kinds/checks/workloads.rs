@@ -24,20 +24,36 @@ pub(super) fn counts(object: &Fields, old: Option<&Fields>, parts: &[&str], caus
         return;
     }
     let status = object.get("status").unwrap_or(&Value::Null);
-    let count = |key: &str| member(status, key).as_i64().unwrap_or(0);
+    not_negative(status, parts, causes);
+    at_most(status, parts, "readyReplicas", causes);
+}
+
+fn count(status: &Value, key: &str) -> i64 {
+    member(status, key).as_i64().unwrap_or(0)
+}
+
+/// Checks that the numbers of a status are not negative.
+pub(super) fn not_negative(status: &Value, parts: &[&str], causes: Causes<'_>) {
     for key in [&["replicas"], parts].concat() {
-        if count(key) < 0 {
-            causes.push(Cause::invalid(format!("status.{key}"), &json!(count(key)), NOT_NEGATIVE));
+        let count = count(status, key);
+        if count < 0 {
+            causes.push(Cause::invalid(format!("status.{key}"), &json!(count), NOT_NEGATIVE));
         }
     }
-    for key in parts.iter().filter(|key| count(key) > count("replicas")) {
+}
+
+/// Checks that parts are not larger than the whole, nor the available pods more than the ready
+/// ones, which messages call `ready`.
+pub(super) fn at_most(status: &Value, parts: &[&str], ready: &str, causes: Causes<'_>) {
+    for key in parts.iter().filter(|key| count(status, key) > count(status, "replicas")) {
         let detail = "cannot be greater than status.replicas";
-        causes.push(Cause::invalid(format!("status.{key}"), &json!(count(key)), detail));
+        let value = json!(count(status, key));
+        causes.push(Cause::invalid(format!("status.{key}"), &value, detail));
     }
-    let available = count("availableReplicas");
-    if available > count("readyReplicas") {
-        let detail = "cannot be greater than readyReplicas";
-        causes.push(Cause::invalid("status.availableReplicas", &json!(available), detail));
+    let available = count(status, "availableReplicas");
+    if available > count(status, "readyReplicas") {
+        let detail = format!("cannot be greater than {ready}");
+        causes.push(Cause::invalid("status.availableReplicas", &json!(available), &detail));
     }
 }
 
@@ -255,187 +271,10 @@ pub(super) fn at_most_all(value: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-// === jobs ===
-
-const JOB: &[Check] = &[
-    ("parallelism", NotNegative),
-    ("completions", NotNegative),
-    ("activeDeadlineSeconds", NotNegative),
-    ("backoffLimit", NotNegative),
-    ("ttlSecondsAfterFinished", NotNegative),
-];
-
-const ONCE: [&str; 2] = ["OnFailure", "Never"];
-
-pub(crate) fn job(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    let spec = spec(object);
-    let uid = object.get("metadata").map_or("", |metadata| text(metadata, "uid"));
-    let by_hand = member(spec, "manualSelector").as_bool().unwrap_or(false);
-    let selector = member(spec, "selector");
-    let own = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
-    if selector.is_null() {
-        causes.push(Cause::required("spec.selector", ""));
-    } else if old.is_none() && !by_hand && *selector != own {
-        causes.push(Cause::invalid("spec.selector", selector, "`selector` not auto-generated"));
-    }
-    job_spec(spec, "spec", causes);
-    if old.is_some() || by_hand {
-        selectors::matches(spec, causes);
-    }
-    if let Some(old) = old {
-        job_update(spec, old.get("spec").unwrap_or(&Value::Null), causes);
-        job_status(object, old, causes);
-    }
-}
-
-/// Checks the immutable members of a job. The completions may change together with the parallelism,
-/// and the template while no pod runs.
-fn job_update(new: &Value, old: &Value, causes: Causes<'_>) {
-    let elastic = member(new, "completionMode") == "Indexed"
-        && member(new, "completions") == member(new, "parallelism");
-    let idle = member(old, "suspend") == true;
-    if idle
-        && without_scheduling(member(new, "template"))
-            != without_scheduling(member(old, "template"))
-    {
-        let pods = member(member(new, "template"), "spec");
-        let shown = internal("core.PodSpec", pods);
-        causes.push(Cause::invalid("spec.template.spec", &shown, "field is immutable"));
-    }
-    for (key, type_name) in [
-        ("completions", ""),
-        ("selector", ""),
-        ("template", "core.PodTemplateSpec"),
-        ("completionMode", ""),
-        ("podFailurePolicy", "batch.PodFailurePolicy"),
-    ] {
-        let may_change = (key == "completions" && elastic) || (key == "template" && idle);
-        if !may_change && member(new, key) != member(old, key) {
-            let shown = internal(type_name, member(new, key));
-            causes.push(Cause::invalid(format!("spec.{key}"), &shown, "field is immutable"));
-        }
-    }
-}
-
 /// Returns a value as the server's own version has it; as it is if that has no such type.
 pub(super) fn internal(type_name: &str, value: &Value) -> Value {
     let shown = InternalValue::of(type_name, value).filter(|_| !value.is_null());
     shown.map_or_else(|| value.clone(), |shown| shown.to_json())
-}
-
-/// Returns a job's template without the members that may change while no pod runs: scheduling and
-/// resources.
-fn without_scheduling(template: &Value) -> Value {
-    const MUTABLE: [&str; 4] = ["nodeSelector", "affinity", "tolerations", "schedulingGates"];
-    let mut template = template.clone();
-    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|key, _| !matches!(key.as_str(), "labels" | "annotations"));
-    }
-    let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
-        return template;
-    };
-    spec.retain(|key, _| !MUTABLE.contains(&key.as_str()));
-    for list in ["containers", "initContainers"] {
-        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-        for container in containers.filter_map(Value::as_object_mut) {
-            container.remove("resources");
-        }
-    }
-    template
-}
-
-/// Checks the status of a job that is marked as finished.
-fn job_status(object: &Fields, old: &Fields, causes: Causes<'_>) {
-    let [new, old] = [object, old].map(|job| job.get("status").unwrap_or(&Value::Null));
-    let has = |status: &Value, kind: &str| {
-        let conditions = items(member(status, "conditions"));
-        conditions.iter().any(|one| text(one, "type") == kind && text(one, "status") == "True")
-    };
-    let [complete, failed] = ["Complete", "Failed"].map(|kind| has(new, kind) && !has(old, kind));
-    if complete && member(new, "completionTime").is_null() {
-        let detail = "completionTime is required for Complete jobs";
-        causes.push(Cause::required("status.completionTime", detail));
-    }
-    for (ends, kind, first) in
-        [(complete, "Complete", "SuccessCriteriaMet"), (failed, "Failed", "FailureTarget")]
-    {
-        if ends && !has(new, first) {
-            let detail =
-                format!("cannot set {kind}=True condition without the {first}=true condition");
-            causes.push(Cause::invalid_text("status.conditions", &detail, ""));
-        }
-    }
-    let active = member(new, "active");
-    if (complete || failed) && active.as_i64().unwrap_or(0) > 0 {
-        let detail = "active>0 is invalid for finished job";
-        causes.push(Cause::invalid("status.active", active, detail));
-    }
-    let uncounted = member(new, "uncountedTerminatedPods");
-    if (complete || failed) && !is_empty(uncounted) {
-        let list = |key| member(uncounted, key);
-        let shown = json!({"Succeeded": list("succeeded"), "Failed": list("failed")});
-        let detail = "must be empty for finished job";
-        causes.push(Cause::invalid("status.uncountedTerminatedPods", &shown, detail));
-    }
-}
-
-fn job_spec(spec: &Value, at: &str, causes: Causes<'_>) {
-    super::run(JOB, spec, at, causes);
-    let mode = member(spec, "completionMode");
-    if mode == "Indexed" && member(spec, "completions").is_null() {
-        causes
-            .push(Cause::required(format!("{at}.completions"), "when completion mode is Indexed"));
-    }
-    let at_template = format!("{at}.template");
-    pod_spec::template(member(spec, "template"), &at_template, ("Job", &ONCE), causes);
-    let known = ["NonIndexed", "Indexed"];
-    if mode.as_str().is_some_and(|mode| !known.contains(&mode)) {
-        causes.push(Cause::unsupported(format!("{at}.completionMode"), mode, &known));
-    }
-}
-
-pub(crate) fn cron_job(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    let spec = spec(object);
-    let schedule = text(spec, "schedule");
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if schedule.contains("TZ") {
-        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-        causes.push(Cause::invalid("spec.schedule", member(spec, "schedule"), detail));
-    } else if !schedule.is_empty() && !schedule.starts_with('@') && fields.len() != 5 {
-        let found = fields.join(" ");
-        let detail = format!("expected exactly 5 fields, found {}: [{found}]", fields.len());
-        causes.push(Cause::invalid("spec.schedule", member(spec, "schedule"), &detail));
-    }
-    run(&[("startingDeadlineSeconds", NotNegative), ("timeZone", By(time_zone))], spec, causes);
-    let policies = &["Allow", "Forbid", "Replace"];
-    let policy = member(spec, "concurrencyPolicy");
-    if policy.as_str().is_some_and(|policy| !policies.contains(&policy)) {
-        causes.push(Cause::unsupported("spec.concurrencyPolicy", policy, policies));
-    }
-    let job = member(member(spec, "jobTemplate"), "spec");
-    job_spec(job, "spec.jobTemplate.spec", causes);
-    let history =
-        [("successfulJobsHistoryLimit", NotNegative), ("failedJobsHistoryLimit", NotNegative)];
-    run(&history, spec, causes);
-    if schedule.is_empty() {
-        causes.push(Cause::required("spec.schedule", ""));
-    }
-}
-
-fn time_zone(_: &Value, zone: &Value, at: &str, causes: Causes<'_>) {
-    let Some(name) = zone.as_str() else { return };
-    let database = jiff::tz::db();
-    let detail = match name {
-        "" => "timeZone must be nil or non-empty string".to_owned(),
-        name if name.eq_ignore_ascii_case("local") => {
-            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-                .to_owned()
-        }
-        // Without a time zone database, every name is accepted.
-        name if database.get(name).is_ok() || database.available().next().is_none() => return,
-        name => format!("unknown time zone {name}"),
-    };
-    causes.push(Cause::invalid(at, zone, &detail));
 }
 
 /// Returns the first entry of a list that is not one of `known`.

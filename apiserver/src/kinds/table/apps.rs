@@ -71,8 +71,7 @@ fn stateful_set() -> Kind {
                     ("podManagementPolicy", Json("\"OrderedReady\"")),
                     ("updateStrategy.rollingUpdate", From(workload::rolling_by_default)),
                     ("updateStrategy.type", Json("\"RollingUpdate\"")),
-                    ("updateStrategy.rollingUpdate.partition", Json("0")),
-                    ("updateStrategy.rollingUpdate.maxUnavailable", Json("1")),
+                    ("updateStrategy", Merge(workload::rolling_sets)),
                     ("persistentVolumeClaimRetentionPolicy", Json(RETENTION)),
                     ("persistentVolumeClaimRetentionPolicy.whenDeleted", Json("\"Retain\"")),
                     ("persistentVolumeClaimRetentionPolicy.whenScaled", Json("\"Retain\"")),
@@ -88,12 +87,7 @@ fn stateful_set() -> Kind {
         ],
         validate: checks::stateful_set::stateful_set,
         warn: warnings::stateful_set,
-        immutable: &[
-            "spec.selector",
-            "spec.volumeClaimTemplates",
-            "spec.serviceName",
-            "spec.podManagementPolicy",
-        ],
+        immutable: &[],
         name: names::dns_label,
         ..workload("StatefulSet", "statefulsets")
     }

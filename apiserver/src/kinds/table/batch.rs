@@ -43,7 +43,7 @@ fn job() -> Kind {
         ],
         prepare: job::prepare,
         derive: job::derive,
-        validate: checks::workloads::job,
+        validate: checks::jobs::job,
         warn: warnings::job,
         ..named("batch", "Job", "jobs")
     }
@@ -72,7 +72,7 @@ fn cron_job() -> Kind {
             },
             Defaults { under: "spec.jobTemplate.spec.template.spec", rules: POD_SPEC },
         ],
-        validate: checks::workloads::cron_job,
+        validate: checks::cron_jobs::cron_job,
         warn: warnings::cron_job,
         ..named("batch", "CronJob", "cronjobs")
     }
