@@ -14,6 +14,8 @@ type Causes<'a> = &'a mut Vec<Cause>;
 
 const NOT_AN_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
+pub(super) const LEADING_ZEROS: &str = "must not have leading 0s";
+
 /// Checks an IP address.
 pub(super) fn address(address: &Value, at: &str, causes: Causes<'_>) {
     let text = address.as_str().unwrap_or_default();
@@ -30,7 +32,7 @@ pub(crate) fn ip_problem(text: &str) -> &'static str {
     });
     let shortened = without_zeros.collect::<Vec<_>>().join(".");
     let has_zeros = shortened != text && shortened.parse::<IpAddr>().is_ok();
-    if has_zeros { "must not have leading 0s" } else { NOT_AN_ADDRESS }
+    if has_zeros { LEADING_ZEROS } else { NOT_AN_ADDRESS }
 }
 
 fn spec(object: &Fields) -> &Value {
@@ -120,15 +122,6 @@ fn path(around: &Value, path: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-pub(crate) fn ingress_class(class: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const SPEC: &[Check] = &[
-        ("controller", Required("")),
-        ("parameters.scope", OneOf(&["Cluster", "Namespace"])),
-        ("parameters", Has(RESOURCE)),
-    ];
-    super::run(SPEC, spec(class), "spec", causes);
-}
-
 // === policies and addresses ===
 
 pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
@@ -184,25 +177,6 @@ pub(crate) fn ip_address(address: &Fields, old: Option<&Fields>, causes: Causes<
     let parent = |address| member(spec(address), "parentRef");
     if old.is_some_and(|old| parent(old) != parent(address)) {
         causes.push(Cause::invalid("spec.parentRef", &Value::Null, "field is immutable"));
-    }
-}
-
-pub(crate) fn service_cidr(range: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    let ranges = member(spec(range), "cidrs");
-    let count = items(ranges).len();
-    if count == 0 {
-        causes.push(Cause::required("spec.cidrs", "at least one CIDR required"));
-    }
-    for (place, range) in items(ranges).iter().enumerate() {
-        if !range.as_str().is_some_and(super::core::is_range) {
-            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            causes.push(Cause::invalid(format!("spec.cidrs[{place}]"), range, detail));
-        }
-    }
-    let before = old.map(|old| member(spec(old), "cidrs"));
-    let is_kept = |before: &Value| items(ranges).starts_with(items(before)) && count <= 2;
-    if before.is_some_and(|before| !is_kept(before)) {
-        causes.push(Cause::invalid("spec.cidrs", ranges, "field is immutable"));
     }
 }
 

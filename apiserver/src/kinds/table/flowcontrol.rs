@@ -26,7 +26,7 @@ fn of_group(kind: &'static str, plural: &'static str) -> Kind {
 fn flow_schema() -> Kind {
     Kind {
         derive: |schema| replace_zeros(schema, "spec", &[("matchingPrecedence", 1000)]),
-        validate: checks::registration::flow_schema,
+        validate: checks::flow_schemas::flow_schema,
         ..of_group("FlowSchema", "flowschemas")
     }
 }
@@ -60,7 +60,7 @@ fn priority_level() -> Kind {
             let numbers = [("handSize", 8), ("queues", 64), ("queueLengthLimit", 50)];
             replace_zeros(level, "spec.limited.limitResponse.queuing", &numbers);
         },
-        validate: checks::registration::priority_level,
+        validate: checks::priority_levels::priority_level,
         ..of_group("PriorityLevelConfiguration", "prioritylevelconfigurations")
     }
 }
@@ -70,7 +70,7 @@ fn runtime_class() -> Kind {
         namespaced: false,
         unconditional_update: false,
         create_on_update: true,
-        validate: checks::registration::runtime_class,
+        validate: checks::runtime_class::runtime_class,
         ..named("node.k8s.io", "RuntimeClass", "runtimeclasses")
     }
 }

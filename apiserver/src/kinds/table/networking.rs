@@ -31,7 +31,7 @@ fn ingress_class() -> Kind {
             under: "spec.parameters",
             rules: &[("scope", Json("\"Cluster\""))],
         }],
-        validate: checks::networking::ingress_class,
+        validate: checks::ingress_class::ingress_class,
         immutable: &["spec.controller"],
         ..of_group("IngressClass", "ingressclasses")
     }
@@ -87,7 +87,7 @@ fn service_cidr() -> Kind {
         namespaced: false,
         generation: Generation::None,
         status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop },
-        validate: checks::networking::service_cidr,
+        validate: checks::service_cidr::service_cidr,
         ..of_group("ServiceCIDR", "servicecidrs")
     }
 }

@@ -1,0 +1,107 @@
+//! Ranges of the addresses of services.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde_json::{Value, json};
+
+use super::{items, member, networking};
+use crate::fields::Fields;
+use crate::status::Cause;
+
+type Causes<'a> = &'a mut Vec<Cause>;
+
+const AT: &str = "spec.cidrs";
+
+pub(crate) fn service_cidr(range: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    let ranges = member(range.get("spec").unwrap_or(&Value::Null), "cidrs");
+    let Some(old) = old else {
+        check(ranges, causes);
+        return;
+    };
+    let before = items(member(old.get("spec").unwrap_or(&Value::Null), "cidrs"));
+    let (found, is_new) = (items(ranges), items(ranges).len() != before.len());
+    if is_new && (before.len(), found.len()) != (1, 2) {
+        causes.push(Cause::invalid(AT, ranges, "field is immutable"));
+        return;
+    }
+    for (place, (new, _)) in
+        found.iter().zip(before).enumerate().filter(|(_, (new, old))| new != old)
+    {
+        causes.push(Cause::invalid(format!("{AT}[{place}]"), new, "field is immutable"));
+    }
+    if is_new {
+        check(ranges, causes);
+    }
+}
+
+/// Checks a range, or one of each family.
+fn check(ranges: &Value, causes: Causes<'_>) {
+    let all = items(ranges);
+    if all.is_empty() {
+        causes.push(Cause::required(AT, "at least one CIDR required"));
+    }
+    if all.len() > 2 {
+        let shown = json!({"CIDRs": ranges});
+        causes.push(Cause::invalid(AT, &shown, "may only hold up to 2 values"));
+        return;
+    }
+    for (place, range) in all.iter().enumerate() {
+        if let Some(detail) = problem(range.as_str().unwrap_or_default()) {
+            causes.push(Cause::invalid(format!("{AT}[{place}]"), range, &detail));
+        }
+    }
+    let is_ipv6 = |range: &Value| range.as_str().is_some_and(|range| range.contains(':'));
+    let is_range = |range: &Value| range.as_str().is_some_and(super::core::is_range);
+    if let [first, second] = all
+        && is_range(first)
+        && is_range(second)
+        && is_ipv6(first) == is_ipv6(second)
+    {
+        let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and \
+                      2001:db8::/64";
+        causes.push(Cause::invalid(AT, ranges, detail));
+    }
+}
+
+/// Returns what is wrong with a range (`IsValidCIDR`).
+fn problem(text: &str) -> Option<String> {
+    const NO_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+    let (address, bits) = text.split_once('/').unwrap_or((text, ""));
+    let Ok(read) = address.parse::<IpAddr>() else {
+        let has_zeros = networking::ip_problem(address) == networking::LEADING_ZEROS;
+        return Some(if has_zeros { ZEROS } else { NO_RANGE }.to_owned());
+    };
+    let most = if read.is_ipv4() { 32 } else { 128 };
+    let Some(length) = bits.parse::<u32>().ok().filter(|bits| *bits <= most) else {
+        return Some(NO_RANGE.to_owned());
+    };
+    let first = first_address(read, length);
+    let canonical = format!("{first}/{length}");
+    if bits.len() > 1 && bits.starts_with('0') {
+        Some(ZEROS.to_owned())
+    } else if matches!(read, IpAddr::V6(read) if read.to_ipv4_mapped().is_some()) {
+        Some("must not have an IPv4-mapped IPv6 address".to_owned())
+    } else if first != read {
+        Some("must not have bits set beyond the prefix length".to_owned())
+    } else if canonical != text {
+        Some(format!("must be in canonical form (\"{canonical}\")"))
+    } else {
+        None
+    }
+}
+
+const ZEROS: &str = "must not have leading 0s in IP or prefix length";
+
+/// Returns the first address of a range.
+fn first_address(address: IpAddr, length: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
