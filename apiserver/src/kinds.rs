@@ -20,6 +20,7 @@ pub(crate) mod limit_range;
 mod limits;
 mod namespace;
 mod node;
+mod pem;
 mod pod;
 mod pod_level;
 mod pod_update;

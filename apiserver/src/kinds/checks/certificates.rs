@@ -2,13 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::Test::{By, Each, Has, Required};
-use super::{Check, items, member};
+use super::Test::By;
+use super::{items, member};
 use crate::fields::{Fields, text};
+use crate::kinds::pem;
 use crate::names::{self, NameCheck};
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
+
+/// The largest size of a bundle, in bytes.
+const MAX_BUNDLE: usize = 1024 * 1024;
 
 /// The usages that a certificate can have.
 const USAGES: &[&str] = &[
@@ -37,46 +41,18 @@ const USAGES: &[&str] = &[
     "timestamping",
 ];
 
-/// Checks a request. The certificate request itself is not read.
-pub(crate) fn signing_request(request: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    const CONDITION: &[Check] = &[("type", Required(""))];
-    const SPEC: &[Check] = &[
-        ("request", Required("")),
-        ("usages", Required("")),
-        ("usages", By(usages)),
-        ("signerName", By(signer)),
-        ("expirationSeconds", By(expiration)),
-    ];
-    let object = Value::Object(request.clone());
-    let checks: &[Check] = &[("spec", Has(SPEC)), ("status.conditions", Each(CONDITION))];
-    super::run(checks, &object, "", causes);
-    let conditions = items(member(member(&object, "status"), "conditions"));
-    let has = |kind: &str| conditions.iter().any(|condition| text(condition, "type") == kind);
-    if has("Approved") && has("Denied") {
-        let shown = json!(r#"{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}"#);
-        let detail = r#"must specify at most one of: `conditions[{"type":"Approved"}]`, `conditions[{"type":"Denied"}]`"#;
-        causes.push(Cause::invalid("status.conditions", &shown, detail));
-    }
-    let Some(old) = old.map(|old| Value::Object(old.clone())) else { return };
-    for condition in items(member(member(&old, "status"), "conditions")) {
-        let kind = text(condition, "type");
-        if matches!(kind, "Approved" | "Denied" | "Failed") && !has(kind) {
-            let detail = format!("updates may not remove a condition of type \"{kind}\"");
-            causes.push(Cause::forbidden("status.conditions", &detail));
-        }
-    }
-}
-
-fn usages(_: &Value, usages: &Value, at: &str, causes: Causes<'_>) {
+pub(super) fn usages(_: &Value, usages: &Value, at: &str, causes: Causes<'_>) {
     let all = items(usages);
     for (place, usage) in all.iter().enumerate() {
         let at = format!("{at}[{place}]");
         if !USAGES.iter().any(|known| usage == known) {
-            causes.push(Cause::unsupported(at.clone(), usage, USAGES));
+            causes.push(Cause::unsupported(at, usage, USAGES));
         }
-        if all[..place].contains(usage) {
-            causes.push(Cause::duplicate(at, usage));
-        }
+    }
+    for (place, usage) in
+        all.iter().enumerate().filter(|(place, usage)| all[..*place].contains(usage))
+    {
+        causes.push(Cause::duplicate(format!("{at}[{place}]"), usage));
     }
 }
 
@@ -111,19 +87,31 @@ fn signer_labels(part: &str, is: NameCheck, at: &str, causes: Causes<'_>) {
     }
 }
 
-fn expiration(_: &Value, seconds: &Value, at: &str, causes: Causes<'_>) {
+pub(super) fn expiration(_: &Value, seconds: &Value, at: &str, causes: Causes<'_>) {
     if seconds.as_i64().is_some_and(|seconds| seconds < 600) {
         let detail = "may not specify a duration less than 600 seconds (10 minutes)";
         causes.push(Cause::invalid(at, seconds, detail));
     }
 }
 
-pub(crate) fn trust_bundle(bundle: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+pub(crate) fn trust_bundle(bundle: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     let object = Value::Object(bundle.clone());
     bundle_name(&object, causes);
-    super::run(&[("spec.trustBundle", Required(""))], &object, "", causes);
-    if !text(member(&object, "spec"), "signerName").is_empty() {
-        super::run(&[("spec.signerName", By(signer))], &object, "", causes);
+    let spec = member(&object, "spec");
+    if !text(spec, "signerName").is_empty() {
+        super::run(&[("signerName", By(signer))], spec, "spec", causes);
+    }
+    let certificates = text(spec, "trustBundle");
+    let before = old.map(|old| text(old.get("spec").unwrap_or(&Value::Null), "trustBundle"));
+    if before == Some(certificates) {
+        return;
+    }
+    if certificates.len() > MAX_BUNDLE {
+        causes.push(Cause::too_long("spec.trustBundle", MAX_BUNDLE));
+        return;
+    }
+    for problem in pem::problems_of_bundle(certificates) {
+        causes.push(Cause::invalid("spec.trustBundle", &json!("<value omitted>"), &problem));
     }
 }
 
@@ -152,17 +140,4 @@ fn bundle_name(bundle: &Value, causes: Causes<'_>) {
         }
     };
     causes.extend(found.iter().map(|detail| Cause::invalid("metadata.name", shown, detail)));
-}
-
-pub(crate) fn pod_request(request: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const SPEC: &[Check] = &[
-        ("signerName", By(signer)),
-        ("podName", Required("")),
-        ("podUID", Required("")),
-        ("serviceAccountName", Required("")),
-        ("serviceAccountUID", Required("")),
-        ("nodeName", Required("")),
-        ("nodeUID", Required("")),
-    ];
-    super::run(&[("spec", Has(SPEC))], &Value::Object(request.clone()), "", causes);
 }

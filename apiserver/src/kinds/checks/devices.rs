@@ -1,10 +1,9 @@
-//! Resource claims and resource slices.
+//! Resource claims.
 
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, Required, Text};
-use super::{Check, is_empty, items, member, text};
-use crate::fields::Fields;
+use super::{Check, attachments, is_empty, items, member, text};
 use crate::names;
 use crate::status::Cause;
 
@@ -27,7 +26,7 @@ pub(crate) const CLAIM: &[Check] = &[
     // The real server finds these in a second pass.
     ("requests", Each(MODES)),
     ("constraints", Each(&[("matchAttribute", By(full_name))])),
-    ("config", Each(&[("opaque.driver", Text(names::any_subdomain))])),
+    ("config", Each(DRIVERS)),
 ];
 
 const REQUEST: &[Check] =
@@ -35,9 +34,11 @@ const REQUEST: &[Check] =
 
 const MODES: &[Check] = &[("exactly.allocationMode", super::Test::OneOf(&["All", "ExactCount"]))];
 
-const CONFIG: &[Check] = &[("opaque", Required("")), ("opaque", By(opaque))];
+pub(super) const CONFIG: &[Check] = &[("opaque", Required("")), ("opaque", By(opaque))];
+/// The drivers of configurations, which are checked later.
+pub(super) const DRIVERS: &[Check] = &[("opaque", By(driver))];
 
-fn at_most(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
+pub(super) fn at_most(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
     let found = items(list).len();
     if found > MAX_ITEMS {
         causes.push(Cause::too_many(at, found, MAX_ITEMS));
@@ -84,11 +85,7 @@ fn device(request: &Value, at: &str, causes: Causes<'_>) {
 }
 
 /// Selectors have an expression, which is not compiled.
-const SELECTORS: &[Check] = &[("selectors", Each(&[("cel", Required(""))]))];
-
-pub(crate) fn class(class: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    super::run(SELECTORS, class.get("spec").unwrap_or(&Value::Null), "spec", causes);
-}
+pub(super) const SELECTORS: &[Check] = &[("selectors", Each(&[("cel", Required(""))]))];
 
 fn twice(_: &Value, requests: &Value, at: &str, causes: Causes<'_>) {
     let mut known = Vec::new();
@@ -140,8 +137,20 @@ fn full_name(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
 }
 
 fn opaque(_: &Value, opaque: &Value, at: &str, causes: Causes<'_>) {
-    if opaque.is_object() && member(opaque, "parameters").is_null() {
-        causes.push(Cause::required(format!("{at}.parameters"), ""));
+    let (parameters, at) = (member(opaque, "parameters"), format!("{at}.parameters"));
+    match opaque {
+        Value::Object(_) if parameters.is_null() => causes.push(Cause::required(at, "")),
+        Value::Object(_) if !parameters.is_object() => {
+            let detail = "must be a valid JSON object";
+            causes.push(Cause::invalid(at, &json!("<value omitted>"), detail));
+        }
+        _ => {}
+    }
+}
+
+fn driver(_: &Value, opaque: &Value, at: &str, causes: Causes<'_>) {
+    if opaque.is_object() {
+        attachments::driver(member(opaque, "driver"), &format!("{at}.driver"), causes);
     }
 }
 
@@ -171,73 +180,5 @@ pub(crate) fn consumers(status: &Value, causes: Causes<'_>) {
             causes.push(Cause::duplicate(format!("{at}[{place}]"), consumer));
         }
         known.push(uid);
-    }
-}
-
-const SLICE: &[Check] = &[
-    ("driver", Required("")),
-    ("driver", Text(names::dns_subdomain)),
-    ("pool.name", Required("")),
-    ("pool.name", By(pool_name)),
-    ("pool.resourceSliceCount", super::Test::AtLeast(1, "must be greater than zero")),
-    ("nodeName", Text(names::dns_subdomain)),
-    ("", By(one_place)),
-    ("devices", By(devices)),
-];
-
-pub(crate) fn slice(slice: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    super::run(SLICE, slice.get("spec").unwrap_or(&Value::Null), "spec", causes);
-}
-
-/// Checks the parts of a name of a pool, which slashes separate.
-fn pool_name(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
-    for part in
-        name.as_str().filter(|name| !name.is_empty()).into_iter().flat_map(|it| it.split('/'))
-    {
-        super::check_text(&json!(part), names::dns_subdomain, at, causes);
-    }
-}
-
-fn one_place(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
-    const WHY: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, \
-        `perDeviceNodeSelection` is required";
-    let places = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
-    let is_given = |key: &&str| !is_empty(member(spec, key)) && *member(spec, key) != false;
-    let given: Vec<String> =
-        places.into_iter().filter(|key| is_given(key)).map(|key| format!("`{key}`")).collect();
-    match given.len() {
-        0 => causes.push(Cause::required(at, WHY)),
-        1 => {}
-        _ => {
-            let shown = format!("{{{}}}", given.join(", "));
-            let detail = format!("{WHY}, but multiple fields are set");
-            causes.push(Cause::invalid(at, &json!(shown), &detail));
-        }
-    }
-}
-
-fn devices(_: &Value, devices: &Value, at: &str, causes: Causes<'_>) {
-    let mut known = Vec::new();
-    for (place, device) in items(devices).iter().enumerate() {
-        let at = format!("{at}[{place}]");
-        let named = &[("name", Required("")), ("name", Text(names::dns_label))];
-        super::run(named, device, &at, causes);
-        attributes(member(device, "attributes"), &format!("{at}.attributes"), causes);
-        let name = text(device, "name");
-        if known.contains(&name) {
-            causes.push(Cause::duplicate(at, &json!(name)));
-        }
-        known.push(name);
-    }
-}
-
-/// Checks that each attribute has one value.
-fn attributes(attributes: &Value, at: &str, causes: Causes<'_>) {
-    const DETAIL: &str = "must specify one of: `int`, `bool`, `string`, `version`, `ints`, \
-        `bools`, `strings`, `versions`";
-    for (name, attribute) in attributes.as_object().into_iter().flatten() {
-        if is_empty(attribute) {
-            causes.push(Cause::invalid(format!("{at}[{name}]"), &json!(""), DETAIL));
-        }
     }
 }

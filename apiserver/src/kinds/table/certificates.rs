@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{KEEPS_SPEC, label, named};
 use crate::access::User;
 use crate::fields::{Fields, read_path};
-use crate::kinds::{Generation, Kind, OnCreate, Part, Status, checks};
+use crate::kinds::DefaultValue::Json;
+use crate::kinds::{Defaults, Generation, Kind, OnCreate, Part, Status, checks};
 use crate::names;
 
 pub(super) fn rows() -> Vec<Kind> {
@@ -26,14 +27,18 @@ fn signing_request() -> Kind {
         record_author: set_requester,
         inherits: keep_spec,
         record_time: date_conditions,
-        validate: checks::certificates::signing_request,
+        validate: checks::signing::request,
         parts: &[APPROVAL],
         ..of_group("CertificateSigningRequest", "certificatesigningrequests")
     }
 }
 
-const APPROVAL: Part =
-    Part { name: "approval", path: "status.conditions", validate: None, writes_metadata: true };
+const APPROVAL: Part = Part {
+    name: "approval",
+    path: "status.conditions",
+    validate: Some(checks::signing::approval),
+    writes_metadata: true,
+};
 
 /// The requester is the user who creates the request.
 fn set_requester(request: &mut Fields, user: &User) {
@@ -103,8 +108,8 @@ fn pod_request() -> Kind {
                 label("spec.nodeName", &["spec.nodeName"]),
             ]
         },
-        validate: checks::certificates::pod_request,
-        immutable: &["spec"],
+        defaults: &[Defaults { under: "spec", rules: &[("maxExpirationSeconds", Json("86400"))] }],
+        validate: checks::pod_certificates::request,
         ..of_group("PodCertificateRequest", "podcertificaterequests")
     }
 }

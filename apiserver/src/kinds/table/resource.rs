@@ -53,7 +53,7 @@ fn device_class() -> Kind {
     Kind {
         namespaced: false,
         generation: OF_SPEC,
-        validate: checks::devices::class,
+        validate: checks::device_classes::class,
         ..of_group("DeviceClass", "deviceclasses")
     }
 }
@@ -71,7 +71,7 @@ fn resource_slice() -> Kind {
         },
         prepare: claim::set_taint_times,
         inherits: claim::inherit_times,
-        validate: checks::devices::slice,
+        validate: checks::device_slices::slice,
         immutable: &[
             "spec.pool.name",
             "spec.driver",
@@ -91,6 +91,7 @@ fn device_taint_rule() -> Kind {
         returns_deleted: false,
         prepare: claim::set_taint_time,
         record_time: claim::date_new_effect,
+        validate: checks::device_taints::rule,
         ..of_group("DeviceTaintRule", "devicetaintrules")
     }
 }
