@@ -92,7 +92,6 @@ impl Real {
             other_versions: &[],
             empty: &serde_json::Map::new(),
             reset: &FieldSet::new(),
-            fits: true,
         })
     }
 

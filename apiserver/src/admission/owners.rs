@@ -174,7 +174,6 @@ impl FieldManager {
             other_versions: &[],
             empty: &empty,
             reset: &FieldSet::new(),
-            fits: false,
         };
         writer.update(ManagedFields::new(), &empty, object).unwrap_or_default()
     }
@@ -275,7 +274,6 @@ impl FieldManager {
             other_versions: &[],
             empty: &Fields::from_iter(empty),
             reset: &FieldSet::new(),
-            fits: false,
         })
     }
 
@@ -298,8 +296,6 @@ impl FieldManager {
             other_versions: &others,
             empty,
             reset: &reset_fields(kind, self.target),
-            // Bodies of built-in kinds were read by the same table.
-            fits: kind.definition.is_none(),
         })
     }
 }

@@ -37,7 +37,6 @@ impl Object {
             other_versions: &[],
             empty: &Self::new().live,
             reset: &reset,
-            fits: false,
         };
         if let Some(config) = step.get("apply") {
             let force = step["force"] == true;
@@ -175,7 +174,6 @@ fn write_that_takes_nothing_changes_its_entry_alone() {
         other_versions: &[],
         empty: &empty,
         reset: &reset,
-        fits: false,
     };
     let renew = |spec: &Value| {
         let object = |spec: &Value| Map::from_iter([("spec".to_owned(), spec.clone())]);

@@ -42,7 +42,6 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 ///     other_versions: &[],
 ///     empty: &empty,
 ///     reset: &reset,
-///     fits: false,
 /// };
 /// let live = json!({"data": {"color": "red"}});
 /// let config = json!({"data": {"shape": "circle"}});
@@ -72,9 +71,6 @@ pub struct FieldWriter<'a> {
     pub empty: &'a Map<String, Value>,
     /// The fields that a write to this subresource does not change (upstream's `resetFields`).
     pub reset: &'a FieldSet,
-    /// True if each new object is known to fit `schema`. A write that is no apply then does not
-    /// check it again.
-    pub fits: bool,
 }
 
 /// The result of an apply.
@@ -165,12 +161,7 @@ impl<'a> FieldWriter<'a> {
         live: &Map<String, Value>,
         new: &Map<String, Value>,
     ) -> Result<Comparison, TypeErrors> {
-        let validate = || validate_object(self.root(), new, Duplicates::Allowed);
-        if self.fits {
-            debug_assert_eq!(validate(), Ok(()), "{new:?}");
-        } else {
-            validate()?;
-        }
+        validate_object(self.root(), new, Duplicates::Allowed)?;
         let mut compared = compare(self.root(), live, new)?;
         compared.removed.subtract(&OWNERS);
         Ok(compared)
