@@ -61,7 +61,7 @@ build() { # LOOM? ARGUMENTS…: compiles the tests that are named; lists their p
         "$folder/messages" >"$folder/programs"
 }
 
-needs_copy() { # FILE: whether the test starts programs of its package, or may read the mutated file
+needs_copy() { # FILE: succeeds if the test starts programs of its package, or may read the mutated file
     [[ $1 != *.rs ]] || grep -qF "$folder/target/debug/homeostat-" "$folder"/kept/[0-9]*
 }
 
@@ -76,7 +76,7 @@ keep() { # links the programs under another name, since the next mutant replaces
     done <"$folder/programs" >"$folder/kept/programs"
 }
 
-check() { # PATCH FILTER SECONDS: runs the programs that are kept; prints a row; fails if none fails
+check() { # PATCH FILTER SECONDS: runs the programs that are kept; prints a row
     local patch=$1 filter=$2 took=$3 start=$SECONDS package program status=0 outcome
     while read -r package program; do
         (cd "$package" && timeout "$patience" "$program" "$filter") </dev/null >"$folder/kept/log" 2>&1 || status=$?
