@@ -31,4 +31,5 @@ pub(crate) use expression::Expr;
 pub(crate) use parser::parse;
 pub(crate) use types::Type;
 pub(crate) use types::escape;
+pub use types::is_cel_identifier;
 pub(crate) use value::Value;

@@ -44,6 +44,7 @@ mod unique;
 mod validate;
 
 pub use crate::apply::{TypeError, TypeErrors, go_type};
+pub use crate::cel::is_cel_identifier;
 pub use crate::constraints::{Condition, Constraints, Pattern};
 pub use crate::definition::check_open_api;
 pub use crate::field_error::{FieldError, FieldErrorReason, quote};

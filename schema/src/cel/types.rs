@@ -149,9 +149,30 @@ impl ObjectType {
     }
 }
 
+/// Returns whether a variable of an expression may have this name: it is an identifier, and neither
+/// a literal nor reserved.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_schema::is_cel_identifier;
+///
+/// assert!(is_cel_identifier("_name1"));
+/// assert!(!is_cel_identifier("1name") && !is_cel_identifier("package"));
+/// ```
+pub fn is_cel_identifier(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(is_plain) && !is_taken(name)
+}
+
+/// Returns whether the grammar gives the name another meaning.
+fn is_taken(name: &str) -> bool {
+    LITERALS.contains(&name) || RESERVED.contains(&name)
+}
+
 /// Returns the name of a field in expressions; `None` if it cannot be written.
 pub(crate) fn escape(name: &str) -> Option<String> {
-    if LITERALS.contains(&name) || RESERVED.contains(&name) {
+    if is_taken(name) {
         return Some(format!("__{name}__"));
     }
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');

@@ -10,6 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::encoded_set::{Expected, NO_FIELDS};
 use super::entries::Entry;
+use super::updater::Difference;
 use super::writer::{FieldWriter, MAX_UPDATERS, STRIPPED};
 use super::{Manager, Operation};
 use crate::apply::{Comparison, reconcile};
@@ -26,8 +27,8 @@ struct Changed {
 // === impl FieldWriter ===
 
 impl FieldWriter<'_> {
-    /// Returns the encoded owners after a write that is not an apply, if the other managers keep
-    /// what they own. Otherwise, and if that is not certain, returns `None`.
+    /// Returns the encoded owners after a write that is not an apply; `None` unless it is certain
+    /// that the other managers lose no field.
     ///
     /// `owners` is what [`ManagedFields::to_json`](super::ManagedFields::to_json) has returned.
     pub(super) fn renew(&self, owners: &str, compared: &Comparison) -> Option<String> {
@@ -120,9 +121,7 @@ impl<F> Entry<'_, F> {
 
 impl Changed {
     fn of(compared: &Comparison, reset: &FieldSet) -> Self {
-        let (mut owned, mut removed) = (compared.written(), compared.removed.clone());
-        owned.subtract_recursively(reset);
-        removed.subtract_recursively(reset);
+        let Difference { written: mut owned, removed } = Difference::of(compared, reset);
         let mut not_own = owned.intersection(&STRIPPED);
         not_own.extend(removed);
         owned.subtract(&STRIPPED);

@@ -175,12 +175,13 @@ fn write_that_takes_nothing_changes_its_entry_alone() {
         empty: &empty,
         reset: &reset,
     };
-    let renew = |spec: &Value| {
+    let renew_by = |writer: &FieldWriter<'_>, live: &Value, spec: &Value| {
         let object = |spec: &Value| Map::from_iter([("spec".to_owned(), spec.clone())]);
-        let live = json!({"paused": true, "replicas": 1, "shared": 1});
-        let compared = writer.compare(&object(&live), &object(spec)).unwrap();
+        let compared = writer.compare(&object(live), &object(spec)).unwrap();
         writer.renew(&owners.to_string(), &compared)
     };
+    let live = json!({"paused": true, "replicas": 1, "shared": 1});
+    let renew = |spec: &Value| renew_by(&writer, &live, spec);
     let renewed = json!([entry("other", "2", &others), entry("mine", "3", &mine)]);
     assert_eq!(
         renew(&json!({"paused": true, "replicas": 2, "shared": 1})),
@@ -202,13 +203,8 @@ fn write_that_takes_nothing_changes_its_entry_alone() {
     ] {
         assert_eq!(renew(&taken_or_removed), None);
     }
-    let writer = FieldWriter { manager: "new", ..writer };
-    let renew = |live: &Value, spec: &Value| {
-        let object = |spec: &Value| Map::from_iter([("spec".to_owned(), spec.clone())]);
-        let compared = writer.compare(&object(live), &object(spec)).unwrap();
-        writer.renew(&owners.to_string(), &compared)
-    };
+    let other = FieldWriter { manager: "new", ..writer };
     let new = entry("new", "3", &json!({"f:more": {}}));
     let added = json!([entry("mine", "1", &mine), entry("other", "2", &others), new]);
-    assert_eq!(renew(&json!({}), &json!({"more": 1})), Some(added.to_string()));
+    assert_eq!(renew_by(&other, &json!({}), &json!({"more": 1})), Some(added.to_string()));
 }

@@ -37,9 +37,9 @@ struct Comparisons<'a> {
 }
 
 /// The fields that other managers lose.
-struct Difference {
-    written: FieldSet,
-    removed: FieldSet,
+pub(super) struct Difference {
+    pub(super) written: FieldSet,
+    pub(super) removed: FieldSet,
 }
 
 // === impl Write ===
@@ -227,7 +227,8 @@ impl Comparisons<'_> {
 // === impl Difference ===
 
 impl Difference {
-    fn of(compared: &Comparison, reset: &FieldSet) -> Self {
+    /// Returns the changes of a write, without the fields that it resets.
+    pub(super) fn of(compared: &Comparison, reset: &FieldSet) -> Self {
         let (mut written, mut removed) = (compared.written(), compared.removed.clone());
         written.subtract_recursively(reset);
         removed.subtract_recursively(reset);

@@ -172,29 +172,29 @@ fn object_target(_: &Value, target: &Value, at: &str, causes: Causes<'_>) {
 }
 
 fn external_target(_: &Value, target: &Value, at: &str, causes: Causes<'_>) {
-    match (is_set(target, "value"), is_set(target, "averageValue")) {
-        (false, false) => {
-            let detail = "must set either a target value for metric or a per-pod target";
-            causes.push(Cause::required(join(at, "averageValue"), detail));
-        }
-        (true, true) => {
-            let detail = "may not set both a target value for metric and a per-pod target";
-            causes.push(Cause::forbidden(join(at, "value"), detail));
-        }
-        _ => {}
-    }
+    let missing = ("averageValue", "must set either a target value for metric or a per-pod target");
+    let both = ("value", "may not set both a target value for metric and a per-pod target");
+    one_target(target, at, (missing, both), causes);
 }
 
 fn resource_target(_: &Value, target: &Value, at: &str, causes: Causes<'_>) {
-    match (is_set(target, "averageUtilization"), is_set(target, "averageValue")) {
-        (false, false) => {
-            let detail = "must set either a target raw value or a target utilization";
-            causes.push(Cause::required(join(at, "averageUtilization"), detail));
-        }
-        (true, true) => {
-            let detail = "may not set both a target raw value and a target utilization";
-            causes.push(Cause::forbidden(join(at, "averageValue"), detail));
-        }
+    let missing =
+        ("averageUtilization", "must set either a target raw value or a target utilization");
+    let both = ("averageValue", "may not set both a target raw value and a target utilization");
+    one_target(target, at, (missing, both), causes);
+}
+
+/// Checks that one of two members is set. Each stands with the text of the problem that is reported
+/// at it: the first if both are missing, the second if both are set.
+fn one_target(
+    target: &Value,
+    at: &str,
+    (missing, both): ((&str, &str), (&str, &str)),
+    causes: Causes<'_>,
+) {
+    match (is_set(target, missing.0), is_set(target, both.0)) {
+        (false, false) => causes.push(Cause::required(join(at, missing.0), missing.1)),
+        (true, true) => causes.push(Cause::forbidden(join(at, both.0), both.1)),
         _ => {}
     }
 }

@@ -1,5 +1,6 @@
 //! Policies of admission. Their expressions are kept, not compiled.
 
+use homeostat_schema::is_cel_identifier;
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, OneOf, Required};
@@ -144,40 +145,9 @@ fn specified(_: &Value, expression: &Value, at: &str, causes: Causes<'_>) {
 fn variable_name(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
     if is_blank(name) {
         causes.push(Cause::required(at, "name is not specified"));
-    } else if !name.as_str().is_some_and(is_identifier) {
+    } else if !name.as_str().is_some_and(is_cel_identifier) {
         causes.push(Cause::invalid(at, name, "must be a valid CEL identifier"));
     }
-}
-
-/// Returns whether a name can be that of a variable in CEL.
-fn is_identifier(name: &str) -> bool {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    name.bytes().all(plain)
-        && !name.starts_with(|first: char| first.is_ascii_digit())
-        && !RESERVED.contains(&name)
 }
 
 const VALIDATION: &[Check] = &[
