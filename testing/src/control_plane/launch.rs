@@ -2,7 +2,10 @@
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Request;
@@ -23,6 +26,13 @@ const PROBE_PAUSE: Duration = Duration::from_millis(25);
 /// Number of ports to try. A try fails if another process takes the port before the server binds
 /// it.
 const PORT_TRIES: u32 = 5;
+
+/// The ports of servers. None of them is ephemeral: while a server restarts, the kernel could give
+/// an ephemeral port to a connection of any other program.
+const PORTS: Range<u16> = 10_000..32_768;
+
+/// Distance of the first ports of two processes: a test program starts fewer servers.
+const PORTS_OF_A_PROCESS: usize = 100;
 
 /// The program, flags and port with which kube-apiserver is started and restarted.
 #[derive(Debug)]
@@ -171,6 +181,12 @@ pub(super) async fn wait_until_ready(
     Ok(())
 }
 
+/// Returns a free port. Processes that run at the same time begin their search at different ports.
 fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    static SEARCHES: AtomicUsize = AtomicUsize::new(0);
+    let before = SEARCHES.fetch_add(1, Ordering::Relaxed);
+    let first = (process::id() as usize * PORTS_OF_A_PROCESS + before) % PORTS.len();
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    let mut ports = PORTS.cycle().skip(first).take(PORTS.len());
+    ports.find(is_free).ok_or_else(|| io::ErrorKind::AddrInUse.into())
 }
