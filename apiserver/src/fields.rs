@@ -14,6 +14,14 @@ pub(crate) fn read_path<'a>(object: &'a Fields, path: &str) -> Option<&'a Value>
     parts.try_fold(first, |value, part| value.get(part))
 }
 
+/// Returns whether an update leaves these members as they are stored; false for a new object.
+///
+/// They need no second check: they passed it when they were stored.
+pub(crate) fn are_kept(new: &Fields, old: Option<&Fields>, paths: &[&str]) -> bool {
+    let is_kept = |old, path: &&str| read_path(new, path) == read_path(old, path);
+    old.is_some_and(|old| paths.iter().all(|path| is_kept(old, path)))
+}
+
 /// Returns the text of a member; empty if it is missing or no text.
 pub(crate) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object.get(key).and_then(Value::as_str).unwrap_or("")

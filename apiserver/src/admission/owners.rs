@@ -79,13 +79,13 @@ impl Ownership {
     pub(crate) fn of_new(&self, kind: &Kind, object: &mut Fields, requested: Option<&Value>) {
         let owners = match self {
             Self::Tracked(manager) if kind.stored_as.is_some() => {
-                manager.create(kind, &shown_as(kind, object), requested)
+                manager.create(kind, &shown_as(kind, object), requested).to_json()
             }
-            Self::Tracked(manager) => manager.create(kind, object, requested),
-            Self::Known(owners) => owners.clone(),
+            Self::Tracked(manager) => manager.create(kind, object, requested).to_json(),
+            Self::Known(owners) => owners.to_json(),
             Self::Kept => return,
         };
-        set(object, owners.to_json());
+        set(object, owners);
     }
 
     /// Sets the owners of an object that replaces `old`. Both are in the form in which they are

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::kind::ActionError;
 use super::{app_armor, checks, image_name, label_keys, pod_level, pod_update, resize};
-use crate::fields::{Fields, read_path};
+use crate::fields::{Fields, are_kept, read_path};
 use crate::plugin::{Addition, AdmissionPlugin, At};
 use crate::status::Cause;
 
@@ -271,7 +271,9 @@ fn pull_policy_of(image: &str) -> Value {
 
 pub(super) fn validate(pod: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     let [metadata, spec] = ["metadata", "spec"].map(|key| pod.get(key).unwrap_or(&Value::Null));
-    checks::pod_spec::pod(spec, metadata, causes);
+    if !are_kept(pod, old, &["spec", "metadata.annotations"]) {
+        checks::pod_spec::pod(spec, metadata, causes);
+    }
     match old {
         Some(old) => pod_update::validate(pod, old, causes),
         None => checks::pod_spec::new_pod(spec, metadata, causes),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Test::{By, NotNegative};
 use super::{Check, NOT_NEGATIVE, is_empty, items, member, pod_spec, selectors, text};
-use crate::fields::{Fields, string_map};
+use crate::fields::{Fields, are_kept, string_map};
 use crate::status::Cause;
 
 pub(super) type Causes<'a> = &'a mut Vec<Cause>;
@@ -62,22 +62,25 @@ pub(super) fn run(checks: &[Check], spec: &Value, causes: Causes<'_>) {
 }
 
 pub(crate) fn replica_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    let spec = spec(object);
-    run(&[("replicas", NotNegative), MIN_READY], spec, causes);
-    if selector(spec, "deployment", true, causes) {
-        selectors::matches(spec, causes);
-        template(spec, "ReplicaSet", causes);
+    if !are_kept(object, old, &["spec"]) {
+        let spec = spec(object);
+        run(&[("replicas", NotNegative), MIN_READY], spec, causes);
+        selector_and_template(spec, causes);
     }
     counts(object, old, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], causes);
 }
 
 pub(crate) fn deployment(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    let spec = spec(object);
-    run(&[("replicas", NotNegative)], spec, causes);
-    if selector(spec, "deployment", true, causes) {
-        selectors::matches(spec, causes);
-        template(spec, "ReplicaSet", causes);
+    if !are_kept(object, old, &["spec"]) {
+        deployment_spec(spec(object), causes);
     }
+    counts(object, old, &["updatedReplicas", "readyReplicas", "availableReplicas"], causes);
+    collisions(object, old, causes);
+}
+
+fn deployment_spec(spec: &Value, causes: Causes<'_>) {
+    run(&[("replicas", NotNegative)], spec, causes);
+    selector_and_template(spec, causes);
     run(&[("strategy", By(strategy)), MIN_READY, HISTORY], spec, causes);
     let deadline = member(spec, "progressDeadlineSeconds");
     let ready = member(spec, "minReadySeconds").as_i64().unwrap_or(0);
@@ -85,8 +88,14 @@ pub(crate) fn deployment(object: &Fields, old: Option<&Fields>, causes: Causes<'
         let detail = "must be greater than minReadySeconds";
         causes.push(Cause::invalid("spec.progressDeadlineSeconds", deadline, detail));
     }
-    counts(object, old, &["updatedReplicas", "readyReplicas", "availableReplicas"], causes);
-    collisions(object, old, causes);
+}
+
+/// Checks what a deployment and its replica sets have in common.
+fn selector_and_template(spec: &Value, causes: Causes<'_>) {
+    if selector(spec, "deployment", true, causes) {
+        selectors::matches(spec, causes);
+        template(spec, "ReplicaSet", causes);
+    }
 }
 
 /// Checks that the collision count does not decrease.
