@@ -4,7 +4,10 @@ mod access;
 mod addresses;
 mod applied;
 mod bootstrap;
+mod commit;
+mod create;
 mod definitions;
+mod delete;
 mod escalation;
 mod eviction;
 mod kubelet;
@@ -18,10 +21,11 @@ mod resize;
 mod review;
 mod scale;
 mod size;
+mod subresource;
 mod token;
 mod token_request;
+mod update;
 mod watch;
-mod write;
 
 pub(crate) use access::{API_AUDIENCE, admit};
 pub(crate) use bootstrap::{populate, resume};
@@ -71,23 +75,23 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> 
         {
             Err(Failure::method_not_allowed(&target.served.kind, verb(&call.method, false)))
         }
-        (&Method::POST, None, None) => write::create(core, call),
+        (&Method::POST, None, None) => create::create(core, call),
         // For custom resources the real server treats this as a create.
-        (&Method::POST, Some(_), None) if target.served.kind.custom => write::create(core, call),
+        (&Method::POST, Some(_), None) if target.served.kind.custom => create::create(core, call),
         (&Method::PUT, Some(name), part)
             if part == Some("finalize") || is_readable(target, part) =>
         {
-            write::update(core, call, name)
+            update::update(core, call, name)
         }
         (&Method::PATCH, Some(name), part) if is_readable(target, part) => {
-            write::patch(core, call, name)
+            update::patch(core, call, name)
         }
-        (&Method::DELETE, Some(name), None) => write::delete(core, call, name),
-        (&Method::DELETE, None, None) => write::delete_collection(core, call).await,
+        (&Method::DELETE, Some(name), None) => delete::delete(core, call, name),
+        (&Method::DELETE, None, None) => delete::delete_collection(core, call).await,
         (&Method::POST, Some(name), Some(action))
             if target.served.kind.action(action).is_some() =>
         {
-            write::post_subresource(core, call, name, action)
+            subresource::post(core, call, name, action)
         }
         (method, ..) => {
             Err(Failure::method_not_allowed(&target.served.kind, verb(method, name.is_some())))
@@ -117,7 +121,7 @@ fn create_only(core: &Core, call: &ApiCall) -> Result<Reply> {
     let is_placed = !kind.namespaced || target.info.namespace.is_some();
     match (kind.review, kind.relay) {
         (Some(review), _) if is_create && is_placed => review::create(core, call, review),
-        (_, Some(relay)) if is_create && is_placed => write::relay(core, call, relay),
+        (_, Some(relay)) if is_create && is_placed => subresource::relay(core, call, relay),
         _ if target.info.name.is_some() => Err(Failure::no_resource()),
         _ => Err(Failure::method_unknown()),
     }

@@ -5,6 +5,7 @@ mod author;
 mod autoscaler_v1;
 mod checks;
 mod claim;
+mod columns;
 pub(crate) mod crd;
 mod cron;
 mod defaults;
@@ -42,11 +43,11 @@ pub use kind::Kind;
 pub(crate) use author::{Author, StatusWrite};
 pub(crate) use checks::selectors;
 pub(crate) use claim::admin_access;
-pub(crate) use definition::{Names, PrinterColumn, version_rank};
-pub(crate) use kind::{
+pub(crate) use columns::{
     Action, ActionError, Admission, DefaultValue, Defaults, Dependents, Effect, Generation,
     OnCreate, Operations, Part, Relay, Review, Scale, Status, StoredAs,
 };
+pub(crate) use definition::{Names, PrinterColumn, version_rank};
 pub(crate) use registry::{Kinds, Served};
 pub(crate) use service::{Allocations, Allocator};
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::bootstrap;
-use super::write::delete_object;
+use super::delete::delete_object;
 use crate::admission::delete::DeleteOptions;
 use crate::admission::meta_text;
 use crate::admission::owners::{FieldManager, Ownership};

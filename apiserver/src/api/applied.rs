@@ -3,11 +3,10 @@
 use homeostat_schema::{Applied, ApplyError, Conflicts};
 use serde_json::{Value, json};
 
+use super::commit::{Replacement, commit, field_manager, target_of};
+use super::create::{New, admit, check_namespace, create_object};
 use super::renderer::Renderer;
-use super::write::{
-    New, Replacement, admit, check_identity, check_namespace, commit, create_object, field_manager,
-    target_of,
-};
+use super::update::check_identity;
 use crate::admission::meta_text;
 use crate::admission::owners::{FieldManager, Ownership, object_text, type_text};
 use crate::admission::update::{self, Change, Target};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::write::delete_object;
+use super::delete::delete_object;
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::DeleteOptions;
 use crate::admission::owners::{FieldManager, Ownership};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::definitions;
-use super::write::{action_done, delete_object};
+use super::delete::delete_object;
+use super::subresource::action_done;
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::metadata_mut;
 use crate::admission::owners::Ownership;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::access::{self, API_AUDIENCE, Bearer, Decision};
-use super::write::field_manager;
+use super::commit::field_manager;
 use crate::access::{Attributes, PolicyRule, User};
 use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;

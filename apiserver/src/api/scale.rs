@@ -7,10 +7,10 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::applied;
+use super::commit::{Replacement, commit, field_manager};
 use super::patched::{self, Patch};
 use super::read;
 use super::renderer::Renderer;
-use super::write::{Replacement, commit, field_manager};
 use crate::admission::meta_text;
 use crate::admission::owners::{Ownership, Scaled};
 use crate::admission::update::{self, Change, Target};

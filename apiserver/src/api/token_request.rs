@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::access::API_AUDIENCE;
 use super::review::{audiences, spec};
-use super::write::check_same_namespace;
+use super::update::check_same_namespace;
 use crate::access::{Account, Bound, Named, Validity};
 use crate::admission::meta_text;
 use crate::admission::owners::FieldManager;

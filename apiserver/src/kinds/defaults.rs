@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::kind::{DefaultValue, Defaults};
+use super::columns::{DefaultValue, Defaults};
 use crate::fields::Fields;
 
 impl Defaults {

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::columns::{Scale, Status};
 use super::embedded;
-use super::kind::{Kind, Scale, Status};
+use super::kind::Kind;
 use crate::fields::{Fields, read_path};
 use crate::json_path::JsonPath;
 use crate::object::without_owners;

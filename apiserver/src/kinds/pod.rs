@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kind::ActionError;
+use super::columns::ActionError;
 use super::{app_armor, checks, image_name, label_keys, pod_level, pod_update, resize};
 use crate::fields::{Fields, are_kept, read_path};
 use crate::plugin::{Addition, AdmissionPlugin, At};

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::checks::{self, items, member};
-use super::kind::{NodeRefusal, Resize};
+use super::columns::{NodeRefusal, Resize};
 use super::pod_level;
 use crate::fields::{Fields, read_path, text};
 use crate::status::Cause;

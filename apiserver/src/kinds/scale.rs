@@ -4,7 +4,7 @@ use homeostat_schema::go_type;
 use serde_json::{Value, json};
 
 use super::checks::NOT_NEGATIVE;
-use super::kind::Scale;
+use super::columns::Scale;
 use super::label_selector;
 use crate::fields::{Fields, read_path};
 use crate::go_json::go_text;

@@ -17,7 +17,8 @@ mod storage;
 
 use std::borrow::Cow;
 
-use super::kind::{Dependents, Generation, Kind, OnCreate, Operations, Scale, Status};
+use super::columns::{Dependents, Generation, OnCreate, Operations, Scale, Status};
+use super::kind::Kind;
 use crate::names;
 
 /// A namespaced kind with only metadata and data: a row changes what is special about it.

@@ -1,0 +1,179 @@
+//! The end of each write to a stored object: complete and check the new state, and store it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::access::Requester;
+use super::quota::{self, Charged};
+use super::renderer::Renderer;
+use super::{addresses, escalation, limits, resize, size};
+use crate::admission::owners::FieldManager;
+use crate::admission::update::{self, Change, Target};
+use crate::admission::{finalizers, metadata};
+use crate::clock::rfc3339;
+use crate::core::Core;
+use crate::fields::Fields;
+use crate::kinds::{Allocator, Served};
+use crate::object::Stored;
+use crate::request::ApiCall;
+use crate::status::Result;
+
+/// A new state for a stored object.
+pub(super) struct Replacement<'a> {
+    pub(super) change: Change<'a>,
+    pub(super) dry_run: bool,
+    /// The request that asks for it.
+    pub(super) call: &'a ApiCall,
+}
+
+/// Commits a new state; returns `None` if the object changed in the meantime.
+pub(super) fn commit(
+    core: &Core,
+    renderer: &Renderer,
+    key: &str,
+    stored: &Arc<Stored>,
+    replacement: Replacement<'_>,
+) -> Result<Option<Bytes>> {
+    let served = renderer.served();
+    let Replacement { mut change, dry_run, call } = replacement;
+    let (old, target) = (change.old, change.target);
+    limits::complete_update(core, served, old, target, &mut change.new);
+    escalation::check(core, call, &change.new, Some(old))?;
+    let author = Requester { core, call };
+    // Held until the object is stored: no other write allocates in between.
+    let allocations = core.allocations(served);
+    let allocator = allocations.as_deref().map(|allocations| Allocator { allocations, dry_run });
+    let (rules, kind) = (served.rules(), &served.kind);
+    let (outcome, warnings) = update::prepare(rules, kind, change, Some(&author), allocator)?;
+    let new = match &outcome {
+        update::Outcome::Unchanged => old,
+        update::Outcome::Store(new) | update::Outcome::Delete(new) => new,
+    };
+    if target == Target::Object {
+        call.warnings.extend((served.home.warn)(new, Some(old)));
+    }
+    limits::check_update(core, served, old, target, new)?;
+    if let update::Outcome::Store(new) = &outcome {
+        if target == Target::Resize {
+            resize::check_node(core, served, old, new)?;
+        }
+        if let Some(subresource) = charged_as(target) {
+            let creation = Charged::creation(served, new, dry_run);
+            quota::charge(core, &Charged { subresource, old: Some(old), ..creation })?;
+        }
+    }
+    if let update::Outcome::Store(new) | update::Outcome::Delete(new) = &outcome {
+        call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
+    }
+    let place = Place { renderer, key, stored, dry_run };
+    match outcome {
+        update::Outcome::Unchanged => Ok(place.renew(core)),
+        update::Outcome::Store(new) => place.store(core, call, old, new),
+        update::Outcome::Delete(new) => Ok(place.clear(core, old, new)),
+    }
+}
+
+/// The place of a stored object. The methods return the body of the reply; `None` if the object
+/// changed in the meantime.
+struct Place<'a> {
+    renderer: &'a Renderer,
+    key: &'a str,
+    stored: &'a Arc<Stored>,
+    dry_run: bool,
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    /// Keeps the object. A write that changes nothing still stores it in the newest form.
+    fn renew(&self, core: &Core) -> Option<Bytes> {
+        let Self { renderer, key, stored, dry_run } = *self;
+        let served = renderer.served();
+        if dry_run || !served.is_outdated(stored) {
+            return Some(renderer.object(stored));
+        }
+        let encoded = served.encode(served.read(stored));
+        let committed = core.put(served.resource, key, Some(stored.revision), encoded);
+        committed.ok().map(|stored| renderer.object(&stored))
+    }
+
+    /// Replaces the object.
+    fn store(
+        &self,
+        core: &Core,
+        call: &ApiCall,
+        old: &Fields,
+        new: Fields,
+    ) -> Result<Option<Bytes>> {
+        let Self { renderer, key, stored, dry_run } = *self;
+        let served = renderer.served();
+        if dry_run {
+            return Ok(Some(renderer.object(&served.encode(new).at(stored.revision))));
+        }
+        let reserved = addresses::reserve(core, served, Some(old), Some(&new));
+        let encoded = size::encode(served, call, new)?;
+        let committed = core.put(served.resource, key, Some(stored.revision), encoded);
+        Ok(committed.ok().map(|stored| {
+            reserved.keep();
+            renderer.object(&stored)
+        }))
+    }
+
+    /// Deletes the object. The reply is its last state, at the revision before that of the
+    /// deletion.
+    fn clear(&self, core: &Core, old: &Fields, last: Fields) -> Option<Bytes> {
+        let Self { renderer, key, stored, dry_run } = *self;
+        let served = renderer.served();
+        if !dry_run {
+            let reserved = addresses::reserve(core, served, Some(old), None);
+            core.delete(served.resource, key, stored.revision).ok()?;
+            reserved.keep();
+        }
+        Some(renderer.object(&served.encode(last).at(stored.revision)))
+    }
+}
+
+/// Returns the subresource as quota admission knows it, or `None` if it charges no such write.
+fn charged_as(target: Target) -> Option<&'static str> {
+    match target {
+        Target::Object => Some(""),
+        Target::Status => Some("status"),
+        Target::Resize => Some("resize"),
+        Target::Part(name) => Some(name),
+        Target::Finalize | Target::AllMembers => None,
+    }
+}
+
+/// Returns the client as `managedFields` records it.
+pub(super) fn field_manager(core: &Core, call: &ApiCall) -> FieldManager {
+    FieldManager {
+        name: call.field_manager(),
+        subresource: call.target.info.subresource.clone().unwrap_or_default(),
+        target: target_of(call),
+        now: rfc3339(core.clock.now()),
+    }
+}
+
+pub(super) fn target_of(call: &ApiCall) -> Target {
+    match call.target.info.subresource.as_deref() {
+        Some("status") => Target::Status,
+        Some("finalize") => Target::Finalize,
+        Some("resize") => Target::Resize,
+        Some(name) => call.target.served.kind.part(name).map_or(Target::Object, Target::Part),
+        None => Target::Object,
+    }
+}
+
+/// Returns the warnings for the client that writes an object.
+pub(super) fn warnings_of(served: &Served, new: &Fields, old: Option<&Fields>) -> Vec<String> {
+    let mut warnings = if old.is_none() { (served.home.warn)(new, None) } else { Vec::new() };
+    if served.kind.custom {
+        let known = old.map(finalizers).unwrap_or_default();
+        let mut added = finalizers(new);
+        added.retain(|finalizer| !known.contains(finalizer));
+        added.sort_unstable();
+        warnings.extend(added.into_iter().filter_map(metadata::finalizer_warning));
+    }
+    warnings
+}

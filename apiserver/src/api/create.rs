@@ -1,0 +1,245 @@
+//! Creates: check the namespace, admit the object, choose its name, and store it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::addresses::Reserved;
+use super::commit::{field_manager, warnings_of};
+use super::quota::{self, Charged};
+use super::renderer::Renderer;
+use super::{access, addresses, escalation, limits, size};
+use crate::admission::create::{self, SystemMetadata};
+use crate::admission::owners::Ownership;
+use crate::admission::{meta_text, metadata};
+use crate::core::Core;
+use crate::fields::Fields;
+use crate::kinds::{Admission, Allocator, Served, admin_access};
+use crate::object::Encoded;
+use crate::plugin::{AdmissionPlugin, At};
+use crate::reply::Reply;
+use crate::request::ApiCall;
+use crate::status::{Failure, Result};
+
+/// The number of generated names that are tried, as upstream, before the client must retry.
+const NAME_ATTEMPTS: usize = 8;
+
+/// The circumstances of a create.
+pub(super) struct New {
+    pub(super) owners: Ownership,
+    pub(super) dry_run: bool,
+    /// True for an update or a patch of an absent object: its user needs permission to create, too.
+    pub(super) is_upsert: bool,
+}
+
+pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
+    let options = call.params.write_options("CreateOptions")?;
+    let mut object = call.object(&core.kinds(), options.validation)?;
+    call.warnings.extend(metadata::drop_repeated_owners(&mut object, ""));
+    check_namespace(core, call, &object)?;
+    let manager = field_manager(core, call);
+    let owners = if call.target.served.home.admissions.is_empty() {
+        Ownership::Tracked(manager)
+    } else {
+        // The server, not the client, owns what admission adds.
+        Ownership::Known(create::owners(&call.target.served, &manager, &object))
+    };
+    admit(core, call, &mut object)?;
+    let new = New { owners, dry_run: options.dry_run, is_upsert: false };
+    create_object(core, call, &object, &new)
+}
+
+pub(super) fn create_object(
+    core: &Core,
+    call: &ApiCall,
+    object: &Fields,
+    new: &New,
+) -> Result<Reply> {
+    let New { owners, dry_run, is_upsert } = new;
+    let dry_run = *dry_run;
+    let served = &call.target.served;
+    let renderer = Renderer::of_object(core, call)?;
+    check_definition(core, served, object)?;
+    escalation::check(core, call, object, None)?;
+    let home = &served.home;
+    let generated = meta_text(object, "name").is_empty();
+    let vacancy =
+        Vacancy { served, renderer: &renderer, dry_run, version: create::given_version(object) };
+    let mut name = String::new();
+    // Admission comes before the name is known to be free, and once.
+    let mut is_charged = false;
+    for _ in 0..NAME_ATTEMPTS {
+        // Held until the object is stored: no other write allocates in between.
+        let allocations = core.allocations(served);
+        let allocations = allocations.as_deref();
+        let system = SystemMetadata {
+            now: core.clock.now(),
+            uid: core.chance.uid(),
+            suffix: core.chance.name_suffix(),
+            owners: owners.clone(),
+            author: Arc::clone(&call.user),
+            allocator: allocations.map(|allocations| Allocator { allocations, dry_run }),
+        };
+        let new = create::prepare(
+            served.rules(),
+            &served.kind,
+            call.namespace(),
+            object.clone(),
+            &system,
+        )?;
+        meta_text(&new, "name").clone_into(&mut name);
+        if *is_upsert {
+            access::check_as(core, &call.user, &call.target.info, "create")?;
+        }
+        let warnings = warnings_of(served, &new, None);
+        limits::check(core, served, &new)?;
+        if !is_charged {
+            quota::charge(core, &Charged::creation(served, &new, dry_run))?;
+            is_charged = true;
+        }
+        let key = home.key(call.namespace(), &name);
+        // A dry run does not reach the storage, which finds out whether a name is taken. A create
+        // that is refused for it makes no object of an address.
+        let must_look = dry_run || home.allocate.is_some();
+        let is_free = !must_look || core.get(served.resource, &key).is_none();
+        let is_reserved = is_free && !dry_run;
+        let reserved = is_reserved.then(|| addresses::reserve(core, served, None, Some(&new)));
+        let encoded = if dry_run { served.encode(new) } else { size::encode(served, call, new)? };
+        if let Some(body) = vacancy.fill(core, &key, encoded, is_free)? {
+            reserved.into_iter().for_each(Reserved::keep);
+            call.warnings.extend(warnings);
+            return Ok(Reply::Json { code: 201, body });
+        }
+        if !generated {
+            let terminating =
+                core.get(served.resource, &key).is_some_and(|known| known.selectable.terminating);
+            return Err(Failure::already_exists(&served.kind, &name, terminating));
+        }
+    }
+    Err(Failure::generated_name_taken(&served.kind, &name))
+}
+
+/// The place of a new object.
+struct Vacancy<'a> {
+    served: &'a Served,
+    renderer: &'a Renderer,
+    dry_run: bool,
+    /// The version that the client gave to the object.
+    version: Option<u64>,
+}
+
+// === impl Vacancy ===
+
+impl Vacancy<'_> {
+    /// Stores an object under this key, unless this is a dry run. Returns the body of the reply, or
+    /// `None` if the key is taken. `is_free` is false if it is known to be.
+    fn fill(
+        &self,
+        core: &Core,
+        key: &str,
+        encoded: Encoded,
+        is_free: bool,
+    ) -> Result<Option<Bytes>> {
+        if self.dry_run {
+            // A dry run does not reach the storage, which refuses or sets a version.
+            return Ok(is_free.then(|| match self.version {
+                Some(version) => self.renderer.object(&encoded.at(version)),
+                None => self.renderer.dry_run_object(&encoded),
+            }));
+        }
+        if self.version.is_some_and(|version| version != 0) {
+            let detail = "resourceVersion should not be set on objects to be created";
+            return Err(Failure::internal(detail));
+        }
+        if !is_free {
+            return Ok(None);
+        }
+        let stored = core.put(self.served.resource, key, None, encoded).ok();
+        Ok(stored.map(|stored| self.renderer.object(&stored)))
+    }
+}
+
+/// Fails if the definition of the kind is being deleted.
+fn check_definition(core: &Core, served: &Served, object: &Fields) -> Result<()> {
+    let kind = &served.kind;
+    if kind.definition.is_none() {
+        return Ok(());
+    }
+    let name = format!("{}.{}", kind.plural, kind.group);
+    let definition = core.get(core.kinds().definitions().resource, &name);
+    if definition.is_some_and(|definition| definition.selectable.terminating) {
+        let detail = "create not allowed while custom resource definition is terminating";
+        return Err(Failure::forbidden(kind, meta_text(object, "name"), detail));
+    }
+    Ok(())
+}
+
+/// Fails if the namespace is missing or terminating, or if its labels do not permit the object.
+pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> Result<()> {
+    let kind = &call.target.served.kind;
+    if !kind.namespaced {
+        return Ok(());
+    }
+    let kinds = core.kinds();
+    let is_checked = kinds.runs(AdmissionPlugin::NamespaceLifecycle);
+    let (namespaces, namespace) = (kinds.namespaces(), call.namespace());
+    match core.get(namespaces.resource, namespace) {
+        None if !is_checked => Ok(()),
+        None => Err(Failure::not_found(&namespaces.kind, namespace)),
+        Some(stored) if is_checked && stored.selectable.terminating => {
+            let detail = format!(
+                "unable to create new content in namespace {namespace} because it is being \
+                 terminated"
+            );
+            let mut failure = Failure::forbidden(kind, meta_text(object, "name"), &detail);
+            if let Some(details) = &mut failure.details {
+                let message = format!("namespace {namespace} is being terminated");
+                details["causes"] = json!([{"reason": "NamespaceTerminating", "message": message,
+                    "field": "metadata.namespace"}]);
+            }
+            Err(failure)
+        }
+        Some(stored) => match admin_access(kind, object, &stored.selectable.labels) {
+            Some(cause) => Err(Failure::invalid(kind, meta_text(object, "name"), &[cause])),
+            None => Ok(()),
+        },
+    }
+}
+
+/// Applies the admission that depends on other objects.
+pub(super) fn admit(core: &Core, call: &ApiCall, object: &mut Fields) -> Result<()> {
+    let home = &call.target.served.home;
+    limits::complete(core, &call.target.served, call.namespace(), object);
+    home.admissions.iter().try_for_each(|admission| {
+        if admission.after_additions {
+            home.add(At::Create, object);
+        }
+        let Some(others) = core.kinds().find(admission.group, "v1", admission.plural) else {
+            return Ok(());
+        };
+        admit_with(core, call, (admission, &others), object)
+    })
+}
+
+/// Applies the admission of one plugin, which depends on the objects of another kind.
+fn admit_with(
+    core: &Core,
+    call: &ApiCall,
+    (admission, others): (&Admission, &Served),
+    object: &mut Fields,
+) -> Result<()> {
+    let find = |name: &str| core.get(others.resource, name).map(|stored| stored.fields());
+    let all = || {
+        let objects = core.read(|storage| storage.objects(others.resource).clone());
+        let made = objects.iter().filter(|(name, _)| !name.starts_with(admission.built_in));
+        made.map(|(_, stored)| stored.fields()).collect()
+    };
+    (admission.apply)(object, &find, &all).map_err(|detail| {
+        let name = match meta_text(object, "name") {
+            "" => meta_text(object, "generateName"),
+            name => name,
+        };
+        Failure::forbidden(&call.target.served.kind, name, &detail)
+    })
+}

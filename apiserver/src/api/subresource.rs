@@ -1,0 +1,95 @@
+//! POSTs on subresources: bindings, evictions, tokens.
+
+use serde_json::json;
+
+use super::commit::{Replacement, commit, field_manager};
+use super::eviction::Eviction;
+use super::renderer::Renderer;
+use super::token_request;
+use crate::admission::delete::DeleteOptions;
+use crate::admission::meta_text;
+use crate::admission::owners::Ownership;
+use crate::admission::update::{Change, Target};
+use crate::clock::rfc3339;
+use crate::core::Core;
+use crate::fields::Fields;
+use crate::kinds::{Action, ActionError, Effect, Kind, Relay};
+use crate::reply::Reply;
+use crate::request::ApiCall;
+use crate::request::decode::Wanted;
+use crate::status::{Failure, Result};
+use crate::types::{Expected, Types};
+
+/// Carries out a POST on a subresource: the server changes the object on behalf of the client.
+pub(super) fn post(core: &Core, call: &ApiCall, name: &str, action: &str) -> Result<Reply> {
+    let options = call.params.write_options("CreateOptions")?;
+    let dry_run = options.dry_run;
+    let served = &call.target.served;
+    let renderer = Renderer::of_object(core, call)?;
+    let Some(action) = served.kind.action(action) else {
+        return Err(Failure::method_not_allowed(&served.kind, "create"));
+    };
+    let expected = Types::all().named(action.body_type).map_or(Expected::Any, Expected::Kind);
+    let Action { body: kind, api_version, older, .. } = *action;
+    let wanted = Wanted { kind, api_version, older, expected };
+    let body = call.any_object(&wanted, options.validation)?;
+    let key = served.kind.key(call.namespace(), name);
+    if let Effect::IssueToken = action.effect {
+        let manager = field_manager(core, call);
+        return token_request::issue(core, served, (&key, name), body, &manager);
+    }
+    if meta_text(&body, "name") != name {
+        let detail = format!("name in URL does not match name in {} object", action.body);
+        return Err(Failure::bad_request(detail));
+    }
+    let Effect::Change(change_object) = action.effect else {
+        let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+        let mut options: DeleteOptions = serde_json::from_value(options)
+            .map_err(|error| Failure::bad_request(error.to_string()))?;
+        if dry_run && options.dry_run.is_empty() {
+            options.dry_run.push("All".to_owned());
+        }
+        return Eviction { core, served, key: &key, name, options }.carry_out();
+    };
+    loop {
+        let Some(stored) = core.get(served.resource, &key) else {
+            return Err(Failure::not_found(&served.kind, name));
+        };
+        let old = core.fields(served, &stored);
+        let mut new = Fields::clone(&old);
+        let now = rfc3339(core.clock.now());
+        change_object(&mut new, &body, &now).map_err(|error| match error {
+            ActionError::Invalid(detail) => Failure::internal(detail),
+            ActionError::Conflict(detail) => {
+                let resource = format!("{}/{}", served.kind.plural, action.name);
+                let kind = Kind { plural: resource.into(), ..(*served.kind).clone() };
+                Failure::conflict(&kind, name, &detail)
+            }
+        })?;
+        let (target, owners) = (Target::AllMembers, &Ownership::Kept);
+        let change =
+            Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
+        if commit(core, &renderer, &key, &stored, change)?.is_some() {
+            return Ok(action_done());
+        }
+    }
+}
+
+/// Carries out a create that is a POST to a subresource of the object that the body names.
+pub(super) fn relay(core: &Core, call: &ApiCall, relay: Relay) -> Result<Reply> {
+    let options = call.params.write_options("CreateOptions")?;
+    let object = call.object(&core.kinds(), options.validation)?;
+    let name = meta_text(&object, "name").to_owned();
+    let Some(served) = core.kinds().find("", "v1", relay.plural) else {
+        return Err(Failure::no_resource());
+    };
+    let call = call.to_subresource(served, &name, relay.action);
+    post(core, &call, &name, relay.action)
+}
+
+/// Returns the reply to a completed POST on a subresource.
+pub(super) fn action_done() -> Reply {
+    let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "code": 201});
+    Reply::Json { code: 201, body: done.to_string().into() }
+}

@@ -1,0 +1,114 @@
+//! Updates and patches: read the stored object, decide in pure code, commit if the object is
+//! unchanged, else repeat.
+
+use serde_json::json;
+
+use super::commit::{Replacement, commit, field_manager, target_of};
+use super::create::{New, check_namespace, create_object};
+use super::renderer::Renderer;
+use super::{applied, patched};
+use crate::admission::owners::Ownership;
+use crate::admission::update::{self, Change, Target};
+use crate::admission::{meta_text, metadata};
+use crate::core::Core;
+use crate::fields::Fields;
+use crate::reply::Reply;
+use crate::request::ApiCall;
+use crate::status::{Failure, Result};
+
+pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
+    let options = call.params.write_options("UpdateOptions")?;
+    let dry_run = options.dry_run;
+    let served = &call.target.served;
+    let renderer = Renderer::of_object(core, call)?;
+    let target = target_of(call);
+    let owners = &Ownership::Tracked(field_manager(core, call));
+    let key = served.kind.key(call.namespace(), name);
+    loop {
+        // Decoded again after a conflict, which is rare: a copy would cost every request.
+        let mut body = call.object(&core.kinds(), options.validation)?;
+        call.warnings.extend(metadata::drop_repeated_owners(&mut body, ""));
+        let Some(stored) = core.get(served.resource, &key) else {
+            if served.kind.create_on_update && target == Target::Object {
+                check_namespace(core, call, &body)?;
+                update::check_may_create(&served.kind, call.namespace(), name, &body)?;
+                let owners = Ownership::Tracked(field_manager(core, call));
+                return create_object(core, call, &body, &New { owners, dry_run, is_upsert: true });
+            }
+            return Err(Failure::not_found(&served.kind, name));
+        };
+        let old = core.fields(served, &stored);
+        update::check_version(&served.kind, &old, &body, true)?;
+        let change = Change { old: &old, new: body, target, owners };
+        let change = Replacement { change, dry_run, call };
+        if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
+            return Ok(Reply::ok(answer));
+        }
+    }
+}
+
+pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
+    if call.content_type() == applied::CONTENT_TYPE {
+        return applied::apply(core, call, name);
+    }
+    let options = call.params.write_options("PatchOptions")?;
+    let dry_run = options.dry_run;
+    let served = &call.target.served;
+    let renderer = Renderer::of_object(core, call)?;
+    let format = (patched::format(call)?, options.validation);
+    let target = target_of(call);
+    let owners = &Ownership::Tracked(field_manager(core, call));
+    let key = served.kind.key(call.namespace(), name);
+    loop {
+        let Some(stored) = core.get(served.resource, &key) else {
+            return Err(Failure::not_found(&served.kind, name));
+        };
+        let old = core.fields(served, &stored);
+        let seen = || {
+            let mut seen = Fields::clone(&old);
+            patched::ready_owners(call, format.0, &mut seen);
+            served.kind.rename_from_storage(&mut seen);
+            seen.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
+            seen
+        };
+        let mut new = patched::apply(&core.kinds(), call, format, &seen)?;
+        let when = " after mutating admission happens";
+        call.warnings.extend(metadata::drop_repeated_owners(&mut new, when));
+        served.kind.rename_for_storage(&mut new);
+        check_identity(&old, &new, name)?;
+        update::check_version(&served.kind, &old, &new, false)?;
+        let change =
+            Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
+        if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
+            return Ok(Reply::ok(answer));
+        }
+    }
+}
+
+/// Fails if a patch changes the identity of the object.
+pub(super) fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<()> {
+    let own = meta_text(new, "name");
+    if own.is_empty() {
+        let message = format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        );
+        return Err(Failure::bad_request(message));
+    }
+    if own != name {
+        let message =
+            format!("the name of the object ({own}) does not match the name on the URL ({name})");
+        return Err(Failure::bad_request(message));
+    }
+    check_same_namespace(meta_text(new, "namespace"), meta_text(old, "namespace"))
+}
+
+/// Fails if the client sent another namespace than that of the object.
+pub(super) fn check_same_namespace(namespace: &str, expected: &str) -> Result<()> {
+    // A cluster-scoped object has none, and loses the one that the client sent.
+    if !namespace.is_empty() && !expected.is_empty() && namespace != expected {
+        let message =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Failure::bad_request(message));
+    }
+    Ok(())
+}
