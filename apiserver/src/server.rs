@@ -1,8 +1,8 @@
-//! The server's handle, its builder, and the tower service.
+//! The server's handle, and the tower service.
 
+mod builder;
 mod faults;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -11,11 +11,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use homeostat_core::WallClock;
 use homeostat_faults::{ClientName, Faults, RequestInfo, RequestObject, RuleSet};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_client::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -23,16 +21,13 @@ use tower::{BoxError, Layer as _, Service};
 
 use crate::access::{Caller, User};
 use crate::api;
-use crate::clock::Chance;
 use crate::core::Core;
 use crate::http::DocumentCache;
-use crate::kinds::{Kind, Kinds};
-use crate::plugin::AdmissionPlugin;
 use crate::reply::Body;
-use crate::state::State;
 use crate::view::ClientView;
 use faults::{RequestFaults, ServerAction};
 
+pub use builder::Builder;
 pub use faults::ServerFault;
 
 /// A Kubernetes API server in this process.
@@ -56,38 +51,6 @@ pub use faults::ServerFault;
 #[derive(Debug, Clone)]
 pub struct ApiServer {
     inner: Arc<Inner>,
-}
-
-/// Configures an [`ApiServer`].
-///
-/// # Examples
-///
-/// ```
-/// use homeostat_apiserver::{ApiServer, Kind};
-///
-/// let server = ApiServer::builder()
-///     .seed(7)
-///     .kind(Kind::custom("example.com", "v1", "Widget", "widgets"))
-///     .build();
-/// assert!(server.now().to_string().starts_with("2026-01-01T00:00"));
-/// ```
-#[derive(Debug)]
-#[must_use = "a builder does nothing until it is built"]
-pub struct Builder {
-    seed: Option<u64>,
-    epoch: Option<Timestamp>,
-    kinds: Vec<Kind>,
-    definitions: Vec<CustomResourceDefinition>,
-    /// True to enforce resource quotas.
-    quotas: bool,
-    /// The admission plugins that are off.
-    off: BTreeSet<AdmissionPlugin>,
-    /// True to check each request against roles and bindings.
-    authorization: bool,
-    /// Certificates of authorities of clients, in PEM.
-    #[cfg(feature = "tls")]
-    client_authorities: String,
-    state: Option<State>,
 }
 
 /// The server as a [`tower::Service`] of requests with a body of type `B`.
@@ -125,244 +88,6 @@ pub(crate) struct Inner {
     _stop: DropGuard,
 }
 
-/// The start time of a server with a seed: 2026-01-01T00:00:00Z.
-const SEEDED_EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
-
-/// Separates the random numbers of a server from those of the earlier one whose objects it has.
-const RESUMED_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Separates the random numbers of the faults from those of names and uids.
-const FAULTS_SEED: u64 = 0x6661_756c_7473_2121;
-
-// === impl Builder ===
-
-impl Builder {
-    /// Sets the seed of uids, generated names, watch timeouts and the random choices of
-    /// [faults](ApiServer::faults). Equal seeds give equal runs.
-    ///
-    /// A server with a seed also starts at a fixed time, the first second of 2026, unless
-    /// [`epoch`](Self::epoch) is set. Without a seed, the seed is 0 and the start time is the real
-    /// one.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// Sets the wall time at which the server starts. From then on it advances with tokio's clock.
-    ///
-    /// The default is the time of [`build`](Self::build), so that clients with a real clock agree
-    /// with it; with a [`seed`](Self::seed) it is the first second of 2026.
-    pub fn epoch(mut self, epoch: Timestamp) -> Self {
-        self.epoch = Some(epoch);
-        self
-    }
-
-    /// Switches quota admission on: the plugin `ResourceQuota` of kube-apiserver, which is off here
-    /// by default.
-    ///
-    /// A write is charged to the quotas of its namespace before the object is stored, and refused
-    /// with 403 if it does not fit. Nothing lowers a usage or counts a new quota: that is the work
-    /// of a quota controller.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::ApiServer;
-    ///
-    /// let server = ApiServer::builder().quota_admission().build();
-    /// ```
-    pub fn quota_admission(mut self) -> Self {
-        self.quotas = true;
-        self
-    }
-
-    /// Switches an admission plugin off, as kube-apiserver's `--disable-admission-plugins` does.
-    /// Can be called several times.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::{AdmissionPlugin, ApiServer};
-    ///
-    /// // Objects can be created in namespaces that do not exist.
-    /// let plugin = AdmissionPlugin::NamespaceLifecycle;
-    /// let server = ApiServer::builder().without_plugin(plugin).build();
-    /// ```
-    pub fn without_plugin(mut self, plugin: AdmissionPlugin) -> Self {
-        self.off.insert(plugin);
-        self
-    }
-
-    /// Switches authorization on: the API server checks each request against the roles and bindings
-    /// of `rbac.authorization.k8s.io`. It is off by default: the API server permits every request.
-    ///
-    /// The clients of [`ApiServer::client`] act for an administrator, and those of
-    /// [`ApiServer::client_of`] for the user that is given. A request over a socket needs a bearer
-    /// token; without a token it is anonymous. The server has all roles and bindings of a new
-    /// cluster. Of those, `admin`, `edit` and `view` have no rules until a
-    /// [`RoleAggregator`](crate::cluster::RoleAggregator) runs, as on the real server.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::{ApiServer, User};
-    /// use k8s_openapi::api::core::v1::Pod;
-    /// use kube_client::Api;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() {
-    /// let server = ApiServer::builder().authorization().build();
-    /// let pods: Api<Pod> = Api::default_namespaced(server.client_of(User::new("jane")));
-    /// let error = pods.get("web").await.unwrap_err();
-    /// assert!(error.to_string().contains("User \"jane\" cannot get resource \"pods\""));
-    /// # }
-    /// ```
-    pub fn authorization(mut self) -> Self {
-        self.authorization = true;
-        self
-    }
-
-    /// Adds a kind to those that the server serves.
-    pub fn kind(mut self, kind: Kind) -> Self {
-        self.kinds.push(kind);
-        self
-    }
-
-    /// Adds a custom kind with its schema. It is established from the start, so a test need not
-    /// create the definition and wait for it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::ApiServer;
-    /// use serde_json::json;
-    ///
-    /// // kube's derive makes one: `Widget::crd()`.
-    /// let definition = serde_json::from_value(json!({
-    ///     "metadata": {"name": "widgets.example.com"},
-    ///     "spec": {
-    ///         "group": "example.com",
-    ///         "scope": "Namespaced",
-    ///         "names": {"kind": "Widget", "plural": "widgets"},
-    ///         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
-    ///             "openAPIV3Schema": {"type": "object", "properties": {
-    ///                 "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
-    ///             }},
-    ///         }}],
-    ///     },
-    /// }))?;
-    /// let server = ApiServer::builder().definition(definition).build();
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
-    pub fn definition(mut self, definition: CustomResourceDefinition) -> Self {
-        self.definitions.push(definition);
-        self
-    }
-
-    /// Starts the server with the objects of a state file, and keeps the file up to date: a write
-    /// is in it before the client gets its reply, and survives the end of the process. A power
-    /// failure may lose the last writes.
-    ///
-    /// Objects, their versions and definitions survive. The history does not: a watch from an
-    /// earlier version gets 410. Tokens do not, either. Uids and generated names differ from those
-    /// of the earlier run, also with the same [`seed`](Self::seed). A
-    /// [definition](Self::definition) of the builder that the file has, too, is not stored again.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::{ApiServer, State};
-    ///
-    /// # let folder = std::env::temp_dir().join(format!("homeostat-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&folder)?;
-    /// # let path = folder.join("state");
-    /// let server = ApiServer::builder().state(State::open(&path)?).build();
-    /// # drop(server);
-    /// # std::fs::remove_dir_all(&folder)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn state(mut self, state: State) -> Self {
-        self.state = Some(state);
-        self
-    }
-
-    /// Trusts certificates of clients that other authorities signed, in PEM: the common name is the
-    /// user, the organizations are the groups. By default [`ApiServer::listen_tls`] trusts only its
-    /// own authority. Invalid text fails `listen_tls`. Can be called several times.
-    #[cfg(feature = "tls")]
-    pub fn client_authority(mut self, pem: impl AsRef<str>) -> Self {
-        self.client_authorities.push_str(pem.as_ref());
-        self.client_authorities.push('\n');
-        self
-    }
-
-    /// Starts the server. It has the namespaces, priority classes and the Service `kubernetes` of a
-    /// new cluster.
-    ///
-    /// # Panics
-    ///
-    /// Panics if a [definition](Self::definition) is invalid; the message is the API server's.
-    pub fn build(self) -> ApiServer {
-        let epoch =
-            self.epoch.unwrap_or_else(|| self.seed.map_or_else(Timestamp::now, |_| SEEDED_EPOCH));
-        let seed = self.seed.unwrap_or(0);
-        // Uses its own RNG, so that faults do not alter generated names.
-        let faults = Faults::seeded(seed ^ FAULTS_SEED);
-        // With the same numbers, new objects would have the uids of those in the file.
-        let resumed = self.state.as_ref().map_or(0, State::revision);
-        let chance = Chance::new(seed ^ resumed.wrapping_mul(RESUMED_SEED));
-        let clock = WallClock::new(Some(epoch));
-        let kinds = Kinds::new(self.kinds).without_plugins(self.off);
-        let names: Vec<_> = kinds.rows().map(|kind| kind.other_names()).collect();
-        let resources = kinds.rows().zip(&names);
-        faults
-            .restrict_resources(resources.map(|(kind, others)| {
-                (&*kind.plural, others.iter().map(String::as_str).collect())
-            }));
-        let rules = faults.rule_set();
-        let core = Core::new(kinds, clock, chance, faults);
-        if self.quotas {
-            core.enforce_quotas();
-        }
-        if self.authorization {
-            core.access.enforce();
-        }
-        if let Some(state) = self.state {
-            api::resume(&core, state);
-        }
-        api::populate(&core);
-        for definition in self.definitions {
-            install(&core, &definition);
-        }
-        let stop = core.stopped.clone().drop_guard();
-        let (documents, tasks) = (Arc::default(), TaskTracker::new());
-        let inner = Inner {
-            core,
-            documents,
-            #[cfg(feature = "tls")]
-            client_authorities: self.client_authorities,
-            rules,
-            tasks,
-            _stop: stop,
-        };
-        ApiServer { inner: Arc::new(inner) }
-    }
-}
-
-/// Stores a definition of the builder.
-fn install(core: &Core, definition: &CustomResourceDefinition) {
-    let name = definition.metadata.name.as_deref().unwrap_or_default();
-    let definition = serde_json::to_value(definition).expect("a definition is JSON");
-    let fields = definition.as_object().cloned().unwrap_or_default();
-    if core.get(core.kinds().definitions().resource, name).is_some() {
-        // The state file has it.
-        return;
-    }
-    if let Err(failure) = api::install_definition(core, fields) {
-        panic!("{}", failure.message);
-    }
-}
-
 // === impl ApiServer ===
 
 impl ApiServer {
@@ -379,18 +104,7 @@ impl ApiServer {
 
     /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
-        Builder {
-            seed: None,
-            epoch: None,
-            kinds: Vec::new(),
-            definitions: Vec::new(),
-            quotas: false,
-            off: BTreeSet::new(),
-            authorization: false,
-            #[cfg(feature = "tls")]
-            client_authorities: String::new(),
-            state: None,
-        }
+        Builder::new()
     }
 
     /// Returns an in-process client with the default namespace `default`. It does not retry. Its
