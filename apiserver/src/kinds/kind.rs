@@ -108,12 +108,22 @@ pub struct Kind {
     pub(crate) record_author: fn(&mut Fields, &User),
     /// Sets the time of what an update of the stored object (the second) changes.
     pub(crate) record_time: fn(&mut Fields, &Fields, &str),
-    /// Names of objects that cannot be deleted.
-    pub(crate) protected: &'static [&'static str],
+    /// The objects that cannot be deleted by name.
+    pub(crate) protected: Option<Protected>,
     /// The kind that stores these objects, under other names.
     pub(crate) stored_as: Option<&'static StoredAs>,
     /// The version of a `CustomResourceDefinition` that the row is made of.
     pub(crate) definition: Option<Arc<Definition>>,
+}
+
+/// Objects of a kind that cannot be deleted by name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Protected {
+    pub(crate) names: &'static [&'static str],
+    /// The reason that a client gets.
+    pub(crate) detail: &'static str,
+    /// The plugin that protects them; without one they are always protected.
+    pub(crate) plugin: Option<AdmissionPlugin>,
 }
 
 /// The treatment of a kind's status.
@@ -621,9 +631,8 @@ impl Kind {
         self.additions.to_mut().retain(|addition| !off.contains(&addition.plugin));
         self.admissions.to_mut().retain(|admission| !off.contains(&admission.plugin));
         self.limited = self.limited.filter(|_| !off.contains(&AdmissionPlugin::LimitRanger));
-        if off.contains(&AdmissionPlugin::NamespaceLifecycle) {
-            self.protected = &[];
-        }
+        let is_on = |plugin| !off.contains(&plugin);
+        self.protected = self.protected.filter(|protected| protected.plugin.is_none_or(is_on));
     }
 }
 
