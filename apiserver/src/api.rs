@@ -24,7 +24,7 @@ mod watch;
 mod write;
 
 pub(crate) use access::{API_AUDIENCE, admit};
-pub(crate) use bootstrap::{populate, resume};
+pub(crate) use bootstrap::{populate, recreate, resume};
 pub(crate) use definitions::{
     install as install_definition, reinstall as reinstall_definitions, serve_changed_definitions,
     settle,
