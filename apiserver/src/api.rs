@@ -29,7 +29,7 @@ pub(crate) use definitions::{
     install as install_definition, reinstall as reinstall_definitions, serve_changed_definitions,
     settle,
 };
-pub(crate) use kubelet::refuse as refuse_without_kubelet;
+pub(crate) use kubelet::answer as answer_without_kubelet;
 
 use std::sync::Arc;
 
