@@ -28,12 +28,12 @@ mod update;
 mod watch;
 
 pub(crate) use access::{API_AUDIENCE, admit};
-pub(crate) use bootstrap::{populate, resume};
+pub(crate) use bootstrap::{populate, recreate, resume};
 pub(crate) use definitions::{
     install as install_definition, reinstall as reinstall_definitions, serve_changed_definitions,
     settle,
 };
-pub(crate) use kubelet::refuse as refuse_without_kubelet;
+pub(crate) use kubelet::answer as answer_without_kubelet;
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use homeostat_core::WallClock;
@@ -32,6 +32,10 @@ pub(crate) struct Core {
     /// The storage of definitions.
     definitions: ResourceId,
     pending: Mutex<Pending>,
+    /// The objects that the server creates again if they are deleted.
+    kept: OnceLock<Vec<(ResourceId, String)>>,
+    /// The resources of those that were deleted.
+    lost: Mutex<Vec<ResourceId>>,
     /// The names of definitions. No other lock is taken while this one is held, except `pending`.
     pub(crate) names_in_use: Mutex<NamesInUse>,
     /// Locked while a service is written. The lock of the storage is taken while this one is held.
@@ -106,6 +110,8 @@ impl Core {
             kinds: RwLock::new(Arc::new(kinds)),
             definitions,
             pending: Mutex::default(),
+            kept: OnceLock::new(),
+            lost: Mutex::default(),
             names_in_use: Mutex::default(),
             allocations: Mutex::default(),
             clock,
@@ -170,6 +176,21 @@ impl Core {
     /// Returns the names of the definitions that were written.
     pub(crate) fn written_definitions(&self) -> BTreeSet<String> {
         self.pending.lock().names.clone()
+    }
+
+    /// Sets the objects that the server creates again if they are deleted.
+    pub(crate) fn keep(&self, kept: Vec<(ResourceId, String)>) {
+        self.kept.set(kept).expect("the objects are set once");
+    }
+
+    fn keeps(&self, resource: ResourceId, key: &str) -> bool {
+        let kept = self.kept.get().map_or(&[][..], Vec::as_slice);
+        kept.iter().any(|(kind, name)| *kind == resource && name == key)
+    }
+
+    /// Takes the resources of the deleted objects that the server creates again.
+    pub(crate) fn take_lost(&self) -> Vec<ResourceId> {
+        std::mem::take(&mut self.lost.lock())
     }
 
     /// Looks at a definition again, as after a write.
@@ -278,6 +299,9 @@ impl Core {
     ) -> std::result::Result<Arc<Stored>, Stale> {
         let deleted = self.storage.lock().delete(resource, key, expected, Instant::now())?;
         self.recent.forget(expected);
+        if self.keeps(resource, key) {
+            self.lost.lock().push(resource);
+        }
         self.after_write(resource, key);
         Ok(deleted)
     }

@@ -119,7 +119,7 @@ fn escapes_in(bytes: [u8; 8]) -> u64 {
 }
 
 /// Returns JSON with line breaks and two spaces for each level, as Go indents it. The JSON has no
-/// space outside its texts.
+/// space outside its texts, or is indented already.
 pub(crate) fn indented(json: &[u8]) -> Vec<u8> {
     let mut written = Vec::with_capacity(json.len() * 2);
     let (mut level, mut in_text, mut is_escaped) = (0_usize, false, false);
@@ -152,6 +152,7 @@ pub(crate) fn indented(json: &[u8]) -> Vec<u8> {
                 break_line(&mut written, level);
             }
             b':' => written.extend_from_slice(b": "),
+            b' ' | b'\n' => {}
             _ => {
                 in_text = *byte == b'"';
                 written.push(*byte);
@@ -231,5 +232,6 @@ mod tests {
             "  \"c\": \"x,\\\\\\\"{:\",\n  \"d\": []\n}"
         );
         assert_eq!(String::from_utf8(indented(json)).unwrap(), expected);
+        assert_eq!(indented(expected.as_bytes()), expected.as_bytes());
     }
 }

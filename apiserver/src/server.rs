@@ -228,6 +228,9 @@ impl ApiServer {
                     if let Some(settling) = core.start_settling() {
                         tasks.spawn(api::settle(settling));
                     }
+                    for resource in core.take_lost() {
+                        tasks.spawn(api::recreate(Arc::clone(&core), resource));
+                    }
                     response
                 }
                 () = stopped.cancelled() => unavailable(),

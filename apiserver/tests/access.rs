@@ -95,6 +95,21 @@ async fn every_request_is_permitted_without_authorization() {
 }
 
 #[tokio::test]
+async fn rules_of_a_user_permit_everything_without_authorization() {
+    let reviews: Api<SelfSubjectRulesReview> = Api::all(ApiServer::new().client());
+    let review = decoded(json!({"spec": {"namespace": "default"}}));
+    let status = reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap();
+    let [rule] = &*status.resource_rules else { panic!("{status:?}") };
+    assert_eq!((&*rule.verbs, rule.resources.as_deref()), (&any()[..], Some(&any()[..])));
+    let [rule] = &*status.non_resource_rules else { panic!("{status:?}") };
+    assert_eq!(rule.non_resource_urls.as_deref(), Some(&any()[..]));
+}
+
+fn any() -> [String; 1] {
+    ["*".to_owned()]
+}
+
+#[tokio::test]
 async fn rules_of_a_user_are_those_of_its_bindings() {
     let server = ApiServer::builder().authorization().build();
     let_read(&server, json!({"kind": "Group", "name": "dev"})).await;

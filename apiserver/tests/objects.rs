@@ -3,12 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails is meant to panic")]
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures::{AsyncBufReadExt, TryStreamExt};
 use homeostat_apiserver::ApiServer;
+use homeostat_apiserver::cluster::NamespaceController;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Pod, Service};
+use k8s_openapi::api::networking::v1::IPAddress;
 use kube_client::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube_client::{Api, Client, Error, ResourceExt};
 use serde_json::{Value, json};
@@ -282,6 +285,42 @@ async fn terminating_namespace_accepts_no_object_until_it_is_finalized() {
     let _last: Value = client.request(request).await.unwrap();
     assert!(api.get_opt("n").await.unwrap().is_none());
     assert_eq!(status_of(api.delete("default", &DeleteParams::default()).await).0, 403);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_creates_its_deleted_objects_again() {
+    let server = server();
+    let client = server.client();
+    let services: Api<Service> = Api::default_namespaced(client.clone());
+    let endpoints: Api<Endpoints> = Api::default_namespaced(client.clone());
+    let delete = DeleteParams::default();
+    services.delete("kubernetes", &delete).await.unwrap();
+    endpoints.delete("kubernetes", &delete).await.unwrap();
+    assert!(services.get_opt("kubernetes").await.unwrap().is_none());
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let service = services.get("kubernetes").await.unwrap();
+    assert_eq!(service.spec.unwrap().cluster_ip.as_deref(), Some("10.0.0.1"));
+    assert!(endpoints.get_opt("kubernetes").await.unwrap().is_some());
+    let addresses: Api<IPAddress> = Api::all(client.clone());
+    assert!(addresses.get_opt("10.0.0.1").await.unwrap().is_some());
+
+    let _controller = NamespaceController::start(server.client_as("namespaces"));
+    let namespaces: Api<Namespace> = Api::all(client);
+    namespaces.delete("kube-node-lease", &delete).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(namespaces.get_opt("kube-node-lease").await.unwrap().is_none());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(namespaces.get_opt("kube-node-lease").await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_does_not_create_its_service_again_if_the_address_is_taken() {
+    let services: Api<Service> = Api::default_namespaced(server().client());
+    services.delete("kubernetes", &DeleteParams::default()).await.unwrap();
+    let params = PostParams::default();
+    services.create(&params, &service("a", Some("10.0.0.1"))).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert!(services.get_opt("kubernetes").await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]

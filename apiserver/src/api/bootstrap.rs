@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -17,16 +18,30 @@ use crate::core::Core;
 use crate::kinds::{Allocator, BUILT_IN_OBJECTS, BUILT_IN_ROLES, Served};
 use crate::object::{Selectable, Stored};
 use crate::state::{Contents, Kept, State};
+use crate::status::Result;
+use crate::storage::ResourceId;
+
+/// The time from the deletion of a built-in namespace until the server creates it again: the
+/// period at which the real server looks for it.
+const NAMESPACE_PERIOD: Duration = Duration::from_secs(60);
+
+/// The same time for the other built-in objects.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// An object that every server has.
+struct BuiltIn {
+    served: Served,
+    object: Value,
+}
 
 /// Stores the objects that every server has, as far as they are missing.
 pub(crate) fn populate(core: &Core) {
-    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-        store(core, &core.kinds().namespaces(), &json!({"metadata": {"name": name}}));
+    let built_in = built_in(core);
+    for BuiltIn { served, object } in &built_in {
+        store(core, served, object);
     }
-    for (group, plural, object) in BUILT_IN_OBJECTS {
-        let served = core.kinds().find(group, "v1", plural).expect("the table has the kind");
-        store(core, &served, &serde_json::from_str(object).expect("the text is JSON"));
-    }
+    let kept = built_in.iter().filter(|built_in| built_in.is_recreated());
+    core.keep(kept.map(|built_in| (built_in.served.resource, built_in.key())).collect());
     if core.access.is_enforced() {
         let roles: BTreeMap<String, Vec<Value>> =
             serde_json::from_str(BUILT_IN_ROLES).expect("the text is JSON");
@@ -42,13 +57,56 @@ pub(crate) fn populate(core: &Core) {
     addresses::report_range(core);
 }
 
+/// Creates deleted objects of the resource again, after a while, as the real server's controllers
+/// do.
+pub(crate) async fn recreate(core: Arc<Core>, resource: ResourceId) {
+    let is_namespace = core.kinds().namespaces().resource == resource;
+    tokio::select! {
+        biased;
+        () = core.stopped.cancelled() => return,
+        () = tokio::time::sleep(if is_namespace { NAMESPACE_PERIOD } else { PERIOD }) => {}
+    }
+    let built_in = built_in(&core).into_iter().filter(BuiltIn::is_recreated);
+    for BuiltIn { served, object } in built_in.filter(|one| one.served.resource == resource) {
+        if let Err(failure) = try_store(&core, &served, &object) {
+            let (kind, error) = (&served.kind.kind, &failure.message);
+            tracing::warn!(%kind, %error, "cannot create a deleted object of the server again");
+        }
+    }
+    addresses::repair(&core);
+    addresses::report_range(&core);
+}
+
+fn built_in(core: &Core) -> Vec<BuiltIn> {
+    let kinds = core.kinds();
+    let namespaces = ["default", "kube-node-lease", "kube-public", "kube-system"];
+    let namespaces = namespaces.map(|name| BuiltIn {
+        served: kinds.namespaces(),
+        object: json!({"metadata": {"name": name}}),
+    });
+    let others = BUILT_IN_OBJECTS.iter().map(|(group, plural, object)| BuiltIn {
+        served: kinds.find(group, "v1", plural).expect("the table has the kind"),
+        object: serde_json::from_str(object).expect("the text is JSON"),
+    });
+    namespaces.into_iter().chain(others).collect()
+}
+
 /// Stores an object of the server itself. Returns false if there is one of its name.
 pub(super) fn store(core: &Core, served: &Served, object: &Value) -> bool {
+    try_store(core, served, object).expect("the object is valid")
+}
+
+/// Stores an object of the server itself. Returns false if there is one of its name.
+///
+/// # Errors
+///
+/// Fails if the object needs an address that another one has.
+fn try_store(core: &Core, served: &Served, object: &Value) -> Result<bool> {
     let object = object.as_object().cloned().unwrap_or_default();
     let namespace = meta_text(&object, "namespace").to_owned();
     let key = served.home.key(&namespace, meta_text(&object, "name"));
     if core.get(served.resource, &key).is_some() {
-        return false;
+        return Ok(false);
     }
     let now = core.clock.now();
     let owners = Ownership::Tracked(FieldManager {
@@ -62,10 +120,9 @@ pub(super) fn store(core: &Core, served: &Served, object: &Value) -> bool {
     let allocations = allocations.as_deref();
     let allocator = allocations.map(|allocations| Allocator { allocations, dry_run: false });
     let system = SystemMetadata { now, uid, suffix: String::new(), owners, author, allocator };
-    let new = create::prepare(&served.home, &served.kind, &namespace, object, &system)
-        .expect("the object is valid");
+    let new = create::prepare(&served.home, &served.kind, &namespace, object, &system)?;
     let encoded = served.home.encode(new);
-    core.put(served.resource, &key, None, encoded).is_ok()
+    Ok(core.put(served.resource, &key, None, encoded).is_ok())
 }
 
 /// Loads the objects of a state file, and appends all later writes to it.
@@ -114,5 +171,21 @@ fn load(core: &Core, served: &Served, objects: BTreeMap<String, Kept>) {
             None => stored,
         };
         core.load(served.resource, &key, Arc::new(stored));
+    }
+}
+
+// === impl BuiltIn ===
+
+impl BuiltIn {
+    /// Returns whether the server creates the object again if it is deleted. It does not for the
+    /// system's priority classes.
+    fn is_recreated(&self) -> bool {
+        self.served.home.plural != "priorityclasses"
+    }
+
+    fn key(&self) -> String {
+        let metadata = &self.object["metadata"];
+        let text = |member: &str| metadata[member].as_str().unwrap_or_default();
+        self.served.home.key(text("namespace"), text("name"))
     }
 }

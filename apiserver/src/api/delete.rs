@@ -15,10 +15,9 @@ use crate::status::{self, Failure, Result};
 pub(super) fn delete(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let options = call.delete_options()?;
     let served = &call.target.served;
-    if served.kind.protected.contains(&name) {
-        let resource = served.kind.singular();
-        let detail = format!("this {resource} may not be deleted");
-        return Err(Failure::forbidden(&served.kind, name, &detail));
+    let protected = served.kind.protected.filter(|protected| protected.names.contains(&name));
+    if let Some(protected) = protected {
+        return Err(Failure::forbidden(&served.kind, name, protected.detail));
     }
     let renderer = Renderer::of_object(core, call)?;
     call.warnings.extend(options.warning(&served.home));

@@ -2,21 +2,31 @@
 
 use homeostat_faults::{RequestInfo, Verb};
 use homeostat_schema::quote;
+use serde_json::{Value, json};
 
 use super::access;
 use crate::access::User;
+use crate::admission::meta_text;
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
-use crate::status::{Failure, ResourceName, Result};
+use crate::reply::{Document, Reply};
+use crate::request::params::Params;
+use crate::status::{Cause, Failure, ResourceName, Result};
 
-/// Returns the error for a request that needs a kubelet or a pod that answers. The checks before
+/// Returns the reply to a request that needs a kubelet or a pod that answers. The checks before
 /// that are the real server's.
-pub(crate) fn refuse(core: &Core, user: &User, info: &RequestInfo) -> Failure {
+pub(crate) fn answer(core: &Core, user: &User, info: &RequestInfo, query: &str) -> Reply {
     let name = info.name.as_deref().unwrap_or_default();
     let subresource = info.subresource.as_deref().unwrap_or_default();
-    let refusal = match (&*info.resource, subresource) {
-        ("pods", "attach" | "exec" | "portforward") => stream(core, user, info),
-        ("pods", "log") => log(core, info),
+    let params = &Params::parse(query);
+    let checked = match (&*info.resource, subresource) {
+        ("pods", "attach" | "exec" | "portforward") => stream(core, user, info, params),
+        ("pods", "log") => match log(core, info, params) {
+            // A pod that was never on a node has logged nothing.
+            Ok(None) => return Reply::Document(Document::empty(204)),
+            Ok(Some(Node)) => Ok(()),
+            Err(failure) => Err(failure),
+        },
         ("pods", _) => find(core, info, "pods").and_then(|pod| match read_path(&pod, POD_IP) {
             None => Err(Failure::bad_request("address not allowed")),
             Some(_) => Ok(()),
@@ -29,31 +39,113 @@ pub(crate) fn refuse(core: &Core, user: &User, info: &RequestInfo) -> Failure {
         _ => Ok(()),
     };
     let unanswered = || Failure::without_kubelet(&info.resource, name, subresource);
-    refusal.err().unwrap_or_else(unanswered)
+    Reply::Failure(checked.err().unwrap_or_else(unanswered))
 }
 
 const POD_IP: &str = "status.podIP";
 
+/// A node that exists and has an address.
+struct Node;
+
 /// Checks a request that opens a stream to a container.
-fn stream(core: &Core, user: &User, info: &RequestInfo) -> Result<()> {
+fn stream(core: &Core, user: &User, info: &RequestInfo, params: &Params) -> Result<()> {
     if !matches!(info.verb, Verb::Get | Verb::Create) {
         return Err(Failure::method_unknown());
     }
     // A GET may open a stream, which is more than a read.
     access::check_as(core, user, info, "create")?;
     let pod = find(core, info, "pods")?;
-    if read_path(&pod, "spec.nodeName").is_none() {
+    if info.subresource.as_deref() != Some("portforward") {
+        check_container(&pod, params.get("container"))?;
+    }
+    if node_of(core, &pod)?.is_none() {
         let name = info.name.as_deref().unwrap_or_default();
         return Err(Failure::bad_request(format!("pod {name} does not have a host assigned")));
     }
     Ok(())
 }
 
-fn log(core: &Core, info: &RequestInfo) -> Result<()> {
-    match info.verb {
-        Verb::Get => find(core, info, "pods").map(|_| ()),
-        _ => Err(Failure::method_unknown()),
+/// Checks a request for a log. Returns the node of the pod, if it has one.
+fn log(core: &Core, info: &RequestInfo, params: &Params) -> Result<Option<Node>> {
+    if info.verb != Verb::Get {
+        return Err(Failure::method_unknown());
     }
+    let causes = log_option_causes(params)?;
+    if !causes.is_empty() {
+        let name = info.name.as_deref().unwrap_or_default();
+        return Err(Failure::invalid_as("", "PodLogOptions", name, &causes));
+    }
+    let pod = find(core, info, "pods")?;
+    check_container(&pod, params.get("container"))?;
+    node_of(core, &pod)
+}
+
+/// Returns the problems of the parameters of a request for a log.
+fn log_option_causes(params: &Params) -> Result<Vec<Cause>> {
+    let since = params.number("sinceSeconds")?;
+    let (tail, limit) = (params.number("tailLines")?, params.number("limitBytes")?);
+    let mut causes = Vec::new();
+    let mut check = |at: &str, number: Option<i64>, least: i64, detail: &str| {
+        if let Some(number) = number.filter(|number| *number < least) {
+            causes.push(Cause::invalid(at, &json!(number), detail));
+        }
+    };
+    check("tailLines", tail, 0, "must be greater than or equal to 0");
+    check("limitBytes", limit, 1, "must be greater than 0");
+    if since.is_some() && params.is_present("sinceTime") {
+        let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+        causes.push(Cause::forbidden("[]", detail));
+    } else {
+        check("sinceSeconds", since, 1, "must be greater than 0");
+    }
+    if params.is_present("stream") {
+        causes.push(Cause::forbidden("stream", "may not be specified"));
+    }
+    Ok(causes)
+}
+
+/// Fails if the pod does not have the container, or has several and none is named.
+fn check_container(pod: &Fields, container: &str) -> Result<()> {
+    let of = |list: &str| {
+        let containers = read_path(pod, list).and_then(Value::as_array).into_iter().flatten();
+        containers.filter_map(|container| container["name"].as_str()).collect::<Vec<_>>()
+    };
+    let containers = of("spec.containers");
+    let all = [of("spec.initContainers"), containers.clone(), of("spec.ephemeralContainers")];
+    let (all, name) = (all.concat(), meta_text(pod, "name"));
+    if container.is_empty() && containers.len() > 1 {
+        let names = all.join(" ");
+        return Err(Failure::bad_request(format!(
+            "a container name must be specified for pod {name}, choose one of: [{names}]"
+        )));
+    }
+    if !container.is_empty() && !all.contains(&container) {
+        let message = format!("container {container} is not valid for pod {name}");
+        return Err(Failure::bad_request(message));
+    }
+    Ok(())
+}
+
+/// Returns the node of a pod, if it has one.
+///
+/// # Errors
+///
+/// Fails if the node does not exist, or has no address.
+fn node_of(core: &Core, pod: &Fields) -> Result<Option<Node>> {
+    let Some(name) = read_path(pod, "spec.nodeName").and_then(Value::as_str) else {
+        return Ok(None);
+    };
+    let Some(node) = core.find("nodes", "", name) else {
+        // The real server names the resource of the request here.
+        return Err(Failure::not_found(ResourceName::built_in("", "pods"), name));
+    };
+    let node = node.fields();
+    let addresses = read_path(&node, "status.addresses").and_then(Value::as_array);
+    if addresses.is_none_or(Vec::is_empty) {
+        let message = "no preferred addresses found; known addresses: []";
+        return Err(Failure::new(500, "", message));
+    }
+    Ok(Some(Node))
 }
 
 /// Returns the object of a kind of the core group that has the name in a request.

@@ -175,6 +175,14 @@ fn own_rules(core: &Core, call: &ApiCall, object: &Fields) -> Result<Value> {
     if namespace.is_empty() {
         return Err(Failure::bad_request("no namespace on request"));
     }
+    if !core.access.is_enforced() {
+        let any = json!(["*"]);
+        return Ok(json!({
+            "resourceRules": [{"verbs": any, "apiGroups": any, "resources": any}],
+            "nonResourceRules": [{"verbs": any, "nonResourceURLs": any}],
+            "incomplete": false,
+        }));
+    }
     let user: &Arc<User> = &call.user;
     let (rules, errors) = access::rules_of(core, user, namespace);
     let of = |is: fn(&PolicyRule) -> bool| -> Vec<&PolicyRule> {

@@ -15,6 +15,7 @@ use super::openapi::Documents;
 use super::route::Document;
 use super::{DocumentCache, caching};
 use crate::api::API_AUDIENCE;
+use crate::json_text;
 use crate::kinds::{Kind, Kinds, Operations, version_rank};
 use crate::reply::{self, Reply, TEXT};
 use crate::request::negotiate;
@@ -49,8 +50,8 @@ pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'
         Err(failure) => return Reply::Failure(failure),
     };
     match document {
-        Document::Root => Reply::value(&json!({"paths": paths(kinds)})),
-        Document::Version => Reply::value(&version()),
+        Document::Root => with_line_breaks(&json!({"paths": paths(kinds)})),
+        Document::Version => with_line_breaks(&version()),
         Document::Issuer => Reply::Document(caching::public("application/json", issuer())),
         Document::SigningKeys => {
             let keys = json!({"keys": []}).to_string();
@@ -134,6 +135,11 @@ fn paths(kinds: &Kinds) -> Vec<String> {
     }
     paths.sort_unstable();
     paths
+}
+
+/// Returns a reply that has line breaks for every client.
+fn with_line_breaks(value: &Value) -> Reply {
+    Reply::ok(json_text::indented(value.to_string().as_bytes()).into())
 }
 
 /// Returns the description of the issuer of tokens. Tokens are no JWTs, so there are no algorithms

@@ -9,6 +9,16 @@ use crate::fields::Fields;
 use crate::plugin::AdmissionPlugin;
 use crate::status::{self, Cause};
 
+/// Objects of a kind that cannot be deleted by name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Protected {
+    pub(crate) names: &'static [&'static str],
+    /// The reason that a client gets.
+    pub(crate) detail: &'static str,
+    /// The plugin that protects them; without one they are always protected.
+    pub(crate) plugin: Option<AdmissionPlugin>,
+}
+
 /// The treatment of a kind's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {

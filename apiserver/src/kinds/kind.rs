@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::author::StatusWrite;
 use super::columns::{
     Action, Admission, Allocate, Defaults, Dependents, FindDefault, Generation, OnCreate,
-    Operations, Part, PartCheck, Relay, Resize, Review, Scale, Status, StoredAs,
+    Operations, Part, PartCheck, Protected, Relay, Resize, Review, Scale, Status, StoredAs,
 };
 use super::definition::Definition;
 use super::limit_range::Limited;
@@ -111,8 +111,8 @@ pub struct Kind {
     pub(crate) record_author: fn(&mut Fields, &User),
     /// Sets the time of what an update of the stored object (the second) changes.
     pub(crate) record_time: fn(&mut Fields, &Fields, &str),
-    /// Names of objects that cannot be deleted.
-    pub(crate) protected: &'static [&'static str],
+    /// The objects that cannot be deleted by name.
+    pub(crate) protected: Option<Protected>,
     /// The kind that stores these objects, under other names.
     pub(crate) stored_as: Option<&'static StoredAs>,
     /// The version of a `CustomResourceDefinition` that the row is made of.
@@ -422,9 +422,8 @@ impl Kind {
         self.additions.to_mut().retain(|addition| !off.contains(&addition.plugin));
         self.admissions.to_mut().retain(|admission| !off.contains(&admission.plugin));
         self.limited = self.limited.filter(|_| !off.contains(&AdmissionPlugin::LimitRanger));
-        if off.contains(&AdmissionPlugin::NamespaceLifecycle) {
-            self.protected = &[];
-        }
+        let is_on = |plugin| !off.contains(&plugin);
+        self.protected = self.protected.filter(|protected| protected.plugin.is_none_or(is_on));
     }
 }
 

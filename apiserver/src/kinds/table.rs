@@ -68,7 +68,7 @@ pub(super) const PLAIN: Kind = Kind {
     deprecation: "",
     record_author: |_, _| {},
     record_time: |_, _, _| {},
-    protected: &[],
+    protected: None,
     stored_as: None,
     definition: None,
 };

@@ -17,6 +17,26 @@ pub(super) fn in_order(type_name: &str) -> impl Iterator<Item = &'static str> {
     built_in::field_names(type_name).iter().copied()
 }
 
+/// The type of any JSON, except in the schemas of definitions.
+pub(super) const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+
+/// Returns the name of the type that a field with any JSON has.
+pub(super) fn any_json(field: Option<&Field>) -> &'static str {
+    match field.map_or("", |field| field.go_type.trim_start_matches("[]")) {
+        "v1.JSON" => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
+        "v1.JSONSchemaPropsOrArray" => {
+            "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray"
+        }
+        "v1.JSONSchemaPropsOrBool" => {
+            "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool"
+        }
+        "v1.JSONSchemaDependencies" => {
+            "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray"
+        }
+        _ => RAW_EXTENSION,
+    }
+}
+
 /// A type of which at most one field is set: the field that names it, if there is one, and the
 /// fields with the values for them.
 type Union = (&'static str, &'static str, &'static [(&'static str, &'static str)]);

@@ -5,12 +5,20 @@ use serde_json::{Map, Value, json};
 use super::published;
 use crate::http::discovery;
 use crate::kinds::Kind;
-use crate::types::{Member, Shape, Type, Types};
+use crate::types::{Shape, Type, Types};
 
 /// Schemas by name.
 #[derive(Debug, Default)]
 pub(super) struct Schemas {
     by_name: Map<String, Value>,
+}
+
+/// The properties of a member's innermost values that its type does not have.
+struct Leaf<'a> {
+    /// The permitted values of a text; empty if any is.
+    values: &'a [&'a str],
+    /// The name of the type of any JSON.
+    any: &'static str,
 }
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -178,11 +186,16 @@ impl Schemas {
             .members
             .iter()
             .map(|member| {
-                let mut schema = self.member(member);
-                if let Some(field) = published.and_then(|object| object.field(member.name)) {
+                let field = published.and_then(|object| object.field(member.name));
+                let any = published::any_json(field);
+                let mut schema = self.shape(&member.shape, &Leaf { values: &member.values, any });
+                if schema.get("$ref").is_some() {
+                    schema = json!({"allOf": [schema]});
+                }
+                if let Some(field) = field {
                     published::describe_field(&mut schema, known.full_name, field);
                 }
-                (member.name.to_owned(), schema)
+                (member.name.to_owned(), alone(schema))
             })
             .collect();
         let required: Vec<&str> = published::in_order(known.full_name)
@@ -199,25 +212,21 @@ impl Schemas {
         schema
     }
 
-    fn member(&mut self, member: &Member) -> Value {
-        let schema = self.shape(&member.shape, &member.values);
-        // A reference must stand alone, so the real documents wrap the reference of a member.
-        if schema.get("$ref").is_some() { json!({"allOf": [schema]}) } else { schema }
-    }
-
-    fn shape(&mut self, shape: &Shape, values: &[&str]) -> Value {
+    fn shape(&mut self, shape: &Shape, leaf: &Leaf<'_>) -> Value {
         match shape {
-            Shape::Text if !values.is_empty() => json!({"type": "string", "enum": values}),
+            Shape::Text if !leaf.values.is_empty() => {
+                json!({"type": "string", "enum": leaf.values})
+            }
             Shape::Text => json!({"type": "string"}),
             Shape::Bool => json!({"type": "boolean"}),
             Shape::Int32 => json!({"type": "integer", "format": "int32"}),
             Shape::Int64 => json!({"type": "integer", "format": "int64"}),
             Shape::Float => json!({"type": "number", "format": "double"}),
             Shape::Bytes => json!({"type": "string", "format": "byte"}),
-            Shape::Pointer(inner) => self.shape(inner, values),
-            Shape::List(item) => json!({"type": "array", "items": self.shape(item, values)}),
+            Shape::Pointer(inner) => self.shape(inner, leaf),
+            Shape::List(item) => json!({"type": "array", "items": self.shape(item, leaf)}),
             Shape::Map(item) => {
-                json!({"type": "object", "additionalProperties": self.shape(item, values)})
+                json!({"type": "object", "additionalProperties": self.shape(item, leaf)})
             }
             Shape::Object(id) => {
                 let known = Types::all().get(*id);
@@ -225,7 +234,7 @@ impl Schemas {
                 reference(&type_name(known))
             }
             other => {
-                let (name, mut schema) = special(other);
+                let (name, mut schema) = special(other, leaf.any);
                 published::describe_type(&mut schema, &name);
                 self.by_name.insert(name.clone(), schema);
                 reference(&name)
@@ -234,8 +243,16 @@ impl Schemas {
     }
 }
 
-/// Returns the schema of a type without members.
-fn special(shape: &Shape) -> (String, Value) {
+/// Unwraps a reference that has nothing beside it, as in the real documents.
+fn alone(schema: Value) -> Value {
+    match (schema["allOf"].as_array().map(Vec::as_slice), schema.as_object().map(Map::len)) {
+        (Some([reference]), Some(1)) => reference.clone(),
+        _ => schema,
+    }
+}
+
+/// Returns the schema of a type without members. `any` is the name of the type of any JSON.
+fn special(shape: &Shape, any: &str) -> (String, Value) {
     let text = |format: &str| json!({"type": "string", "format": format});
     let in_meta = |name: &str| format!("{META}.{name}");
     match shape {
@@ -251,7 +268,8 @@ fn special(shape: &Shape) -> (String, Value) {
         Shape::MicroTime => (in_meta("MicroTime"), text("date-time")),
         Shape::Duration => (in_meta("Duration"), json!({"type": "string"})),
         Shape::FieldsV1 => (in_meta("FieldsV1"), json!({"type": "object"})),
-        _ => ("io.k8s.apimachinery.pkg.runtime.RawExtension".to_owned(), json!({"type": "object"})),
+        _ if any == published::RAW_EXTENSION => (any.to_owned(), json!({"type": "object"})),
+        _ => (any.to_owned(), json!({})),
     }
 }
 

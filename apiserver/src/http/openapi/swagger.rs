@@ -55,15 +55,17 @@ pub(super) fn from_v3(document: &Value) -> Value {
     })
 }
 
-/// Returns a schema of the document. Any JSON has no type, and scalars with several types are
-/// texts, as in the real document.
+/// Returns a schema of the document. Scalars with several types are texts, as in the real document.
 fn definition(name: &str, schema: &Value) -> Value {
-    match name.rsplit('.').next().unwrap_or_default() {
-        "RawExtension" => json!({}),
+    let mut definition = match name.rsplit('.').next().unwrap_or_default() {
         "IntOrString" => json!({"type": "string", "format": "int-or-string"}),
         "Quantity" => json!({"type": "string"}),
-        _ => convert(schema),
+        _ => return convert(schema),
+    };
+    if let Some(text) = schema.get("description") {
+        definition["description"] = text.clone();
     }
+    definition
 }
 
 fn convert(schema: &Value) -> Value {

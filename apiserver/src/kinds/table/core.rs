@@ -8,8 +8,8 @@ use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
-    Relay, Status, checks, limits, namespace, node, pod, pod_update, resize, runtime_class, secret,
-    service, storage_class, warnings, workload,
+    Protected, Relay, Status, checks, limits, namespace, node, pod, pod_update, resize,
+    runtime_class, secret, service, storage_class, warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -52,7 +52,11 @@ fn namespace() -> Kind {
         validate: namespace::validate,
         on_mark: namespace::mark,
         finalize: Some("spec.finalizers"),
-        protected: &["default", "kube-system", "kube-public"],
+        protected: Some(Protected {
+            names: &["default", "kube-system", "kube-public"],
+            detail: "this namespace may not be deleted",
+            plugin: Some(AdmissionPlugin::NamespaceLifecycle),
+        }),
         ..named("", "Namespace", "namespaces")
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{PLAIN, label, named};
 use crate::kinds::DefaultValue::Json;
-use crate::kinds::{Defaults, Dependents, Generation, Kind, StoredAs, checks};
+use crate::kinds::{Defaults, Dependents, Generation, Kind, Protected, StoredAs, checks};
 use crate::object::FieldLabel;
 
 pub(super) fn rows() -> Vec<Kind> {
@@ -65,6 +65,11 @@ fn priority_class() -> Kind {
         defaults: DEFAULTS,
         validate: checks::small::priority_class,
         immutable: &["preemptionPolicy"],
+        protected: Some(Protected {
+            names: &["system-node-critical", "system-cluster-critical"],
+            detail: "this is a system priority class and cannot be deleted",
+            plugin: None,
+        }),
         group: "scheduling.k8s.io".into(),
         kind: "PriorityClass".into(),
         plural: "priorityclasses".into(),
