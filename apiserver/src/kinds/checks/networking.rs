@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::Test::{Between, By, Each, EachNamed, Has, OneOf, Required, Text};
+use super::core::is_range;
+use super::service_cidr::{is_strict_subset, legacy_problem};
 use super::{Check, container_ports, is_empty, items, member, selectors};
 use crate::fields::{Fields, text};
 use crate::names;
@@ -127,10 +129,10 @@ fn path(around: &Value, path: &Value, at: &str, causes: Causes<'_>) {
 pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     const PORT: &[Check] = &[("protocol", OneOf(container_ports::PROTOCOLS))];
     const PEER: &[Check] = &[
-        ("", By(one_peer)),
         ("podSelector", By(selectors::selector)),
         ("namespaceSelector", By(selectors::selector)),
-        ("ipBlock", Has(&[("cidr", Required(""))])),
+        ("ipBlock", By(ip_block)),
+        ("", By(one_peer)),
     ];
     const IN: &[Check] = &[("ports", Each(PORT)), ("from", Each(PEER))];
     const OUT: &[Check] = &[("ports", Each(PORT)), ("to", Each(PEER))];
@@ -141,6 +143,34 @@ pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes
         ("policyTypes", By(policy_types)),
     ];
     super::run(SPEC, spec(policy), "spec", causes);
+}
+
+/// Checks a range of addresses and the exceptions from it.
+fn ip_block(_: &Value, block: &Value, at: &str, causes: Causes<'_>) {
+    if block.is_null() {
+        return;
+    }
+    let range = text(block, "cidr");
+    if range.is_empty() {
+        causes.push(Cause::required(format!("{at}.cidr"), ""));
+        return;
+    }
+    if let Some(detail) = legacy_problem(range) {
+        causes.push(Cause::invalid(format!("{at}.cidr"), &json!(range), detail));
+    }
+    if !is_range(range) {
+        return;
+    }
+    for (place, part) in items(member(block, "except")).iter().enumerate() {
+        let at = format!("{at}.except[{place}]");
+        let part_text = part.as_str().unwrap_or_default();
+        if let Some(detail) = legacy_problem(part_text) {
+            causes.push(Cause::invalid(at.clone(), part, detail));
+        }
+        if is_range(part_text) && !is_strict_subset(part_text, range) {
+            causes.push(Cause::invalid(at, part, "must be a strict subset of `cidr`"));
+        }
+    }
 }
 
 /// A peer is a block of addresses, or pods.

@@ -8,8 +8,8 @@ use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
-    Protected, Relay, Status, checks, limits, namespace, node, pod, pod_update, resize, runtime_class, secret,
-    service, storage_class, warnings, workload,
+    Protected, Relay, Status, checks, limits, namespace, node, pod, pod_update, resize,
+    runtime_class, secret, service, storage_class, warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -172,7 +172,6 @@ fn service() -> Kind {
                 under: "spec",
                 rules: &[
                     ("sessionAffinity", Json("\"None\"")),
-                    ("sessionAffinityConfig", From(service::affinity)),
                     ("type", Json("\"ClusterIP\"")),
                     ("ports[].protocol", Json("\"TCP\"")),
                     ("ports[].targetPort", From(service::target_port)),
@@ -186,6 +185,7 @@ fn service() -> Kind {
                 rules: &[("loadBalancer.ingress[].ipMode", From(service::ip_mode))],
             },
         ],
+        derive: service::complete_affinity,
         inherits: service::inherit,
         allocate: Some(service::allocate),
         validate: service::validate,
