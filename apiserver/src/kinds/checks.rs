@@ -55,6 +55,7 @@ pub(crate) mod runtime_class;
 mod security;
 pub(crate) mod selectors;
 pub(crate) mod service_cidr;
+pub(crate) mod services;
 pub(crate) mod signing;
 pub(crate) mod small;
 pub(crate) mod stateful_set;

@@ -59,11 +59,19 @@ fn needs_health_check(spec: &Fields) -> bool {
     kind_of(spec) == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
 }
 
-pub(super) fn affinity(spec: &Fields) -> Value {
-    if text(spec, "sessionAffinity") == "ClientIP" {
-        json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}})
-    } else {
-        Value::Null
+/// Sets the time of an affinity that has none, and drops that of a service without affinity.
+pub(super) fn complete_affinity(service: &mut Fields) {
+    const CONFIG: &str = "sessionAffinityConfig";
+    let Some(Value::Object(spec)) = service.get_mut("spec") else { return };
+    match text(spec, "sessionAffinity") {
+        "None" | "" => drop(spec.remove(CONFIG)),
+        "ClientIP"
+            if read_path(spec, "sessionAffinityConfig.clientIP.timeoutSeconds").is_none() =>
+        {
+            let config = json!({"clientIP": {"timeoutSeconds": AFFINITY_SECONDS}});
+            spec.insert(CONFIG.to_owned(), config);
+        }
+        _ => {}
     }
 }
 
@@ -219,8 +227,7 @@ fn drop_node_ports(spec: &mut Fields, old: &Fields) {
 }
 
 pub(super) fn validate(service: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    checks::core::service(service, causes);
-    validate_health_check(service, causes);
+    checks::services::service(service, old, causes);
     let Some(old) = old else { return };
     let kind = |service| read_path(service, "spec.type").cloned().unwrap_or_default();
     let has_address = |service| kind(service) != "ExternalName";
@@ -256,15 +263,5 @@ fn validate_class(spec: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
         let shown = spec.get(CLASS).cloned().unwrap_or_default();
         let field = format!("spec.{CLASS}");
         causes.push(Cause::invalid(field, &shown, "may not change once set"));
-    }
-}
-
-fn validate_health_check(service: &Fields, causes: &mut Vec<Cause>) {
-    let Some(spec) = service.get("spec").and_then(Value::as_object) else { return };
-    let Some(port) = spec.get("healthCheckNodePort") else { return };
-    if !needs_health_check(spec) && port.as_i64().is_some_and(|port| port != 0) {
-        let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is \
-                      'Local'";
-        causes.push(Cause::invalid("spec.healthCheckNodePort", port, detail));
     }
 }

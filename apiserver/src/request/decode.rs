@@ -315,10 +315,16 @@ fn unreadable(kind: &str, detail: &str, body: &[u8]) -> Failure {
             format!("{} ...", String::from_utf8_lossy(&body[..REPEATED]))
         }
         [b'{', ..] => String::from_utf8_lossy(body).into_owned(),
-        bytes => bytes.iter().take(REPEATED).fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
+        bytes => {
+            let mut hex = bytes.iter().take(REPEATED).fold(String::new(), |mut hex, byte| {
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            });
+            if bytes.len() > REPEATED {
+                hex.push_str(" ...");
+            }
             hex
-        }),
+        }
     };
     Failure::bad_request(format!(
         "the object provided is unrecognized (must be of type {kind}): {detail} ({shown})"

@@ -4,8 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::Test::{self, By};
-use super::{Check, check_text, container_ports, is_empty, items, member, selectors, text};
+use super::{Test, check_text, items, member, text};
 use crate::fields::Fields;
 use crate::go_json::syntax_error;
 use crate::names;
@@ -84,108 +83,6 @@ pub(crate) fn secret(object: &Fields, causes: Causes<'_>) {
     let annotations = object.get("metadata").map_or(&Value::Null, |it| member(it, "annotations"));
     if kind == "kubernetes.io/service-account-token" && text(annotations, ACCOUNT).is_empty() {
         causes.push(Cause::required(format!("metadata.annotations[{ACCOUNT}]"), ""));
-    }
-}
-
-// === services ===
-
-const SERVICE: &[Check] = &[
-    ("ports", By(service_ports)),
-    ("selector", By(selectors::labels)),
-    ("sessionAffinity", Test::OneOf(&["ClientIP", "None"])),
-    ("type", Test::OneOf(&["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"])),
-];
-
-pub(crate) fn service(object: &Fields, causes: Causes<'_>) {
-    let spec = spec(object);
-    super::run(SERVICE, spec, "spec", causes);
-    let kind = text(spec, "type");
-    if kind == "ExternalName" {
-        let detail = "may not be set for ExternalName services";
-        for key in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            if !is_empty(member(spec, key)) {
-                causes.push(Cause::forbidden(format!("spec.{key}"), detail));
-            }
-        }
-        if text(spec, "externalName").is_empty() {
-            causes.push(Cause::required("spec.externalName", ""));
-        }
-    }
-    if matches!(kind, "LoadBalancer" | "NodePort") && text(spec, "clusterIP") == "None" {
-        let detail = format!("may not be set to 'None' for {kind} services");
-        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!("None"), &detail));
-    }
-    service_node_ports(kind, items(member(spec, "ports")), causes);
-}
-
-fn service_node_ports(kind: &str, ports: &[Value], causes: Causes<'_>) {
-    let field = |at: usize| format!("spec.ports[{at}].nodePort");
-    let node_port = |port: &Value| member(port, "nodePort").as_i64().filter(|port| *port != 0);
-    for (at, _) in ports.iter().enumerate().filter(|(_, port)| node_port(port).is_some()) {
-        if kind == "ClusterIP" {
-            let detail = "may not be used when `type` is 'ClusterIP'";
-            causes.push(Cause::forbidden(field(at), detail));
-        }
-    }
-    let mut known = Vec::new();
-    for (at, port) in ports.iter().enumerate() {
-        let Some(number) = node_port(port) else { continue };
-        let pair = (text(port, "protocol"), number);
-        if known.contains(&pair) {
-            causes.push(Cause::duplicate(field(at), &json!(number)));
-        }
-        known.push(pair);
-    }
-}
-
-fn service_ports(spec: &Value, ports: &Value, at: &str, causes: Causes<'_>) {
-    let ports = items(ports);
-    let headless = text(spec, "clusterIP") == "None" || text(spec, "type") == "ExternalName";
-    if ports.is_empty() && !headless {
-        causes.push(Cause::required(at, ""));
-    }
-    let mut known = Vec::new();
-    for (place, port) in ports.iter().enumerate() {
-        let at = format!("{at}[{place}]");
-        let name = text(port, "name");
-        if name.is_empty() && ports.len() > 1 {
-            causes.push(Cause::required(format!("{at}.name"), ""));
-        }
-        if !name.is_empty() {
-            check_text(member(port, "name"), names::dns_label, &format!("{at}.name"), causes);
-            if known.contains(&name) {
-                causes.push(Cause::duplicate(format!("{at}.name"), &json!(name)));
-            }
-            known.push(name);
-        }
-        service_port(port, &at, causes);
-    }
-    let number = |port: &Value| (text(port, "protocol").to_owned(), member(port, "port").as_i64());
-    for (place, port) in ports.iter().enumerate() {
-        if ports[..place].iter().any(|other| number(other) == number(port)) {
-            let shown = json!({
-                "Name": "", "Protocol": text(port, "protocol"), "AppProtocol": null,
-                "Port": member(port, "port"), "TargetPort": 0, "NodePort": 0,
-            });
-            causes.push(Cause::duplicate(format!("{at}[{place}]"), &shown));
-        }
-    }
-}
-
-fn service_port(port: &Value, at: &str, causes: Causes<'_>) {
-    const RANGE: std::ops::RangeInclusive<i64> = 1..=65_535;
-    let number = |key: &str| member(port, key).as_i64();
-    let detail = "must be between 1 and 65535, inclusive";
-    if number("port").is_none_or(|number| !RANGE.contains(&number)) {
-        causes.push(Cause::invalid(format!("{at}.port"), member(port, "port"), detail));
-    }
-    super::run(&[("protocol", Test::OneOf(container_ports::PROTOCOLS))], port, at, causes);
-    let target = member(port, "targetPort");
-    if target.is_string() {
-        check_text(target, names::port, &format!("{at}.targetPort"), causes);
-    } else if number("targetPort").is_none_or(|number| !RANGE.contains(&number)) {
-        let shown = if target.is_null() { &json!(0) } else { target };
-        causes.push(Cause::invalid(format!("{at}.targetPort"), shown, detail));
     }
 }
 

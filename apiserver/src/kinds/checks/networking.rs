@@ -1,11 +1,14 @@
 //! Ingresses, network policies, addresses and endpoints.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
 
 use super::Test::{Between, By, Each, EachNamed, Has, OneOf, Required, Text};
-use super::{Check, container_ports, is_empty, items, member, selectors};
+use super::core::is_range;
+use super::service_cidr::{is_strict_subset, legacy_problem};
+use super::{Check, check_text, container_ports, is_empty, items, member, selectors};
 use crate::fields::{Fields, text};
 use crate::names;
 use crate::status::Cause;
@@ -125,12 +128,12 @@ fn path(around: &Value, path: &Value, at: &str, causes: Causes<'_>) {
 // === policies and addresses ===
 
 pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const PORT: &[Check] = &[("protocol", OneOf(container_ports::PROTOCOLS))];
+    const PORT: &[Check] = &[("protocol", OneOf(&["TCP", "UDP", "SCTP"])), ("", By(policy_port))];
     const PEER: &[Check] = &[
-        ("", By(one_peer)),
         ("podSelector", By(selectors::selector)),
         ("namespaceSelector", By(selectors::selector)),
-        ("ipBlock", Has(&[("cidr", Required(""))])),
+        ("ipBlock", By(ip_block)),
+        ("", By(one_peer)),
     ];
     const IN: &[Check] = &[("ports", Each(PORT)), ("from", Each(PEER))];
     const OUT: &[Check] = &[("ports", Each(PORT)), ("to", Each(PEER))];
@@ -140,7 +143,72 @@ pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes
         ("egress", Each(OUT)),
         ("policyTypes", By(policy_types)),
     ];
+    const RANGE: &[Check] = &[("ipBlock", Has(&[("cidr", Required(""))]))];
+    const RANGES: &[Check] =
+        &[("ingress", Each(&[("from", Each(RANGE))])), ("egress", Each(&[("to", Each(RANGE))]))];
     super::run(SPEC, spec(policy), "spec", causes);
+    // The real server finds missing ranges in a pass of its own.
+    super::run(RANGES, spec(policy), "spec", causes);
+}
+
+/// Checks the port of a rule, and the end of a range of ports.
+fn policy_port(_: &Value, rule: &Value, at: &str, causes: Causes<'_>) {
+    const RANGE: RangeInclusive<i64> = 1..=65_535;
+    let in_range = |name: &str, number: i64, causes: Causes<'_>| {
+        if !RANGE.contains(&number) {
+            let detail = "must be between 1 and 65535, inclusive";
+            causes.push(Cause::invalid(format!("{at}.{name}"), &json!(number), detail));
+        }
+    };
+    let (port, end) = (member(rule, "port"), member(rule, "endPort").as_i64());
+    let invalid_end =
+        |end: i64, detail: &str| Cause::invalid(format!("{at}.endPort"), &json!(end), detail);
+    match (port.as_i64(), end) {
+        (Some(start), end) => {
+            in_range("port", start, causes);
+            let Some(end) = end else { return };
+            if end < start {
+                causes.push(invalid_end(end, "must be greater than or equal to `port`"));
+            }
+            in_range("endPort", end, causes);
+        }
+        (None, Some(end)) if port.is_null() => {
+            causes.push(invalid_end(end, "may not be specified when `port` is not specified"));
+        }
+        (None, end) if !port.is_null() => {
+            let detail = "may not be specified when `port` is non-numeric";
+            causes.extend(end.map(|end| invalid_end(end, detail)));
+            check_text(port, names::port, &format!("{at}.port"), causes);
+        }
+        (None, _) => {}
+    }
+}
+
+/// Checks a range of addresses and the exceptions from it.
+fn ip_block(_: &Value, block: &Value, at: &str, causes: Causes<'_>) {
+    if block.is_null() {
+        return;
+    }
+    let range = text(block, "cidr");
+    if range.is_empty() {
+        return;
+    }
+    if let Some(detail) = legacy_problem(range) {
+        causes.push(Cause::invalid(format!("{at}.cidr"), &json!(range), detail));
+    }
+    if !is_range(range) {
+        return;
+    }
+    for (place, part) in items(member(block, "except")).iter().enumerate() {
+        let at = format!("{at}.except[{place}]");
+        let part_text = part.as_str().unwrap_or_default();
+        if let Some(detail) = legacy_problem(part_text) {
+            causes.push(Cause::invalid(at.clone(), part, detail));
+        }
+        if is_range(part_text) && !is_strict_subset(part_text, range) {
+            causes.push(Cause::invalid(at, part, "must be a strict subset of `cidr`"));
+        }
+    }
 }
 
 /// A peer is a block of addresses, or pods.
@@ -159,6 +227,10 @@ fn one_peer(_: &Value, peer: &Value, at: &str, causes: Causes<'_>) {
 
 fn policy_types(_: &Value, types: &Value, at: &str, causes: Causes<'_>) {
     const TYPES: &[&str] = &["Ingress", "Egress"];
+    if items(types).len() > TYPES.len() {
+        causes.push(Cause::invalid(at, types, "may not specify more than two policyTypes"));
+        return;
+    }
     for (place, kind) in items(types).iter().enumerate() {
         if !kind.as_str().is_some_and(|kind| TYPES.contains(&kind)) {
             causes.push(Cause::unsupported(format!("{at}[{place}]"), kind, TYPES));
@@ -251,7 +323,7 @@ pub(crate) fn endpoint_slice(slice: &Fields, old: Option<&Fields>, causes: Cause
             let at = format!("endpoints[{place}].addresses[{nth}]");
             match address_type.as_str() {
                 Some("IPv4" | "IPv6") => endpoint_address(endpoint, address, &at, causes),
-                _ => super::check_text(address, names::dns_subdomain, &at, causes),
+                _ => check_text(address, names::dns_subdomain, &at, causes),
             }
         }
     }

@@ -98,10 +98,10 @@ fn any_binding(new: &Fields, old: Option<&Fields>, kinds: &[&str], causes: Cause
     for (place, one) in subjects.iter().enumerate() {
         subject(one, is_namespaced, &format!("subjects[{place}]"), causes);
     }
+    required(subjects, "subjects", "name", causes);
     if name.is_empty() {
         causes.push(Cause::required("roleRef.name", ""));
     }
-    required(subjects, "subjects", "name", causes);
     if old.is_some_and(|old| old.get("roleRef") != new.get("roleRef")) {
         // The real server shows its own type, which has other names.
         let (group, kind) = (text(reference, "apiGroup"), text(reference, "kind"));

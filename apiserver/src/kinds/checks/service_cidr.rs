@@ -65,29 +65,51 @@ fn check(ranges: &Value, causes: Causes<'_>) {
 
 /// Returns what is wrong with a range (`IsValidCIDR`).
 fn problem(text: &str) -> Option<String> {
+    if let Some(problem) = legacy_problem(text) {
+        return Some(problem.to_owned());
+    }
+    let (address, bits) = text.split_once('/')?;
+    let (address, length) = (address.parse().ok()?, bits.parse().ok()?);
+    let canonical = format!("{}/{length}", first_address(address, length));
+    (canonical != text).then(|| format!("must be in canonical form (\"{canonical}\")"))
+}
+
+/// Returns what is wrong with a range in an older field, where it may have any form
+/// (`IsValidCIDRForLegacyField`).
+pub(super) fn legacy_problem(text: &str) -> Option<&'static str> {
     const NO_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     let Ok(read) = address.parse::<IpAddr>() else {
         let has_zeros = networking::ip_problem(address) == networking::LEADING_ZEROS;
-        return Some(if has_zeros { ZEROS } else { NO_RANGE }.to_owned());
+        return Some(if has_zeros { ZEROS } else { NO_RANGE });
     };
     let most = if read.is_ipv4() { 32 } else { 128 };
     let Some(length) = bits.parse::<u32>().ok().filter(|bits| *bits <= most) else {
-        return Some(NO_RANGE.to_owned());
+        return Some(NO_RANGE);
     };
-    let first = first_address(read, length);
-    let canonical = format!("{first}/{length}");
     if bits.len() > 1 && bits.starts_with('0') {
-        Some(ZEROS.to_owned())
+        Some(ZEROS)
     } else if matches!(read, IpAddr::V6(read) if read.to_ipv4_mapped().is_some()) {
-        Some("must not have an IPv4-mapped IPv6 address".to_owned())
-    } else if first != read {
-        Some("must not have bits set beyond the prefix length".to_owned())
-    } else if canonical != text {
-        Some(format!("must be in canonical form (\"{canonical}\")"))
+        Some("must not have an IPv4-mapped IPv6 address")
+    } else if first_address(read, length) != read {
+        Some("must not have bits set beyond the prefix length")
     } else {
         None
     }
+}
+
+/// Returns whether a range contains another one, and is larger.
+pub(super) fn is_strict_subset(part: &str, whole: &str) -> bool {
+    let read = |text: &str| -> Option<(IpAddr, u32)> {
+        let (address, bits) = text.split_once('/')?;
+        Some((address.parse().ok()?, bits.parse().ok()?))
+    };
+    let (Some((part, part_length)), Some((whole, length))) = (read(part), read(whole)) else {
+        return false;
+    };
+    part.is_ipv4() == whole.is_ipv4()
+        && length < part_length
+        && first_address(part, length) == first_address(whole, length)
 }
 
 const ZEROS: &str = "must not have leading 0s in IP or prefix length";

@@ -206,7 +206,14 @@ fn strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
 
 /// Shows a strategy as the real server's messages do.
 pub(super) fn shown(strategy: &Value) -> Value {
-    json!({"Type": member(strategy, "type"), "RollingUpdate": member(strategy, "rollingUpdate")})
+    let rolling = member(strategy, "rollingUpdate");
+    let count = |name: &str| match member(rolling, name) {
+        Value::Null => json!(0),
+        count => count.clone(),
+    };
+    let counts = json!({"MaxUnavailable": count("maxUnavailable"), "MaxSurge": count("maxSurge")});
+    let rolling = if rolling.is_null() { Value::Null } else { counts };
+    json!({"Type": member(strategy, "type"), "RollingUpdate": rolling})
 }
 
 fn rolling_deployment(rolling: &Value, at: &str, causes: Causes<'_>) {

@@ -172,7 +172,6 @@ fn service() -> Kind {
                 under: "spec",
                 rules: &[
                     ("sessionAffinity", Json("\"None\"")),
-                    ("sessionAffinityConfig", From(service::affinity)),
                     ("type", Json("\"ClusterIP\"")),
                     ("ports[].protocol", Json("\"TCP\"")),
                     ("ports[].targetPort", From(service::target_port)),
@@ -186,6 +185,7 @@ fn service() -> Kind {
                 rules: &[("loadBalancer.ingress[].ipMode", From(service::ip_mode))],
             },
         ],
+        derive: service::complete_affinity,
         inherits: service::inherit,
         allocate: Some(service::allocate),
         validate: service::validate,
