@@ -27,6 +27,8 @@ use crate::clock::Chance;
 use crate::core::Core;
 use crate::http::DocumentCache;
 use crate::kinds::{Kind, Kinds};
+#[cfg(feature = "tls")]
+use crate::listener::Credentials;
 use crate::plugin::AdmissionPlugin;
 use crate::reply::Body;
 use crate::state::State;
@@ -87,6 +89,9 @@ pub struct Builder {
     /// Certificates of authorities of clients, in PEM.
     #[cfg(feature = "tls")]
     client_authorities: String,
+    /// The certificate that TLS shows, if the server does not make it.
+    #[cfg(feature = "tls")]
+    serving: Option<Credentials>,
     state: Option<State>,
 }
 
@@ -117,6 +122,9 @@ pub(crate) struct Inner {
     /// Certificates of authorities of clients, in PEM.
     #[cfg(feature = "tls")]
     client_authorities: String,
+    /// The certificate that TLS shows, if the server does not make it.
+    #[cfg(feature = "tls")]
+    serving: Option<Credentials>,
     /// The faults that the server itself injects.
     rules: RuleSet<ServerAction>,
     /// The tasks of the requests. They end when the request is answered, or when the last handle is
@@ -296,6 +304,19 @@ impl Builder {
         self
     }
 
+    /// Shows this certificate to the clients of [`ApiServer::listen_tls`], in place of one that the
+    /// server makes at the start: a certificate, with those of its issuers, and its key, in PEM.
+    /// Invalid text fails `listen_tls`.
+    #[cfg(feature = "tls")]
+    pub fn serving_certificate(
+        mut self,
+        certificate: impl Into<String>,
+        key: impl Into<String>,
+    ) -> Self {
+        self.serving = Some(Credentials { certificate: certificate.into(), key: key.into() });
+        self
+    }
+
     /// Starts the server. It has the namespaces, priority classes and the Service `kubernetes` of a
     /// new cluster.
     ///
@@ -341,6 +362,8 @@ impl Builder {
             documents,
             #[cfg(feature = "tls")]
             client_authorities: self.client_authorities,
+            #[cfg(feature = "tls")]
+            serving: self.serving,
             rules,
             tasks,
             _stop: stop,
@@ -377,6 +400,12 @@ impl ApiServer {
         &self.inner.client_authorities
     }
 
+    /// Returns the certificate that TLS shows, if the server does not make it.
+    #[cfg(feature = "tls")]
+    pub(crate) fn serving_credentials(&self) -> Option<&Credentials> {
+        self.inner.serving.as_ref()
+    }
+
     /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder {
@@ -389,6 +418,8 @@ impl ApiServer {
             authorization: false,
             #[cfg(feature = "tls")]
             client_authorities: String::new(),
+            #[cfg(feature = "tls")]
+            serving: None,
             state: None,
         }
     }
