@@ -28,6 +28,8 @@ use tower::{Layer as _, Service as _};
 
 use self::activity::Limits;
 use self::connections::{Connections, Transport};
+#[cfg(feature = "tls")]
+pub(crate) use self::tls::Credentials;
 use crate::access::{Caller, User};
 use crate::server::{ApiServer, ApiService};
 
@@ -100,13 +102,16 @@ impl ApiServer {
     /// Serves HTTP/1.1 and HTTP/2 over TLS at `address`. Port 0 picks a free port.
     ///
     /// The keys are made at the start and stay in memory; the [kubeconfig](Listener::kubeconfig)
-    /// has the certificate that a client must trust. Clients identify themselves by tokens, or by
+    /// has the certificate that a client must trust. With
+    /// [`Builder::serving_certificate`](crate::Builder::serving_certificate) the server shows that
+    /// certificate instead. Clients identify themselves by tokens, or by
     /// the certificates of [`Listener::kubeconfig_of`].
     ///
     /// # Errors
     ///
     /// Fails if the address cannot be bound, or if the certificates of
-    /// [`Builder::client_authority`](crate::Builder::client_authority) are invalid.
+    /// [`Builder::client_authority`](crate::Builder::client_authority) or
+    /// [`Builder::serving_certificate`](crate::Builder::serving_certificate) are invalid.
     ///
     /// # Cancel safety
     ///
@@ -114,10 +119,13 @@ impl ApiServer {
     #[cfg(feature = "tls")]
     pub async fn listen_tls(&self, address: SocketAddr) -> io::Result<Listener> {
         let socket = TcpListener::bind(address).await?;
-        let (acceptor, authority) = tls::generate(socket.local_addr()?, self.client_authorities())?;
+        let given = self.serving_credentials();
+        let (acceptor, authority) =
+            tls::generate(socket.local_addr()?, self.client_authorities(), given)?;
         let transport = Transport::Tls(acceptor);
         let mut listener = Listener::start(self.clone(), socket, Limits::DEFAULT, transport)?;
-        listener.authority = Some(authority.pem());
+        let given = given.map(|credentials| credentials.certificate.clone());
+        listener.authority = Some(given.unwrap_or_else(|| authority.pem()));
         listener.issuer = Some(authority);
         Ok(listener)
     }
@@ -203,7 +211,7 @@ impl Listener {
         let issuer = self.issuer.as_ref().ok_or_else(|| {
             io::Error::new(io::ErrorKind::Unsupported, "the listener does not use TLS")
         })?;
-        let tls::Credentials { certificate, key } = issuer.issue(user)?;
+        let Credentials { certificate, key } = issuer.issue(user)?;
         let [certificate, key] = [certificate, key].map(|pem| STANDARD.encode(pem));
         Ok(self.kubeconfig_with(&format!(
             "\n    client-certificate-data: {certificate}\n    client-key-data: {key}"

@@ -7,12 +7,12 @@ mod upstream_flags;
 
 use std::io::{IsTerminal as _, stderr};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use clap::{Parser, ValueEnum};
+use clap::{ArgGroup, Parser, ValueEnum};
 use homeostat_apiserver::cluster::{
     DeploymentController, Kubelet, NamespaceController, RoleAggregator, VolumeProtection,
 };
@@ -24,12 +24,16 @@ use tracing_subscriber::EnvFilter;
 
 use crate::garbage::Garbage;
 use crate::kubeconfig::Kubeconfig;
+use crate::upstream_flags::Flags;
 
 /// Interval between heartbeats of a node, as real kubelets send them.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// Log filter used when `RUST_LOG` is not set.
 const LOG: &str = "warn";
+
+/// Default file of the kubeconfig.
+const KUBECONFIG: &str = "homeostat.kubeconfig";
 
 /// Default address: a free port of the loopback interface.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -40,15 +44,16 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// It prints the command that points kubectl at it. Without --secure there is no authentication:
 /// any client that can reach the address has full access.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(version, group(ArgGroup::new("tls").multiple(true)))]
 struct Arguments {
     /// Address to listen on. Port 0 picks a free port.
     #[arg(long, value_name = "IP:PORT", default_value_t = LISTEN)]
     listen: SocketAddr,
 
-    /// File to write the kubeconfig to. It is removed at exit.
-    #[arg(long, value_name = "FILE", default_value = "homeostat.kubeconfig")]
-    kubeconfig: PathBuf,
+    /// File to write the kubeconfig to. It is removed at exit. The default is
+    /// homeostat.kubeconfig; with --secure-port no file is written by default.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
 
     /// Cluster components to start, separated by commas. Without them no pod runs and nothing is
     /// garbage-collected.
@@ -68,24 +73,9 @@ struct Arguments {
     quota_admission: bool,
 
     /// Serve TLS, require tokens, and check each request against roles (RBAC). The kubeconfig has
-    /// the certificate and the token of an administrator. Off by default.
-    #[arg(long)]
+    /// the certificate and the token of an administrator. Off by default; --secure-port implies it.
+    #[arg(long, group = "tls")]
     secure: bool,
-
-    /// File with the certificates of authorities, in PEM. A client certificate that one of them
-    /// signed names a user, as one of the server's own authority does.
-    #[arg(long, value_name = "FILE", requires = "secure")]
-    client_ca: Option<PathBuf>,
-
-    /// Feature gates of kube-apiserver, such as A=true,B=false. The server has no gates: each is
-    /// logged once and ignored.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    feature_gates: Vec<String>,
-
-    /// Admission plugins of kube-apiserver to switch off, separated by commas. Those that the
-    /// server does not have are off anyway.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    disable_admission_plugins: Vec<String>,
 
     /// File with definitions of custom resources, in YAML or JSON. They are served before the
     /// address is printed. Can be given several times.
@@ -101,6 +91,9 @@ struct Arguments {
     /// any case.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+
+    #[command(flatten)]
+    upstream: Flags,
 }
 
 /// A simulated component of the cluster.
@@ -163,9 +156,9 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
-    let disabled = &arguments.disable_admission_plugins;
-    let disabled = upstream_flags::disabled(disabled, arguments.quota_admission)?;
-    for gate in upstream_flags::ignored_gates(&arguments.feature_gates)? {
+    let upstream = &arguments.upstream;
+    let disabled = upstream.disabled_plugins(arguments.quota_admission)?;
+    for gate in upstream.ignored_gates()? {
         tracing::warn!(gate, "the feature gate is ignored: the server has no gates");
     }
 
@@ -177,25 +170,26 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.quota_admission {
         builder = builder.quota_admission();
     }
-    if arguments.secure {
+    let (secure, address) = (arguments.is_secure(), upstream.address(arguments.listen));
+    if secure {
         builder = builder.authorization();
     }
-    if let Some(file) = &arguments.client_ca {
-        let pem = std::fs::read_to_string(file);
-        let pem = pem.with_context(|| format!("cannot read {}", file.display()))?;
+    if let Some(pem) = upstream.client_authority()? {
         builder = builder.client_authority(pem);
+    }
+    if let Some((certificate, key)) = upstream.serving_certificate()? {
+        builder = builder.serving_certificate(certificate, key);
     }
     if let Some(file) = &arguments.state {
         builder = builder.state(State::open(file)?);
     }
     let server = builder.build();
-    let listener = if arguments.secure {
-        server.listen_tls(arguments.listen).await
-    } else {
-        server.listen(arguments.listen).await
-    };
-    let listener = listener.with_context(|| format!("cannot listen at {}", arguments.listen))?;
-    let kubeconfig = Kubeconfig::write(&arguments.kubeconfig, &listener.kubeconfig())?;
+    let listener =
+        if secure { server.listen_tls(address).await } else { server.listen(address).await };
+    let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
+    let kubeconfig = arguments.kubeconfig();
+    let kubeconfig = kubeconfig.map(|file| Kubeconfig::write(file, &listener.kubeconfig()));
+    let kubeconfig = kubeconfig.transpose()?;
     let client = server.client_as("homeostat-apiserver");
     for file in &arguments.crd {
         definitions::create(&client, file).await?;
@@ -203,7 +197,9 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let helpers = Helpers::start(&server.client_as("homeostat-helpers"), arguments);
 
     println!("The API server is at {}", listener.url());
-    println!("export KUBECONFIG={}", kubeconfig.path().display());
+    if let Some(kubeconfig) = &kubeconfig {
+        println!("export KUBECONFIG={}", kubeconfig.path().display());
+    }
     let ended = tokio::select! {
         biased;
         _ = interrupt.recv() => Ok(()),
@@ -213,6 +209,20 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     // The components stop before their server.
     helpers.stop().await;
     ended
+}
+
+// === impl Arguments ===
+
+impl Arguments {
+    fn is_secure(&self) -> bool {
+        self.secure || self.upstream.has_secure_port()
+    }
+
+    /// Returns the file to write the kubeconfig to.
+    fn kubeconfig(&self) -> Option<&Path> {
+        let default = (!self.upstream.has_secure_port()).then_some(Path::new(KUBECONFIG));
+        self.kubeconfig.as_deref().or(default)
+    }
 }
 
 // === impl Helpers ===

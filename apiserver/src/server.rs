@@ -23,6 +23,8 @@ use crate::access::{Caller, User};
 use crate::api;
 use crate::core::Core;
 use crate::http::DocumentCache;
+#[cfg(feature = "tls")]
+use crate::listener::Credentials;
 use crate::reply::Body;
 use crate::view::ClientView;
 use faults::{RequestFaults, ServerAction};
@@ -80,6 +82,9 @@ pub(crate) struct Inner {
     /// Certificates of authorities of clients, in PEM.
     #[cfg(feature = "tls")]
     client_authorities: String,
+    /// The certificate that TLS shows, if the server does not make it.
+    #[cfg(feature = "tls")]
+    serving: Option<Credentials>,
     /// The faults that the server itself injects.
     rules: RuleSet<ServerAction>,
     /// The tasks of the requests. They end when the request is answered, or when the last handle is
@@ -100,6 +105,12 @@ impl ApiServer {
     #[cfg(feature = "tls")]
     pub(crate) fn client_authorities(&self) -> &str {
         &self.inner.client_authorities
+    }
+
+    /// Returns the certificate that TLS shows, if the server does not make it.
+    #[cfg(feature = "tls")]
+    pub(crate) fn serving_credentials(&self) -> Option<&Credentials> {
+        self.inner.serving.as_ref()
     }
 
     /// Returns a builder with the default settings.

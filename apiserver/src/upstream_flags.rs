@@ -1,9 +1,103 @@
 //! Flags of kube-apiserver that users and test suites pass: what they mean here.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
 use homeostat_apiserver::AdmissionPlugin;
+
+/// Flags of kube-apiserver, so that the program can take its place: envtest, for example, starts it
+/// with those below.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Flags of kube-apiserver")]
+pub(crate) struct Flags {
+    /// Feature gates, such as A=true,B=false. The server has no gates: each is logged once and
+    /// ignored.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    feature_gates: Vec<String>,
+
+    /// Admission plugins to switch off, separated by commas. Those that the server does not have
+    /// are off anyway.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    disable_admission_plugins: Vec<String>,
+
+    /// File with the certificates of authorities, in PEM. A client certificate that one of them
+    /// signed names a user, as one of the server's own authority does. Needs --secure or
+    /// --secure-port.
+    #[arg(long, value_name = "FILE", alias = "client-ca", requires = "tls")]
+    client_ca_file: Option<PathBuf>,
+
+    /// Port to serve TLS at, with tokens and roles as by --secure. Takes the place of --listen.
+    #[arg(long, value_name = "PORT", group = "tls", conflicts_with = "listen")]
+    secure_port: Option<u16>,
+
+    /// Address of --secure-port. The default is 0.0.0.0: all interfaces.
+    #[arg(long, value_name = "IP", requires = "secure_port")]
+    bind_address: Option<IpAddr>,
+
+    /// File with the certificate that clients see, in PEM. The default is one that the server
+    /// makes at the start.
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    tls_cert_file: Option<PathBuf>,
+
+    /// File with the key of --tls-cert-file, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+
+    /// Folder with the certificate apiserver.crt and its key apiserver.key, if --tls-cert-file is
+    /// not set. Nothing is written to it.
+    #[arg(long, value_name = "FOLDER")]
+    cert_dir: Option<PathBuf>,
+
+    /// Ways to check permissions. The server has RBAC only, and permits with Node what RBAC does.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["RBAC", "Node"])]
+    authorization_mode: Vec<String>,
+
+    #[command(flatten)]
+    ignored: Ignored,
+}
+
+/// Flags without an effect.
+#[derive(Debug, Default, Args)]
+struct Ignored {
+    /// Ignored: there is no etcd.
+    #[arg(long, value_name = "LIST")]
+    etcd_servers: Vec<String>,
+
+    /// Ignored: no process outside of the server uses the Service kubernetes.
+    #[arg(long, value_name = "IP")]
+    advertise_address: Option<String>,
+
+    /// Ignored: the addresses of Services are always from the same range.
+    #[arg(long, value_name = "CIDR")]
+    service_cluster_ip_range: Option<String>,
+
+    /// Ignored: privileged containers are always allowed.
+    #[arg(long, value_name = "BOOLEAN", num_args = 0..=1, require_equals = true)]
+    allow_privileged: Vec<String>,
+
+    /// Ignored: the issuer of tokens is always the same.
+    #[arg(long, value_name = "URL")]
+    service_account_issuer: Vec<String>,
+
+    /// Ignored: the server accepts only its own tokens.
+    #[arg(long, value_name = "FILE")]
+    service_account_key_file: Vec<PathBuf>,
+
+    /// Ignored: tokens have no signature.
+    #[arg(long, value_name = "FILE")]
+    service_account_signing_key_file: Option<PathBuf>,
+}
+
+/// Default of `--bind-address`.
+const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The files of `--cert-dir`.
+const CERTIFICATE: &str = "apiserver.crt";
+const KEY: &str = "apiserver.key";
 
 /// The plugin that another flag switches on.
 const QUOTAS: &str = "ResourceQuota";
@@ -41,42 +135,82 @@ const ABSENT: [&str; 30] = [
     "ValidatingAdmissionWebhook",
 ];
 
-/// Returns the plugins that the server has to switch off.
-///
-/// # Errors
-///
-/// Fails if a plugin is unknown, or if another flag switches it on.
-pub(crate) fn disabled(plugins: &[String], quotas: bool) -> anyhow::Result<Vec<AdmissionPlugin>> {
-    let mut disabled = Vec::new();
-    for name in plugins.iter().map(String::as_str) {
-        let plugin = AdmissionPlugin::ALL.into_iter().find(|plugin| plugin.name() == name);
-        match (plugin, name) {
-            (Some(plugin), _) => disabled.push(plugin),
-            (None, QUOTAS) if quotas => {
-                bail!("{QUOTAS} is disabled, but --quota-admission enables it")
-            }
-            (None, QUOTAS) => {}
-            (None, absent) if ABSENT.contains(&absent) => {}
-            (None, other) => bail!("the admission plugin {other} is unknown"),
-        }
+// === impl Flags ===
+
+impl Flags {
+    pub(crate) fn has_secure_port(&self) -> bool {
+        self.secure_port.is_some()
     }
-    Ok(disabled)
+
+    /// Returns the address to listen on.
+    pub(crate) fn address(&self, default: SocketAddr) -> SocketAddr {
+        let address = self.bind_address.unwrap_or(ANY);
+        self.secure_port.map_or(default, |port| SocketAddr::new(address, port))
+    }
+
+    /// Returns the certificates of `--client-ca-file`.
+    pub(crate) fn client_authority(&self) -> anyhow::Result<Option<String>> {
+        self.client_ca_file.as_deref().map(read).transpose()
+    }
+
+    /// Returns the certificate that clients see, and its key. Returns `None` if the server has to
+    /// make one.
+    pub(crate) fn serving_certificate(&self) -> anyhow::Result<Option<(String, String)>> {
+        let given = self.tls_cert_file.clone().zip(self.tls_private_key_file.clone());
+        let (certificate, key) = match (given, &self.cert_dir) {
+            (Some(given), _) => given,
+            (None, Some(folder)) => (folder.join(CERTIFICATE), folder.join(KEY)),
+            (None, None) => return Ok(None),
+        };
+        if self.tls_cert_file.is_none() && !certificate.exists() {
+            return Ok(None);
+        }
+        Ok(Some((read(&certificate)?, read(&key)?)))
+    }
+
+    /// Returns the plugins that the server has to switch off.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a plugin is unknown, or if another flag switches it on.
+    pub(crate) fn disabled_plugins(&self, quotas: bool) -> anyhow::Result<Vec<AdmissionPlugin>> {
+        let mut disabled = Vec::new();
+        for name in self.disable_admission_plugins.iter().map(String::as_str) {
+            let plugin = AdmissionPlugin::ALL.into_iter().find(|plugin| plugin.name() == name);
+            match (plugin, name) {
+                (Some(plugin), _) => disabled.push(plugin),
+                (None, QUOTAS) if quotas => {
+                    bail!("{QUOTAS} is disabled, but --quota-admission enables it")
+                }
+                (None, QUOTAS) => {}
+                (None, absent) if ABSENT.contains(&absent) => {}
+                (None, other) => bail!("the admission plugin {other} is unknown"),
+            }
+        }
+        Ok(disabled)
+    }
+
+    /// Returns the names of the feature gates that are set. The server has none: its features are
+    /// those of kube-apiserver with its default gates.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a gate is not set to `true` or `false`.
+    pub(crate) fn ignored_gates(&self) -> anyhow::Result<BTreeSet<&str>> {
+        let gates = &self.feature_gates;
+        let name = |gate: &'_ String| -> anyhow::Result<()> {
+            let (_, value) =
+                gate.split_once('=').with_context(|| format!("no value for {gate}"))?;
+            let is_boolean = matches!(value.to_ascii_lowercase().as_str(), "true" | "false");
+            is_boolean.then_some(()).ok_or_else(|| anyhow!("{gate} is neither true nor false"))
+        };
+        gates.iter().try_for_each(name).context("invalid --feature-gates")?;
+        Ok(gates.iter().filter_map(|gate| Some(gate.split_once('=')?.0)).collect())
+    }
 }
 
-/// Returns the names of the feature gates that are set. The server has none: its features are those
-/// of kube-apiserver with its default gates.
-///
-/// # Errors
-///
-/// Fails if a gate is not set to `true` or `false`.
-pub(crate) fn ignored_gates(gates: &[String]) -> anyhow::Result<BTreeSet<&str>> {
-    let name = |gate: &'_ String| -> anyhow::Result<()> {
-        let (_, value) = gate.split_once('=').with_context(|| format!("no value for {gate}"))?;
-        let is_boolean = matches!(value.to_ascii_lowercase().as_str(), "true" | "false");
-        is_boolean.then_some(()).ok_or_else(|| anyhow!("{gate} is neither true nor false"))
-    };
-    gates.iter().try_for_each(name).context("invalid --feature-gates")?;
-    Ok(gates.iter().filter_map(|gate| Some(gate.split_once('=')?.0)).collect())
+fn read(file: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
 #[cfg(test)]
@@ -89,7 +223,10 @@ mod tests {
 
     #[test]
     fn plugins_that_the_server_has_are_switched_off() {
-        let off = |plugins: &[&str], quotas| disabled(&texts(plugins), quotas);
+        let off = |plugins: &[&str], quotas| {
+            let disable_admission_plugins = texts(plugins);
+            Flags { disable_admission_plugins, ..Flags::default() }.disabled_plugins(quotas)
+        };
         assert_eq!(
             off(&["ServiceAccount", "LimitRanger", "ResourceQuota"], false).unwrap(),
             [AdmissionPlugin::LimitRanger]
@@ -104,9 +241,10 @@ mod tests {
 
     #[test]
     fn feature_gates_are_named_once_and_need_a_value() {
-        let gates = texts(&["A=true", "B=False", "A=false"]);
-        assert_eq!(ignored_gates(&gates).unwrap(), BTreeSet::from(["A", "B"]));
-        assert!(ignored_gates(&texts(&["A"])).is_err());
-        assert!(ignored_gates(&texts(&["A=1"])).is_err());
+        let with = |gates| Flags { feature_gates: texts(gates), ..Flags::default() };
+        let flags = with(&["A=true", "B=False", "A=false"]);
+        assert_eq!(flags.ignored_gates().unwrap(), BTreeSet::from(["A", "B"]));
+        assert!(with(&["A"]).ignored_gates().is_err());
+        assert!(with(&["A=1"]).ignored_gates().is_err());
     }
 }

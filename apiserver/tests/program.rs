@@ -10,6 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -18,6 +20,7 @@ use kube_client::api::{
 };
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Api, Client, Config};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -97,6 +100,67 @@ fn flags_of_kube_apiserver_that_mean_nothing_here_are_accepted() {
     }
     let errors = fails(&["--secure", "--client-ca=nope.pem"], &kubeconfig);
     assert!(errors.contains("cannot read nope.pem"), "{errors}");
+}
+
+/// Writes a certificate for 127.0.0.1, its issuer's and its key; returns the certificates.
+fn write_certificate(folder: &Path) -> String {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let chain = params.signed_by(&key, &authority).unwrap().pem() + &authority.pem();
+    fs::write(folder.join("apiserver.crt"), &chain).unwrap();
+    fs::write(folder.join("apiserver.key"), key.serialize_pem()).unwrap();
+    chain
+}
+
+#[tokio::test]
+async fn program_takes_the_flags_of_envtest() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let chain = write_certificate(folder.path());
+    let folder = folder.path().display();
+    let certificates = format!("--cert-dir={folder}");
+    let authority = format!("--client-ca-file={folder}/apiserver.crt");
+    let flags = [
+        "--secure-port=0",
+        "--bind-address=127.0.0.1",
+        &certificates,
+        &authority,
+        "--authorization-mode=RBAC",
+        "--disable-admission-plugins=ServiceAccount",
+        "--etcd-servers=http://127.0.0.1:2379",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--allow-privileged=true",
+        "--service-account-issuer=https://127.0.0.1:6443/",
+        "--service-account-key-file=sa-signer.crt",
+        "--service-account-signing-key-file=sa-signer.key",
+    ];
+    let server = Server::start(&flags, &kubeconfig);
+    assert!(server.output[0].contains("https://127.0.0.1:"), "{:?}", server.output);
+    let config = Kubeconfig::read_from(&kubeconfig).unwrap();
+    let cluster = config.clusters[0].cluster.as_ref().unwrap();
+    let shown = cluster.certificate_authority_data.as_ref().unwrap();
+    assert_eq!(STANDARD.decode(shown).unwrap(), chain.as_bytes());
+    assert_eq!(client(&kubeconfig).await.apiserver_version().await.unwrap().minor, "37");
+    assert!(server.stop("-TERM").success());
+}
+
+#[test]
+fn invalid_certificates_of_the_server_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, kubeconfig) = (folder.path().join("file"), folder.path().join("kubeconfig"));
+    fs::write(&file, "no certificate").unwrap();
+    let file = file.display();
+    let (certificate, key) =
+        (format!("--tls-cert-file={file}"), format!("--tls-private-key-file={file}"));
+    let errors = fails(&["--secure", &certificate, &key], &kubeconfig);
+    assert!(errors.contains("invalid certificate or key of the server"), "{errors}");
+    let errors = fails(&["--secure", &certificate], &kubeconfig);
+    assert!(errors.contains("--tls-private-key-file"), "{errors}");
+    let errors = fails(&["--bind-address=127.0.0.1"], &kubeconfig);
+    assert!(errors.contains("--secure-port"), "{errors}");
 }
 
 // === impl Server ===

@@ -18,16 +18,32 @@ use crate::validate::json_type;
 // === impl Validator ===
 
 impl Validator {
+    /// Checks the limits that come before the parts of a value.
     pub(crate) fn check_constraints(&mut self, constraints: &Constraints, value: &Value) {
         self.check_junctors(constraints, value);
         match value {
             Value::String(text) => self.check_text(constraints, text, value),
             Value::Number(number) => self.check_number(constraints, number, value),
-            Value::Array(items) => self.check_list(constraints, items),
-            Value::Object(fields) => self.check_object(constraints, fields),
-            Value::Null | Value::Bool(_) => {}
+            Value::Array(_) => return,
+            Value::Object(_) | Value::Null | Value::Bool(_) => {}
         }
         self.check_allowed(Some(constraints), value);
+        if let Value::Object(fields) = value {
+            self.check_count(constraints, fields);
+        }
+    }
+
+    /// Checks the limits that come after the parts of a value: those of a list, and the required
+    /// fields of an object.
+    pub(crate) fn check_whole(&mut self, constraints: &Constraints, value: &Value) {
+        match value {
+            Value::Array(items) => {
+                self.check_list(constraints, items);
+                self.check_allowed(Some(constraints), value);
+            }
+            Value::Object(fields) => self.check_required(constraints, fields),
+            _ => {}
+        }
     }
 
     fn check_text(&mut self, constraints: &Constraints, text: &str, value: &Value) {
@@ -98,7 +114,7 @@ impl Validator {
         }
     }
 
-    fn check_object(&mut self, constraints: &Constraints, fields: &JsonMap<String, Value>) {
+    fn check_count(&mut self, constraints: &Constraints, fields: &JsonMap<String, Value>) {
         let count = fields.len() as u64;
         if let Some(least) = constraints.min_properties.filter(|least| count < *least) {
             self.invalid(&Value::from(count), &format!("should have at least {least} properties"));
@@ -106,6 +122,9 @@ impl Validator {
         if let Some(most) = constraints.max_properties.filter(|most| count > *most) {
             self.add(FieldError::too_many(self.path.or_nil(), fields.len(), most));
         }
+    }
+
+    fn check_required(&mut self, constraints: &Constraints, fields: &JsonMap<String, Value>) {
         for name in constraints.required.iter().filter(|name| !fields.contains_key(*name)) {
             let before = self.path.enter(name);
             self.add(FieldError::required(self.path.as_str(), ""));
@@ -214,6 +233,7 @@ impl Validator {
                 self.path.leave(before);
             }
         }
+        self.check_whole(&condition.constraints, value);
     }
 
     /// Adds the errors of the alternative with the most passed checks, the first of equals.

@@ -122,6 +122,13 @@ impl Validator {
         if let Some(constraints) = constraints {
             self.check_constraints(constraints, value);
         }
+        self.check_parts(node, value, old);
+        if let Some(constraints) = constraints {
+            self.check_whole(constraints, value);
+        }
+    }
+
+    fn check_parts(&mut self, node: NodeRef<'_>, value: &Value, old: Option<&Value>) {
         match (node.shape(), value) {
             (Shape::Object(_), Value::Object(_)) => self.check_fields(node, value, old),
             (Shape::Map(_), Value::Object(fields)) => {

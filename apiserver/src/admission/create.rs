@@ -74,7 +74,8 @@ pub(crate) fn prepare(
     if !matches!(kind.generation, Generation::None | Generation::Later(_)) {
         metadata.insert("generation".to_owned(), json!(1));
     }
-    if matches!(kind.status, Status::Subresource { on_create: OnCreate::Drop, .. }) {
+    let drops_status = matches!(kind.status, Status::Subresource { on_create: OnCreate::Drop, .. });
+    if drops_status {
         object.remove("status");
     }
     kind.complete(&mut object);
@@ -86,6 +87,10 @@ pub(crate) fn prepare(
         allocate(&mut object, None, allocator)?;
     }
     check(kind, served, &object)?;
+    // The real server shows a new object as it reads it: with the default of the dropped status.
+    if let Some(definition) = kind.definition.as_ref().filter(|_| drops_status) {
+        definition.set_defaults(&mut object);
+    }
     Ok(object)
 }
 

@@ -37,10 +37,17 @@ pub(super) struct Acceptor {
 /// The certificate authority of a listener.
 pub(super) struct Authority(Box<CertifiedIssuer<'static, KeyPair>>);
 
-/// A client certificate and its key, as PEM.
-pub(super) struct Credentials {
-    pub(super) certificate: String,
-    pub(super) key: String,
+/// A certificate and its key, as PEM.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+/// The certificates that a listener shows to its clients, and the key of the first one.
+struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
 }
 
 /// Requests the certificate of a client. A client may send any certificate or none, as on the real
@@ -57,18 +64,34 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// Makes keys and certificates for a server at `address`. They are never written to a file.
-/// `clients` has the certificates of further authorities of clients, in PEM.
-pub(super) fn generate(address: SocketAddr, clients: &str) -> io::Result<(Acceptor, Authority)> {
-    let clients = authorities(clients).map_err(|error| {
+/// `clients` has the certificates of further authorities of clients, in PEM. If the server has
+/// credentials, clients see these.
+pub(super) fn generate(
+    address: SocketAddr,
+    clients: &str,
+    given: Option<&Credentials>,
+) -> io::Result<(Acceptor, Authority)> {
+    let clients = parse(clients).map_err(|error| {
         io::Error::other(format!("invalid certificates of an authority of clients: {error}"))
     })?;
-    certificates(address, clients).map_err(|error| {
-        io::Error::other(format!("failed to make the server's certificate: {error}"))
-    })
+    let authority = authority().map_err(failed)?;
+    let identity = match given {
+        Some(credentials) => Identity::read(credentials).map_err(|error| {
+            io::Error::other(format!("invalid certificate or key of the server: {error}"))
+        })?,
+        None => Identity::generate(address, &authority).map_err(failed)?,
+    };
+    let acceptor = acceptor(identity, &authority, clients).map_err(failed)?;
+    Ok((acceptor, Authority(Box::new(authority))))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the argument of `map_err`")]
+fn failed(error: Box<dyn std::error::Error + Send + Sync>) -> io::Error {
+    io::Error::other(format!("failed to make the server's certificate: {error}"))
 }
 
 /// Reads certificates in PEM.
-fn authorities(pem: &str) -> Result<Vec<CertificateDer<'static>>> {
+fn parse(pem: &str) -> Result<Vec<CertificateDer<'static>>> {
     let found = CertificateDer::pem_slice_iter(pem.as_bytes());
     let found = found.collect::<std::result::Result<Vec<_>, _>>()?;
     if found.is_empty() && !pem.trim().is_empty() {
@@ -77,29 +100,20 @@ fn authorities(pem: &str) -> Result<Vec<CertificateDer<'static>>> {
     Ok(found)
 }
 
-fn certificates(
-    address: SocketAddr,
-    clients: Vec<CertificateDer<'static>>,
-) -> Result<(Acceptor, Authority)> {
+/// Makes the authority of a listener.
+fn authority() -> Result<CertifiedIssuer<'static, KeyPair>> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name = name("homeostat-apiserver authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+    Ok(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?)
+}
 
-    let mut names = vec!["localhost".to_owned(), "kubernetes.default.svc".to_owned()];
-    names.push(address.ip().to_string());
-    if address.ip().is_unspecified() {
-        names.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
-    }
-    let mut params = CertificateParams::new(names)?;
-    params.distinguished_name = name("homeostat-apiserver");
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    params.use_authority_key_identifier_extension = true;
-    let key = KeyPair::generate()?;
-    let certificate = params.signed_by(&key, &authority)?;
-
+fn acceptor(
+    identity: Identity,
+    authority: &CertifiedIssuer<'static, KeyPair>,
+    clients: Vec<CertificateDer<'static>>,
+) -> Result<Acceptor> {
     let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
     roots.add(authority.der().clone())?;
@@ -109,20 +123,50 @@ fn certificates(
     let clients =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .build()?;
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(Arc::new(AnyCertificate(Arc::clone(&clients))))
-        .with_single_cert(vec![certificate.der().clone()], key)?;
+        .with_single_cert(identity.chain, identity.key)?;
     config.alpn_protocols = PROTOCOLS.iter().map(|protocol| protocol.to_vec()).collect();
     let tls = TlsAcceptor::from(Arc::new(config));
-    Ok((Acceptor { tls, clients }, Authority(Box::new(authority))))
+    Ok(Acceptor { tls, clients })
 }
 
 fn name(common_name: &str) -> DistinguishedName {
     let mut name = DistinguishedName::new();
     name.push(DnType::CommonName, common_name);
     name
+}
+
+// === impl Identity ===
+
+impl Identity {
+    fn read(credentials: &Credentials) -> Result<Self> {
+        let chain = parse(&credentials.certificate)?;
+        let key = PrivateKeyDer::from_pem_slice(credentials.key.as_bytes())?;
+        Ok(Self { chain, key })
+    }
+
+    /// Makes a certificate for a server at `address`.
+    fn generate(
+        address: SocketAddr,
+        authority: &CertifiedIssuer<'static, KeyPair>,
+    ) -> Result<Self> {
+        let mut names = vec!["localhost".to_owned(), "kubernetes.default.svc".to_owned()];
+        names.push(address.ip().to_string());
+        if address.ip().is_unspecified() {
+            names.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
+        }
+        let mut params = CertificateParams::new(names)?;
+        params.distinguished_name = name("homeostat-apiserver");
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let chain = vec![params.signed_by(&key, authority)?.der().clone()];
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        Ok(Self { chain, key })
+    }
 }
 
 // === impl Acceptor ===
@@ -182,6 +226,15 @@ impl Authority {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &**self.0)?.pem();
         Ok(Credentials { certificate, key: key.serialize_pem() })
+    }
+}
+
+// === impl Credentials ===
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key is a secret.
+        f.debug_struct("Credentials").finish_non_exhaustive()
     }
 }
 

@@ -14,6 +14,8 @@ use crate::api;
 use crate::clock::Chance;
 use crate::core::Core;
 use crate::kinds::{Kind, Kinds};
+#[cfg(feature = "tls")]
+use crate::listener::Credentials;
 use crate::plugin::AdmissionPlugin;
 use crate::state::State;
 
@@ -46,6 +48,9 @@ pub struct Builder {
     /// Certificates of authorities of clients, in PEM.
     #[cfg(feature = "tls")]
     client_authorities: String,
+    /// The certificate that TLS shows, if the server does not make it.
+    #[cfg(feature = "tls")]
+    serving: Option<Credentials>,
     state: Option<State>,
 }
 
@@ -72,6 +77,8 @@ impl Builder {
             authorization: false,
             #[cfg(feature = "tls")]
             client_authorities: String::new(),
+            #[cfg(feature = "tls")]
+            serving: None,
             state: None,
         }
     }
@@ -235,6 +242,19 @@ impl Builder {
         self
     }
 
+    /// Shows this certificate to the clients of [`ApiServer::listen_tls`], in place of one that the
+    /// server makes at the start: a certificate, with those of its issuers, and its key, in PEM.
+    /// Invalid text fails `listen_tls`.
+    #[cfg(feature = "tls")]
+    pub fn serving_certificate(
+        mut self,
+        certificate: impl Into<String>,
+        key: impl Into<String>,
+    ) -> Self {
+        self.serving = Some(Credentials { certificate: certificate.into(), key: key.into() });
+        self
+    }
+
     /// Starts the server. It has the namespaces, priority classes and the Service `kubernetes` of a
     /// new cluster.
     ///
@@ -280,6 +300,8 @@ impl Builder {
             documents,
             #[cfg(feature = "tls")]
             client_authorities: self.client_authorities,
+            #[cfg(feature = "tls")]
+            serving: self.serving,
             rules,
             tasks,
             _stop: stop,

@@ -104,7 +104,7 @@ impl Checker {
             Type::Dyn => Type::Dyn,
             Type::Map(_, values) => values.as_ref().clone(),
             Type::Object(object) => {
-                let field = object.fields.get(select.field.as_ref());
+                let field = object.field(select.field.as_ref());
                 if field.is_none() {
                     self.issues.add(at, format!("undefined field '{}'", select.field));
                 }

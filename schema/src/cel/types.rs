@@ -129,6 +129,13 @@ impl fmt::Display for Type {
 // === impl ObjectType ===
 
 impl ObjectType {
+    /// Returns the field that an expression selects. A reserved word, such as `namespace`, may be
+    /// written without its underscores, too.
+    pub(super) fn field(&self, name: &str) -> Option<&Field> {
+        let reserved = || self.fields.get(&escape(name).filter(|_| is_taken(name))?);
+        self.fields.get(name).or_else(reserved)
+    }
+
     fn of_schema(schema: &Json, is_root: bool) -> Self {
         let mut fields = BTreeMap::new();
         for (name, part) in members(schema, "properties").into_iter().flatten() {
@@ -187,7 +194,21 @@ pub(crate) fn escape(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::escape;
+    use serde_json::json;
+
+    use super::{ObjectType, escape};
+
+    #[test]
+    fn reserved_field_has_two_names() {
+        let text = json!({"type": "string"});
+        let schema = json!({"properties": {"namespace": text, "a-b": text}});
+        let object = ObjectType::of_schema(&schema, false);
+        let field = |name| object.field(name).map(|field| field.name.as_str());
+        assert_eq!(field("namespace"), Some("namespace"));
+        assert_eq!(field("__namespace__"), Some("namespace"));
+        assert_eq!(field("a__dash__b"), Some("a-b"));
+        assert_eq!(field("a-b"), None);
+    }
 
     #[test]
     fn names_of_fields_are_escaped() {

@@ -184,7 +184,7 @@ impl<'a> Value<'a> {
     pub(super) fn field(&self, name: &str) -> Option<Self> {
         match self {
             Self::Object(fields, kind) => {
-                let field = kind.fields.get(name)?;
+                let field = kind.field(name)?;
                 fields.get(&field.name).map(|value| Self::read(value, &field.value))
             }
             Self::Values(fields, kind) => fields.get(name).map(|value| Self::read(value, kind)),

@@ -89,6 +89,7 @@ fn status(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
         &[("observedGeneration", NotNegative), ("collisionCount", NotNegative)];
     let Some(old) = old else { return };
     let [new, old] = [object, old].map(|set| set.get("status").unwrap_or(&Value::Null));
+    workloads::not_negative(new, &["replicas"], causes);
     workloads::not_negative(new, &PARTS, causes);
     super::run(NUMBERS, new, "status", causes);
     workloads::at_most(new, &PARTS, "status.readyReplicas", causes);

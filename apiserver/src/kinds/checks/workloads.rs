@@ -18,14 +18,60 @@ pub(super) fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)
 }
 
-/// Checks that no part of a status counts more pods than the whole.
-pub(super) fn counts(object: &Fields, old: Option<&Fields>, parts: &[&str], causes: Causes<'_>) {
+/// The numbers of a status: those that cannot be negative, and those of them that count a part of
+/// the pods.
+struct Counts {
+    numbers: &'static [&'static str],
+    parts: &'static [&'static str],
+}
+
+const REPLICA_SET: Counts = Counts {
+    numbers: &[
+        "replicas",
+        "fullyLabeledReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "observedGeneration",
+        "terminatingReplicas",
+    ],
+    parts: &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+};
+const DEPLOYMENT: Counts = Counts {
+    numbers: &[
+        "observedGeneration",
+        "replicas",
+        "updatedReplicas",
+        "readyReplicas",
+        "availableReplicas",
+        "unavailableReplicas",
+        "terminatingReplicas",
+        "collisionCount",
+    ],
+    parts: &["updatedReplicas", "readyReplicas", "availableReplicas"],
+};
+const DAEMON_SET: Counts = Counts {
+    numbers: &[
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+        "observedGeneration",
+        "updatedNumberScheduled",
+        "numberAvailable",
+        "numberUnavailable",
+        "collisionCount",
+    ],
+    parts: &[],
+};
+
+/// Checks that no number of a status is negative, and no part of the pods larger than the whole.
+fn counts(object: &Fields, old: Option<&Fields>, counts: &Counts, causes: Causes<'_>) {
     if old.is_none() {
         return;
     }
     let status = object.get("status").unwrap_or(&Value::Null);
-    not_negative(status, parts, causes);
-    at_most(status, parts, "readyReplicas", causes);
+    not_negative(status, counts.numbers, causes);
+    at_most(status, counts.parts, "readyReplicas", causes);
 }
 
 fn count(status: &Value, key: &str) -> i64 {
@@ -33,8 +79,8 @@ fn count(status: &Value, key: &str) -> i64 {
 }
 
 /// Checks that the numbers of a status are not negative.
-pub(super) fn not_negative(status: &Value, parts: &[&str], causes: Causes<'_>) {
-    for key in [&["replicas"], parts].concat() {
+pub(super) fn not_negative(status: &Value, numbers: &[&str], causes: Causes<'_>) {
+    for key in numbers {
         let count = count(status, key);
         if count < 0 {
             causes.push(Cause::invalid(format!("status.{key}"), &json!(count), NOT_NEGATIVE));
@@ -67,14 +113,14 @@ pub(crate) fn replica_set(object: &Fields, old: Option<&Fields>, causes: Causes<
         run(&[("replicas", NotNegative), MIN_READY], spec, causes);
         selector_and_template(spec, causes);
     }
-    counts(object, old, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], causes);
+    counts(object, old, &REPLICA_SET, causes);
 }
 
 pub(crate) fn deployment(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     if !are_kept(object, old, &["spec"]) {
         deployment_spec(spec(object), causes);
     }
-    counts(object, old, &["updatedReplicas", "readyReplicas", "availableReplicas"], causes);
+    counts(object, old, &DEPLOYMENT, causes);
     collisions(object, old, causes);
 }
 
@@ -103,14 +149,15 @@ fn collisions(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     let count = |object: &Fields| {
         member(object.get("status").unwrap_or(&Value::Null), "collisionCount").as_i64()
     };
-    let (new, old) = (count(object).unwrap_or(0), old.and_then(count).unwrap_or(0));
-    if new < old {
+    let new = count(object).unwrap_or(0);
+    if old.and_then(count).is_some_and(|old| new < old) {
         let cause = Cause::invalid("status.collisionCount", &json!(new), "cannot be decremented");
         causes.push(cause);
     }
 }
 
 pub(crate) fn daemon_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    counts(object, old, &DAEMON_SET, causes);
     collisions(object, old, causes);
     let spec = spec(object);
     if selector(spec, "daemonset", false, causes) {
@@ -139,7 +186,7 @@ pub(crate) fn replication_controller(object: &Fields, old: Option<&Fields>, caus
         template(spec, "ReplicationController", causes);
     }
     run(&[("replicas", NotNegative)], spec, causes);
-    counts(object, old, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"], causes);
+    counts(object, old, &REPLICA_SET, causes);
 }
 
 /// Returns whether there is a valid selector.

@@ -136,7 +136,6 @@ fn pod() -> Kind {
         defaults: &[
             Defaults { under: "spec", rules: POD_SPEC },
             Defaults { under: "spec", rules: POD },
-            Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
         ],
         derive: pod::derive,
         prepare: pod::prepare,

@@ -148,11 +148,14 @@ fn persistent_volume() -> Kind {
         prepare: set_first_phase,
         additions: Cow::Borrowed(&VOLUME_PROTECTION),
         record_time: date_phase,
+        inherits: keep_phase_time,
         validate: checks::persistent_volume::volume,
         warn: warnings::persistent_volume,
         ..named("", "PersistentVolume", "persistentvolumes")
     }
 }
+
+const PHASE_TIME: &str = "status.lastPhaseTransitionTime";
 
 /// A new volume is in its first phase.
 fn set_first_phase(volume: &mut Fields) {
@@ -163,13 +166,28 @@ fn set_first_phase(volume: &mut Fields) {
 
 /// Records the time at which a volume enters another phase.
 fn date_phase(volume: &mut Fields, old: &Fields, now: &str) {
-    const TIME: &str = "status.lastPhaseTransitionTime";
-    let is_dated = read_path(volume, TIME) != read_path(old, TIME);
+    let sent = read_path(volume, PHASE_TIME);
+    let is_dated = sent.is_some() && sent != read_path(old, PHASE_TIME);
     if is_dated || read_path(volume, "status.phase") == read_path(old, "status.phase") {
         return;
     }
+    set_phase_time(volume, json!(now));
+}
+
+/// Restores the time of the phase if a client omits it in the same phase.
+fn keep_phase_time(volume: &mut Fields, old: &Fields) {
+    let same_phase = read_path(volume, "status.phase") == read_path(old, "status.phase");
+    if let Some(before) = read_path(old, PHASE_TIME)
+        && same_phase
+        && read_path(volume, PHASE_TIME).is_none()
+    {
+        set_phase_time(volume, before.clone());
+    }
+}
+
+fn set_phase_time(volume: &mut Fields, time: Value) {
     if let Some(Value::Object(status)) = volume.get_mut("status") {
-        status.insert("lastPhaseTransitionTime".to_owned(), json!(now));
+        status.insert("lastPhaseTransitionTime".to_owned(), time);
     }
 }
 
