@@ -25,6 +25,8 @@ pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 pub(crate) struct Access {
     /// True if each request is checked against roles and bindings.
     is_enforced: AtomicBool,
+    /// True if a request needs credentials while roles are enforced.
+    refuses_anonymous: AtomicBool,
     tokens: Mutex<Tokens>,
     admin: Arc<User>,
 }
@@ -54,6 +56,7 @@ impl Access {
     pub(crate) fn new() -> Self {
         Self {
             is_enforced: AtomicBool::new(false),
+            refuses_anonymous: AtomicBool::new(false),
             tokens: Mutex::default(),
             admin: Arc::new(User::admin()),
         }
@@ -66,6 +69,18 @@ impl Access {
 
     pub(crate) fn is_enforced(&self) -> bool {
         self.is_enforced.load(Ordering::Relaxed)
+    }
+
+    /// Refuses requests without credentials from now on, while roles are enforced.
+    pub(crate) fn refuse_anonymous(&self) {
+        self.refuses_anonymous.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the user of requests without credentials, while roles are enforced; `None` if they
+    /// are refused.
+    pub(crate) fn anonymous(&self) -> Option<Arc<User>> {
+        let is_refused = self.refuses_anonymous.load(Ordering::Relaxed);
+        (!is_refused).then(|| Arc::new(User::anonymous()))
     }
 
     /// Returns the user of requests without credentials, if roles do not decide.

@@ -174,6 +174,9 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     if secure {
         builder = builder.authorization();
     }
+    if upstream.refuses_anonymous() {
+        builder = builder.without_anonymous();
+    }
     if let Some(pem) = upstream.client_authority()? {
         builder = builder.client_authority(pem);
     }

@@ -30,6 +30,18 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FILE", alias = "client-ca", requires = "tls")]
     client_ca_file: Option<PathBuf>,
 
+    /// Accept requests without credentials, as those of the user system:anonymous. Needs --secure
+    /// or --secure-port.
+    #[arg(
+        long,
+        value_name = "BOOLEAN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        requires = "tls"
+    )]
+    anonymous_auth: Option<bool>,
+
     /// Port to serve TLS at, with tokens and roles as by --secure. Takes the place of --listen.
     #[arg(long, value_name = "PORT", group = "tls", conflicts_with = "listen")]
     secure_port: Option<u16>,
@@ -146,6 +158,10 @@ impl Flags {
     pub(crate) fn address(&self, default: SocketAddr) -> SocketAddr {
         let address = self.bind_address.unwrap_or(ANY);
         self.secure_port.map_or(default, |port| SocketAddr::new(address, port))
+    }
+
+    pub(crate) fn refuses_anonymous(&self) -> bool {
+        self.anonymous_auth == Some(false)
     }
 
     /// Returns the certificates of `--client-ca-file`.

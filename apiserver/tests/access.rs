@@ -145,6 +145,16 @@ async fn token_over_tls_names_the_user() {
 }
 
 #[tokio::test]
+async fn request_without_credentials_is_unauthorized_if_nobody_is_anonymous() {
+    let server = ApiServer::builder().authorization().without_anonymous().build();
+    let listener = server.listen_tls((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
+    let (code, message) = refusal(user_of(&client_of(&listener, None).await).await);
+    assert_eq!((code, &*message), (401, "Unauthorized"));
+    let token = server.token_of(User::new("jane"));
+    assert_eq!(user_of(&client_of(&listener, Some(&token)).await).await.unwrap(), "jane");
+}
+
+#[tokio::test]
 async fn certificate_over_tls_names_the_user_and_a_group() {
     let server = ApiServer::builder().authorization().build();
     let listener = server.listen_tls((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();

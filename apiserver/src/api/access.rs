@@ -86,7 +86,7 @@ fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
         },
         (None, Some(Caller::InProcess(user))) => Ok(Arc::clone(user)),
         (None, _) if is_enforced && certificate.is_some() => Err(Failure::unauthorized()),
-        (None, _) if is_enforced => Ok(Arc::new(User::anonymous())),
+        (None, _) if is_enforced => core.access.anonymous().ok_or_else(Failure::unauthorized),
         (None, _) => Ok(core.access.admin()),
     }
 }

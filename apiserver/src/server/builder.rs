@@ -45,6 +45,8 @@ pub struct Builder {
     off: BTreeSet<AdmissionPlugin>,
     /// True to check each request against roles and bindings.
     authorization: bool,
+    /// True to refuse requests without credentials.
+    refuses_anonymous: bool,
     /// Certificates of authorities of clients, in PEM.
     #[cfg(feature = "tls")]
     client_authorities: String,
@@ -75,6 +77,7 @@ impl Builder {
             quotas: false,
             off: BTreeSet::new(),
             authorization: false,
+            refuses_anonymous: false,
             #[cfg(feature = "tls")]
             client_authorities: String::new(),
             #[cfg(feature = "tls")]
@@ -165,6 +168,13 @@ impl Builder {
     /// ```
     pub fn authorization(mut self) -> Self {
         self.authorization = true;
+        self
+    }
+
+    /// Refuses requests without credentials with 401, as kube-apiserver's `--anonymous-auth=false`
+    /// does. It has an effect with [`authorization`](Self::authorization) only.
+    pub fn without_anonymous(mut self) -> Self {
+        self.refuses_anonymous = true;
         self
     }
 
@@ -285,6 +295,9 @@ impl Builder {
         }
         if self.authorization {
             core.access.enforce();
+        }
+        if self.refuses_anonymous {
+            core.access.refuse_anonymous();
         }
         if let Some(state) = self.state {
             api::resume(&core, state);
