@@ -145,7 +145,7 @@ async fn token_over_tls_names_the_user() {
 }
 
 #[tokio::test]
-async fn request_without_credentials_is_unauthorized_if_nobody_is_anonymous() {
+async fn request_without_credentials_is_unauthorized_without_anonymous_users() {
     let server = ApiServer::builder().authorization().without_anonymous().build();
     let listener = server.listen_tls((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
     let (code, message) = refusal(user_of(&client_of(&listener, None).await).await);
