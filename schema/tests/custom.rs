@@ -89,7 +89,6 @@ fn limits_are_reported_with_the_value_and_the_limit() {
         &spec,
         &value,
         &[
-            "spec.must: Required value",
             r#"spec.colour: Unsupported value: "blue": supported values: "red", "green""#,
             r#"spec.day: Invalid value: "today": spec.day in body must be of type date: "today""#,
             "spec.few: Invalid value: 1: spec.few in body should have at least 2 items",
@@ -102,6 +101,7 @@ fn limits_are_reported_with_the_value_and_the_limit() {
             r#"spec.shape: Invalid value: "A": spec.shape in body should match '^[a-z]+$'"#,
             r#"spec.short: Invalid value: "ab": spec.short in body should be at least 3 chars long"#,
             "spec.step: Invalid value: 7: spec.step in body should be a multiple of 5",
+            "spec.must: Required value",
         ],
     );
 }

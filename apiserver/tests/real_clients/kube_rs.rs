@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures::{StreamExt as _, TryStreamExt as _};
 use homeostat_apiserver::ApiServer;
 use homeostat_testing::control_plane::ControlPlane;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::entry::Entry;
 use kube::api::{DeleteParams, ListParams, LogParams, Patch, PatchParams, PostParams};
@@ -69,15 +69,24 @@ pub(crate) fn trials() -> Vec<Trial> {
     }
     trials.push(Trial::test("kube-rs::calls that need a kubelet", || {
         Builder::new_current_thread().enable_all().build()?.block_on(async {
-            let pods: Api<Pod> = Api::default_namespaced(ApiServer::new().client());
+            let client = ApiServer::new().client();
+            let nodes: Api<Node> = Api::all(client.clone());
+            let pods: Api<Pod> = Api::default_namespaced(client);
             let unknown = "pods \"web\" not found";
             assert_refused(pods.logs("web", &LogParams::default()).await, 404, unknown);
-            let web = json!({
-                "metadata": {"name": "web"},
-                "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+            let node = json!({
+                "metadata": {"name": "node"},
+                "status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]},
             });
-            let web: Pod = serde_json::from_value(web)?;
-            pods.create(&PostParams::default(), &web).await?;
+            nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
+            let pod = |name: &str, node: Option<&str>| {
+                let container = json!({"name": "web", "image": "nginx"});
+                let spec = json!({"containers": [container], "nodeName": node});
+                serde_json::from_value::<Pod>(json!({"metadata": {"name": name}, "spec": spec}))
+            };
+            pods.create(&PostParams::default(), &pod("new", None)?).await?;
+            assert_eq!(pods.logs("new", &LogParams::default()).await?, "");
+            pods.create(&PostParams::default(), &pod("web", Some("node"))?).await?;
             let text = "pods \"web\": log is not implemented: the embedded API server runs no";
             assert_refused(pods.logs("web", &LogParams::default()).await, 501, text);
             Ok(())
