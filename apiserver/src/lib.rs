@@ -56,6 +56,8 @@ mod admission;
 mod api;
 mod clock;
 mod core;
+#[cfg(feature = "tls")]
+mod credentials;
 mod fields;
 mod go_diff;
 mod go_json;

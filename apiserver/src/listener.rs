@@ -28,9 +28,9 @@ use tower::{Layer as _, Service as _};
 
 use self::activity::Limits;
 use self::connections::{Connections, Transport};
-#[cfg(feature = "tls")]
-pub(crate) use self::tls::Credentials;
 use crate::access::{Caller, User};
+#[cfg(feature = "tls")]
+use crate::credentials::Credentials;
 use crate::server::{ApiServer, ApiService};
 
 /// A TCP address that the server listens on; made by [`ApiServer::listen`]. Dropping it closes the

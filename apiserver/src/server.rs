@@ -22,9 +22,9 @@ use tower::{BoxError, Layer as _, Service};
 use crate::access::{Caller, User};
 use crate::api;
 use crate::core::Core;
-use crate::http::DocumentCache;
 #[cfg(feature = "tls")]
-use crate::listener::Credentials;
+use crate::credentials::Credentials;
+use crate::http::DocumentCache;
 use crate::reply::Body;
 use crate::view::ClientView;
 use faults::{RequestFaults, ServerAction};

@@ -199,6 +199,7 @@ fn apiserver_has_no_arrow_up() {
             &["access", "clock", "cluster", "field_selector", "fields", "go_diff", "go_json"],
             &["json_text", "upstream_flags"],
             &[
+                "credentials",
                 "definitions",
                 "garbage",
                 "json_path",

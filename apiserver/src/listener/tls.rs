@@ -26,6 +26,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::certificate;
 use crate::access::{ClientCertificate, User};
+use crate::credentials::Credentials;
 
 /// Makes the TLS connections of a listener.
 #[derive(Clone)]
@@ -36,13 +37,6 @@ pub(super) struct Acceptor {
 
 /// The certificate authority of a listener.
 pub(super) struct Authority(Box<CertifiedIssuer<'static, KeyPair>>);
-
-/// A certificate and its key, as PEM.
-#[derive(Clone)]
-pub(crate) struct Credentials {
-    pub(crate) certificate: String,
-    pub(crate) key: String,
-}
 
 /// The certificates that a listener shows to its clients, and the key of the first one.
 struct Identity {
@@ -226,15 +220,6 @@ impl Authority {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &**self.0)?.pem();
         Ok(Credentials { certificate, key: key.serialize_pem() })
-    }
-}
-
-// === impl Credentials ===
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key is a secret.
-        f.debug_struct("Credentials").finish_non_exhaustive()
     }
 }
 

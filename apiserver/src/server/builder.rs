@@ -13,9 +13,9 @@ use super::{ApiServer, Inner};
 use crate::api;
 use crate::clock::Chance;
 use crate::core::Core;
-use crate::kinds::{Kind, Kinds};
 #[cfg(feature = "tls")]
-use crate::listener::Credentials;
+use crate::credentials::Credentials;
+use crate::kinds::{Kind, Kinds};
 use crate::plugin::AdmissionPlugin;
 use crate::state::State;
 
