@@ -23,8 +23,8 @@ pub(crate) fn answer(core: &Core, user: &User, info: &RequestInfo, query: &str) 
         ("pods", "attach" | "exec" | "portforward") => stream(core, user, info, params),
         ("pods", "log") => match log(core, info, params) {
             // A pod that was never on a node has logged nothing.
-            Ok(None) => return Reply::Document(Document::empty(204)),
-            Ok(Some(Node)) => Ok(()),
+            Ok(false) => return Reply::Document(Document::empty(204)),
+            Ok(true) => Ok(()),
             Err(failure) => Err(failure),
         },
         ("pods", _) => find(core, info, "pods").and_then(|pod| match read_path(&pod, POD_IP) {
@@ -44,9 +44,6 @@ pub(crate) fn answer(core: &Core, user: &User, info: &RequestInfo, query: &str) 
 
 const POD_IP: &str = "status.podIP";
 
-/// A node that exists and has an address.
-struct Node;
-
 /// Checks a request that opens a stream to a container.
 fn stream(core: &Core, user: &User, info: &RequestInfo, params: &Params) -> Result<()> {
     if !matches!(info.verb, Verb::Get | Verb::Create) {
@@ -58,15 +55,15 @@ fn stream(core: &Core, user: &User, info: &RequestInfo, params: &Params) -> Resu
     if info.subresource.as_deref() != Some("portforward") {
         check_container(&pod, params.get("container"))?;
     }
-    if node_of(core, &pod)?.is_none() {
+    if !is_on_node(core, &pod)? {
         let name = info.name.as_deref().unwrap_or_default();
         return Err(Failure::bad_request(format!("pod {name} does not have a host assigned")));
     }
     Ok(())
 }
 
-/// Checks a request for a log. Returns the node of the pod, if it has one.
-fn log(core: &Core, info: &RequestInfo, params: &Params) -> Result<Option<Node>> {
+/// Checks a request for a log. Returns whether the pod is on a node.
+fn log(core: &Core, info: &RequestInfo, params: &Params) -> Result<bool> {
     if info.verb != Verb::Get {
         return Err(Failure::method_unknown());
     }
@@ -77,7 +74,7 @@ fn log(core: &Core, info: &RequestInfo, params: &Params) -> Result<Option<Node>>
     }
     let pod = find(core, info, "pods")?;
     check_container(&pod, params.get("container"))?;
-    node_of(core, &pod)
+    is_on_node(core, &pod)
 }
 
 /// Returns the problems of the parameters of a request for a log.
@@ -126,14 +123,14 @@ fn check_container(pod: &Fields, container: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the node of a pod, if it has one.
+/// Returns whether a pod is on a node.
 ///
 /// # Errors
 ///
 /// Fails if the node does not exist, or has no address.
-fn node_of(core: &Core, pod: &Fields) -> Result<Option<Node>> {
+fn is_on_node(core: &Core, pod: &Fields) -> Result<bool> {
     let Some(name) = read_path(pod, "spec.nodeName").and_then(Value::as_str) else {
-        return Ok(None);
+        return Ok(false);
     };
     let Some(node) = core.find("nodes", "", name) else {
         // The real server names the resource of the request here.
@@ -145,7 +142,7 @@ fn node_of(core: &Core, pod: &Fields) -> Result<Option<Node>> {
         let message = "no preferred addresses found; known addresses: []";
         return Err(Failure::new(500, "", message));
     }
-    Ok(Some(Node))
+    Ok(true)
 }
 
 /// Returns the object of a kind of the core group that has the name in a request.

@@ -36,10 +36,14 @@ pub(super) fn check(_: &Value, ports: &Value, at: &str, causes: &mut Vec<Cause>)
 fn number(_: &Value, port: &Value, at: &str, causes: &mut Vec<Cause>) {
     match port.as_i64() {
         Some(0) | None => causes.push(Cause::required(at, "")),
-        Some(1..=65_535) => {}
-        Some(_) => {
-            causes.push(Cause::invalid(at, port, "must be between 1 and 65535, inclusive"));
-        }
+        Some(_) => in_range(port, at, causes),
+    }
+}
+
+/// Checks that a value is the number of a port.
+pub(super) fn in_range(number: &Value, at: &str, causes: &mut Vec<Cause>) {
+    if !number.as_i64().is_some_and(|number| (1..=65_535).contains(&number)) {
+        causes.push(Cause::invalid(at, number, "must be between 1 and 65535, inclusive"));
     }
 }
 

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::service_cidr::read_range;
 use super::{Test, check_text, items, member, text};
 use crate::fields::Fields;
 use crate::go_json::syntax_error;
@@ -111,18 +112,9 @@ pub(crate) fn node(object: &Fields, causes: Causes<'_>) {
         all => all.iter().collect::<Vec<_>>(),
     };
     for (place, range) in ranges.into_iter().enumerate() {
-        if !range.as_str().is_some_and(is_range) {
+        if range.as_str().and_then(read_range).is_none() {
             let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
             causes.push(Cause::invalid(format!("spec.podCIDRs[{place}]"), range, detail));
         }
     }
-}
-
-/// Returns whether a text is a range of addresses: `10.9.8.0/24`.
-pub(super) fn is_range(text: &str) -> bool {
-    let Some((address, bits)) = text.split_once('/') else { return false };
-    let (Ok(address), Ok(bits)) = (address.parse::<std::net::IpAddr>(), bits.parse::<u8>()) else {
-        return false;
-    };
-    bits <= if address.is_ipv4() { 32 } else { 128 }
 }

@@ -1,13 +1,11 @@
 //! Ingresses, network policies, addresses and endpoints.
 
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
 
 use super::Test::{Between, By, Each, EachNamed, Has, OneOf, Required, Text};
-use super::core::is_range;
-use super::service_cidr::{is_strict_subset, legacy_problem};
+use super::service_cidr::{is_strict_subset, legacy_problem, read_range};
 use super::{Check, check_text, container_ports, is_empty, items, member, selectors};
 use crate::fields::{Fields, text};
 use crate::names;
@@ -153,24 +151,17 @@ pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes
 
 /// Checks the port of a rule, and the end of a range of ports.
 fn policy_port(_: &Value, rule: &Value, at: &str, causes: Causes<'_>) {
-    const RANGE: RangeInclusive<i64> = 1..=65_535;
-    let in_range = |name: &str, number: i64, causes: Causes<'_>| {
-        if !RANGE.contains(&number) {
-            let detail = "must be between 1 and 65535, inclusive";
-            causes.push(Cause::invalid(format!("{at}.{name}"), &json!(number), detail));
-        }
-    };
     let (port, end) = (member(rule, "port"), member(rule, "endPort").as_i64());
     let invalid_end =
         |end: i64, detail: &str| Cause::invalid(format!("{at}.endPort"), &json!(end), detail);
     match (port.as_i64(), end) {
         (Some(start), end) => {
-            in_range("port", start, causes);
+            container_ports::in_range(port, &format!("{at}.port"), causes);
             let Some(end) = end else { return };
             if end < start {
                 causes.push(invalid_end(end, "must be greater than or equal to `port`"));
             }
-            in_range("endPort", end, causes);
+            container_ports::in_range(&json!(end), &format!("{at}.endPort"), causes);
         }
         (None, Some(end)) if port.is_null() => {
             causes.push(invalid_end(end, "may not be specified when `port` is not specified"));
@@ -196,16 +187,14 @@ fn ip_block(_: &Value, block: &Value, at: &str, causes: Causes<'_>) {
     if let Some(detail) = legacy_problem(range) {
         causes.push(Cause::invalid(format!("{at}.cidr"), &json!(range), detail));
     }
-    if !is_range(range) {
-        return;
-    }
+    let Some(whole) = read_range(range) else { return };
     for (place, part) in items(member(block, "except")).iter().enumerate() {
         let at = format!("{at}.except[{place}]");
         let part_text = part.as_str().unwrap_or_default();
         if let Some(detail) = legacy_problem(part_text) {
             causes.push(Cause::invalid(at.clone(), part, detail));
         }
-        if is_range(part_text) && !is_strict_subset(part_text, range) {
+        if read_range(part_text).is_some_and(|part| !is_strict_subset(part, whole)) {
             causes.push(Cause::invalid(at, part, "must be a strict subset of `cidr`"));
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Test::{AtLeast, By, Has, NotNegative, OneOf, Required};
-use super::{Check, check_text, items, member, text};
+use super::{Check, check_text, container_ports, items, member, text};
 use crate::names;
 use crate::status::Cause;
 
@@ -87,10 +87,7 @@ fn port(_: &Value, port: &Value, at: &str, causes: &mut Vec<Cause>) {
         causes.extend(names::port(name).iter().map(|detail| Cause::invalid(at, port, detail)));
         return;
     }
-    let number = port.as_i64().unwrap_or_default();
-    if !(1..=65_535).contains(&number) {
-        causes.push(Cause::invalid(at, &json!(number), "must be between 1 and 65535, inclusive"));
-    }
+    container_ports::in_range(&json!(port.as_i64().unwrap_or_default()), at, causes);
 }
 
 /// Checks the names of headers. The real server does not say which of them is wrong.

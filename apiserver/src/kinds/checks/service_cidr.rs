@@ -10,6 +10,9 @@ use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
+/// The address and the prefix length of a range of addresses.
+type Range = (IpAddr, u32);
+
 const AT: &str = "spec.cidrs";
 
 pub(crate) fn service_cidr(range: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
@@ -51,7 +54,7 @@ fn check(ranges: &Value, causes: Causes<'_>) {
         }
     }
     let is_ipv6 = |range: &Value| range.as_str().is_some_and(|range| range.contains(':'));
-    let is_range = |range: &Value| range.as_str().is_some_and(super::core::is_range);
+    let is_range = |range: &Value| range.as_str().and_then(read_range).is_some();
     if let [first, second] = all
         && is_range(first)
         && is_range(second)
@@ -63,13 +66,19 @@ fn check(ranges: &Value, causes: Causes<'_>) {
     }
 }
 
+/// Reads a range of addresses, such as `10.9.8.0/24`, in any form.
+pub(super) fn read_range(text: &str) -> Option<Range> {
+    let (address, bits) = text.split_once('/')?;
+    let (address, length) = (address.parse::<IpAddr>().ok()?, bits.parse::<u32>().ok()?);
+    (length <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, length))
+}
+
 /// Returns what is wrong with a range (`IsValidCIDR`).
 fn problem(text: &str) -> Option<String> {
     if let Some(problem) = legacy_problem(text) {
         return Some(problem.to_owned());
     }
-    let (address, bits) = text.split_once('/')?;
-    let (address, length) = (address.parse().ok()?, bits.parse().ok()?);
+    let (address, length) = read_range(text)?;
     let canonical = format!("{}/{length}", first_address(address, length));
     (canonical != text).then(|| format!("must be in canonical form (\"{canonical}\")"))
 }
@@ -83,10 +92,7 @@ pub(super) fn legacy_problem(text: &str) -> Option<&'static str> {
         let has_zeros = networking::ip_problem(address) == networking::LEADING_ZEROS;
         return Some(if has_zeros { ZEROS } else { NO_RANGE });
     };
-    let most = if read.is_ipv4() { 32 } else { 128 };
-    let Some(length) = bits.parse::<u32>().ok().filter(|bits| *bits <= most) else {
-        return Some(NO_RANGE);
-    };
+    let Some((_, length)) = read_range(text) else { return Some(NO_RANGE) };
     if bits.len() > 1 && bits.starts_with('0') {
         Some(ZEROS)
     } else if matches!(read, IpAddr::V6(read) if read.to_ipv4_mapped().is_some()) {
@@ -98,15 +104,8 @@ pub(super) fn legacy_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether a range contains another one, and is larger.
-pub(super) fn is_strict_subset(part: &str, whole: &str) -> bool {
-    let read = |text: &str| -> Option<(IpAddr, u32)> {
-        let (address, bits) = text.split_once('/')?;
-        Some((address.parse().ok()?, bits.parse().ok()?))
-    };
-    let (Some((part, part_length)), Some((whole, length))) = (read(part), read(whole)) else {
-        return false;
-    };
+/// Returns whether the second range contains the first one, and is larger.
+pub(super) fn is_strict_subset((part, part_length): Range, (whole, length): Range) -> bool {
     part.is_ipv4() == whole.is_ipv4()
         && length < part_length
         && first_address(part, length) == first_address(whole, length)

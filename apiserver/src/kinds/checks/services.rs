@@ -1,19 +1,17 @@
 //! Services.
 
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
 
 use super::Test::OneOf;
 use super::networking::ip_problem;
 use super::service_cidr::legacy_problem;
+use super::workloads::{Causes, spec};
 use super::{check_text, container_ports, find, is_empty, items, member, selectors, text};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The longest time that a client stays with its endpoint, in seconds.
 const MAX_AFFINITY: i64 = 86_400;
@@ -44,10 +42,6 @@ pub(crate) fn service(object: &Fields, old: Option<&Fields>, causes: Causes<'_>)
     source_ranges(object, old, causes);
     balancer(spec, causes);
     traffic(spec, causes);
-}
-
-fn spec(object: &Fields) -> &Value {
-    object.get("spec").unwrap_or(&Value::Null)
 }
 
 fn annotation<'a>(object: &'a Fields, name: &str) -> Option<&'a str> {
@@ -115,19 +109,14 @@ fn port_name<'a>(
 }
 
 fn service_port(port: &Value, at: &str, causes: Causes<'_>) {
-    const RANGE: RangeInclusive<i64> = 1..=65_535;
-    let number = |key: &str| member(port, key).as_i64();
-    let detail = "must be between 1 and 65535, inclusive";
-    if number("port").is_none_or(|number| !RANGE.contains(&number)) {
-        causes.push(Cause::invalid(format!("{at}.port"), member(port, "port"), detail));
-    }
+    container_ports::in_range(member(port, "port"), &format!("{at}.port"), causes);
     super::run(&[("protocol", OneOf(container_ports::PROTOCOLS))], port, at, causes);
-    let target = member(port, "targetPort");
+    let (target, target_at) = (member(port, "targetPort"), format!("{at}.targetPort"));
     if target.is_string() {
-        check_text(target, names::port, &format!("{at}.targetPort"), causes);
-    } else if number("targetPort").is_none_or(|number| !RANGE.contains(&number)) {
-        let shown = if target.is_null() { &json!(0) } else { target };
-        causes.push(Cause::invalid(format!("{at}.targetPort"), shown, detail));
+        check_text(target, names::port, &target_at, causes);
+    } else {
+        let number = if target.is_null() { &json!(0) } else { target };
+        container_ports::in_range(number, &target_at, causes);
     }
     let protocol = member(port, "appProtocol");
     if !protocol.is_null() {
