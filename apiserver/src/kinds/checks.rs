@@ -26,6 +26,7 @@ mod downward;
 pub(crate) mod endpoints;
 mod environment;
 pub(crate) mod flow_schemas;
+pub(crate) mod ingress;
 pub(crate) mod ingress_class;
 mod job_policies;
 mod job_updates;

@@ -71,6 +71,20 @@ pub(super) fn service(service: &Fields, _: Option<&Fields>) -> Vec<String> {
     found.0
 }
 
+/// Returns the warnings about an ingress, or about its status.
+pub(super) fn ingress(ingress: &Fields, old: Option<&Fields>) -> Vec<String> {
+    const CLASS: &str = "kubernetes.io/ingress.class";
+    let mut found = Found::default();
+    let annotations = read_path(ingress, "metadata.annotations").unwrap_or(NULL);
+    let class = read_path(ingress, "spec.ingressClassName").unwrap_or(NULL);
+    found.add_if(
+        old.is_none() && annotations.get(CLASS).is_some() && class.is_null(),
+        "annotation \"kubernetes.io/ingress.class\" is deprecated, please use \
+         'spec.ingressClassName' instead",
+    );
+    found.0
+}
+
 /// Returns the warnings about endpoints.
 pub(super) fn endpoints(endpoints: &Fields, _: Option<&Fields>) -> Vec<String> {
     let mut found = Found::default();

@@ -1,10 +1,10 @@
-//! Ingresses, network policies, addresses and endpoints.
+//! Network policies and addresses.
 
 use serde_json::{Value, json};
 
-use super::Test::{Between, By, Each, Has, OneOf, Required, Text};
+use super::Test::{By, Each, Has, OneOf, Required, Text};
 use super::service_cidr::{is_strict_subset, legacy_problem, read_range};
-use super::{Check, check_text, container_ports, is_empty, items, member, selectors};
+use super::{Check, check_text, container_ports, items, member, selectors};
 use crate::fields::{Fields, text};
 use crate::names;
 use crate::status::Cause;
@@ -14,91 +14,6 @@ type Causes<'a> = &'a mut Vec<Cause>;
 fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)
 }
-
-// === ingresses ===
-
-const BACKEND: &[Check] = &[("", By(backend))];
-const RESOURCE: &[Check] = &[("kind", Required("")), ("name", Required(""))];
-const RULE: &[Check] = &[("http.paths", By(some_path)), ("http.paths", Each(PATH))];
-const PATH: &[Check] = &[
-    ("pathType", Required("pathType must be specified")),
-    ("pathType", OneOf(&["Exact", "ImplementationSpecific", "Prefix"])),
-    ("path", By(path)),
-    ("backend", Has(BACKEND)),
-];
-
-pub(crate) fn ingress(ingress: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const SPEC: &[Check] = &[
-        ("defaultBackend", Has(BACKEND)),
-        ("rules", Each(RULE)),
-        ("ingressClassName", Text(names::dns_subdomain)),
-    ];
-    let spec = spec(ingress);
-    if is_empty(member(spec, "rules")) && member(spec, "defaultBackend").is_null() {
-        let detail = "either `defaultBackend` or `rules` must be specified";
-        causes.push(Cause::invalid("spec", &Value::Null, detail));
-    }
-    super::run(SPEC, spec, "spec", causes);
-}
-
-fn backend(_: &Value, backend: &Value, at: &str, causes: Causes<'_>) {
-    let (service, resource) = (member(backend, "service"), member(backend, "resource"));
-    match (service.is_null(), resource.is_null()) {
-        (false, false) => {
-            let detail = "cannot set both resource and service backends";
-            causes.push(Cause::invalid(at, &json!(""), detail));
-        }
-        (true, true) => {
-            let detail = "resource or service backend is required";
-            causes.push(Cause::invalid(at, &json!(""), detail));
-        }
-        (true, false) => super::run(RESOURCE, resource, &format!("{at}.resource"), causes),
-        (false, true) => service_backend(service, at, causes),
-    }
-}
-
-fn service_backend(service: &Value, at: &str, causes: Causes<'_>) {
-    const PORT: &[Check] = &[("number", Between(1, 65_535)), ("name", Text(names::port))];
-    const SERVICE: &[Check] = &[("name", Required("")), ("name", Text(names::rfc_1035_label))];
-    super::run(SERVICE, service, &format!("{at}.service"), causes);
-    let port = member(service, "port");
-    match (text(port, "name"), member(port, "number").as_i64().unwrap_or(0)) {
-        ("", 0) => causes.push(Cause::required(at, "port name or number is required")),
-        (_, 0) | ("", _) => {
-            let port = without_zero(port);
-            super::run(PORT, &port, &format!("{at}.service.port"), causes);
-        }
-        (..) => {
-            let detail = "cannot set both port name & port number";
-            causes.push(Cause::invalid(at, &json!(""), detail));
-        }
-    }
-}
-
-/// Returns a port without the number 0, which stands for none.
-fn without_zero(port: &Value) -> Value {
-    let mut port = port.clone();
-    if let Some(members) = port.as_object_mut() {
-        members.retain(|_, value| *value != 0);
-    }
-    port
-}
-
-fn some_path(_: &Value, paths: &Value, at: &str, causes: Causes<'_>) {
-    if paths.as_array().is_some_and(Vec::is_empty) {
-        causes.push(Cause::required(at, ""));
-    }
-}
-
-fn path(around: &Value, path: &Value, at: &str, causes: Causes<'_>) {
-    let needs_slash = matches!(text(around, "pathType"), "Exact" | "Prefix");
-    if needs_slash && !path.as_str().unwrap_or_default().starts_with('/') {
-        let shown = if path.is_null() { &json!("") } else { path };
-        causes.push(Cause::invalid(at, shown, "must be an absolute path"));
-    }
-}
-
-// === policies and addresses ===
 
 pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     const PORT: &[Check] = &[("protocol", OneOf(&["TCP", "UDP", "SCTP"])), ("", By(policy_port))];

@@ -41,7 +41,8 @@ fn ingress() -> Kind {
     Kind {
         short_names: &["ing"],
         status: KEEPS_SPEC,
-        validate: checks::networking::ingress,
+        warn: network_warnings::ingress,
+        validate: checks::ingress::ingress,
         ..of_group("Ingress", "ingresses")
     }
 }
