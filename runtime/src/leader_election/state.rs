@@ -215,15 +215,18 @@ impl Candidate {
     /// Takes the outcome of a write that was begun at `started`.
     ///
     /// A write whose answer arrives after the deadline does not lead to leadership: the lease was
-    /// renewed, but the time is over.
+    /// renewed, but the time is over. A candidate that did not lead before tries again.
     pub(crate) fn written(&mut self, outcome: Written, started: Moment, now: Moment) -> Step {
         match outcome {
             Written::Stored(version) => {
                 let record = self.attempts.back().cloned().unwrap_or_default();
                 self.observed = Some((Stored { record, version }, now));
                 let until = started.saturating_add(self.timing.renew_deadline);
+                if now >= until {
+                    return Step::Waiting;
+                }
                 self.valid_until = Some(until);
-                if now < until { Step::Leading } else { Step::Waiting }
+                Step::Leading
             }
             // A leader must know at once who changed its lease. Another candidate waits for its
             // next attempt.

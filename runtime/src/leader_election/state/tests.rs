@@ -61,6 +61,18 @@ fn answer_after_the_deadline_gives_no_leadership() {
 }
 
 #[test]
+fn candidate_whose_answer_came_after_the_deadline_tries_again() {
+    let mut candidate = candidate("a");
+    let Step::Create(record) = candidate.read(None, at(0), wall(0)) else { panic!("creates") };
+    assert_eq!(candidate.written(Written::Stored("1".into()), at(0), at(10)), Step::Waiting);
+    assert_eq!(candidate.begin(at(12), wall(12)), Step::Read);
+    let stored = Stored { record, version: "1".to_owned() };
+    let step = candidate.read(Some(stored), at(12), wall(12));
+    assert!(matches!(step, Step::Replace { .. }), "{step:?}");
+    assert_eq!(candidate.written(Written::Stored("2".into()), at(12), at(12)), Step::Leading);
+}
+
+#[test]
 fn renewal_keeps_acquire_time_and_transitions() {
     let (mut candidate, lease) = leader();
     let Step::Replace { record, version } = candidate.begin(at(2), wall(2)) else {
