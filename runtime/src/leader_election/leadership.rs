@@ -82,6 +82,8 @@ struct Shared {
 struct End {
     /// Set once, by the first to notice the loss. `None` after a release or a drop.
     reason: Option<LeadershipLost>,
+    /// True from a release or a drop on. The fence is closed then too, which is no loss.
+    is_given_up: bool,
     /// Tasks to abort. Empty once leadership has ended.
     aborts: Vec<AbortHandle>,
 }
@@ -162,6 +164,7 @@ impl Leadership {
         self.stop.cancel();
         while let Some(ended) = self.renewal.join_next().await {
             if let Ok(Some(elector)) = ended {
+                self.shared.end.lock().is_given_up = true;
                 elector.release().await;
                 break;
             }
@@ -218,6 +221,7 @@ impl Leadership {
 
 impl Drop for Leadership {
     fn drop(&mut self) {
+        self.shared.end.lock().is_given_up = true;
         self.shared.fence.set(None);
         self.shared.end();
     }
@@ -255,14 +259,14 @@ fn watch(
 
 impl Shared {
     /// Ends leadership: closes the fence, records the reason, wakes [`Leadership::lost`], aborts
-    /// the tasks. Only the first call has an effect.
+    /// the tasks. Only the first call has an effect, and none after a release or a drop.
     ///
     /// The order is fixed: a task that sees `lost` finds the fence closed and the reason set.
     fn lose(&self, reason: LeadershipLost) {
         self.fence.set(None);
         {
             let mut end = self.end.lock();
-            if end.reason.is_some() {
+            if end.reason.is_some() || end.is_given_up {
                 return;
             }
             tracing::error!(%reason, "leader election lost");
@@ -280,5 +284,61 @@ impl Shared {
         for task in aborts {
             task.abort();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::{Method, Request, Response};
+    use http_body_util::{BodyExt, Full};
+    use kube_client::client::Body;
+    use serde_json::json;
+    use tower::BoxError;
+
+    use super::*;
+
+    /// A server whose answers take 4 s once it has the lease, and that refuses each change of it.
+    fn slow_server() -> kube_client::Client {
+        let lease = Arc::new(Mutex::new(None::<bytes::Bytes>));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let lease = Arc::clone(&lease);
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = body.collect().await?.to_bytes();
+                let stored = lease.lock().clone();
+                if stored.is_some() {
+                    tokio::time::sleep(Duration::from_secs(4)).await;
+                }
+                let failure = |code: u16, reason| {
+                    let status = json!({"status": "Failure", "code": code, "reason": reason});
+                    (code, status.to_string().into())
+                };
+                let (status, answer) = match stored {
+                    Some(_) if parts.method == Method::PUT => failure(409, "Conflict"),
+                    Some(stored) => (200, stored),
+                    None if parts.method == Method::POST => {
+                        *lease.lock() = Some(body.clone());
+                        (201, body)
+                    }
+                    None => failure(404, "NotFound"),
+                };
+                Ok::<_, BoxError>(Response::builder().status(status).body(Full::new(answer))?)
+            }
+        });
+        kube_client::Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_release_is_no_loss_of_leadership() {
+        let elector = LeaderElector::builder(slow_server(), "shop", "lease");
+        let elector = elector.in_virtual_time(jiff::Timestamp::UNIX_EPOCH, 7).build().unwrap();
+        let leadership = elector.acquire().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let shared = Arc::clone(&leadership.shared);
+        leadership.release().await;
+        assert!(!shared.lost.is_cancelled());
+        assert_eq!(shared.end.lock().reason, None);
     }
 }
