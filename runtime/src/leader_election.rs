@@ -305,11 +305,18 @@ impl LeaderElector {
     /// Sends the requests of one attempt.
     ///
     /// The candidate decides each step, and the loop carries it out until a step ends the attempt.
+    /// A leader reads at most once: a server that answers each write with a conflict gets its next
+    /// request after a pause.
     async fn requests(&mut self) -> Attempt {
+        let mut has_read = false;
         let mut step = self.candidate.begin(self.clock.now(), self.wall_time());
         loop {
             step = match step {
-                Step::Read => self.read().await,
+                Step::Read if has_read => return Attempt::NotYet,
+                Step::Read => {
+                    has_read = true;
+                    self.read().await
+                }
                 Step::Create(record) => {
                     let started = self.clock.now();
                     let outcome = self.lock.create(&record).await;

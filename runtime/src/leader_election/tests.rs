@@ -49,3 +49,35 @@ async fn success_ends_a_series_of_failures() {
     assert_eq!(requests.load(Ordering::Relaxed), 7, "five refusals, a read, a create");
     drop(leadership);
 }
+
+/// Returns the answer of a server that has stored the lease of the request's body.
+fn stored(body: &str, version: usize) -> serde_json::Value {
+    let mut lease: serde_json::Value = serde_json::from_str(body).unwrap();
+    lease["metadata"]["resourceVersion"] = json!(version.to_string());
+    lease
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_whose_writes_conflict_pauses_between_its_attempts() {
+    let lease = Arc::new(parking_lot::Mutex::new(None));
+    let writes = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&writes);
+    let (client, _) = server(move |asked| match asked.line.split(' ').next() {
+        Some("GET") => match &*lease.lock() {
+            Some(lease) => Answer::Said(200, serde_json::Value::clone(lease)),
+            None => refusal(404, "not found"),
+        },
+        Some("POST") => {
+            let created = stored(&asked.text, 1);
+            *lease.lock() = Some(created.clone());
+            Answer::Said(201, created)
+        }
+        // Ends a loop without a pause, which would take no virtual time.
+        _ if count.fetch_add(1, Ordering::Relaxed) > 1000 => Answer::Lost,
+        _ => refusal(409, "the object has been modified"),
+    });
+    let leadership = timeout(Duration::from_secs(60), elector(client).acquire()).await.unwrap();
+    assert_eq!(leadership.lost().await, LeadershipLost::DeadlinePassed);
+    let writes = writes.load(Ordering::Relaxed);
+    assert!(writes <= 10, "{writes} writes in 10 s");
+}
