@@ -429,7 +429,7 @@ impl LeaderElector {
     /// A candidate's pause before its next attempt: client-go's jitter, so that candidates spread.
     fn pause(&mut self) -> Duration {
         let period = self.timing.retry_period;
-        self.random.between(period, period.mul_f64(2.2))
+        self.random.between(period, period.saturating_mul(11) / 5)
     }
 
     /// Returns the time in the precision of a `MicroTime`.

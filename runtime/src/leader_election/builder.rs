@@ -223,7 +223,9 @@ fn check(timing: &Timing) -> Result<(), InvalidElection> {
     if retry_period.is_zero() {
         return Err(InvalidElection("the retry period must be greater than zero".to_owned()));
     }
-    if renew_deadline <= retry_period.mul_f64(JITTER) {
+    // A period that is too long to be stretched is longer than any deadline.
+    let stretched = Duration::try_from_secs_f64(retry_period.as_secs_f64() * JITTER);
+    if renew_deadline <= stretched.unwrap_or(Duration::MAX) {
         return Err(InvalidElection(format!(
             "the renew deadline ({renew_deadline:?}) must be greater than {JITTER} times the retry \
              period ({retry_period:?})"

@@ -81,3 +81,20 @@ async fn leader_whose_writes_conflict_pauses_between_its_attempts() {
     let writes = writes.load(Ordering::Relaxed);
     assert!(writes <= 10, "{writes} writes in 10 s");
 }
+
+#[test]
+fn periods_of_any_length_are_checked_without_a_panic() {
+    let service = tower::service_fn(|_: http::Request<kube_client::client::Body>| {
+        std::future::pending::<
+            Result<http::Response<http_body_util::Full<bytes::Bytes>>, std::convert::Infallible>,
+        >()
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _inside = runtime.enter();
+    let client = kube_client::Client::new(service, "default");
+    let builder = LeaderElector::builder(client, "shop", "lease");
+    let invalid = builder.clone().retry_period(Duration::MAX).build().unwrap_err();
+    assert!(invalid.to_string().starts_with("the renew deadline (10s) must be"), "{invalid}");
+    let invalid = builder.renew_deadline(Duration::MAX).build().unwrap_err();
+    assert!(invalid.to_string().starts_with("the lease duration (15s) must be"), "{invalid}");
+}
