@@ -7,7 +7,7 @@ use kube_client::api::{Patch, PatchParams, PostParams};
 use kube_client::{Api, Client, Error};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::describe_error;
 use crate::outcome::{self, Outcome, has_code};
@@ -116,13 +116,17 @@ pub async fn install(
     let mut next_report = Instant::now() + FIRST_REPORT_AFTER;
     let mut is_written = false;
     loop {
-        let (missing, pause) = match look(&api, &name, crd, &mut is_written).await {
-            Ok(None) => return Ok(()),
-            Ok(Some(missing)) => (missing, PERIOD),
-            Err(error) if may_pass(&error) && Instant::now() < deadline => {
+        // The last look has the time of an answer.
+        let limit = deadline.max(Instant::now() + PERIOD);
+        let looked = timeout_at(limit, look(&api, &name, crd, &mut is_written)).await;
+        let (missing, pause) = match looked {
+            Ok(Ok(None)) => return Ok(()),
+            Ok(Ok(Some(missing))) => (missing, PERIOD),
+            Err(_) => ("the server does not answer".to_owned(), PERIOD),
+            Ok(Err(error)) if may_pass(&error) && Instant::now() < deadline => {
                 (describe_error(&error), PAUSE)
             }
-            Err(error) => return Err(CrdError::Refused { name, source: Box::new(error) }),
+            Ok(Err(error)) => return Err(CrdError::Refused { name, source: Box::new(error) }),
         };
         if Instant::now() >= deadline {
             return Err(CrdError::NotServed { name, timeout, missing });
@@ -332,6 +336,23 @@ mod tests {
         let text = "failed to install the definition foos.example.com: the connection is reset";
         assert_eq!(error.to_string(), text);
         assert_eq!(log.lines().len(), 6, "one request per second");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn server_that_never_answers_is_waited_for_until_the_timeout() {
+        let service = tower::service_fn(|_: http::Request<kube_client::client::Body>| {
+            std::future::pending::<
+                Result<http::Response<http_body_util::Full<bytes::Bytes>>, tower::BoxError>,
+            >()
+        });
+        let client = crate::client::builder().service(service).build();
+        let start = Instant::now();
+        let error = install(&client, &crd(), Duration::from_secs(5)).await.unwrap_err();
+        assert!(start.elapsed() <= Duration::from_millis(5_100), "{:?}", start.elapsed());
+        assert_eq!(
+            error.to_string(),
+            "the definition foos.example.com is not served after 5s: the server does not answer"
+        );
     }
 
     #[tokio::test(start_paused = true)]
