@@ -336,6 +336,8 @@ fn written_resource<R>(request: &Request<R>) -> Option<GroupResource> {
         _ => return None,
     };
     let resource = match rest {
+        // The subresources of a namespace: no resource of the core has these names.
+        ["namespaces", _, "status" | "finalize"] if group.is_empty() => "namespaces",
         ["namespaces", _, resource, ..] | [resource, ..] => *resource,
         [] => return None,
     };
@@ -357,6 +359,10 @@ mod tests {
         assert_eq!(written(Method::POST, "/api/v1/namespaces/ns/pods"), name("", "pods"));
         assert_eq!(written(Method::PUT, "/api/v1/nodes/n/status"), name("", "nodes"));
         assert_eq!(written(Method::DELETE, "/api/v1/namespaces/ns"), name("", "namespaces"));
+        for subresource in ["status", "finalize"] {
+            let path = format!("/api/v1/namespaces/ns/{subresource}");
+            assert_eq!(written(Method::PUT, &path), name("", "namespaces"));
+        }
         assert_eq!(
             written(Method::PATCH, "/apis/apps/v1/namespaces/ns/replicasets/a/status?force=true"),
             name("apps", "replicasets")
