@@ -41,7 +41,9 @@ impl Limiter {
     /// A rate of 0 or less, or one that is not a number, means no limit. In client-go only a
     /// negative QPS does. A burst of 0 counts as 1.
     pub(super) fn new(qps: f32, burst: u32) -> Option<Self> {
-        let quota = Quota::with_period(period(qps)?)?;
+        let period = period(qps)?;
+        let quota = Quota::with_period(period)?;
+        let burst = burst.min(longest_burst(period));
         let burst = NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN);
         let clock = TokioClock { start: Instant::now() };
         Some(Self {
@@ -68,6 +70,13 @@ impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limiter").finish_non_exhaustive()
     }
+}
+
+/// Returns the longest burst for this time between two requests: it is full again after 100 years.
+/// governor multiplies the two, in nanoseconds of 64 bits.
+fn longest_burst(period: Duration) -> u32 {
+    const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+    u32::try_from(LONGEST.as_nanos() / period.as_nanos()).unwrap_or(u32::MAX)
 }
 
 /// Returns the time between two requests, or `None` for no limit. It is at most a day, because
@@ -144,5 +153,12 @@ mod tests {
         let day = Duration::from_secs(86_400);
         assert_eq!(period(f32::MIN_POSITIVE), Some(day));
         assert_eq!(period(16.0), Some(Duration::from_micros(62_500)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn longest_burst_of_a_low_rate_passes_at_once() {
+        let limiter = Limiter::new(f32::MIN_POSITIVE, u32::MAX).unwrap();
+        let admitted = futures::future::join_all((0..100).map(|_| limiter.admit()));
+        tokio::time::timeout(Duration::from_secs(1), admitted).await.unwrap();
     }
 }
