@@ -341,12 +341,17 @@ impl Source {
 
 impl Kubeconfig {
     fn new(user: &AuthInfo) -> Result<Self, BoxError> {
-        let authorization = if let (Some(name), Some(password)) = (&user.username, &user.password) {
-            let pair = BASE64.encode(format!("{name}:{}", password.expose_secret()));
+        // An empty text counts as none, as in client-go.
+        let password = user.password.as_ref().map(ExposeSecret::expose_secret);
+        let token = user.token.as_ref().map(ExposeSecret::expose_secret);
+        let authorization = if let (Some(name), Some(password)) = (&user.username, password)
+            && !(name.is_empty() && password.is_empty())
+        {
+            let pair = BASE64.encode(format!("{name}:{password}"));
             Authorization::Fixed(header("Basic", &pair)?)
-        } else if let Some(token) = &user.token {
-            Authorization::Fixed(header("Bearer", token.expose_secret())?)
-        } else if let Some(file) = &user.token_file {
+        } else if let Some(token) = token.filter(|token| !token.is_empty()) {
+            Authorization::Fixed(header("Bearer", token)?)
+        } else if let Some(file) = user.token_file.as_ref().filter(|file| !file.is_empty()) {
             Authorization::TokenFile(file.into())
         } else {
             Authorization::None
@@ -385,7 +390,13 @@ impl Kubeconfig {
             Authorization::Fixed(header) => Some(header.clone()),
             Authorization::TokenFile(path) => {
                 let token = String::from_utf8(read(path)?)?;
-                Some(header("Bearer", token.trim())?)
+                let token = token.trim();
+                if token.is_empty() {
+                    // The file may be written at this moment.
+                    let path = path.display().to_string();
+                    return Err(format!("read empty token from file {path:?}").into());
+                }
+                Some(header("Bearer", token)?)
             }
         };
         let pem = match &self.identity {

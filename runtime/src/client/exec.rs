@@ -190,17 +190,20 @@ impl Plugin {
             .into());
         }
         let status = credential.status.ok_or("exec plugin didn't return a status field")?;
-        let pem = match (status.client_certificate_data, status.client_key_data) {
+        // An empty text counts as none, as in client-go.
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let token = given(status.token);
+        let pem = match (given(status.client_certificate_data), given(status.client_key_data)) {
             (Some(certificate), Some(key)) => {
                 Some(PemPair { certificate: certificate.into_bytes(), key: key.into_bytes() })
             }
             (None, None) => None,
             _ => return Err("exec plugin returned only certificate or key, not both".into()),
         };
-        if pem.is_none() && status.token.is_none() {
+        if pem.is_none() && token.is_none() {
             return Err("exec plugin didn't return a token or cert/key pair".into());
         }
-        let authorization = status.token.map(|token| header("Bearer", &token)).transpose()?;
+        let authorization = token.map(|token| header("Bearer", &token)).transpose()?;
         Ok(Material { authorization, pem, expires_at: status.expiration_timestamp })
     }
 }

@@ -14,12 +14,16 @@ fn token_file(token: &str) -> (NamedTempFile, Credentials) {
 }
 
 fn script(text: &str) -> Credentials {
+    script_of(text, AuthInfo::default())
+}
+
+fn script_of(text: &str, user: AuthInfo) -> Credentials {
     let exec: ExecConfig = serde_json::from_value(serde_json::json!({
         "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", text]
     }))
     .unwrap();
     let exec = ExecConfig { interactive_mode: Some(ExecInteractiveMode::Never), ..exec };
-    Credentials::new(&AuthInfo { exec: Some(exec), ..AuthInfo::default() }).unwrap()
+    Credentials::new(&AuthInfo { exec: Some(exec), ..user }).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -32,9 +36,22 @@ async fn token_file_is_read_each_minute_and_kept_while_it_is_missing() {
     assert_eq!(token().await, "Bearer old");
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(token().await, "Bearer new");
+    // The file is being written.
+    std::fs::write(file.path(), "").unwrap();
+    tokio::time::advance(FILE_PERIOD).await;
+    assert_eq!(token().await, "Bearer new");
     drop(file);
     tokio::time::advance(FILE_PERIOD).await;
     assert_eq!(token().await, "Bearer new");
+}
+
+#[test]
+fn token_file_that_is_empty_at_the_start_is_an_error() {
+    let file = NamedTempFile::new().unwrap();
+    let path = file.path().display().to_string();
+    let user = AuthInfo { token_file: Some(path.clone()), ..AuthInfo::default() };
+    let error = Credentials::new(&user).unwrap_err().to_string();
+    assert_eq!(error, format!("read empty token from file {path:?}"));
 }
 
 #[tokio::test]
@@ -53,7 +70,31 @@ async fn failing_plugin_is_an_error_with_its_output() {
     );
     let empty = "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": {}}'";
     assert_eq!(error(empty).await, "exec plugin didn't return a token or cert/key pair");
+    let empty = "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": \
+                 {\"token\": \"\", \"clientCertificateData\": \"\", \"clientKeyData\": \"\"}}'";
+    assert_eq!(error(empty).await, "exec plugin didn't return a token or cert/key pair");
+    let empty = "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": \
+                 {\"token\": \"a\", \"clientCertificateData\": \"\", \"clientKeyData\": \"\"}}'";
+    assert_eq!(error(empty).await, "no error");
     assert!(error("echo hello").await.starts_with("exec: decoding stdout of sh: "));
+}
+
+#[tokio::test]
+async fn empty_token_and_user_of_a_kubeconfig_count_as_none() {
+    let empty = || Some(String::new());
+    let user = AuthInfo {
+        username: empty(),
+        password: Some("".into()),
+        token: Some("".into()),
+        token_file: empty(),
+        ..AuthInfo::default()
+    };
+    let anonymous = Credentials::new(&user).unwrap().get().await.unwrap();
+    assert_eq!(anonymous.authorization, None);
+    let text = "echo '{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": \
+                {\"token\": \"a\"}}'";
+    let plugin = script_of(text, user).get().await.unwrap();
+    assert_eq!(plugin.authorization.as_ref().unwrap(), "Bearer a");
 }
 
 #[test]
