@@ -292,7 +292,7 @@ impl Manager {
     /// # Cancel safety
     ///
     /// Dropping the future drops the running reconciles and stops the informers without waiting for
-    /// them.
+    /// them. The phase is then [`ManagerPhase::Stopped`].
     ///
     /// # Examples
     ///
@@ -439,6 +439,13 @@ impl Manager {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Manager {
+    /// Handles that wait for a manager that was dropped, or never ran, must not wait forever.
+    fn drop(&mut self) {
+        self.handle.enter(ManagerPhase::Stopped);
     }
 }
 

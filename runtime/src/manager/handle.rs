@@ -83,7 +83,7 @@ pub enum ManagerPhase {
     Working,
     /// The manager drains its queues.
     Stopping,
-    /// All tasks have ended.
+    /// All tasks have ended, or the manager was dropped.
     Stopped,
 }
 

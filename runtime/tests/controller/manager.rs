@@ -71,6 +71,23 @@ async fn two_controllers_of_one_name_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn manager_that_is_dropped_is_stopped_for_its_handles() {
+    let foos = Script::new([foo("web", "1")]);
+    let manager = Manager::new(no_factory()).with(idle(&foos, "foo"));
+    let handle = manager.handle();
+    let running = manager.run_until(pending());
+    assert!(tokio::time::timeout(Duration::from_secs(5), running).await.is_err());
+    assert_eq!((handle.phase(), handle.is_ready()), (ManagerPhase::Stopped, false));
+
+    let other = Script::new([foo("web", "1")]);
+    let twice = Manager::new(no_factory()).with(idle(&other, "foo")).with(idle(&other, "foo"));
+    let handle = twice.handle();
+    twice.run_until(pending()).await.unwrap_err();
+    let waited = tokio::time::timeout(Duration::from_secs(60), handle.wait_until_ready()).await;
+    assert_eq!(waited, Ok(false));
+}
+
+#[tokio::test(start_paused = true)]
 async fn parts_start_and_end_in_order() {
     let foos = Script::new([foo("web", "1")]);
     foos.hold_lists();
