@@ -326,8 +326,9 @@ impl ClientBuilder<NoServer> {
 
     fn connected(
         self,
-        config: Config,
+        mut config: Config,
     ) -> Result<(ClientBuilder<Server>, Arc<Credentials>), ClientError> {
+        kubeconfig::complete_url(&mut config)?;
         let (transport, credentials) = transport::connect(&config)?;
         let url = shown_url(&config.cluster_url);
         Ok((self.with_server(transport, config.default_namespace, &url), credentials))

@@ -11,7 +11,8 @@
 
 use std::path::{Path, PathBuf};
 
-use http::uri::InvalidUri;
+use http::Uri;
+use http::uri::{InvalidUri, Scheme};
 use kube_client::Config;
 use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tower::BoxError;
@@ -38,7 +39,7 @@ pub(super) async fn infer(options: &NoServer) -> Result<Config, ClientError> {
     if let Some(master) = &options.master {
         // A server alone needs no kubeconfig: it serves anonymous clients.
         tracing::debug!(%master, "no kubeconfig, connecting without credentials");
-        return finish(Config::new(http::Uri::from_static("http://localhost")), options);
+        return finish(Config::new(Uri::from_static("http://localhost")), options);
     }
     let config = Config::infer()
         .await
@@ -103,9 +104,38 @@ fn finish(mut config: Config, options: &NoServer) -> Result<Config, ClientError>
         config.cluster_url =
             url.parse().map_err(|error: InvalidUri| setup(&config, invalid(error).into()))?;
     }
+    complete_url(&mut config)?;
     let proxied = set_proxy(&mut config, &|name| std::env::var(name).ok());
     proxied.map_err(|reason| setup(&config, reason))?;
     Ok(config)
+}
+
+/// Adds the scheme to a server that is a host, with or without a port: `https` if the configuration
+/// has settings of TLS, otherwise `http`, as client-go.
+///
+/// # Errors
+///
+/// If the URL has no host.
+pub(super) fn complete_url(config: &mut Config) -> Result<(), ClientError> {
+    let url = &config.cluster_url;
+    if url.scheme().is_some() {
+        return Ok(());
+    }
+    let invalid = || ClientError::Setup {
+        server: shown_url(url),
+        reason: format!("host must be a URL or a host:port pair: {:?}", url.to_string()).into(),
+    };
+    let user = &config.auth_info;
+    let has_tls = config.accept_invalid_certs
+        || config.root_cert.is_some()
+        || config.root_cert_file.is_some()
+        || user.client_certificate.is_some()
+        || user.client_certificate_data.is_some();
+    let scheme = if has_tls { Scheme::HTTPS } else { Scheme::HTTP };
+    let authority = url.authority().ok_or_else(invalid)?.clone();
+    let parts = Uri::builder().scheme(scheme).authority(authority).path_and_query("/");
+    config.cluster_url = parts.build().map_err(|_| invalid())?;
+    Ok(())
 }
 
 /// Returns the file of the cluster's certificate authorities, which kube-client reads once.

@@ -221,3 +221,23 @@ async fn password_in_the_url_of_a_server_is_in_no_log_line_label_or_error() {
     assert!(error.contains("invalid URL \"a server\""), "{error}");
     assert!(!error.contains("secret"), "{error}");
 }
+
+#[tokio::test]
+async fn server_without_a_scheme_is_one_of_http_or_of_https_with_tls() {
+    let config = |url: &str| Config::new(url.parse().unwrap());
+    let error = async |config: Config| match builder().config(config) {
+        Ok(builder) => {
+            let client = builder.build();
+            client.send(request(Method::GET, "/version")).await.unwrap_err().to_string()
+        }
+        Err(error) => error.to_string(),
+    };
+    let plain = error(config("127.0.0.1:1")).await;
+    assert!(plain.contains("cannot reach http://127.0.0.1:1: "), "{plain}");
+    let mut insecure = config("127.0.0.1:1");
+    insecure.accept_invalid_certs = true;
+    let tls = error(insecure).await;
+    assert!(tls.contains("cannot reach https://127.0.0.1:1: "), "{tls}");
+    let path = error(config("/k8s")).await;
+    assert!(path.ends_with("host must be a URL or a host:port pair: \"/k8s\""), "{path}");
+}
