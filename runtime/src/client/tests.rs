@@ -241,3 +241,18 @@ async fn server_without_a_scheme_is_one_of_http_or_of_https_with_tls() {
     let path = error(config("/k8s")).await;
     assert!(path.ends_with("host must be a URL or a host:port pair: \"/k8s\""), "{path}");
 }
+
+#[test]
+fn names_that_look_like_subresources_are_no_long_running_requests() {
+    let is_long = |path: &str| transport::is_long_running(&path.parse().unwrap());
+    assert!(is_long("/api/v1/namespaces/ns/pods/web/exec?command=ls"));
+    assert!(is_long("/api/v1/namespaces/ns/pods/web/attach"));
+    assert!(is_long("/api/v1/namespaces/ns/pods/web/portforward"));
+    assert!(is_long("/api/v1/namespaces/ns/pods/web/proxy/index.html"));
+    assert!(is_long("/api/v1/nodes/a/proxy"));
+    assert!(is_long("/api/v1/namespaces/ns/pods/web/log?follow=true"));
+    assert!(!is_long("/api/v1/namespaces/proxy/pods"));
+    assert!(!is_long("/api/v1/namespaces/ns/configmaps/exec"));
+    assert!(!is_long("/apis/example.com/v1/proxy"));
+    assert!(!is_long("/apis/example.com/v1/namespaces/proxy/proxies/attach"));
+}

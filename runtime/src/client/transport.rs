@@ -117,12 +117,23 @@ pub(super) fn copy(request: &Request<Body>) -> Option<Request<Body>> {
 ///
 /// Such an answer has no timeout between its parts: silence is normal.
 pub(super) fn is_long_running(uri: &Uri) -> bool {
-    let mut segments = uri.path().split('/');
-    let session = ["exec", "attach", "portforward"];
+    let sessions = ["exec", "attach", "portforward", "proxy"];
     is_watch(uri)
-        || segments.clone().next_back().is_some_and(|last| session.contains(&last))
-        || segments.any(|segment| segment == "proxy")
+        || subresource(uri.path()).is_some_and(|name| sessions.contains(&name))
         || uri.query().unwrap_or_default().split('&').any(|pair| pair == "follow=true")
+}
+
+/// Returns the subresource that a path names. Namespaces and objects may have its name too.
+fn subresource(path: &str) -> Option<&str> {
+    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
+    let (["api", _version, rest @ ..] | ["apis", _, _version, rest @ ..]) = segments.as_slice()
+    else {
+        return None;
+    };
+    match rest {
+        ["namespaces", _, in_namespace @ ..] => in_namespace.get(2).copied(),
+        rest => rest.get(2).copied(),
+    }
 }
 
 /// Returns true if the request is a watch.
