@@ -124,7 +124,8 @@ impl Finalizer {
     }
 
     /// Writes the finalizers that `change` returns for the cached object, and after a conflict for
-    /// the live one.
+    /// the live one. An object without a version is read first: the change would have no
+    /// precondition.
     async fn change<K: Object>(
         &self,
         client: &Client,
@@ -137,8 +138,19 @@ impl Finalizer {
         let mut metadata = object.metadata().clone();
         let live = Live::beside::<K::Kind>(client, &metadata);
         let name = metadata.name.clone().unwrap_or_default();
+        let uid = metadata.uid.clone();
+        let mut is_current = metadata.resource_version.is_some();
         let mut tries = 1;
         loop {
+            if !is_current {
+                match live.metadata(&name).await {
+                    Ok(current) if uid.is_none() || current.uid == uid => metadata = current,
+                    // Another object has the name now.
+                    Ok(_) => return Ok(None),
+                    Err(error) if has_code(&error, 404) => return Ok(None),
+                    Err(error) => return Err(error),
+                }
+            }
             let finalizers = metadata.finalizers.clone().unwrap_or_default();
             let Some(finalizers) = change(&metadata, finalizers) else { return Ok(None) };
             let version = &metadata.resource_version;
@@ -149,13 +161,7 @@ impl Finalizer {
                 Err(error) if has_code(&error, 409) && tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
             }
-            match live.metadata(&name).await {
-                Ok(current) if current.uid == metadata.uid => metadata = current,
-                // Another object has the name now.
-                Ok(_) => return Ok(None),
-                Err(error) if has_code(&error, 404) => return Ok(None),
-                Err(error) => return Err(error),
-            }
+            is_current = false;
         }
     }
 }
@@ -196,6 +202,19 @@ mod tests {
         assert_eq!(log.lines(), [PATCH, GET, PATCH]);
         let sent = r#"{"metadata":{"finalizers":["theirs","ours"],"resourceVersion":"2"}}"#;
         assert_eq!(log.all()[2].text, sent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn object_without_a_version_is_read_before_it_is_changed() {
+        let (client, log) = server(|asked| match asked.line.as_str() {
+            GET => Answer::Said(200, map("2", &["theirs"])),
+            _ => Answer::Said(200, map("3", &["theirs", "ours"])),
+        });
+        let made = object(json!({"metadata": {"namespace": "shop", "name": "a"}}));
+        Finalizer::new("ours").add(&client, &made).await.unwrap();
+        assert_eq!(log.lines(), [GET, PATCH]);
+        let sent = r#"{"metadata":{"finalizers":["theirs","ours"],"resourceVersion":"2"}}"#;
+        assert_eq!(log.all()[1].text, sent);
     }
 
     #[tokio::test(start_paused = true)]
