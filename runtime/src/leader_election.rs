@@ -369,9 +369,17 @@ impl LeaderElector {
             self.report(&error, failure);
             Written::Failed
         });
+        let led = self.candidate.valid_until().is_some();
         let step = self.candidate.written(outcome, started, self.clock.now());
-        if step == Step::Leading {
-            self.fence.set(self.candidate.valid_until());
+        let Some(until) = self.candidate.valid_until().filter(|_| step == Step::Leading) else {
+            return step;
+        };
+        if !led {
+            self.fence.set(Some(until));
+        } else if !self.fence.extend(until) {
+            // The watchdog was faster.
+            self.candidate.step_down();
+            return Step::Waiting;
         }
         step
     }

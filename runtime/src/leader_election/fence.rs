@@ -84,6 +84,11 @@ fn outcome(in_doubt: bool) -> &'static str {
     if in_doubt { "; the server may have carried it out" } else { "" }
 }
 
+/// Returns the microseconds of a deadline, rounded down: never longer than leadership.
+fn micros_of(until: Moment) -> u64 {
+    u64::try_from(until.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// The state that all clones of a fence read. The elector alone writes it.
 struct Shared {
     clock: LeaseClock,
@@ -108,13 +113,18 @@ impl Fence {
 
     /// Opens the fence until `valid_until`, or closes it.
     ///
-    /// The elector calls it after each renewal, with a later deadline, and at the end of
-    /// leadership. Other tasks see it with their next write.
+    /// The elector calls it at the start and at the end of leadership. Other tasks see it with
+    /// their next write.
     pub(super) fn set(&self, valid_until: Option<Moment>) {
-        // Rounded down: never longer than leadership.
-        let micros =
-            valid_until.map_or(0, |until| u64::try_from(until.as_micros()).unwrap_or(u64::MAX));
-        self.shared.valid_until.store(micros, Ordering::SeqCst);
+        self.shared.valid_until.store(valid_until.map_or(0, micros_of), Ordering::SeqCst);
+    }
+
+    /// Moves the deadline after a renewal. Returns false if the fence was closed before: it stays
+    /// closed, because leadership has ended.
+    pub(super) fn extend(&self, valid_until: Moment) -> bool {
+        let later = |current| (current != 0).then(|| micros_of(valid_until));
+        let deadline = &self.shared.valid_until;
+        deadline.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later).is_ok()
     }
 
     /// Returns the time until leadership ends; `None` if it has ended.
@@ -222,6 +232,17 @@ mod tests {
         for method in [Method::PUT, Method::PATCH, Method::DELETE] {
             assert!(refusal(service.clone(), method).await.is_some());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn renewal_opens_no_fence_that_was_closed() {
+        let fence = Fence::new(LeaseClock::tokio());
+        assert!(!fence.extend(Duration::from_secs(10)));
+        fence.set(Some(Duration::from_secs(10)));
+        assert!(fence.extend(Duration::from_secs(20)));
+        assert_eq!(fence.time_left(), Some(Duration::from_secs(20)));
+        fence.set(None);
+        assert!(!fence.extend(Duration::from_secs(30)) && !fence.is_open());
     }
 
     #[tokio::test(start_paused = true)]

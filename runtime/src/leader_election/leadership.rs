@@ -289,8 +289,10 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
+    use bytes::Bytes;
     use http::{Method, Request, Response};
     use http_body_util::{BodyExt, Full};
     use kube_client::client::Body;
@@ -301,7 +303,7 @@ mod tests {
 
     /// A server whose answers take 4 s once it has the lease, and that refuses each change of it.
     fn slow_server() -> kube_client::Client {
-        let lease = Arc::new(Mutex::new(None::<bytes::Bytes>));
+        let lease = Arc::new(Mutex::new(None::<Bytes>));
         let service = tower::service_fn(move |request: Request<Body>| {
             let lease = Arc::clone(&lease);
             async move {
@@ -328,6 +330,48 @@ mod tests {
             }
         });
         kube_client::Client::new(service, "default")
+    }
+
+    /// A server that stores each lease. The first renewal takes 6 s, the second one 2 s.
+    fn server_of_slow_renewals() -> kube_client::Client {
+        let renewals = Arc::new(AtomicU64::new(0));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let renewals = Arc::clone(&renewals);
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = body.collect().await?.to_bytes();
+                if parts.method == Method::GET {
+                    let status = json!({"status": "Failure", "code": 404, "reason": "NotFound"});
+                    let body = Full::new(Bytes::from(status.to_string()));
+                    return Ok::<_, BoxError>(Response::builder().status(404).body(body)?);
+                }
+                if parts.method == Method::PUT {
+                    let pause = match renewals.fetch_add(1, Ordering::Relaxed) {
+                        0 => 6,
+                        1 => 2,
+                        _ => 0,
+                    };
+                    tokio::time::sleep(Duration::from_secs(pause)).await;
+                }
+                Ok(Response::new(Full::new(body)))
+            }
+        });
+        kube_client::Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fence_stays_closed_after_a_late_renewal() {
+        let elector = LeaderElector::builder(server_of_slow_renewals(), "shop", "lease");
+        let elector = elector.in_virtual_time(jiff::Timestamp::UNIX_EPOCH, 7).build().unwrap();
+        let fence = elector.fence();
+        let leadership = elector.acquire().await;
+        let start = tokio::time::Instant::now();
+        assert_eq!(leadership.lost().await, LeadershipLost::DeadlinePassed);
+        assert_eq!(start.elapsed().as_secs(), 10);
+        for _ in 0..10 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            assert!(!fence.is_open(), "open after {:?}", start.elapsed());
+        }
     }
 
     #[tokio::test(start_paused = true)]

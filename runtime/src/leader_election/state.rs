@@ -215,14 +215,16 @@ impl Candidate {
     /// Takes the outcome of a write that was begun at `started`.
     ///
     /// A write whose answer arrives after the deadline does not lead to leadership: the lease was
-    /// renewed, but the time is over. A candidate that did not lead before tries again.
+    /// renewed, but the time is over. A candidate that did not lead before tries again. One that
+    /// led has lost: its work was aborted at the deadline.
     pub(crate) fn written(&mut self, outcome: Written, started: Moment, now: Moment) -> Step {
         match outcome {
             Written::Stored(version) => {
                 let record = self.attempts.back().cloned().unwrap_or_default();
                 self.observed = Some((Stored { record, version }, now));
                 let until = started.saturating_add(self.timing.renew_deadline);
-                if now >= until {
+                let has_lost = self.valid_until.is_some() && !self.is_leader(now);
+                if now >= until || has_lost {
                     return Step::Waiting;
                 }
                 self.valid_until = Some(until);

@@ -73,6 +73,15 @@ fn candidate_whose_answer_came_after_the_deadline_tries_again() {
 }
 
 #[test]
+fn renewal_that_is_answered_after_the_deadline_revives_no_leadership() {
+    let (mut candidate, _) = leader();
+    let step = candidate.begin(at(9), wall(9));
+    assert!(matches!(step, Step::Replace { .. }), "{step:?}");
+    assert_eq!(candidate.written(Written::Stored("2".into()), at(9), at(10)), Step::Waiting);
+    assert!(!candidate.is_leader(at(10)));
+}
+
+#[test]
 fn renewal_keeps_acquire_time_and_transitions() {
     let (mut candidate, lease) = leader();
     let Step::Replace { record, version } = candidate.begin(at(2), wall(2)) else {
