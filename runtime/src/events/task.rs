@@ -27,13 +27,25 @@ pub(super) enum Rules {
     Series(SeriesCache),
 }
 
+/// The recorded events that have no fate yet. Those that are left when the task is aborted count as
+/// unsent.
+struct Unfinished {
+    occurrences: mpsc::Receiver<Occurrence>,
+    /// True while an event that was taken from the channel is being sent.
+    is_sending: bool,
+    counts: Arc<Counts>,
+}
+
 // === impl EventTask ===
 
 impl EventTask {
     /// Sends the recorded events, until the recorder is shut down and its queue is empty; then the
     /// last counts of the series.
-    pub(super) async fn run(mut self, mut occurrences: mpsc::Receiver<Occurrence>) {
+    pub(super) async fn run(mut self, occurrences: mpsc::Receiver<Occurrence>) {
+        let counts = Arc::clone(&self.counts);
+        let mut unfinished = Unfinished { occurrences, is_sending: false, counts };
         loop {
+            let occurrences = &mut unfinished.occurrences;
             let due_at = self.due_at();
             let occurrence = tokio::select! {
                 biased;
@@ -48,7 +60,9 @@ impl EventTask {
                 }
             };
             let Some(occurrence) = occurrence else { break };
+            unfinished.is_sending = true;
             self.send(occurrence).await;
+            unfinished.is_sending = false;
         }
         if let Rules::Series(series) = &mut self.rules {
             let last = series.finish();
@@ -104,6 +118,20 @@ impl EventTask {
     async fn send_counts<E: Stored>(&mut self, posts: impl IntoIterator<Item = Post<E>>) {
         for post in posts {
             self.sender.send(post).await;
+        }
+    }
+}
+
+// === impl Unfinished ===
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.occurrences.close();
+        if self.is_sending {
+            self.counts.unsent();
+        }
+        while self.occurrences.try_recv().is_ok() {
+            self.counts.unsent();
         }
     }
 }

@@ -303,3 +303,20 @@ fn default_instance_is_the_component_with_the_machine() {
     assert!(default_instance("shop-controller").starts_with("shop-controller-"));
     assert_eq!(default_instance(&"a".repeat(200)).len(), 128);
 }
+
+#[tokio::test(start_paused = true)]
+async fn events_that_the_shutdown_drops_are_counted_as_unsent() {
+    let service = service_fn(|_: Request<Body>| {
+        std::future::pending::<Result<Response<Full<Bytes>>, BoxError>>()
+    });
+    for api in [EventsApi::Core, EventsApi::Series] {
+        let builder = EventRecorder::builder(Client::new(service, "default"), "tester").api(api);
+        let recorder = builder.instance("tester-0").seed(7).build();
+        for number in 0..3 {
+            recorder.normal(&ConfigMap::default(), format!("Reason{number}"), "no answer");
+        }
+        recorder.shut_down().await;
+        let expected = EventCounts { recorded: 3, unsent: 3, ..EventCounts::default() };
+        assert_eq!(recorder.counts(), expected);
+    }
+}
