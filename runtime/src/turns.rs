@@ -75,6 +75,24 @@ impl<T: Target> Clone for Turns<T> {
 
 // === impl Turn ===
 
+impl<T: Target> Turn<T> {
+    /// Queues the key where other workers left it.
+    ///
+    /// Returns the turn again if one of these queues was shut down, which takes no key any more:
+    /// the worker that holds the key then reconciles it again.
+    pub(crate) fn pass_on(self) -> Option<Self> {
+        let (held, key) = self.held.as_ref()?;
+        let mut keys = held.lock();
+        let waiting = keys.get_mut(key)?;
+        if !waiting.iter().any(|it| it.queue.is_shutting_down()) {
+            return None;
+        }
+        waiting.clear();
+        drop(keys);
+        Some(self)
+    }
+}
+
 impl<T: Target> Drop for Turn<T> {
     fn drop(&mut self) {
         let Some((held, key)) = self.held.take() else { return };

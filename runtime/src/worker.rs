@@ -125,9 +125,10 @@ impl<T: Target, R: Reconciler<T>> Worker<T, R> {
         while let Some(item) = worker.next().await {
             let request = (item.cause(), item.priority());
             // Without a turn, the worker that holds the key adds it again.
-            if let Some(turn) = self.turns.take(&item, &self.queue, request) {
+            let mut turn = self.turns.take(&item, &self.queue, request);
+            while let Some(held) = turn {
                 self.handle(&item).await;
-                drop(turn);
+                turn = held.pass_on();
             }
         }
     }
