@@ -55,6 +55,11 @@ type Written = Arc<dyn Fn(&GroupResource, &str) + Send + Sync>;
 /// A key whose writes are not in the caches is not reconciled. The cache wakes it when it shows
 /// them; nothing polls. A log line names a cache that is 5 s late or more.
 ///
+/// A cache should see all that the reconciler writes of its kind. A write outside of the cache's
+/// scope (another namespace, a label that it does not select) delays the key until the cache
+/// reports a later version: with another object, or with a bookmark, which servers send about once
+/// a minute.
+///
 /// It sees writes that return a version: creations, updates, patches, and deletions that leave the
 /// object with a finalizer or a grace period. It does not see a write whose reply is lost, and
 /// requests of tasks that the reconciler spawns. Use
