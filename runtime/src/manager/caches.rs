@@ -11,9 +11,9 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use homeostat_informer::status::InformerFailure;
 use tokio::task::JoinSet;
 
@@ -150,19 +150,37 @@ impl Manager {
         let unsynced = self.handle.unsynced().into_iter().map(|(informer, error)| {
             format!("{informer}: {}", error.unwrap_or_else(|| NO_ANSWER.to_owned()))
         });
-        RunError::NeverSynced { timeout: self.sync_timeout, unsynced: unsynced.collect() }
+        let late =
+            self.late_controllers().map(|name| format!("controller {name}: {NOT_DELIVERED}"));
+        let unsynced = unsynced.chain(late).collect();
+        RunError::NeverSynced { timeout: self.sync_timeout, unsynced }
     }
 
-    /// Logs each cache that has no initial list yet, once per informer.
+    /// Returns the controllers whose caches are complete and whose handlers have not got all of the
+    /// initial lists: a mapper blocks.
+    fn late_controllers(&self) -> impl Iterator<Item = &Arc<str>> {
+        let late = self.controllers.iter().filter(|controller| {
+            let is_complete = controller.informers().iter().all(|informer| informer.has_synced());
+            is_complete && controller.wait_for_handlers().now_or_never().is_none()
+        });
+        late.map(|controller| controller.name())
+    }
+
+    /// Logs each cache that has no initial list yet, once per informer, and each controller whose
+    /// handlers have not got it.
     fn report_unsynced(&self) {
         for (informer, error) in self.handle.unsynced() {
             let error = error.unwrap_or_else(|| NO_ANSWER.to_owned());
             tracing::warn!(%informer, %error, "still waiting for the cache to sync");
         }
+        for controller in self.late_controllers() {
+            tracing::warn!(%controller, "still waiting for the controller: {NOT_DELIVERED}");
+        }
     }
 }
 
 const NO_ANSWER: &str = "the initial list has no answer yet";
+const NOT_DELIVERED: &str = "a mapper has not got the initial list";
 
 /// Waits for the caches and handlers of one controller.
 ///

@@ -62,6 +62,26 @@ async fn cache_that_never_syncs_ends_the_manager_with_its_name() {
     assert_eq!(start.elapsed().as_secs(), 30);
 }
 
+/// A mapper that blocks stalls its thread, so this test takes real time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mapper_that_does_not_get_the_initial_list_is_named() {
+    let (foos, zones) = (Script::new([foo("web", "1")]), Script::new([zone("north", "z")]));
+    let (_release, blocked) = mpsc::channel::<()>();
+    let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = Controller::builder("foo", &foos.informer)
+        .watches(&zones.informer, move |_, _| {
+            // An error is the timeout: the test sends nothing.
+            blocked.recv_timeout(Duration::from_secs(2)).unwrap_or_default();
+        })
+        .build(reconciler);
+    let manager = Manager::new(no_factory()).with(controller);
+    let error = manager.sync_timeout(Duration::from_secs(1)).run_until(pending()).await;
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "failed to sync caches within 1 s: controller foo: a mapper has not got the initial list"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn two_controllers_of_one_name_are_refused() {
     let foos = Script::new([foo("web", "1")]);
