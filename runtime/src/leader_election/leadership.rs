@@ -11,7 +11,7 @@
 //! The lock of [`End`] is held to move the list of tasks, never during an abort. `lose` and the
 //! drop may run at the same time; each task is aborted by one of them.
 
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -188,7 +188,15 @@ impl Leadership {
     ) -> Result<Option<F::Output>, LeadershipLost> {
         let cancelled = CancellationToken::new();
         let mut tasks = JoinSet::new();
-        self.abort_on_loss(tasks.spawn(work(cancelled.clone())));
+        // The closure may panic before its future exists.
+        let work = match catch_unwind(AssertUnwindSafe(|| work(cancelled.clone()))) {
+            Ok(work) => work,
+            Err(panic) => {
+                self.release().await;
+                resume_unwind(panic)
+            }
+        };
+        self.abort_on_loss(tasks.spawn(work));
         let mut shutting_down = false;
         let ended = loop {
             tokio::select! {

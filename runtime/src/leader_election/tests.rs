@@ -98,3 +98,18 @@ fn periods_of_any_length_are_checked_without_a_panic() {
     let invalid = builder.renew_deadline(Duration::MAX).build().unwrap_err();
     assert!(invalid.to_string().starts_with("the lease duration (15s) must be"), "{invalid}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn lease_is_released_after_work_that_panics_before_its_future_exists() {
+    let (client, log) = server(|asked| match asked.line.split(' ').next() {
+        Some("GET") => refusal(404, "not found"),
+        Some("POST") => Answer::Said(201, stored(&asked.text, 1)),
+        _ => Answer::Said(200, stored(&asked.text, 2)),
+    });
+    let work = |_| -> std::future::Ready<()> { panic!("no work") };
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(elector(client).run(std::future::pending(), work));
+    assert!(tasks.join_next().await.unwrap().unwrap_err().is_panic());
+    let last = log.all().pop().unwrap();
+    assert!(last.text.contains(r#""holderIdentity":"""#), "{last:?}");
+}
