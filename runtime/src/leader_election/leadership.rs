@@ -297,97 +297,79 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use bytes::Bytes;
-    use http::{Method, Request, Response};
-    use http_body_util::{BodyExt, Full};
+    use http::{Method, Request};
+    use kube_client::Client;
     use kube_client::client::Body;
-    use serde_json::json;
-    use tower::BoxError;
+    use tokio::time::{Instant, sleep};
 
     use super::*;
+    use crate::scripted_server::{Answer, refusal, server};
 
-    /// A server whose answers take 4 s once it has the lease, and that refuses each change of it.
-    fn slow_server() -> kube_client::Client {
-        let lease = Arc::new(Mutex::new(None::<Bytes>));
+    /// Returns a client that waits for `seconds` of the method before each request.
+    fn slow(client: Client, seconds: impl Fn(&Method) -> u64 + Send + 'static) -> Client {
         let service = tower::service_fn(move |request: Request<Body>| {
-            let lease = Arc::clone(&lease);
+            let (client, pause) = (client.clone(), Duration::from_secs(seconds(request.method())));
             async move {
-                let (parts, body) = request.into_parts();
-                let body = body.collect().await?.to_bytes();
-                let stored = lease.lock().clone();
-                if stored.is_some() {
-                    tokio::time::sleep(Duration::from_secs(4)).await;
-                }
-                let failure = |code: u16, reason| {
-                    let status = json!({"status": "Failure", "code": code, "reason": reason});
-                    (code, status.to_string().into())
-                };
-                let (status, answer) = match stored {
-                    Some(_) if parts.method == Method::PUT => failure(409, "Conflict"),
-                    Some(stored) => (200, stored),
-                    None if parts.method == Method::POST => {
-                        *lease.lock() = Some(body.clone());
-                        (201, body)
-                    }
-                    None => failure(404, "NotFound"),
-                };
-                Ok::<_, BoxError>(Response::builder().status(status).body(Full::new(answer))?)
+                sleep(pause).await;
+                client.send(request).await
             }
         });
-        kube_client::Client::new(service, "default")
+        Client::new(service, "default")
     }
 
-    /// A server that stores each lease. The first renewal takes 6 s, the second one 2 s.
-    fn server_of_slow_renewals() -> kube_client::Client {
-        let renewals = Arc::new(AtomicU64::new(0));
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let renewals = Arc::clone(&renewals);
-            async move {
-                let (parts, body) = request.into_parts();
-                let body = body.collect().await?.to_bytes();
-                if parts.method == Method::GET {
-                    let status = json!({"status": "Failure", "code": 404, "reason": "NotFound"});
-                    let body = Full::new(Bytes::from(status.to_string()));
-                    return Ok::<_, BoxError>(Response::builder().status(404).body(body)?);
-                }
-                if parts.method == Method::PUT {
-                    let pause = match renewals.fetch_add(1, Ordering::Relaxed) {
-                        0 => 6,
-                        1 => 2,
-                        _ => 0,
-                    };
-                    tokio::time::sleep(Duration::from_secs(pause)).await;
-                }
-                Ok(Response::new(Full::new(body)))
-            }
-        });
-        kube_client::Client::new(service, "default")
+    fn elector(client: Client) -> LeaderElector {
+        let builder = LeaderElector::builder(client, "shop", "lease");
+        builder.in_virtual_time(jiff::Timestamp::UNIX_EPOCH, 7).build().unwrap()
     }
 
     #[tokio::test(start_paused = true)]
     async fn fence_stays_closed_after_a_late_renewal() {
-        let elector = LeaderElector::builder(server_of_slow_renewals(), "shop", "lease");
-        let elector = elector.in_virtual_time(jiff::Timestamp::UNIX_EPOCH, 7).build().unwrap();
+        let (client, _) = server(|asked| match asked.text.as_str() {
+            "" => refusal(404, "not found"),
+            lease => Answer::Said(200, serde_json::from_str(lease).unwrap()),
+        });
+        let renewals = AtomicUsize::new(0);
+        let client = slow(client, move |method| match *method {
+            Method::PUT => [6, 2].get(renewals.fetch_add(1, Ordering::Relaxed)).map_or(0, |it| *it),
+            _ => 0,
+        });
+        let elector = elector(client);
         let fence = elector.fence();
         let leadership = elector.acquire().await;
-        let start = tokio::time::Instant::now();
+        let start = Instant::now();
         assert_eq!(leadership.lost().await, LeadershipLost::DeadlinePassed);
         assert_eq!(start.elapsed().as_secs(), 10);
         for _ in 0..10 {
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            sleep(Duration::from_millis(500)).await;
             assert!(!fence.is_open(), "open after {:?}", start.elapsed());
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn slow_release_is_no_loss_of_leadership() {
-        let elector = LeaderElector::builder(slow_server(), "shop", "lease");
-        let elector = elector.in_virtual_time(jiff::Timestamp::UNIX_EPOCH, 7).build().unwrap();
-        let leadership = elector.acquire().await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        let lease = Mutex::new(None::<String>);
+        let (client, _) = server(move |asked| match asked.line.split(' ').next() {
+            Some("GET") => match &*lease.lock() {
+                Some(lease) => Answer::Said(200, serde_json::from_str(lease).unwrap()),
+                None => refusal(404, "not found"),
+            },
+            Some("POST") => {
+                *lease.lock() = Some(asked.text.clone());
+                Answer::Said(201, serde_json::from_str(&asked.text).unwrap())
+            }
+            _ => refusal(409, "modified"),
+        });
+        let reads = AtomicUsize::new(0);
+        let client = slow(client, move |method| match *method {
+            Method::POST => 0,
+            Method::GET if reads.fetch_add(1, Ordering::Relaxed) == 0 => 0,
+            _ => 4,
+        });
+        let leadership = elector(client).acquire().await;
+        sleep(Duration::from_secs(1)).await;
         let shared = Arc::clone(&leadership.shared);
         leadership.release().await;
         assert!(!shared.lost.is_cancelled());
