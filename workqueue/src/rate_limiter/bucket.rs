@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::RateLimiter;
+use super::exponential::duration_from_nanos;
 
 /// Admits `burst` attempts at once and then `per_second` attempts per second, for all items
 /// together.
@@ -38,15 +39,16 @@ use super::RateLimiter;
 /// ```
 #[derive(Debug, Clone)]
 pub struct BucketRateLimiter {
-    /// The time between two attempts: the inverse of the rate.
-    interval: Duration,
-    /// The time in which an empty bucket fills: `interval` times the burst.
-    burst: Duration,
-    /// The time of the first call. Times are durations since then: durations saturate where
-    /// instants panic.
+    /// The time between two attempts in nanoseconds: the inverse of the rate.
+    interval: u128,
+    /// The time in which an empty bucket fills: `interval` times the burst. It exceeds every
+    /// duration if the rate is tiny.
+    burst: u128,
+    /// The time of the first call. Times are nanoseconds since then: they saturate where instants
+    /// panic.
     start: Option<Instant>,
     /// The time at which the bucket is full again, if no further attempt comes.
-    paid: Duration,
+    paid: u128,
 }
 
 // === impl BucketRateLimiter ===
@@ -81,20 +83,21 @@ impl BucketRateLimiter {
     pub fn new(per_second: f64, burst: u32) -> Self {
         assert!(per_second > 0.0, "a bucket needs a rate above zero, not {per_second}");
         let interval = Duration::try_from_secs_f64(per_second.recip()).unwrap_or(Duration::MAX);
-        let burst = interval.saturating_mul(burst);
-        Self { interval, burst, start: None, paid: Duration::ZERO }
+        let interval = interval.as_nanos();
+        Self { interval, burst: interval * u128::from(burst), start: None, paid: 0 }
     }
 }
 
 impl<T> RateLimiter<T> for BucketRateLimiter {
     fn when(&mut self, _item: &T, now: Instant) -> Duration {
-        if self.burst.is_zero() && !self.interval.is_zero() {
+        if self.burst == 0 && self.interval != 0 {
             return Duration::MAX;
         }
         let start = *self.start.get_or_insert(now);
-        let now = now.saturating_duration_since(start);
+        let now = now.saturating_duration_since(start).as_nanos();
         self.paid = self.paid.max(now).saturating_add(self.interval);
-        self.paid.saturating_sub(now).saturating_sub(self.burst)
+        let delay = self.paid.saturating_sub(now).saturating_sub(self.burst);
+        if delay >= Duration::MAX.as_nanos() { Duration::MAX } else { duration_from_nanos(delay) }
     }
 
     /// Does nothing: the bucket does not count per item.

@@ -93,7 +93,7 @@ where
 }
 
 /// Converts nanoseconds, which must be fewer than those of `Duration::MAX`, to a duration.
-fn duration_from_nanos(nanos: u128) -> Duration {
+pub(super) fn duration_from_nanos(nanos: u128) -> Duration {
     const PER_SECOND: u128 = 1_000_000_000;
     let seconds = u64::try_from(nanos / PER_SECOND).unwrap_or(u64::MAX);
     let rest = u32::try_from(nanos % PER_SECOND).unwrap_or(0);

@@ -104,7 +104,12 @@ fn bucket_refills_with_time_up_to_its_burst() {
 #[test]
 fn bucket_accepts_extreme_rates() {
     let mut limiter = BucketRateLimiter::new(f64::MIN_POSITIVE, 1);
-    assert_eq!(delays(&mut limiter, 3)[0], Duration::ZERO);
+    assert_eq!(delays(&mut limiter, 3), [Duration::ZERO, Duration::MAX, Duration::MAX]);
+    // One attempt in 10^18 seconds: the burst takes longer to fill than a duration can express.
+    let mut limiter = BucketRateLimiter::new(1e-18, 100);
+    let delays_of_burst = delays(&mut limiter, 101);
+    assert!(delays_of_burst[..100].iter().all(Duration::is_zero));
+    assert!(delays_of_burst[100] >= Duration::from_secs(900_000_000_000_000_000));
     let mut limiter = BucketRateLimiter::new(f64::INFINITY, 0);
     assert_eq!(delays(&mut limiter, 3), [Duration::ZERO; 3]);
 }
