@@ -58,6 +58,8 @@ pub(super) struct Member<K: Object, V> {
 struct Running<K: Object, V> {
     followed: Arc<Followed<K, V>>,
     subscription: Subscription,
+    /// False until the handler has received the complete list.
+    is_delivered: bool,
 }
 
 /// The reason why a wait of the task ended.
@@ -115,10 +117,10 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
         let mut running: Option<Running<K, V>> = None;
         loop {
             let wanted = self.wanted.borrow_and_update().clone();
-            let is_present = |it: &Running<K, V>| *it.followed.resource() == wanted;
-            let turn = if running.as_ref().is_some_and(is_present) {
+            let is_present = |it: &&mut Running<K, V>| *it.followed.resource() == wanted;
+            let turn = if let Some(present) = running.as_mut().filter(is_present) {
                 self.note_wanted(&wanted, None);
-                self.wait(std::future::pending()).await
+                self.deliver(present, &view).await
             } else {
                 self.replace(wanted, &mut running, &view).await
             };
@@ -179,8 +181,7 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
     /// Makes `followed` the present cache, and moves the handler to it.
     ///
     /// The order matters: the former subscription is removed before the new cache is presented, so
-    /// that the handler never reads a cache that is behind its events. The handover ends after the
-    /// initial list of the new informer, with deletions for the objects that it does not have.
+    /// that the handler never reads a cache that is behind its events.
     async fn switch(
         &mut self,
         followed: Arc<Followed<K, V>>,
@@ -202,13 +203,26 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
             let mut view = seen.lock();
             view.apply(event, &deliver);
         });
+        let present = running.insert(Running { followed, subscription, is_delivered: false });
+        self.deliver(present, view).await
+    }
+
+    /// Waits until the handler has received the list of the present cache, and then for another
+    /// wanted version.
+    ///
+    /// The handover ends after the list, with deletions for the objects that it does not have. If
+    /// another version is wanted before that and then this one again, the handover continues here.
+    async fn deliver(&mut self, present: &mut Running<K, V>, view: &Arc<Mutex<View<K>>>) -> Turn {
+        if present.is_delivered {
+            return self.wait(std::future::pending()).await;
+        }
         let synced = async {
-            subscription.wait_for_sync().await;
+            present.subscription.wait_for_sync().await;
         };
         let turn = self.wait(synced).await;
-        let deliver = self.delivery(followed.resource());
-        *running = Some(Running { followed, subscription });
         if matches!(turn, Turn::Ready) {
+            present.is_delivered = true;
+            let deliver = self.delivery(present.followed.resource());
             // Marked as the informer's own code: `stop` called by the handler does not wait.
             callback::mark(async {
                 let mut view = view.lock();

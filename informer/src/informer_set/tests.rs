@@ -263,3 +263,32 @@ async fn builder_that_panics_is_called_again() {
     assert_eq!(*calls.lock(), 2);
     set.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn version_that_changes_back_during_the_first_delivery_is_synced() {
+    let servers: Arc<Mutex<BTreeMap<String, Server>>> = Arc::default();
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let set: Arc<std::sync::OnceLock<InformerSet<Thing>>> = Arc::default();
+    let (of, log, own) = (Arc::clone(&servers), Arc::clone(&lines), Arc::clone(&set));
+    let build = move |resource: &GroupVersionResource| {
+        let server = of.lock().entry(resource.version.clone()).or_default().clone();
+        (SharedIndexInformer::builder(server).build(), ())
+    };
+    let handler = move |resource: &GroupVersionResource, event| {
+        if log.lock().is_empty() {
+            own.get().unwrap().follow([gvr("v2")]);
+        }
+        log.lock().push(line(resource, &event));
+    };
+    assert!(set.set(InformerSet::new(build, handler)).is_ok());
+    let server = |version: &str| servers.lock().entry(version.to_owned()).or_default().clone();
+    let set = set.get().unwrap();
+    set.follow([gvr("v1")]);
+    let _watch = server("v1").expect_watch().await.serve([thing("a", "1", 1)], "5");
+    let pending = server("v2").expect_watch().await;
+    set.follow([gvr("v1")]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(*lines.lock(), ["v1 a listed at 1", "v1 synced"]);
+    drop(pending);
+    set.stop().await;
+}
