@@ -120,10 +120,12 @@ impl Backoff {
         self.step = self.answered.take().unwrap_or(self.step);
     }
 
-    /// Resets the step after a watch that lived for `lived`, if that was long enough.
+    /// Resets the step after a watch that lived for `lived`, if that was long enough. The next
+    /// answer then returns to no later step.
     pub(crate) fn healthy(&mut self, lived: Duration) {
         if lived >= self.config.reset_after {
             self.step = self.config.initial.min(self.config.max);
+            self.answered = self.answered.map(|_| self.step);
         }
     }
 }
@@ -173,6 +175,20 @@ mod tests {
             let wait = seconds(&mut backoff, &mut random);
             assert!((step..2.0 * step).contains(&wait), "{wait}: answered failures add up");
         }
+    }
+
+    #[test]
+    fn answer_after_a_healthy_watch_keeps_the_first_step() {
+        let (mut backoff, mut random) =
+            (Backoff::new(BackoffConfig::default()), Random::new(Some(7)));
+        for _ in 0..9 {
+            seconds(&mut backoff, &mut random);
+        }
+        // The watch that follows falls silent after three minutes.
+        backoff.unanswered();
+        backoff.healthy(Duration::from_secs(180));
+        backoff.answered();
+        assert!(seconds(&mut backoff, &mut random) < 1.6);
     }
 
     #[test]
