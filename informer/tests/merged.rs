@@ -127,3 +127,16 @@ async fn parts_are_listed_one_after_the_other() {
     let watch = one.expect_watch().await;
     assert_eq!(watch.request().resource_version.as_ref().unwrap().as_str(), "10");
 }
+
+#[tokio::test(start_paused = true)]
+async fn nameless_object_of_one_part_does_not_advance_the_others() {
+    let (one, two) = (Server::new(), Server::new());
+    let (informer, first, second) = following(&one, &two).await;
+    second.apply(pod("two", "", "20"));
+    settle().await;
+    assert_eq!(version(&informer), "10", "an event of the first namespace may be on its way");
+    second.tear();
+    let again = one.expect_watch().await;
+    assert_eq!(again.request().resource_version.as_ref().unwrap().as_str(), "10");
+    drop(first);
+}

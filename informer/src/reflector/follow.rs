@@ -149,7 +149,7 @@ impl<K: Object> Reflector<K> {
         let silent = |_| WatchError::Silent { target: self.list_watch.target(), timeout };
         let stream =
             time::timeout(timeout, self.list_watch.watch(request)).await.map_err(silent)??;
-        Ok(nameless::filtered(stream, Arc::clone(&self.health)))
+        Ok(nameless::filtered(stream, self.list_watch.is_ordered(), Arc::clone(&self.health)))
     }
 
     /// Reads the full state from the initial events of a watch, and the rest of the batch that

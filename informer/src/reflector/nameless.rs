@@ -23,14 +23,24 @@ pub(super) fn without<K: Object>(mut page: Page<K>, health: &Health) -> Page<K> 
     page
 }
 
-/// Replaces the events of nameless objects by bookmarks, which keep their versions.
-pub(super) fn filtered<K: Object>(stream: WatchStream<K>, health: Arc<Health>) -> WatchStream<K> {
-    stream.map(move |batch| batch.map(|events| named(events, &health))).boxed()
+/// Replaces the events of nameless objects by bookmarks, which keep their versions if the watch
+/// `is_ordered`.
+pub(super) fn filtered<K: Object>(
+    stream: WatchStream<K>,
+    is_ordered: bool,
+    health: Arc<Health>,
+) -> WatchStream<K> {
+    stream.map(move |batch| batch.map(|events| named(events, is_ordered, &health))).boxed()
 }
 
 /// The position of the event in the history counts, even if its object is skipped: without the
-/// bookmark, a watch that ends here would read the event again.
-fn named<K: Object>(mut events: Vec<WatchEvent<K>>, health: &Health) -> Vec<WatchEvent<K>> {
+/// bookmark, a watch that ends here would read the event again. In a watch without order the event
+/// has no position.
+fn named<K: Object>(
+    mut events: Vec<WatchEvent<K>>,
+    is_ordered: bool,
+    health: &Health,
+) -> Vec<WatchEvent<K>> {
     let is_nameless = |event: &WatchEvent<K>| match event {
         WatchEvent::Applied(object) | WatchEvent::Deleted(object) => !has_name(object),
         WatchEvent::Bookmark { .. } => false,
@@ -39,7 +49,8 @@ fn named<K: Object>(mut events: Vec<WatchEvent<K>>, health: &Health) -> Vec<Watc
     for event in events.iter_mut().filter(|event| is_nameless(event)) {
         skipped_nameless += 1;
         // An empty version does not advance the reflector.
-        let resource_version = version(event).unwrap_or_else(|| ResourceVersion::from(""));
+        let resource_version =
+            version(event).filter(|_| is_ordered).unwrap_or_else(|| ResourceVersion::from(""));
         *event = WatchEvent::Bookmark { resource_version, initial_events_end: false };
     }
     health.skip_nameless(skipped_nameless);
