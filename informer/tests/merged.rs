@@ -129,6 +129,24 @@ async fn parts_are_listed_one_after_the_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_of_an_unordered_part_carry_no_version() {
+    let (one, two) = (Server::new(), Server::new());
+    let inner = MergedListWatch::new([one.clone(), two.clone()]);
+    let informer = SharedIndexInformer::builder(MergedListWatch::new([inner])).build();
+    informer.start();
+    let first = one.expect_watch().await.serve([pod("one", "a", "3")], "10");
+    let second = two.expect_watch().await.serve([pod("two", "a", "4")], "12");
+    assert!(informer.wait_for_sync().await);
+    second.apply(pod("two", "b", "20"));
+    settle().await;
+    assert_eq!(version(&informer), "10", "an event of the first namespace may be on its way");
+    second.tear();
+    let again = one.expect_watch().await;
+    assert_eq!(again.request().resource_version.as_ref().unwrap().as_str(), "10");
+    drop(first);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nameless_object_of_one_part_does_not_advance_the_others() {
     let (one, two) = (Server::new(), Server::new());
     let (informer, first, second) = following(&one, &two).await;

@@ -71,6 +71,8 @@ struct Progress {
     reached: Vec<Option<ResourceVersion>>,
     /// The parts whose initial events are not complete.
     initial: Vec<bool>,
+    /// The parts whose objects carry versions; of the others only bookmarks do.
+    ordered: Vec<bool>,
     /// The version of the last bookmark.
     announced: Option<ResourceVersion>,
 }
@@ -137,7 +139,7 @@ impl<K: Object> ListWatch<K> for MergedListWatch<K> {
             streams.push(batches.map(move |batch| (at, batch)).boxed());
         }
         let merged = Merged {
-            progress: Progress::new(streams.len(), request),
+            progress: Progress::new(&self.parts, request),
             batches: select_all(streams),
             is_over: false,
         };
@@ -189,11 +191,12 @@ impl<K: Object> Merged<K> {
 impl Progress {
     /// A watch with initial events starts without versions: a part has none before its first
     /// bookmark.
-    fn new(parts: usize, request: &WatchRequest) -> Self {
+    fn new<K: Object>(parts: &[Arc<dyn ListWatch<K>>], request: &WatchRequest) -> Self {
         let after = request.resource_version.clone().filter(|_| !request.initial_events);
         Self {
-            reached: vec![after.clone(); parts],
-            initial: vec![request.initial_events; parts],
+            reached: vec![after.clone(); parts.len()],
+            initial: vec![request.initial_events; parts.len()],
+            ordered: parts.iter().map(|part| part.is_ordered()).collect(),
             announced: after,
         }
     }
@@ -220,8 +223,9 @@ impl Progress {
                 }
             };
             // The initial events are in no order.
-            let is_object = !matches!(event, WatchEvent::Bookmark { .. });
-            if let Some(version) = version.filter(|_| !(is_object && self.initial[at])) {
+            let is_in_order = self.ordered[at] && !self.initial[at];
+            let is_position = is_in_order || matches!(event, WatchEvent::Bookmark { .. });
+            if let Some(version) = version.filter(|_| is_position) {
                 self.advance(at, version);
             }
         }
