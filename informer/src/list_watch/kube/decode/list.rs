@@ -317,9 +317,17 @@ fn value<'de, T: Deserialize<'de>>(text: &'de str) -> Result<Option<(T, usize)>,
             let length = values.byte_offset();
             Ok((length < text.len()).then_some((value, length)))
         }
-        Some(Err(error)) if error.is_eof() => Ok(None),
+        Some(Err(error)) if error.is_eof() || ends_in_number(text) => Ok(None),
         Some(Err(error)) => Err(describe(error)),
     }
+}
+
+/// Returns true if the text is incomplete and ends within a number. `serde_json` reports `1.`, `-`
+/// and `1e+` at the end of a text as invalid numbers.
+fn ends_in_number(text: &str) -> bool {
+    let before = text.trim_end_matches(|c: char| c.is_ascii_digit() || "+-.eE".contains(c));
+    let is_incomplete = || serde_json::from_str::<IgnoredAny>(before).is_err_and(|e| e.is_eof());
+    before.len() < text.len() && is_incomplete()
 }
 
 /// Returns the bytes as text without an incomplete character at their end.

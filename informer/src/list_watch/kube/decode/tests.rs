@@ -272,3 +272,43 @@ fn empty_list_is_valid_and_malformed_list_is_an_error() {
         assert!(page::<Pod>(body.as_bytes()).is_err(), "{body}");
     }
 }
+
+/// Decodes what has arrived after each chunk, and returns the names and the version.
+fn page_of_chunks<'a>(chunks: impl Iterator<Item = &'a [u8]>) -> Result<String, String> {
+    let mut list = ListDecoder::<Pod>::new(Decoder::new(), usize::MAX);
+    for chunk in chunks {
+        list.feed(chunk);
+        while list.decode()? == Progress::Busy {}
+    }
+    let page = list.finish()?;
+    Ok(format!(
+        "{:?} {}",
+        page.items.iter().map(Decoded::metadata).collect::<Vec<_>>(),
+        page.resource_version
+    ))
+}
+
+#[test]
+fn any_chunking_of_a_list_gives_the_same_page() {
+    let other = r#"{"metadata":{"name":"ö","generation":12,"labels":{"ü€😀":"\ud83d\ude00\\\""}},"spec":{"containers":[],"x":[-1,-2.5E-3]}}"#;
+    let body = format!(
+        r#" {{"n":12.5e+3,"ä":"ö","metadata":{{"resourceVersion":"9"}},"items":[ {FITS} , {other} ,{UNDECODABLE}], "x":null}} "#
+    );
+    let body = body.as_bytes();
+    let whole = page_of_chunks([body].into_iter()).unwrap();
+    assert!(whole.contains("😀"), "{whole}");
+    for at in 0..body.len() {
+        let (first, rest) = body.split_at(at);
+        assert_eq!(page_of_chunks([first, rest].into_iter()).as_ref(), Ok(&whole), "{at}");
+    }
+    for size in [1, 2, 3, 5] {
+        assert_eq!(page_of_chunks(body.chunks(size)).as_ref(), Ok(&whole), "{size}");
+    }
+    for (at, byte) in [(1, 0xff), (40, 0xc3), (body.len() - 1, 0xe2)] {
+        let mut invalid = body.to_vec();
+        invalid[at] = byte;
+        for size in [1, 7, body.len()] {
+            assert!(page_of_chunks(invalid.chunks(size)).is_err(), "{at} {size}");
+        }
+    }
+}
