@@ -25,8 +25,15 @@ use crate::object::ResourceVersion;
 
 /// The decoder of one list.
 pub(in crate::list_watch::kube) struct ListDecoder<K> {
-    /// The bytes that are not decoded yet.
-    buffer: Vec<u8>,
+    /// The text that has arrived.
+    buffer: String,
+    /// The length of the text that is decoded. It leaves the buffer when the rest is incomplete, so
+    /// that the bytes of a large chunk are moved once.
+    decoded: usize,
+    /// The first bytes of the character after the text.
+    tail: Vec<u8>,
+    /// The reason why the bytes after the text are not UTF-8.
+    invalid: Option<String>,
     /// The size of the buffer from which the next attempt is worth its cost. It doubles with each
     /// attempt that finds an incomplete value, so that a huge item costs linear time.
     enough: usize,
@@ -124,19 +131,53 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             first_error: None,
             outline: Outline::default(),
         };
-        Self { buffer: Vec::new(), enough: FILL, limit, reader }
+        Self {
+            buffer: String::new(),
+            decoded: 0,
+            tail: Vec::new(),
+            invalid: None,
+            enough: FILL,
+            limit,
+            reader,
+        }
     }
 
     /// Adds bytes that have arrived.
     ///
-    /// It does not parse: the caller decides when, by [`is_filled`](Self::is_filled).
+    /// It does not parse: the caller decides when, by [`is_filled`](Self::is_filled). It checks
+    /// each byte once.
     pub(in crate::list_watch::kube) fn feed(&mut self, chunk: &[u8]) {
-        self.buffer.extend_from_slice(chunk);
+        if self.tail.is_empty() {
+            return self.append(chunk);
+        }
+        let mut bytes = std::mem::take(&mut self.tail);
+        bytes.extend_from_slice(chunk);
+        self.append(&bytes);
+    }
+
+    /// Adds bytes that follow the text, without an incomplete character at their end.
+    fn append(&mut self, bytes: &[u8]) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.buffer.push_str(text),
+            Err(error) => {
+                let (valid, rest) = bytes.split_at(error.valid_up_to());
+                self.buffer.push_str(std::str::from_utf8(valid).unwrap_or_default());
+                match error.error_len() {
+                    Some(_) => self.invalid = Some(error.to_string()),
+                    None => self.tail = rest.to_vec(),
+                }
+            }
+        }
     }
 
     /// Returns true if enough bytes have arrived to decode them.
     pub(in crate::list_watch::kube) fn is_filled(&self) -> bool {
-        self.buffer.len() >= self.enough
+        self.left() >= self.enough
+    }
+
+    /// Returns the number of bytes that are not decoded.
+    fn left(&self) -> usize {
+        self.buffer.len() - self.decoded + self.tail.len()
     }
 
     /// Decodes the values that have arrived, up to 64 KiB of them.
@@ -146,21 +187,23 @@ impl<K: DeserializeOwned> ListDecoder<K> {
     /// # Errors
     /// Returns the reason if the bytes are no list, or if a value exceeds the limit.
     pub(in crate::list_watch::kube) fn decode(&mut self) -> Result<Progress, String> {
-        let text = valid_utf8(&self.buffer)?;
-        let mut at = 0;
+        if let Some(invalid) = &self.invalid {
+            return Err(invalid.clone());
+        }
+        let end = self.decoded + TURN;
         let progress = loop {
-            if at >= TURN {
+            if self.decoded >= end {
                 break Progress::Busy;
             }
-            match self.reader.read(&text[at..])? {
+            match self.reader.read(&self.buffer[self.decoded..])? {
                 Some(length) if length > self.limit => return Err(too_long(self.limit)),
-                Some(length) => at += length,
+                Some(length) => self.decoded += length,
                 None => break Progress::Idle,
             }
         };
-        self.buffer.drain(..at);
         if progress == Progress::Idle {
-            let rest = self.buffer.len();
+            self.buffer.drain(..std::mem::take(&mut self.decoded));
+            let rest = self.left();
             if rest > self.limit {
                 return Err(too_long(self.limit));
             }
@@ -176,10 +219,10 @@ impl<K: DeserializeOwned> ListDecoder<K> {
     /// # Errors
     /// Returns the reason if the list is incomplete, or lacks its version or its items.
     pub(in crate::list_watch::kube) fn finish(self) -> Result<Page<K>, String> {
-        let reader = self.reader;
-        if reader.place != Place::End || !self.buffer.is_empty() {
+        if self.reader.place != Place::End || self.left() > 0 {
             return Err("it is incomplete".to_owned());
         }
+        let reader = self.reader;
         let version = reader.metadata.resource_version.map(ResourceVersion::from);
         let version = version.filter(ResourceVersion::is_point);
         let items = reader.items.ok_or("items are missing")?;
@@ -328,22 +371,6 @@ fn ends_in_number(text: &str) -> bool {
     let before = text.trim_end_matches(|c: char| c.is_ascii_digit() || "+-.eE".contains(c));
     let is_incomplete = || serde_json::from_str::<IgnoredAny>(before).is_err_and(|e| e.is_eof());
     before.len() < text.len() && is_incomplete()
-}
-
-/// Returns the bytes as text without an incomplete character at their end.
-///
-/// # Errors
-///
-/// If the bytes contain an invalid sequence; not if they end in the middle of a character.
-fn valid_utf8(bytes: &[u8]) -> Result<&str, String> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text),
-        Err(error) if error.error_len().is_none() => {
-            let text = std::str::from_utf8(&bytes[..error.valid_up_to()]);
-            Ok(text.unwrap_or_default())
-        }
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// The text of the error for a value above the limit.
