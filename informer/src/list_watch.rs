@@ -232,6 +232,8 @@ pub struct Page<K> {
     /// An informer skips these, and nameless objects of a watch, and counts them in
     /// `informer_skipped_nameless_objects_total`.
     pub skipped_nameless: usize,
+    /// True for the last page of a collection that another one follows. It may be empty.
+    pub(crate) is_end_of_part: bool,
 }
 
 /// The parameters of a watch request. Bookmarks are always requested.
@@ -357,7 +359,13 @@ impl<K> Page<K> {
     /// ```
     pub fn new(items: Vec<Decoded<K>>, resource_version: impl Into<ResourceVersion>) -> Self {
         let resource_version = resource_version.into();
-        Self { items, resource_version, continue_token: None, skipped_nameless: 0 }
+        Self {
+            items,
+            resource_version,
+            continue_token: None,
+            skipped_nameless: 0,
+            is_end_of_part: false,
+        }
     }
 }
 

@@ -158,3 +158,16 @@ async fn nameless_object_of_one_part_does_not_advance_the_others() {
     assert_eq!(again.request().resource_version.as_ref().unwrap().as_str(), "10");
     drop(first);
 }
+
+#[tokio::test(start_paused = true)]
+async fn more_than_a_hundred_empty_collections_are_listed() {
+    let servers: Vec<_> = (0..150).map(|_| Server::new()).collect();
+    let merged = MergedListWatch::new(servers.iter().cloned());
+    let informer = SharedIndexInformer::builder(merged).watch_list(false).build();
+    informer.start();
+    for (server, version) in servers.iter().zip(10..) {
+        server.expect_list().await.serve([], &version.to_string());
+    }
+    assert!(informer.wait_for_sync().await);
+    assert_eq!(version(&informer), "10");
+}

@@ -125,6 +125,8 @@ impl<K: Object> ListWatch<K> for MergedListWatch<K> {
             other => other,
         })?;
         let next = at + 1;
+        let last = page.continue_token.is_none();
+        page.is_end_of_part |= last && next < self.parts.len();
         page.continue_token = match page.continue_token.take() {
             Some(token) => Some(of_part(&token)),
             None => (next < self.parts.len()).then(|| format!("{next}:")),

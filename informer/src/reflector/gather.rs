@@ -43,7 +43,7 @@ pub(super) struct Pages<K: Object> {
     version: Option<ResourceVersion>,
     /// The continue tokens received so far.
     tokens: HashSet<String>,
-    /// The number of consecutive empty pages.
+    /// The number of consecutive empty pages of one collection.
     empty: u32,
     /// The number of objects at which repeated ones are counted.
     count_at: usize,
@@ -218,7 +218,8 @@ impl<K: Object> Pages<K> {
         if !page.resource_version.is_point() {
             return Err("its resourceVersion is no point in history");
         }
-        self.empty = if page.items.is_empty() { self.empty + 1 } else { 0 };
+        let is_empty = page.items.is_empty() && !page.is_end_of_part;
+        self.empty = if is_empty { self.empty + 1 } else { 0 };
         if let Some(cache) = cache {
             for object in &mut page.items {
                 cache.reuse(object);
