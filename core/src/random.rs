@@ -107,7 +107,10 @@ impl Random {
     /// assert!(pause >= period && pause < period * 2);
     /// ```
     pub fn between(&mut self, low: Duration, high: Duration) -> Duration {
-        low.saturating_add(high.saturating_sub(low).mul_f64(self.fraction()))
+        let range = high.saturating_sub(low);
+        // The product is rounded, so it may be the complete range.
+        let last = range.saturating_sub(Duration::from_nanos(1));
+        low.saturating_add(range.mul_f64(self.fraction()).min(last))
     }
 }
 
@@ -141,6 +144,8 @@ mod tests {
             assert!((0.0..1.0).contains(&random.fraction()));
             assert!((low..high).contains(&random.between(low, high)));
             assert_eq!(random.between(high, low), high);
+            let nanosecond = Duration::from_nanos(1);
+            assert_eq!(random.between(Duration::ZERO, nanosecond), Duration::ZERO);
         }
     }
 }
