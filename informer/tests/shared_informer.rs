@@ -608,7 +608,8 @@ async fn resync_redelivers_every_object_each_period() {
 
 #[tokio::test(start_paused = true)]
 async fn filtered_handler_receives_added_and_deleted_as_objects_pass() {
-    let (informer, watch) = following(vec![pod("a", "u", "1"), pod("b", "v", "2")]).await;
+    let pods = vec![pod("a", "u", "1"), pod("b", "v", "2"), pod("d", "x", "3")];
+    let (informer, watch) = following(pods).await;
     let (sender, events) = mpsc::channel();
     // Passes while its version ends in 0 or 2.
     let options = HandlerOptions::new("even")
@@ -624,6 +625,7 @@ async fn filtered_handler_receives_added_and_deleted_as_objects_pass() {
     watch.apply_opaque(pod("c", "w", "112").metadata);
     watch.apply(pod("c", "w", "113"));
     watch.delete(pod("a", "u", "115"));
+    watch.apply_opaque(pod("d", "x", "116").metadata);
     settle().await;
     let received = [
         r#"Added("n/b") false"#,
@@ -635,6 +637,7 @@ async fn filtered_handler_receives_added_and_deleted_as_objects_pass() {
         r#"Opaque("n/c") false"#,
         r#"OpaqueDeleted("n/c") false"#,
         r#"Deleted("n/a") true"#,
+        r#"Opaque("n/d") false"#,
     ];
     assert_eq!(all(&events), received);
 }

@@ -75,7 +75,7 @@ impl<K: Object> HandlerOptions<K> {
     /// An object that becomes accepted is reported as added.
     ///
     /// The function cannot decide about an object that does not fit its Rust type: such an object
-    /// is reported, unless the handler knows that it was rejected. The handler's task keeps the
+    /// is reported, also if its last state that fitted was rejected. The handler's task keeps the
     /// keys of the objects that it has reported. A panic of the function costs the event, as a
     /// panic of the handler does.
     ///
