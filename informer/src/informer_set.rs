@@ -44,6 +44,8 @@ use crate::shared::{SharedIndexInformer, Unsynced};
 /// * One handler receives the events of all resources, each with the resource.
 /// * An informer that does not sync delays no other one. [`unsynced`](Self::unsynced) returns it
 ///   with the reason.
+/// * An informer that stops or fails is replaced by another one after 10 s. Its cache stays
+///   readable until then.
 ///
 /// The function `build` makes the informer of a resource, and a value that belongs to it: the
 /// handles of its indices, or `()`. The set starts the informer.

@@ -85,7 +85,10 @@ impl<K: Object, V> State<K, V> {
     /// A resource with a former cache is listed too, with `has_former_cache`: its readers see the
     /// old version meanwhile.
     pub(super) fn unsynced(&self) -> Option<UnsyncedResource> {
-        if self.present.as_ref().is_some_and(|followed| *followed.resource() == self.wanted) {
+        let is_present = |followed: &Arc<Followed<K, V>>| {
+            *followed.resource() == self.wanted && !followed.informer().is_stopped()
+        };
+        if self.present.as_ref().is_some_and(is_present) {
             return None;
         }
         let unsynced = self.starting.as_ref().and_then(SharedIndexInformer::unsynced);
@@ -117,7 +120,9 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
         let mut running: Option<Running<K, V>> = None;
         loop {
             let wanted = self.wanted.borrow_and_update().clone();
-            let is_present = |it: &&mut Running<K, V>| *it.followed.resource() == wanted;
+            let is_present = |it: &&mut Running<K, V>| {
+                *it.followed.resource() == wanted && !it.followed.informer().is_stopped()
+            };
             let turn = if let Some(present) = running.as_mut().filter(is_present) {
                 self.note_wanted(&wanted, None);
                 self.deliver(present, &view).await
@@ -169,10 +174,7 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
             return turn;
         }
         if !has_synced {
-            let failure = informer.failure().map(|failure| failure.to_string());
-            let name = informer.name();
-            tracing::error!(informer = %name, ?failure, "informer stopped, replacing it");
-            return self.wait(tokio::time::sleep(REBUILD_AFTER)).await;
+            return self.stopped(&informer).await;
         }
         let followed = Arc::new(Followed { resource: wanted, informer, value });
         self.switch(followed, running, view).await
@@ -208,30 +210,50 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
     }
 
     /// Waits until the handler has received the list of the present cache, and then for another
-    /// wanted version.
+    /// wanted version, or for the end of the informer.
     ///
     /// The handover ends after the list, with deletions for the objects that it does not have. If
     /// another version is wanted before that and then this one again, the handover continues here.
     async fn deliver(&mut self, present: &mut Running<K, V>, view: &Arc<Mutex<View<K>>>) -> Turn {
-        if present.is_delivered {
-            return self.wait(std::future::pending()).await;
+        if !present.is_delivered {
+            let mut has_synced = false;
+            let synced = async { has_synced = present.subscription.wait_for_sync().await };
+            let turn = self.wait(synced).await;
+            if !matches!(turn, Turn::Ready) {
+                return turn;
+            }
+            present.is_delivered = has_synced;
+            if has_synced {
+                self.end_handover(present, view).await;
+            }
         }
-        let synced = async {
-            present.subscription.wait_for_sync().await;
+        let informer = present.followed.informer().clone();
+        let ended = async {
+            let _logged_below: Result<(), _> = informer.wait_for_stop().await;
         };
-        let turn = self.wait(synced).await;
-        if matches!(turn, Turn::Ready) {
-            present.is_delivered = true;
-            let deliver = self.delivery(present.followed.resource());
-            // Marked as the informer's own code: `stop` called by the handler does not wait.
-            callback::mark(async {
-                let mut view = view.lock();
-                view.end_handover(&deliver);
-                deliver(SetEvent::Synced);
-            })
-            .await;
+        match self.wait(ended).await {
+            Turn::Ready => self.stopped(&informer).await,
+            turn => turn,
         }
-        turn
+    }
+
+    /// Reports the objects that the present cache does not have as deleted, and then `Synced`.
+    async fn end_handover(&self, present: &Running<K, V>, view: &Arc<Mutex<View<K>>>) {
+        let deliver = self.delivery(present.followed.resource());
+        // Marked as the informer's own code: `stop` called by the handler does not wait.
+        callback::mark(async {
+            let mut view = view.lock();
+            view.end_handover(&deliver);
+            deliver(SetEvent::Synced);
+        })
+        .await;
+    }
+
+    /// Logs that an informer has stopped, and waits before the loop of `run` replaces it.
+    async fn stopped(&mut self, informer: &SharedIndexInformer<K>) -> Turn {
+        let failure = informer.failure().map(|failure| failure.to_string());
+        tracing::error!(informer = %informer.name(), ?failure, "informer stopped, replacing it");
+        self.wait(tokio::time::sleep(REBUILD_AFTER)).await
     }
 
     /// Readers see the new cache from here on. The former one is dropped without the lock.

@@ -292,3 +292,24 @@ async fn version_that_changes_back_during_the_first_delivery_is_synced() {
     drop(pending);
     set.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn informer_that_stops_is_replaced() {
+    let scene = Scene::new();
+    scene.set.follow([gvr("v1")]);
+    let first = scene.serve("v1", vec![thing("a", "1", 1), thing("b", "2", 2)], "5").await;
+    scene.lines(3).await;
+    scene.set.get(&things()).unwrap().informer().stop().await;
+    let server = scene.server("things", "v1");
+    let request = timeout(Duration::from_secs(60), server.expect_watch()).await.unwrap();
+    assert_eq!(scene.set.unsynced().len(), 1);
+    let second = request.serve([thing("a", "1", 7)], "8");
+    let mut lines = scene.lines(3).await;
+    lines.sort();
+    assert_eq!(lines, ["v1 a updated 1 to 7", "v1 b deleted at 2 (false)", "v1 synced"]);
+    assert!(scene.set.unsynced().is_empty());
+    second.apply(thing("c", "3", 9));
+    assert_eq!(scene.lines(1).await, ["v1 c added at 9"]);
+    drop(first);
+    scene.set.stop().await;
+}
