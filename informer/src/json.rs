@@ -46,7 +46,8 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 /// Returns the error and its place, without the text around it: that may be a secret.
 ///
 /// Keeps the part that comes from the type: a field's name that is missing or duplicate, or the
-/// expected form. For text that is not JSON only the line and the column are kept.
+/// expected form. Of a message that the author's decoder has written, and for text that is not
+/// JSON, only the line and the column are kept.
 #[expect(clippy::needless_pass_by_value, reason = "used as `map_err(describe)`")]
 pub(crate) fn describe(error: serde_json::Error) -> String {
     let text = error.to_string();
@@ -54,12 +55,17 @@ pub(crate) fn describe(error: serde_json::Error) -> String {
     if text.starts_with("missing field") || text.starts_with("duplicate field") {
         return text;
     }
+    let is_serde = SERDE.iter().any(|start| text.starts_with(start));
     match text.rfind(", expected ") {
-        Some(at) if error.is_data() => format!("does not fit{}", &text[at..]),
+        Some(at) if error.is_data() && is_serde => format!("does not fit{}", &text[at..]),
         _ if error.is_data() => format!("does not fit at {place}"),
         _ => format!("is no JSON at {place}"),
     }
 }
+
+/// The starts of serde's own messages, which end with the expected form.
+const SERDE: [&str; 5] =
+    ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant ", "unknown field "];
 
 /// The characters that may stand between two tokens.
 pub(crate) const WHITE_SPACE: [char; 4] = [' ', '\n', '\r', '\t'];

@@ -120,6 +120,26 @@ fn undecodable_object_keeps_metadata_and_leaks_no_content() {
 }
 
 #[test]
+fn message_of_a_decoder_of_the_author_is_not_kept() {
+    #[derive(Deserialize)]
+    struct Checked {
+        #[serde(rename = "spec", deserialize_with = "checked")]
+        _spec: String,
+    }
+    fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Err(serde::de::Error::custom(format!("wrong sum, expected {text}")))
+    }
+    let line = r#"{"type":"ADDED","object":{"metadata":{"name":"b"},"spec":"hunter2"}}"#;
+    let Ok(Frame::<Checked>::Event(WatchEvent::Applied(Decoded::Opaque { error, .. }))) =
+        frame(line.as_bytes())
+    else {
+        panic!("{line}")
+    };
+    assert!(!error.contains("hunter2"), "{error}");
+}
+
+#[test]
 fn undecodable_metadata_keeps_its_valid_fields() {
     let line = r#"{"type":"ADDED","object":
         {"metadata":{"name":"b","labels":{"l":1},"uid":"u","generation":"x"}}}"#;
