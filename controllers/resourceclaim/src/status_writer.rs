@@ -64,6 +64,8 @@ struct Waiting {
 struct Turn<'a> {
     writer: &'a StatusWriter,
     key: &'a ClaimKey,
+    /// True if no changes waited. The claim may be in the turn of another pass since then.
+    has_ended: bool,
 }
 
 // === impl StatusWriter ===
@@ -82,7 +84,7 @@ impl StatusWriter {
         let key = claim.key();
         let (answer, answered) = oneshot::channel();
         let waiting = Waiting { uid: claim.uid().into(), change, answer };
-        if let Some(turn) = self.wait(&key, waiting) {
+        if let Some(mut turn) = self.wait(&key, waiting) {
             // Workers that are ready to run add their changes first.
             tokio::task::yield_now().await;
             while let Some(batch) = turn.next_batch() {
@@ -100,7 +102,7 @@ impl StatusWriter {
             return None;
         }
         waiting.insert(key.clone(), vec![change]);
-        Some(Turn { writer: self, key })
+        Some(Turn { writer: self, key, has_ended: false })
     }
 
     async fn write_batch(&self, key: &ClaimKey, batch: Vec<Waiting>) {
@@ -168,11 +170,12 @@ impl StatusWriter {
 
 impl Turn<'_> {
     /// Returns the changes that wait. Ends the turn if there are none.
-    fn next_batch(&self) -> Option<Vec<Waiting>> {
+    fn next_batch(&mut self) -> Option<Vec<Waiting>> {
         let mut waiting = self.writer.waiting.lock();
         let changes = std::mem::take(waiting.get_mut(self.key)?);
         if changes.is_empty() {
             waiting.remove(self.key);
+            self.has_ended = true;
             return None;
         }
         Some(changes)
@@ -181,6 +184,9 @@ impl Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        if self.has_ended {
+            return;
+        }
         let abandoned = self.writer.waiting.lock().remove(self.key);
         drop(abandoned);
     }
@@ -208,4 +214,33 @@ fn server_error(claim: &Claim, error: &homeostat::kube_client::Error) -> WriteEr
         );
     }
     WriteError::Server(message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use homeostat::informer::testing::Store;
+    use homeostat_apiserver::ApiServer;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn turn_that_has_ended_leaves_the_next_turn_alone() {
+        let caches = Caches::of_stores(&Store::new(), &Store::new(), &Store::new());
+        let client = ApiServer::builder().build().client();
+        let writer = StatusWriter::new(Requests::new(client), caches);
+        let key = ObjectKey::namespaced("shop", "c");
+        let change = || {
+            let change = Change::Release(BTreeSet::new());
+            Waiting { uid: "u".into(), change, answer: oneshot::channel().0 }
+        };
+        let mut ended = writer.wait(&key, change()).unwrap();
+        assert_eq!(ended.next_batch().map(|batch| batch.len()), Some(1));
+        assert!(ended.next_batch().is_none());
+        // Another worker starts to write the claim before this one has dropped its turn.
+        let mut next = writer.wait(&key, change()).unwrap();
+        drop(ended);
+        assert_eq!(next.next_batch().map(|batch| batch.len()), Some(1));
+    }
 }
