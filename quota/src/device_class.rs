@@ -89,6 +89,14 @@ impl DeviceClassMapping {
         Self::quota_names(class, &claimed).collect()
     }
 
+    /// Removes the classes for which `is_kept` returns false. Returns the names of quotas whose
+    /// usage may differ from now on.
+    pub fn retain(&mut self, is_kept: impl Fn(&str) -> bool) -> BTreeSet<ResourceName> {
+        let is_removed = |class: &&SmolStr| !is_kept(class.as_str());
+        let removed: Vec<SmolStr> = self.classes.keys().filter(is_removed).cloned().collect();
+        removed.iter().flat_map(|class| self.remove(class)).collect()
+    }
+
     /// Returns the class that provides an extended resource.
     pub fn class_of(&self, resource: &str) -> Option<&str> {
         if let Some(class) = resource.strip_prefix(DEVICE_CLASS) {

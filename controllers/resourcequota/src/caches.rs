@@ -11,7 +11,7 @@ use homeostat::informer::{
     Followed, GroupVersionResource, InformerSet, SetEvent, UnsyncedResource,
 };
 use homeostat::kube_client::Client;
-use homeostat::{Event, Index, Object, ObjectMeta, SharedIndexInformer};
+use homeostat::{Event, Index, Object, ObjectKey, ObjectMeta, SharedIndexInformer};
 use homeostat_core::{GroupResource, WallClock};
 use homeostat_quantity::ResourceName;
 use homeostat_quota::{
@@ -127,6 +127,18 @@ impl Caches {
     /// Returns the present mapping of device classes.
     pub(crate) fn mapping(&self) -> Arc<DeviceClassMapping> {
         Arc::clone(&self.mapping.read())
+    }
+
+    /// Forgets the device classes that have been deleted while no quota needed them. Returns the
+    /// names of quotas whose usage may differ.
+    pub(crate) fn forget_deleted_classes(&self) -> BTreeSet<ResourceName> {
+        let Some(classes) = self.device_classes.get(&device_classes()) else {
+            return BTreeSet::new();
+        };
+        let keys = classes.informer().lister().keys();
+        let stored: BTreeSet<&str> = keys.iter().map(ObjectKey::name).collect();
+        let mut mapping = self.mapping.write();
+        Arc::make_mut(&mut mapping).retain(|class| stored.contains(class))
     }
 
     /// Follows exactly these resources.

@@ -16,7 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify as Bell;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
-use crate::caches::{CacheOptions, Caches, CountError, Notice, Notify};
+use crate::caches::{CacheOptions, Caches, CountError, Notice, Notify, device_classes};
 use crate::change::Changes;
 use crate::names::NamesInUse;
 use crate::needs::{Needs, needed};
@@ -175,13 +175,22 @@ impl Monitor {
             Notice::Changed(change, recount) => self.changes.add(change, recount),
             Notice::Synced(resource) => {
                 tracing::debug!(%resource, "quota monitor synced");
+                if resource == device_classes() {
+                    self.remapped(&self.caches.forget_deleted_classes());
+                }
                 self.recount_for(&resource);
             }
-            Notice::Mapped(names) => {
-                self.names_changed.notify_one();
-                self.quotas.recount(|quota| quota.spec.hard.names().any(|it| names.contains(it)));
-            }
+            Notice::Mapped(names) => self.remapped(&names),
         }
+    }
+
+    /// Requests a recount of each quota that limits one of `names`, whose device classes changed.
+    fn remapped(&self, names: &BTreeSet<ResourceName>) {
+        if names.is_empty() {
+            return;
+        }
+        self.names_changed.notify_one();
+        self.quotas.recount(|quota| quota.spec.hard.names().any(|it| names.contains(it)));
     }
 
     /// Requests a recount of each quota whose limits depend on `resource`.

@@ -271,6 +271,18 @@ impl World {
         self.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", &class).await;
     }
 
+    /// Creates a device class that provides an extended resource.
+    pub(crate) async fn create_device_class(&self, name: &str, resource: &str) {
+        let spec = json!({"extendedResourceName": resource});
+        let class = json!({"metadata": {"name": name}, "spec": spec});
+        self.request("POST", "/apis/resource.k8s.io/v1/deviceclasses", &class).await;
+    }
+
+    pub(crate) async fn delete_device_class(&self, name: &str) {
+        let path = format!("/apis/resource.k8s.io/v1/deviceclasses/{name}");
+        self.request("DELETE", &path, &json!({})).await;
+    }
+
     /// Merges `patch` into an object, or into its status.
     pub(crate) async fn patch(&self, object: &Value, subresource: &str, patch: &Value) {
         let name = object["metadata"]["name"].as_str().expect("a name");
