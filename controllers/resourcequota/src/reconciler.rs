@@ -136,17 +136,22 @@ impl Reconciler<CachedQuota> for QuotaController {
 
     async fn reconcile(&self, request: &Request<CachedQuota>) -> Result<Action, SyncError> {
         let key = request.key();
-        let Some(quota) = self.quotas.get(key) else {
-            tracing::info!("Resource quota has been deleted");
-            self.memory.lock().remove(key);
-            self.requested.forget(key);
-            return Ok(Action::AwaitChange);
-        };
         if let Some(wait) = self.wait_between_writes(key) {
             return Ok(Action::Postpone(wait));
         }
         let now = self.clock.now();
-        let Some(begun) = self.requested.begin(key, now) else { return Ok(Action::AwaitChange) };
+        // Before the quota is read: a request that comes later may be for a new quota of the name.
+        let Some(begun) = self.requested.begin(key, now) else {
+            let release = self.requested.release(key);
+            return Ok(release.map_or(Action::AwaitChange, |release| requeue(release, now)));
+        };
+        let Some(quota) = self.quotas.get(key) else {
+            tracing::info!("Resource quota has been deleted");
+            self.memory.lock().remove(key);
+            begun.done();
+            self.requested.set_release(key, None);
+            return Ok(Action::AwaitChange);
+        };
         let counted = self.monitor.count(&quota, now);
         if let Some(hold) = self.hold(key, &quota, counted.is_incomplete) {
             return Ok(Action::Postpone(hold));
@@ -160,10 +165,8 @@ impl Reconciler<CachedQuota> for QuotaController {
         }
         begun.done();
         self.requested.set_release(key, counted.usage.next_release);
-        Ok(counted
-            .usage
-            .next_release
-            .map_or(Action::AwaitChange, |release| Action::RequeueAfter(until_after(release, now))))
+        let next_release = counted.usage.next_release;
+        Ok(next_release.map_or(Action::AwaitChange, |release| requeue(release, now)))
     }
 }
 
@@ -255,10 +258,10 @@ fn retry_delay(failures: u32, failing: usize) -> Duration {
     own.max(RETRY_PERIOD.saturating_mul(others))
 }
 
-/// Returns the time from `now` until just after `release`.
-fn until_after(release: Timestamp, now: Timestamp) -> Duration {
+/// Returns the action that repeats the pass just after `release`.
+fn requeue(release: Timestamp, now: Timestamp) -> Action {
     let until = Duration::try_from(release.duration_since(now)).unwrap_or_default();
-    until.saturating_add(Duration::from_millis(1))
+    Action::RequeueAfter(until.saturating_add(Duration::from_millis(1)))
 }
 
 // === impl ReplenishmentController ===
@@ -297,9 +300,108 @@ impl Reconciler<Change> for ReplenishmentController {
 
 #[cfg(test)]
 mod tests {
+    use homeostat::Discovery;
+    use homeostat::informer::testing::Store;
     use homeostat::kube_client::core::Status;
+    use homeostat_apiserver::ApiServer;
+    use homeostat_quota::Gates;
+    use serde_json::json;
+    use tracing::span::{Attributes, Id, Record};
 
     use super::*;
+    use crate::caches::CacheOptions;
+    use crate::monitor::{Quotas, Timing};
+
+    /// Returns a controller over a cache that the test fills. Its monitor does not run.
+    fn controller(quotas: &Store<CachedQuota>) -> QuotaController {
+        let client = ApiServer::builder().build().client();
+        let clock = WallClock::new(Some("2026-06-01T12:00:00Z".parse().unwrap()));
+        let requested = Requested::new();
+        let priority = KeySource::of_second_queue("quota monitor");
+        let gates = Gates::default();
+        let monitor = Monitor::new(
+            Discovery::new(client.clone()),
+            &CacheOptions { client: client.clone(), gates, clock, seed: None },
+            Quotas { lister: quotas.lister(), requested: requested.clone(), priority },
+            Changes::new(),
+            Timing { discovery: Duration::from_secs(30), linger: Duration::from_secs(600) },
+        );
+        QuotaController {
+            client,
+            quotas: quotas.lister(),
+            requested,
+            monitor,
+            clock,
+            patience: Duration::from_secs(30),
+            started: Instant::now(),
+            memory: Mutex::default(),
+        }
+    }
+
+    fn quota() -> CachedQuota {
+        let metadata = json!({"namespace": "shop", "name": "q", "resourceVersion": "1"});
+        serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+    }
+
+    fn key() -> QuotaKey {
+        QuotaKey::namespaced("shop", "q")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pass_that_comes_too_early_waits_for_the_end_of_a_charge() {
+        let quotas = Store::new();
+        quotas.apply(quota());
+        let controller = controller(&quotas);
+        // The machine's clock was set back after the key had been delayed.
+        let release = controller.clock.now() + Duration::from_secs(30);
+        controller.requested.set_release(&key(), Some(release));
+        let action = controller.reconcile(&Request::new(key())).await.unwrap();
+        assert_eq!(action, Action::RequeueAfter(Duration::from_millis(30_001)));
+    }
+
+    /// Calls a function at each log line.
+    struct AtLogLine<F>(F);
+
+    impl<F: Fn() + 'static> tracing::Subscriber for AtLogLine<F> {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, _: &tracing::Event<'_>) {
+            (self.0)();
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn quota_that_is_created_again_during_the_pass_over_the_old_one_is_counted() {
+        let quotas = Arc::new(Store::new());
+        let controller = controller(&quotas);
+        controller.requested.request(&key(), Recount::Full);
+        // The pass logs the deletion after it has read the cache.
+        let (store, requested) = (Arc::clone(&quotas), controller.requested.clone());
+        let subscriber = AtLogLine(move || {
+            store.apply(quota());
+            requested.request(&key(), Recount::Full);
+        });
+        let guard = tracing::subscriber::set_default(subscriber);
+        let action = controller.reconcile(&Request::new(key())).await.unwrap();
+        drop(guard);
+        assert_eq!(action, Action::AwaitChange);
+        assert!(quotas.lister().contains(("shop", "q")));
+        assert!(controller.requested.begin(&key(), controller.clock.now()).is_some());
+    }
 
     #[test]
     fn failed_write_is_repeated_within_half_a_second() {

@@ -71,9 +71,9 @@ impl<K: Eq + Hash + Clone> Requested<K> {
         Some(Begun { requested: self.clone(), key: Some(key.clone()), recount })
     }
 
-    /// Forgets a key that no longer exists.
-    pub(crate) fn forget(&self, key: &K) {
-        self.keys.lock().remove(key);
+    /// Returns the moment after which a charge of `key` ends.
+    pub(crate) fn release(&self, key: &K) -> Option<Timestamp> {
+        self.keys.lock().get(key)?.release
     }
 
     /// Notes that a charge of `key` ends after `release`; `None` if none does.
