@@ -58,7 +58,7 @@ pub(crate) struct Memory {
     /// The end of the time for which the first status is withheld.
     hold_until: Option<Instant>,
     written: Option<Instant>,
-    /// The number of writes that have failed since the last success.
+    /// The number of writes that have failed since the status was right.
     failures: u32,
 }
 
@@ -160,6 +160,7 @@ impl Reconciler<CachedQuota> for QuotaController {
         if let Some(new) = plan(&quota.spec, &quota.status, used, begun.recount()) {
             self.write(key, &quota, &new).await?;
         }
+        self.reset_failures(key);
         if !counted.usage.errors.is_empty() {
             return Err(SyncError::Count(counted.usage.errors));
         }
@@ -221,8 +222,14 @@ impl QuotaController {
             .map_err(|error| failed(Error::BuildRequest(error)))?;
         self.memory.lock().entry(key.clone()).or_default().written = Some(Instant::now());
         self.client.request_text(request).await.map_err(failed)?;
-        self.memory.lock().entry(key.clone()).or_default().failures = 0;
         Ok(())
+    }
+
+    /// Notes that the status is right: it is written, or another write has made it right.
+    fn reset_failures(&self, key: &QuotaKey) {
+        if let Some(memory) = self.memory.lock().get_mut(key) {
+            memory.failures = 0;
+        }
     }
 
     /// Counts a failed write, and decides when it is repeated.

@@ -46,6 +46,35 @@ async fn failed_write_is_repeated_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn writes_whose_replies_were_lost_delay_no_later_write() {
+    let world = World::new().await;
+    let names: Vec<_> = (0..40).map(|number| format!("q{number}")).collect();
+    for name in &names {
+        world.create(&quota(name, &json!({"pods": "9"}))).await;
+    }
+    for name in &names {
+        world.wait_for_used(name, "pods=0").await;
+    }
+    // The server carries out these writes, so their repetition finds nothing to write.
+    let updates = || Calls::update("resourcequotas").subresource("status");
+    let lost = world.faults.lose_reply(updates().times(40));
+    world.create(&pod("a", "1")).await;
+    for name in &names {
+        world.wait_for_used(name, "pods=1").await;
+    }
+    sleep(Duration::from_secs(60)).await;
+    lost.assert_hit();
+    let refused = world.faults.refuse(updates().nth(1), ApiError::conflict());
+    world.create(&pod("b", "1")).await;
+    for name in &names {
+        let took = world.wait_for_used(name, "pods=2").await;
+        assert!(took < Duration::from_secs(1), "{name}: {took:?}");
+    }
+    refused.assert_hit();
+    world.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn refused_write_is_repeated_less_and_less() {
     let world = World::new().await;
     world.create(&quota("q", &json!({"pods": "9"}))).await;
