@@ -71,6 +71,8 @@ pub(crate) struct ClientRequest {
     pub(crate) info: RequestInfo,
     /// The object in the body; `None` unless a rule looks at bodies.
     pub(crate) object: Option<Arc<Value>>,
+    /// The version from which a watch starts, if the request names one.
+    pub(crate) watched_from: Option<u64>,
 }
 
 // === impl Verb ===
@@ -193,8 +195,12 @@ impl fmt::Display for RequestInfo {
 
 impl ClientRequest {
     pub(crate) fn parse(client: Arc<str>, method: &Method, uri: &Uri) -> Self {
-        let info = RequestInfo::parse(method, uri.path(), uri.query().unwrap_or_default());
-        Self { client, info, object: None }
+        let query = uri.query().unwrap_or_default();
+        let info = RequestInfo::parse(method, uri.path(), query);
+        let version = || query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion="));
+        let is_watch = info.verb == Verb::Watch;
+        let watched_from = is_watch.then(version).flatten().and_then(|text| text.parse().ok());
+        Self { client, info, object: None, watched_from }
     }
 }
 

@@ -88,7 +88,8 @@ impl<F: Clone + fmt::Display> RuleSet<F> {
         }
         let (client, info, object) = request();
         let object = object.map(|object| object.0);
-        let request = Arc::new(ClientRequest { client: client.0, info, object });
+        let request =
+            Arc::new(ClientRequest { client: client.0, info, object, watched_from: None });
         let hits = self.faults.draw(|random| state.rules.hits(&request, random));
         let hit = |(counts, fault)| {
             let (faults, request) = (self.faults.clone(), Arc::clone(&request));

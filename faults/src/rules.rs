@@ -99,6 +99,8 @@ struct Rule<F> {
     pass: u64,
     /// Number of hits left.
     hits_left: u64,
+    /// True if a guard removes the rule.
+    has_guard: bool,
 }
 
 // === impl FaultRule ===
@@ -187,9 +189,10 @@ impl<F: Clone + fmt::Display> Rules<F> {
         counts
     }
 
-    /// Adds a rule before all others.
+    /// Adds a rule before all others. It stays until its guard [removes](Self::remove) it.
     pub(crate) fn add_first(&mut self, calls: Calls, fault: F) -> RuleId {
-        let rule = self.rule(calls, fault);
+        let mut rule = self.rule(calls, fault);
+        rule.has_guard = true;
         let id = rule.id;
         self.active.insert(0, rule);
         id
@@ -201,15 +204,16 @@ impl<F: Clone + fmt::Display> Rules<F> {
         let default = if calls.chance.is_some() { u64::MAX } else { 1 };
         let (pass, hits_left) = calls.selection.hits(default);
         let counts = Arc::new(RuleCounts::new(&calls, &fault));
-        Rule { id, calls, fault, counts, pass, hits_left }
+        Rule { id, calls, fault, counts, pass, hits_left, has_guard: false }
     }
 
     pub(crate) fn remove(&mut self, id: RuleId) {
         self.active.retain(|rule| rule.id != id);
     }
 
+    /// Removes every rule that has no guard.
     pub(crate) fn clear(&mut self) {
-        self.active.clear();
+        self.active.retain(|rule| rule.has_guard);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -275,7 +279,9 @@ impl Fault {
     /// Returns true if the fault can be injected into this request.
     pub(crate) fn applies_to(&self, request: &ClientRequest) -> bool {
         match self {
-            Self::Stream(_) | Self::Rewind(_) => request.info.verb == Verb::Watch,
+            Self::Stream(_) => request.info.verb == Verb::Watch,
+            Self::Rewind(by) => request.watched_from.is_some_and(|version| version > *by),
+            Self::TruncateReply(_) | Self::CorruptReply(_) => request.info.verb != Verb::Watch,
             Self::WriteFirst(_) => request.info.verb.is_mutating() && request.info.name.is_some(),
             _ => true,
         }

@@ -235,9 +235,7 @@ impl PendingRequest {
                 sleep(*delay).await;
                 self.pass(reply).await
             }
-            Fault::TruncateReply(at) | Fault::CorruptReply(at)
-                if self.request.info.verb != Verb::Watch =>
-            {
+            Fault::TruncateReply(at) | Fault::CorruptReply(at) => {
                 let cut = matches!(fault, Fault::TruncateReply(_));
                 let reply = self.collect(reply).await;
                 self.record(&message);

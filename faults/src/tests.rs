@@ -21,7 +21,8 @@ use tokio::time::{Instant, timeout};
 use tower::{BoxError, Layer as _, Service as _, service_fn};
 
 use crate::{
-    ApiError, Calls, Chaos, ClientName, CrashPoint, FaultClass, Faults, Hit, RequestInfo, Verb,
+    ApiError, Calls, Chaos, ClientName, CrashPoint, FaultClass, Faults, Hit, Lost, RequestInfo,
+    Verb,
 };
 
 const MAP: &str =
@@ -159,6 +160,35 @@ async fn reply_is_delayed_until_faults_heal() {
     faults.heal();
     maps.get("m").await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn partition_outlasts_heal() {
+    let faults = Faults::new();
+    let (maps, done) = answering(&faults);
+    let partition = faults.partition("", Lost::Requests);
+    faults.heal();
+    timeout(Duration::from_secs(3600), maps.get("m")).await.unwrap_err();
+    assert_eq!(done.load(Ordering::SeqCst), 0);
+    drop(partition);
+    maps.get("m").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn fault_that_cannot_be_injected_into_a_watch_counts_no_hit() {
+    let faults = Faults::new();
+    let (client, _events) = watching(&faults);
+    let rules = [
+        faults.truncate_reply(Calls::on("configmaps"), 3),
+        faults.corrupt_reply(Calls::on("configmaps").nth(2), 3),
+        // The watch has no version at which it could start earlier.
+        faults.rewind_watches(Calls::watch("configmaps").nth(3), 5),
+    ];
+    for _ in &rules {
+        watch(&client).await;
+    }
+    assert_eq!(rules.map(|rule| (rule.matches(), rule.hits())), [(1, 0), (2, 0), (3, 0)]);
+    assert_eq!(faults.trace().messages(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
