@@ -78,6 +78,29 @@ pub enum RolesDiffer {
     },
 }
 
+/// A rule of a role.
+#[derive(Default)]
+struct Rule {
+    groups: Vec<String>,
+    resources: Vec<String>,
+    verbs: Vec<String>,
+}
+
+// === impl Rule ===
+
+impl Rule {
+    fn permissions(&self) -> Vec<Permission> {
+        let mut permissions = Vec::new();
+        for verb in &self.verbs {
+            for group in &self.groups {
+                let of_group = self.resources.iter().map(|it| Permission::new(verb, group, it));
+                permissions.extend(of_group);
+            }
+        }
+        permissions
+    }
+}
+
 // === impl Permission ===
 
 impl Permission {
@@ -173,9 +196,12 @@ fn texts<'a>(permissions: impl Iterator<Item = &'a Permission>) -> Vec<String> {
 /// Returns the permissions of the rules in `manifests`. A list is on one line, or has one line for
 /// each item.
 fn permissions_of(manifests: &str) -> BTreeSet<Permission> {
-    let (mut groups, mut resources, mut permissions) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut rule, mut permissions) = (Rule::default(), BTreeSet::new());
     let mut lines = manifests.lines().map(str::trim).peekable();
     while let Some(line) = lines.next() {
+        if line.starts_with("- ") && !is_item(line) {
+            permissions.extend(std::mem::take(&mut rule).permissions());
+        }
         let line = line.trim_start_matches("- ");
         let mut list = |name: &str| -> Option<Vec<String>> {
             let rest = line.strip_prefix(name)?.trim();
@@ -188,13 +214,11 @@ fn permissions_of(manifests: &str) -> BTreeSet<Permission> {
             }
             Some(items)
         };
-        groups = list("apiGroups:").unwrap_or(groups);
-        resources = list("resources:").unwrap_or(resources);
-        for verb in list("verbs:").unwrap_or_default() {
-            let pairs = groups.iter().flat_map(|group| resources.iter().map(move |it| (group, it)));
-            permissions.extend(pairs.map(|(group, it)| Permission::new(&verb, group, it)));
-        }
+        rule.groups.extend(list("apiGroups:").unwrap_or_default());
+        rule.resources.extend(list("resources:").unwrap_or_default());
+        rule.verbs.extend(list("verbs:").unwrap_or_default());
     }
+    permissions.extend(rule.permissions());
     permissions
 }
 
@@ -241,6 +265,18 @@ mod tests {
         let role = "- apiGroups: [\"*\"]\n  resources: [\"*\"]\n  verbs: [\"list\"]\n";
         requested(&[("list", "apps", "replicasets")]).compare(&[role], &[]).unwrap();
         requested(&[("get", "apps", "replicasets")]).compare(&[role], &[]).unwrap_err();
+    }
+
+    #[test]
+    fn rule_has_nothing_of_the_rule_before_it() {
+        let texts = |role| texts(permissions_of(role).iter());
+        let role = "rules:\n- apiGroups: ['']\n  resources: [pods]\n  verbs: [list]\n\
+                    - nonResourceURLs:\n  - /metrics\n  verbs: [get]\n";
+        assert_eq!(texts(role), ["list pods"]);
+        let role = "rules:\n- verbs: [get]\n  apiGroups: [apps]\n  resources: [replicasets]\n\
+                    - resources: [pods]\n  apiGroups: ['']\n  resourceNames:\n  - web\n  \
+                    verbs: [patch]\n";
+        assert_eq!(texts(role), ["patch pods", "get replicasets.apps"]);
     }
 
     #[test]
