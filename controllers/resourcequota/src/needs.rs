@@ -59,7 +59,8 @@ impl Needs {
         let linger = self.linger;
         let is_needed = needed.clone();
         self.last.extend(needed.into_iter().map(|resource| (resource, now)));
-        self.last.retain(|_, last| now.saturating_duration_since(*last) < linger);
+        let lingers = |last: Instant| now.saturating_duration_since(last) < linger;
+        self.last.retain(|resource, last| is_needed.contains(resource) || lingers(*last));
         let lingering = self.last.iter().filter(|(resource, _)| !is_needed.contains(*resource));
         let next = lingering.filter_map(|(_, last)| last.checked_add(linger)).min();
         (self.last.keys().cloned().collect(), next)
@@ -100,6 +101,14 @@ mod tests {
         tokio::time::advance(Duration::from_secs(599)).await;
         assert_eq!(needs.update(BTreeSet::new(), Instant::now()), (pods(), Some(end)));
         tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(needs.update(BTreeSet::new(), Instant::now()), (BTreeSet::new(), None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn informer_that_does_not_linger_runs_while_it_is_needed() {
+        let mut needs = Needs::new(Duration::ZERO);
+        let pods = || BTreeSet::from([Pods::resource()]);
+        assert_eq!(needs.update(pods(), Instant::now()), (pods(), None));
         assert_eq!(needs.update(BTreeSet::new(), Instant::now()), (BTreeSet::new(), None));
     }
 }
