@@ -27,6 +27,7 @@ use crate::charged::{
     CachedClass, Charged, Counted, DeviceClaim, Part, Pods, Services, VolumeClaims,
 };
 use crate::plan::Recount;
+use crate::unfit::Unfit;
 
 /// A message of the caches.
 #[derive(Debug)]
@@ -300,13 +301,16 @@ fn charged<P: Part>(
         (informer, index)
     };
     let (notify, clock, claims) = (Arc::clone(notify), options.clock, claims.cloned());
+    let unfit = Unfit::new();
     let handler = move |_: &GroupVersionResource, event: SetEvent<Charged<P>>| {
         let SetEvent::Object(event) = event else {
             return notify(Notice::Synced(P::resource()));
         };
+        let fits_again = unfit.note(&event);
         let Some(recount) = recount_of(&event, |old, new| {
             let charges = old.charge().zip(new.charge());
-            charges.is_none_or(|(old, new)| old.needs_recount(new, clock.now()))
+            fits_again
+                || charges.is_none_or(|(old, new)| old.needs_recount(new, clock.now()))
                 || old.served_by() != new.served_by()
         }) else {
             return;
@@ -340,15 +344,18 @@ fn claims(
         (informer, ClaimIndices { by_namespace, by_pod })
     };
     let (notify, clock) = (Arc::clone(notify), options.clock);
+    let unfit = Unfit::new();
     let handler = move |_: &GroupVersionResource, event: SetEvent<DeviceClaim>| {
         let SetEvent::Object(event) = event else {
             return notify(Notice::Synced(device_claims()));
         };
+        let fits_again = unfit.note(&event);
         let classes = Arc::clone(&mapping.read());
         let charge = |it: &DeviceClaim| -> Charge { resource_claim_charge(&it.claim, &*classes) };
         // The pod decides about an exemption, in the same way for both versions if its owner stays.
         let differs = |old: &DeviceClaim, new: &DeviceClaim| {
-            charge(old).needs_recount(&charge(new), clock.now())
+            fits_again
+                || charge(old).needs_recount(&charge(new), clock.now())
                 || old.claim.extended_resource_owner() != new.claim.extended_resource_owner()
         };
         if let Some(recount) = recount_of(&event, differs) {

@@ -23,6 +23,7 @@ use crate::plan::Recount;
 use crate::quota::{CachedQuota, QuotaKey, Urgency, urgency_of};
 use crate::reconciler::{QuotaController, ReplenishmentController, SyncError};
 use crate::requested::Requested;
+use crate::unfit::Unfit;
 
 /// The options of the controller.
 ///
@@ -67,6 +68,7 @@ pub struct Options {
 struct Handlers {
     monitor: Arc<Monitor>,
     requested: Requested<QuotaKey>,
+    unfit: Arc<Unfit<CachedQuota>>,
 }
 
 // === impl Options ===
@@ -115,7 +117,11 @@ pub fn manager(client: Client, options: Options) -> Manager {
         changes.clone(),
         Timing { discovery: options.discovery_period, linger: options.linger },
     );
-    let handlers = Handlers { monitor: Arc::clone(&monitor), requested: requested.clone() };
+    let handlers = Handlers {
+        monitor: Arc::clone(&monitor),
+        requested: requested.clone(),
+        unfit: Arc::new(Unfit::new()),
+    };
     let replenishment =
         Controller::for_keys::<Change>("resource_quota_controller_resource_changes")
             .source(&changes.source)
@@ -238,7 +244,10 @@ impl Handlers {
             }
             _ => self.monitor.set_names(&key, BTreeSet::new()),
         }
-        let Some(urgency) = urgency_of(event, |name| self.monitor.is_counted(name)) else {
+        // No pass counts a quota that does not fit.
+        let fits_again = self.unfit.note(event).then_some(Urgency::Primary);
+        let urgency = urgency_of(event, |name| self.monitor.is_counted(name)).or(fits_again);
+        let Some(urgency) = urgency else {
             // A write whose reply was lost: a pass since then may have found nothing to raise,
             // since the cache did not show the write.
             if matches!(event, Event::Updated { old, new } if new.has_fallen_since(old)) {

@@ -32,6 +32,7 @@ pub mod quota;
 mod reconciler;
 mod requested;
 mod served;
+mod unfit;
 
 pub use homeostat::RunError;
 

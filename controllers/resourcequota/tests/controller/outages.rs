@@ -138,3 +138,43 @@ async fn object_that_does_not_fit_its_type_keeps_the_names_of_its_evaluator() {
     }
     world.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn quota_that_fits_its_type_again_is_recounted() {
+    let world = World::new().await;
+    world.misfit("\"secrets\":\"4242\"", "\"secrets\":\"many\"");
+    let secrets = |count: &str| quota("q", &json!({"pods": "9", "secrets": count}));
+    world.create(&pod("a", "1")).await;
+    world.create(&secrets("9")).await;
+    world.wait_for_used("q", "pods=1,secrets=0").await;
+    world.patch(&secrets("9"), "", &json!({"spec": secrets("4242")["spec"]})).await;
+    sleep(Duration::from_secs(1)).await;
+    world.delete(&pod("a", "1")).await;
+    sleep(Duration::from_secs(1)).await;
+    world.patch(&secrets("9"), "", &json!({"spec": secrets("9")["spec"]})).await;
+    world.wait_for_used("q", "pods=0,secrets=0").await;
+    world.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_that_fits_its_type_again_causes_a_recount() {
+    let world = World::new().await;
+    world.misfit("\"activeDeadlineSeconds\":4242", "\"activeDeadlineSeconds\":\"soon\"");
+    world.create(&quota("q", &json!({"pods": "9"}))).await;
+    for name in ["a", "b"] {
+        world.create(&pod(name, "1")).await;
+    }
+    world.wait_for_used("q", "pods=2").await;
+    let deadline = |seconds: u32| json!({"spec": {"activeDeadlineSeconds": seconds}});
+    world.patch(&pod("a", "1"), "", &deadline(4243)).await;
+    sleep(Duration::from_secs(1)).await;
+    world.patch(&pod("a", "1"), "", &deadline(4242)).await;
+    sleep(Duration::from_secs(1)).await;
+    world.delete(&pod("b", "1")).await;
+    // The passes fail meanwhile, with a back-off of minutes in the end.
+    sleep(Duration::from_secs(600)).await;
+    world.patch(&pod("a", "1"), "", &deadline(4241)).await;
+    let took = world.wait_for_used("q", "pods=1").await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    world.stop().await;
+}
