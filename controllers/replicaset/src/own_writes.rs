@@ -11,9 +11,10 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use homeostat::expectations::UidTrackingExpectations;
+use homeostat::owner::controller_of;
 use homeostat::{
-    ConsistencyStore, GroupResource, Index, Object, ObjectKey, Readiness, Uid, group_resource,
-    outcome,
+    ConsistencyStore, GroupResource, Index, Object, ObjectKey, ObjectMeta, Readiness, Uid,
+    group_resource, outcome,
 };
 use k8s_openapi::api::core::v1::Pod as PodKind;
 use tokio::time::Instant;
@@ -172,7 +173,13 @@ impl<K: WorkloadKind> OwnWrites<K> {
             let selected = set.selects(pod.metadata.labels.as_ref());
             (pod.is_active() && selected && pod.is_controlled_by(set.uid_str())).then(|| pod.uid())
         };
-        let live: HashSet<Uid> = live.iter().filter_map(counted_uid).collect();
+        let is_own = |pod: &ObjectMeta| {
+            controller_of(pod).is_some_and(|controller| controller.uid == set.uid_str())
+        };
+        if live.iter().any(|pod| pod.as_ref().is_err_and(is_own)) {
+            return false; // It may count. The cache will show it as a pod that does not decode.
+        }
+        let live: HashSet<Uid> = live.iter().flatten().filter_map(counted_uid).collect();
         let cached = self.owned.get(owner);
         let cached: HashSet<Uid> = cached.iter().filter_map(|pod| counted_uid(pod)).collect();
         let (live_count, cached_count, is_current) = (live.len(), cached.len(), live == cached);

@@ -43,12 +43,20 @@ pub(crate) struct Stored {
 /// A request, or the error of its construction.
 type Built = Result<http::Request<Vec<u8>>, kube_client::core::request::Error>;
 
+/// A pod of a list: its metadata alone if the rest does not decode.
+pub(crate) type Listed = Result<Pod, ObjectMeta>;
+
 #[derive(Deserialize)]
-struct PodList {
+struct PodList<'a> {
     #[serde(default)]
     metadata: ListMetadata,
-    #[serde(default)]
-    items: Option<Vec<Pod>>,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Outline {
+    metadata: ObjectMeta,
 }
 
 #[derive(Default, Deserialize)]
@@ -94,13 +102,15 @@ impl Requests {
     }
 
     /// Lists the server's current pods that match `selector`, page by page.
-    pub(crate) async fn list_pods(&self, ns: &str, selector: &str) -> Result<Vec<Pod>, Error> {
+    pub(crate) async fn list_pods(&self, ns: &str, selector: &str) -> Result<Vec<Listed>, Error> {
         let mut params = ListParams::default().labels(selector).limit(PAGE);
         let mut found = Vec::new();
         loop {
             let answer = self.send(pods(ns).list(&params)).await?;
-            let page: PodList = serde_json::from_str(&answer).map_err(Error::SerdeError)?;
-            found.extend(page.items.unwrap_or_default());
+            let page: PodList<'_> = serde_json::from_str(&answer).map_err(Error::SerdeError)?;
+            for pod in page.items.unwrap_or_default() {
+                found.push(listed(pod.get()).map_err(Error::SerdeError)?);
+            }
             match page.metadata.token.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),
                 None => return Ok(found),
@@ -199,6 +209,13 @@ impl<'de> Visitor<'de> for &mut Stored {
         }
         Ok(())
     }
+}
+
+fn listed(pod: &str) -> serde_json::Result<Listed> {
+    serde_json::from_str(pod).map(Ok).or_else(|_| {
+        let Outline { metadata } = serde_json::from_str(pod)?;
+        Ok(Err(metadata))
+    })
 }
 
 fn pods(namespace: &str) -> Request {

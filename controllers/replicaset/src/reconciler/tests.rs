@@ -257,6 +257,32 @@ async fn writes_that_the_server_has_are_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn foreign_pod_that_does_not_decode_prevents_no_comparison() {
+    let pod = |owner: &str| {
+        json!({"spec": {"initContainers": 5}, "metadata": {
+            "name": "bad", "uid": "bad", "labels": {"app": "web"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner,
+                                 "uid": format!("uid-{owner}"), "controller": true}]}})
+    };
+    let list = "GET /api/v1/namespaces/shop/pods";
+    for (owner, expected) in [("other", vec![list, CREATE]), ("web", vec![list])] {
+        let items = json!({"items": [pod(owner)]});
+        let world = World::new(move |_, asked| match asked.line.as_str() {
+            CREATE => Answer::Said(201, json!({"metadata": {"name": "made"}})),
+            _ => Answer::Said(200, items.clone()),
+        });
+        let status = json!({"replicas": 0, "observedGeneration": 1, "terminatingReplicas": 0});
+        world.sets.apply(set("web", 1, |set| set["status"] = status));
+        let (key, uid) = World::key();
+        world.controller.own_writes.expectations.expect_creations(&key, &uid, 1).start().sent();
+        world.pass("web").await;
+        tokio::time::sleep(FIRST_LOOK).await;
+        world.pass("web").await;
+        assert_eq!(world.asked.lines(), expected, "{owner}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn pod_that_does_not_decode_stops_changes_of_its_owner() {
     let world = World::accepting();
     world.sets.apply(set("web", 3, plain));
