@@ -19,7 +19,7 @@ use crate::Simulation;
 const VOLATILE: [&str; 5] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"];
 
-/// The uid and the version of objects, by kind and name.
+/// The uid and the version of objects, by resource and name.
 type Versions = BTreeMap<String, Option<(String, String)>>;
 
 /// The time between two looks at objects that may change.
@@ -62,19 +62,19 @@ pub async fn no_duplicate_children(
 ) -> Result<(), String> {
     let api = Api::<DynamicObject>::all_with(simulation.user().clone(), children);
     let list = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-    let mut by_owner: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut by_owner: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
     for child in list.items.iter().filter(|child| child.metadata.deletion_timestamp.is_none()) {
         let name = child.metadata.name.clone().unwrap_or_default();
         for owner in child.metadata.owner_references.iter().flatten() {
             if owner.controller == Some(true) {
-                let owner = format!("{} {}", owner.kind, owner.name);
+                let owner = (owner.uid.as_str(), format!("{} {}", owner.kind, owner.name));
                 by_owner.entry(owner).or_default().push(name.clone());
             }
         }
     }
     match by_owner.iter().find(|(_, children)| children.len() > most) {
         None => Ok(()),
-        Some((owner, names)) => Err(format!(
+        Some(((_, owner), names)) => Err(format!(
             "{owner} has {} {} instead of at most {most}: {}",
             names.len(),
             children.plural,
@@ -250,10 +250,12 @@ async fn versions(
     let mut versions = Versions::new();
     for kind in kinds {
         let api = Api::<DynamicObject>::all_with(simulation.user().clone(), kind);
+        let dot = if kind.group.is_empty() { "" } else { "." };
+        let resource = [&kind.plural, dot, &kind.group].concat();
         for object in api.list(&ListParams::default()).await?.items {
             let metadata = object.metadata;
             let namespace = metadata.namespace.map(|name| name + "/").unwrap_or_default();
-            let name = format!("{} {namespace}{}", kind.plural, metadata.name.unwrap_or_default());
+            let name = format!("{resource} {namespace}{}", metadata.name.unwrap_or_default());
             versions.insert(name, metadata.uid.zip(metadata.resource_version));
         }
     }

@@ -3,14 +3,16 @@
 
 use std::time::Duration;
 
+use homeostat_apiserver::{ApiServer, Kind};
 use homeostat_faults::{ApiError, Calls, CrashPoint, Verb};
 use homeostat_testing::{
     CONTROLLER, Outcome, Plan, Simulation, crash_at_every_call, in_virtual_time, oracle,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_client::api::{ApiResource, ObjectMeta, PostParams};
+use kube_client::api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, PostParams};
 use kube_client::{Api, Client};
 use kube_core::Resource as _;
+use serde_json::json;
 
 fn map(name: Option<&str>, prefix: Option<&str>) -> ConfigMap {
     let metadata = ObjectMeta {
@@ -196,5 +198,49 @@ fn children_of_any_kind_are_collected_on_request() {
         maps.delete("owner", &kube_client::api::DeleteParams::default()).await.unwrap();
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(maps.get_opt("child").await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn owners_of_one_name_in_two_namespaces_have_their_own_children() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(7);
+        let child = async |namespace: &str, name: &str| {
+            let owner = json!({"apiVersion": "v1", "kind": "Secret", "name": "web",
+                               "uid": format!("uid-{namespace}"), "controller": true});
+            let map = json!({"metadata": {"name": name, "ownerReferences": [owner]}});
+            let map: ConfigMap = serde_json::from_value(map).unwrap();
+            let maps = Api::<ConfigMap>::namespaced(simulation.user().clone(), namespace);
+            maps.create(&PostParams::default(), &map).await.unwrap();
+        };
+        let kind = ApiResource::erase::<ConfigMap>(&());
+        child("default", "a").await;
+        child("kube-system", "a").await;
+        oracle::no_duplicate_children(&simulation, &kind, 1).await.unwrap();
+        child("default", "b").await;
+        let found = oracle::no_duplicate_children(&simulation, &kind, 1).await.unwrap_err();
+        assert_eq!(found, "Secret web has 2 configmaps instead of at most 1: a, b");
+    });
+}
+
+#[test]
+fn bystanders_of_one_plural_in_two_groups_are_different_objects() {
+    in_virtual_time(async {
+        let foos = Kind::custom("example.com", "v1", "Foo", "configmaps");
+        let simulation = Simulation::around(1, ApiServer::builder().seed(1).kind(foos).build());
+        let foo = ApiResource::from_gvk_with_plural(
+            &GroupVersionKind::gvk("example.com", "v1", "Foo"),
+            "configmaps",
+        );
+        let user = simulation.user();
+        let maps = Api::<ConfigMap>::default_namespaced(user.clone());
+        maps.create(&PostParams::default(), &map(Some("a"), None)).await.unwrap();
+        let foos = Api::<DynamicObject>::default_namespaced_with(user.clone(), &foo);
+        foos.create(&PostParams::default(), &DynamicObject::new("a", &foo)).await.unwrap();
+        let kinds = [ApiResource::erase::<ConfigMap>(&()), foo];
+        let others = oracle::bystanders(&simulation, &kinds).await.unwrap();
+        maps.delete("a", &kube_client::api::DeleteParams::default()).await.unwrap();
+        let found = oracle::are_untouched(&simulation, &others).await.unwrap_err();
+        assert_eq!(found, "objects of others were touched: configmaps default/a");
     });
 }
