@@ -7,6 +7,8 @@ mod framing;
 use std::fmt;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 pub(crate) use self::body::{open, reset};
 use crate::api_error::ApiError;
 
@@ -74,6 +76,14 @@ pub(crate) struct StreamPlan {
     pub(crate) is_traced: bool,
 }
 
+/// The longest delay, 100 years: far below the point at which adding to an [`Instant`] panics.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// Returns the time at which a delay ends.
+fn after(start: Instant, delay: Duration) -> Instant {
+    start + delay.min(CENTURY)
+}
+
 // === impl StreamPlan ===
 
 impl StreamPlan {
@@ -82,7 +92,7 @@ impl StreamPlan {
             StreamFault::Break(cut, how) => self.broken = self.broken.take().or(Some((cut, how))),
             StreamFault::Corrupt(at) => self.corrupt = self.corrupt.or(Some(at)),
             StreamFault::NoBookmarks => self.no_bookmarks = true,
-            StreamFault::Delay(delay) => self.delay += delay,
+            StreamFault::Delay(delay) => self.delay = self.delay.saturating_add(delay),
             StreamFault::Hold(hold) => self.held = self.held.or(Some(hold)),
         }
     }

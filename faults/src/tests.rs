@@ -21,8 +21,8 @@ use tokio::time::{Instant, timeout};
 use tower::{BoxError, Layer as _, Service as _, service_fn};
 
 use crate::{
-    ApiError, Calls, Chaos, ClientName, CrashPoint, FaultClass, Faults, Hit, Lost, RequestInfo,
-    Verb,
+    ApiError, Calls, Chaos, ClientName, CrashPoint, FaultClass, Faults, Hit, Lost, ObjectEvents,
+    RequestInfo, Verb,
 };
 
 const MAP: &str =
@@ -189,6 +189,25 @@ async fn fault_that_cannot_be_injected_into_a_watch_counts_no_hit() {
     }
     assert_eq!(rules.map(|rule| (rule.matches(), rule.hits())), [(1, 0), (2, 0), (3, 0)]);
     assert_eq!(faults.trace().messages(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn longest_delay_of_an_event_does_not_end() {
+    let delays: [fn(&Faults); 3] = [
+        |faults| drop(faults.delay_events("configmaps", Duration::MAX)),
+        |faults| drop(faults.hold_event("configmaps", 1, Duration::MAX)),
+        |faults| drop(faults.delay_object_events("configmaps", ObjectEvents::any(), Duration::MAX)),
+    ];
+    for delay in delays {
+        let faults = Faults::new();
+        delay(&faults);
+        let (client, events) = watching(&faults);
+        let mut body = watch(&client).await.into_data_stream();
+        let event = r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#;
+        events.unbounded_send(Bytes::from(format!("{event}\n"))).unwrap();
+        timeout(Duration::from_secs(3600), body.next()).await.unwrap_err();
+        faults.assert_all_hit();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::after;
 use crate::object_events::ObjectKey;
 use crate::object_rules::{EventFault, EventHoldId};
 
@@ -61,7 +62,7 @@ impl Aside {
             return Vec::new();
         }
         let until = match fault {
-            Some(EventFault::Delay(delay)) => Until::Time(now + delay),
+            Some(EventFault::Delay(delay)) => Until::Time(after(now, delay)),
             Some(EventFault::Hold(id)) => Until::Released(id),
             Some(EventFault::Swap) => Until::Next,
             Some(EventFault::Repeat) if earlier.is_some() => {

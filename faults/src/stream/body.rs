@@ -17,7 +17,7 @@ use tower::BoxError;
 
 use super::aside::Aside;
 use super::framing::Framing;
-use super::{Break, Cut, StreamPlan};
+use super::{Break, Cut, StreamPlan, after};
 use crate::api_error::ApiError;
 use crate::faults::{ResponseBody, Shared};
 use crate::object_events::ObjectEvent;
@@ -160,11 +160,12 @@ impl WatchBody {
     /// Queues a line until its delivery time.
     fn delay(&mut self, line: Bytes) {
         self.received += 1;
-        let due = Instant::now() + self.plan.delay;
+        let due = after(Instant::now(), self.plan.delay);
         if let Some(hold) = self.plan.take_hold(self.received) {
             self.shared.record_on(&self.request, &hold.to_string());
             let is_lost = hold.is_loss;
-            self.delayed.push_back(Delayed { due: due + hold.pause, line, is_lost });
+            let due = after(due, hold.pause);
+            self.delayed.push_back(Delayed { due, line, is_lost });
             return;
         }
         for line in self.pass_objects(line) {
