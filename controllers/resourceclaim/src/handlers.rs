@@ -32,9 +32,13 @@ impl Handlers {
             Event::Added { object: pod, .. } | Event::Updated { new: pod, .. } => {
                 self.enqueue_pod(pod, enqueue);
             }
-            Event::Deleted { last_known: pod, .. } => {
-                if pod.has_claims() {
+            Event::Deleted { last_known: pod, certain } => {
+                // A list also lacks a running pod whose status has lost its claim: the pass over
+                // the claim asks the server.
+                if *certain && pod.has_claims() {
                     self.deleted.add(pod.uid());
+                }
+                if pod.has_claims() {
                     enqueue_claims(pod, enqueue);
                 }
                 self.enqueue_claims_of_uid(pod.namespace(), pod.uid(), enqueue);

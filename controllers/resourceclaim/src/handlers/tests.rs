@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use homeostat::informer::list_watch::ApiError;
+use homeostat::informer::testing::ScriptedListWatch;
 use homeostat::kube_client::api::{
     Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams,
 };
 use homeostat::kube_client::{Client, Resource};
 use homeostat::{Action, CancellationToken, Controller, Manager, Reconciler, Request};
-use homeostat::{RunError, SharedInformerFactory};
+use homeostat::{RunError, SharedIndexInformer, SharedInformerFactory};
 use homeostat_apiserver::ApiServer;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::resource::v1;
@@ -23,6 +25,7 @@ use super::*;
 use crate::claim::{EXTENDED_RESOURCE, POD_CLAIM_NAME};
 use crate::metrics::MetricNames;
 use crate::metrics::recorded::Recorded;
+use crate::pods_with_claims::PodsWithClaims;
 
 /// The keys that a pass was started for.
 #[derive(Clone, Default)]
@@ -339,4 +342,40 @@ async fn ended_pod_enqueues_a_claim_that_its_status_does_not_name() {
     world.update(&pod).await;
     assert_eq!(world.keys().await, ["claim:default/c"]);
     world.finish().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_that_a_relist_lacks_is_not_known_to_be_deleted() {
+    let pod = |status: Value, version: &str| -> Pod {
+        let metadata = json!({"namespace": "default", "name": "web", "uid": "u",
+                              "resourceVersion": version});
+        serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
+    };
+    let server = ScriptedListWatch::<Pod>::new();
+    let pods = SharedIndexInformer::builder(PodsWithClaims::new(server.clone())).build();
+    let informers = SharedInformerFactory::new(&ApiServer::builder().seed(7).build().client());
+    informers.adopt(&pods);
+    let caches = Caches::new(&pods, &informers.informer(), &informers.informer());
+    let (deleted, keys) = (Arc::new(DeletedUids::default()), Keys::default());
+    let handlers = Handlers { caches, deleted: Arc::clone(&deleted) };
+    let controller = Controller::for_keys::<Key>("handlers")
+        .watches(&pods, move |event, enqueue| handlers.pod(event, enqueue))
+        .build(keys.clone());
+    let run = Manager::new(informers).with(controller).run_until(std::future::pending());
+    let story = async {
+        let extra = || json!({"extendedResourceClaimStatus": {"resourceClaimName": "extra"}});
+        let watch = server.expect_watch().await.serve([pod(extra(), "5")], "5");
+        // A client of an older server drops the member that it does not know.
+        watch.apply(pod(json!({}), "6"));
+        sleep(Duration::from_secs(1)).await;
+        assert!(!deleted.contains("u"), "its reservation would be removed while it runs");
+        watch.apply(pod(extra(), "7"));
+        sleep(Duration::from_secs(1)).await;
+        watch.end_with(ApiError::new(410, "Expired", "too old resource version"));
+        let _watch = server.expect_watch().await.serve([pod(json!({}), "8")], "9");
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(*keys.0.lock(), BTreeSet::from(["claim:default/extra".to_owned()]));
+        assert!(!deleted.contains("u"), "its reservation would be removed while it runs");
+    };
+    tokio::select! { _ = run => unreachable!(), () = story => {} }
 }
