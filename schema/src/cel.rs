@@ -1,4 +1,4 @@
-//! The Common Expression Language, as `x-kubernetes-validations` uses it.
+//! The Common Expression Language, as `x-kubernetes-validations` and admission policies use it.
 //!
 //! An expression is parsed, checked against the types of the schema, and evaluated on JSON without
 //! copying it. Messages and positions are those of cel-go. The decision against a crate:
@@ -11,9 +11,11 @@ mod estimate;
 mod evaluator;
 mod expression;
 mod functions;
+mod lazy;
 mod lexer;
 mod literals;
 mod parser;
+mod scope;
 mod signature;
 #[cfg(test)]
 mod tests;
@@ -28,7 +30,11 @@ pub(crate) use error::Issues;
 pub(crate) use estimate::estimate;
 pub(crate) use evaluator::Evaluator;
 pub(crate) use expression::Expr;
-pub(crate) use parser::parse;
+pub(crate) use functions::Authorization;
+pub(crate) use lazy::Lazy;
+pub(crate) use parser::{MAX_DEPTH, parse};
+pub(crate) use scope::Scope;
+pub(crate) use signature::{AUTHORIZER, RESOURCE_CHECK};
 pub(crate) use types::Type;
 pub(crate) use types::escape;
 pub use types::is_cel_identifier;

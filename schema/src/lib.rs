@@ -16,6 +16,7 @@
 //! its memory. Types may contain themselves.
 
 mod apply;
+mod authorizer;
 pub mod built_in;
 mod cel;
 mod constraints;
@@ -31,6 +32,7 @@ pub mod names;
 mod node;
 mod open_api;
 mod path;
+mod policies;
 mod protobuf;
 mod prune;
 mod rules;
@@ -44,6 +46,7 @@ mod unique;
 mod validate;
 
 pub use crate::apply::{TypeError, TypeErrors, go_type};
+pub use crate::authorizer::{AccessCheck, AccessDecision, Authorizer};
 pub use crate::cel::is_cel_identifier;
 pub use crate::constraints::{Condition, Constraints, Pattern};
 pub use crate::definition::check_open_api;
@@ -60,6 +63,7 @@ pub use crate::managed_fields::{
 pub use crate::node::{
     Empty, Field, List, ListType, Map, Node, Object, PatchStrategy, Scalar, Shape, UnknownFields,
 };
+pub use crate::policies::{Policy, PolicyFinding, PolicyInput};
 pub use crate::protobuf::{Envelope, ProtobufError, ProtobufEvent};
 pub use crate::rules::{Rules, Verdict};
 pub use crate::schema::{NodeRef, Schema};

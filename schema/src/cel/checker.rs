@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::error::Issues;
 use super::expression::{Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select};
 use super::literals;
+use super::scope::Scope;
 use super::signature::{Signature, is_namespace, signatures};
 use super::types::Type;
 
@@ -19,9 +20,8 @@ pub(super) const TYPE_NAMES: [&str; 10] =
 /// # Errors
 ///
 /// Returns the errors with the texts of cel-go.
-pub(crate) fn check(expr: &mut Expr, variables: &[(&str, Type)]) -> Result<Type, Issues> {
-    let variables = variables.iter().map(|(name, value)| (Arc::from(*name), value.clone()));
-    let mut checker = Checker { variables: variables.collect(), issues: Issues::default() };
+pub(crate) fn check(expr: &mut Expr, scope: &Scope) -> Result<Type, Issues> {
+    let mut checker = Checker { scope, variables: Vec::new(), issues: Issues::default() };
     let found = checker.check(expr);
     if checker.issues.is_empty() {
         literals::check(expr, &mut checker.issues);
@@ -30,28 +30,34 @@ pub(crate) fn check(expr: &mut Expr, variables: &[(&str, Type)]) -> Result<Type,
 }
 
 #[derive(Debug)]
-struct Checker {
-    /// The innermost variable is the last one.
+struct Checker<'a> {
+    scope: &'a Scope,
+    /// The variables of loops. The innermost is the last one.
     variables: Vec<(Arc<str>, Type)>,
     issues: Issues,
 }
 
-impl Checker {
+impl Checker<'_> {
     fn variable(&self, name: &str) -> Option<&Type> {
-        self.variables
-            .iter()
-            .rev()
-            .find(|(known, _)| known.as_ref() == name)
-            .map(|(_, found)| found)
+        self.inner_variable(name).or_else(|| self.scope.get(name))
+    }
+
+    fn inner_variable(&self, name: &str) -> Option<&Type> {
+        let mut inner = self.variables.iter().rev();
+        inner.find(|(known, _)| known.as_ref() == name).map(|(_, found)| found)
     }
 
     fn check(&mut self, expr: &mut Expr) -> Type {
-        let found = self.type_of(expr);
+        let found = self.type_of(expr).limited();
         expr.found = found.clone();
         found
     }
 
     fn type_of(&mut self, expr: &mut Expr) -> Type {
+        if let Some((kind, found)) = self.selected(expr) {
+            expr.kind = kind;
+            return found;
+        }
         match &mut expr.kind {
             Kind::Literal(literal) => type_of_literal(literal),
             Kind::Ident(name) => match self.variable(name) {
@@ -87,6 +93,14 @@ impl Checker {
             Kind::Macro(inner) => self.comprehension(expr.at, inner),
             Kind::Bind(bind) => self.bind(expr.at, bind),
         }
+    }
+
+    /// Returns the form and the type of an expression that selects a variable.
+    fn selected(&self, expr: &Expr) -> Option<(Kind, Type)> {
+        let Kind::Select(select) = &expr.kind else { return None };
+        let Kind::Ident(of) = &select.operand.kind else { return None };
+        let is_hidden = self.inner_variable(of).is_some();
+        if is_hidden { None } else { self.scope.selected(expr.at, select) }
     }
 
     fn undeclared(&mut self, at: usize, name: &str) -> Type {

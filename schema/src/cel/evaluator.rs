@@ -10,6 +10,7 @@ use super::checker::TYPE_NAMES;
 use super::error::EvalError;
 use super::expression::{Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select};
 use super::functions;
+use super::lazy::Lazy;
 use super::value::Value;
 
 type Result<T> = std::result::Result<T, EvalError>;
@@ -19,6 +20,9 @@ type Result<T> = std::result::Result<T, EvalError>;
 pub(crate) struct Evaluator<'a> {
     /// The innermost variable is the last one.
     variables: Vec<(&'a str, Value<'a>)>,
+    /// The number of variables that are not of a loop.
+    outer: usize,
+    lazy: Lazy<'a>,
     steps: Cell<usize>,
     limit: usize,
 }
@@ -26,7 +30,26 @@ pub(crate) struct Evaluator<'a> {
 impl<'a> Evaluator<'a> {
     /// Creates an evaluator that ends after `limit` steps.
     pub(crate) fn new(variables: Vec<(&'a str, Value<'a>)>, limit: usize) -> Self {
-        Self { variables, steps: Cell::new(0), limit }
+        let outer = variables.len();
+        Self { variables, outer, lazy: Lazy::default(), steps: Cell::new(0), limit }
+    }
+
+    /// Returns the evaluator with variables that are evaluated when an expression reads them.
+    pub(crate) fn with_lazy(self, lazy: Lazy<'a>) -> Self {
+        Self { lazy, ..self }
+    }
+
+    /// Starts to count steps again, up to another limit. All lazy variables together may take
+    /// `steps_of_lazy`.
+    pub(crate) fn restart(&mut self, limit: usize, steps_of_lazy: usize) {
+        self.steps.set(0);
+        self.limit = limit;
+        self.lazy.restart(steps_of_lazy);
+    }
+
+    /// Returns the steps of lazy variables since the last start.
+    pub(crate) fn steps_of_lazy(&self) -> usize {
+        self.lazy.steps()
     }
 
     /// Returns the steps since the evaluator was created.
@@ -73,15 +96,39 @@ impl<'a> Evaluator<'a> {
         if sum > self.limit { Err(EvalError::Limit) } else { Ok(()) }
     }
 
-    fn variable(&self, name: &str) -> Result<Value<'a>> {
+    fn variable(&mut self, name: &str) -> Result<Value<'a>> {
         self.spend(1)?;
         if let Some((_, value)) = self.variables.iter().rev().find(|(known, _)| *known == name) {
             return Ok(value.clone());
+        }
+        if let Some(at) = self.lazy.position(name) {
+            return self.lazy_variable(at);
         }
         let found = TYPE_NAMES.into_iter().find(|known| *known == name);
         found
             .map(Value::Type)
             .ok_or_else(|| EvalError::new(format!("no such attribute(s): {name}")))
+    }
+
+    /// Returns the value of a lazy variable, which is evaluated once, with a limit of its own.
+    fn lazy_variable(&mut self, at: usize) -> Result<Value<'a>> {
+        if let Some(known) = self.lazy.known(at) {
+            return known;
+        }
+        let evaluated = match self.lazy.start(at) {
+            Err(error) => Err(error),
+            Ok((expr, limit)) => {
+                let loops = self.variables.split_off(self.outer);
+                let before = (self.steps.replace(0), std::mem::replace(&mut self.limit, limit));
+                let evaluated = self.evaluate(expr);
+                self.lazy.spend(self.steps.get());
+                self.steps.set(before.0);
+                self.limit = before.1;
+                self.variables.extend(loops);
+                evaluated
+            }
+        };
+        self.lazy.keep(at, evaluated)
     }
 
     fn select(&mut self, select: &'a Select) -> Result<Value<'a>> {
@@ -97,8 +144,8 @@ impl<'a> Evaluator<'a> {
             Value::Optional(Some(inner)) => (inner.as_ref().clone(), true),
             other => (other, false),
         };
-        if !matches!(operand, Value::Object(..) | Value::Values(..) | Value::Map(_)) {
-            return Err(EvalError::no_such_overload());
+        if operand.items().is_some() {
+            return Err(EvalError::new("unsupported index type 'string' in list"));
         }
         self.spend(operand.search())?;
         let found = operand.field(&select.field);

@@ -129,6 +129,14 @@ impl Expr {
         Self::new(at, Kind::Call(Box::new(Call::new(function, None, arguments))))
     }
 
+    /// Calls a function with the name of each variable that the expression reads.
+    pub(crate) fn visit_idents(&self, visit: &mut dyn FnMut(&str)) {
+        if let Kind::Ident(name) = &self.kind {
+            visit(name);
+        }
+        self.kind.parts().iter().for_each(|part| part.visit_idents(visit));
+    }
+
     /// Returns whether the expression uses a variable, also one that a macro hides.
     pub(crate) fn uses(&self, name: &str) -> bool {
         matches!(&self.kind, Kind::Ident(ident) if ident.as_ref() == name)

@@ -1,5 +1,6 @@
 //! The functions and operators of an evaluation.
 
+mod authorization;
 mod convert;
 mod formats;
 pub(super) mod formatting;
@@ -15,6 +16,7 @@ use super::error::EvalError;
 use super::evaluator::Evaluator;
 use super::value::Value;
 
+pub(crate) use authorization::Authorization;
 pub(super) use formats::NamedFormat;
 pub(super) use semver::Semver;
 
@@ -48,6 +50,7 @@ pub(super) fn call<'a>(
         .or_else(|| formats::call(name, arguments))
         .or_else(|| formatting::call(evaluator, name, arguments))
         .or_else(|| network::call(name, is_member, arguments))
+        .or_else(|| authorization::call(evaluator, name, arguments))
         .unwrap_or_else(|| Err(EvalError::no_such_overload()))?;
     evaluator.spend(result.weight())?;
     Ok(result)

@@ -9,7 +9,7 @@ use super::expression::{Expr, Kind, Literal, Mode, Select};
 use super::lexer::{Token, tokens};
 
 /// Levels of nesting that an expression may have, as in cel-go.
-const MAX_DEPTH: usize = 250;
+pub(crate) const MAX_DEPTH: usize = 250;
 
 /// Names that no variable may have.
 pub(super) const RESERVED: [&str; 17] = [

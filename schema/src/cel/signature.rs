@@ -29,6 +29,10 @@ pub(super) fn is_namespace(name: &str) -> bool {
     matches!(name, "sets" | "optional" | "ip" | "lists" | "strings" | "format")
 }
 
+/// The types of the variables `authorizer` and `authorizer.requestResource`.
+pub(crate) const AUTHORIZER: Type = Type::Opaque("kubernetes.authorization.Authorizer");
+pub(crate) const RESOURCE_CHECK: Type = Type::Opaque("kubernetes.authorization.ResourceCheck");
+
 /// `target.(arguments) result`, or `(arguments) result`.
 const FUNCTIONS: &[(&str, &[&str])] = &[
     ("_==_", &["(A, A) bool"]),
@@ -271,6 +275,20 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("containsCIDR", &["cidr.(string) bool", "cidr.(cidr) bool"]),
     ("masked", &["cidr.() cidr"]),
     ("prefixLength", &["cidr.() int"]),
+    ("path", &["authorizer.(string) pathcheck"]),
+    ("group", &["authorizer.(string) groupcheck"]),
+    ("serviceAccount", &["authorizer.(string, string) authorizer"]),
+    ("resource", &["groupcheck.(string) resourcecheck"]),
+    ("subresource", NARROWED),
+    ("namespace", NARROWED),
+    ("name", NARROWED),
+    ("fieldSelector", NARROWED),
+    ("labelSelector", NARROWED),
+    ("check", &["pathcheck.(string) decision", "resourcecheck.(string) decision"]),
+    ("errored", &["decision.() bool"]),
+    ("error", &["decision.() string"]),
+    ("allowed", &["decision.() bool"]),
+    ("reason", &["decision.() string"]),
 ];
 
 const ORDER: &[&str] = &[
@@ -299,6 +317,7 @@ const EXTREME: &[&str] = &[
     "list<string>.() string",
     "list<bytes>.() bytes",
 ];
+const NARROWED: &[&str] = &["resourcecheck.(string) resourcecheck"];
 const FORMAT: &[&str] = &["() format"];
 const TIME: &[&str] = &["timestamp.() int", "timestamp.(string) int"];
 const CLOCK: &[&str] = &["timestamp.() int", "timestamp.(string) int", "duration.() int"];
@@ -354,6 +373,11 @@ fn read_type(name: &str) -> Type {
         "cidr" => Type::Opaque("net.CIDR"),
         "semver" => Type::Opaque("kubernetes.Semver"),
         "format" => Type::Opaque("kubernetes.NamedFormat"),
+        "authorizer" => AUTHORIZER,
+        "pathcheck" => Type::Opaque("kubernetes.authorization.PathCheck"),
+        "groupcheck" => Type::Opaque("kubernetes.authorization.GroupCheck"),
+        "resourcecheck" => RESOURCE_CHECK,
+        "decision" => Type::Opaque("kubernetes.authorization.Decision"),
         "A" => Type::Parameter('A'),
         "B" => Type::Parameter('B'),
         _ => Type::Dyn,

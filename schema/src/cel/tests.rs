@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{EvalError, Evaluator, Type, Value, check, parse};
+use super::{EvalError, Evaluator, Scope, Type, Value, check, parse};
 
 fn schema() -> serde_json::Value {
     let text = json!({"type": "string"});
@@ -30,8 +30,8 @@ fn evaluate(source: &str, limit: usize) -> Result<bool, String> {
     let kind = Type::of_schema(&schema(), true).unwrap();
     let object = object();
     let mut expr = parse(source).map_err(|issues| issues.show(source))?;
-    let variables = [("self", kind.clone())];
-    check(&mut expr, &variables).map_err(|issues| issues.show(source))?;
+    let scope = Scope::of(&[("self", kind.clone())]);
+    check(&mut expr, &scope).map_err(|issues| issues.show(source))?;
     let variables = vec![("self", Value::read(&object, &kind))];
     match Evaluator::new(variables, limit).evaluate(&expr) {
         Ok(Value::Bool(result)) => Ok(result),
@@ -365,14 +365,14 @@ fn costs_are_those_of_upstream() {
         serde_json::from_str(include_str!("../../vectors/costs/schema.json")).unwrap();
     let kind = Type::of_schema(&schema, true).unwrap();
     let bounds = super::Bounds::of_schema(&schema, true).unwrap();
-    let variables = [("self", kind.clone()), ("oldSelf", kind)];
+    let scope = Scope::of(&[("self", kind.clone()), ("oldSelf", kind)]);
     let own_type = regex::Regex::new(r"selfType\d+[.@\w]*").unwrap();
     let mut wrong = Vec::new();
     for line in include_str!("../../vectors/costs/costs.txt").lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
         let rule = line["rule"].as_str().unwrap();
         let compiled = parse(rule).and_then(|mut expr| {
-            let found = check(&mut expr, &variables)?;
+            let found = check(&mut expr, &scope)?;
             Ok((expr, found))
         });
         let found = match compiled {

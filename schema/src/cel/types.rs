@@ -39,6 +39,8 @@ pub(crate) enum Type {
 /// The fields of an object, by the name that expressions use.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ObjectType {
+    /// The name in messages; empty for a type of a schema.
+    pub(crate) name: &'static str,
     pub(crate) fields: BTreeMap<String, Field>,
 }
 
@@ -53,6 +55,9 @@ pub(crate) struct Field {
 /// written `__word__`.
 const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
 
+/// The most parts of a type that an expression may have, such as a list of maps of lists.
+const MAX_PARTS: usize = 200;
+
 // === impl Type ===
 
 impl Type {
@@ -66,6 +71,33 @@ impl Type {
 
     pub(crate) fn optional(value: Self) -> Self {
         Self::Optional(Arc::new(value))
+    }
+
+    /// Creates the type of an object that no schema describes.
+    pub(crate) fn object(name: &'static str, fields: &[(&str, Self)]) -> Self {
+        let field = |(name, value): &(&str, Self)| {
+            let name = (*name).to_owned();
+            (name.clone(), Field { name, value: value.clone() })
+        };
+        let fields = fields.iter().map(field).collect();
+        Self::Object(Arc::new(ObjectType { name, fields }))
+    }
+
+    /// Returns the type, or `Dyn` in place of one with many parts. Types share their parts, so that
+    /// a short expression can have a type that is too large to be compared or shown.
+    pub(crate) fn limited(self) -> Self {
+        let mut left = MAX_PARTS;
+        if self.fits(&mut left) { self } else { Self::Dyn }
+    }
+
+    fn fits(&self, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else { return false };
+        *left = rest;
+        match self {
+            Self::List(inner) | Self::Optional(inner) => inner.fits(left),
+            Self::Map(keys, values) => keys.fits(left) && values.fits(left),
+            _ => true,
+        }
     }
 
     /// Reads the type of a part of an `openAPIV3Schema`; `None` if expressions cannot use it, such
@@ -117,7 +149,8 @@ impl fmt::Display for Type {
             Self::Duration => f.write_str("duration"),
             Self::List(items) => write!(f, "list({items})"),
             Self::Map(keys, values) => write!(f, "map({keys}, {values})"),
-            Self::Object(_) => f.write_str("object"),
+            Self::Object(object) if object.name.is_empty() => f.write_str("object"),
+            Self::Object(object) => f.write_str(object.name),
             Self::Optional(value) => write!(f, "optional_type({value})"),
             Self::OfTypes => f.write_str("type"),
             Self::Opaque(name) => f.write_str(name),
@@ -148,11 +181,12 @@ impl ObjectType {
                 (name.to_owned(), Field { name: name.to_owned(), value: Type::String })
             };
             fields.extend(["apiVersion", "kind"].map(text));
-            let metadata = Self { fields: ["name", "generateName"].map(text).into() };
+            let fields_of_metadata = ["name", "generateName"].map(text).into();
+            let metadata = Self { fields: fields_of_metadata, ..Self::default() };
             let value = Type::Object(Arc::new(metadata));
             fields.insert("metadata".to_owned(), Field { name: "metadata".to_owned(), value });
         }
-        Self { fields }
+        Self { fields, ..Self::default() }
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::Map as JsonMap;
 use serde_json::Value as Json;
 
 use super::error::EvalError;
+use super::functions::Authorization;
 use super::functions::network::{Cidr, Ip, Url};
 use super::functions::time;
 use super::functions::{NamedFormat, Semver};
@@ -44,6 +45,7 @@ pub(crate) enum Value<'a> {
     Cidr(Cidr),
     Semver(Rc<Semver>),
     Format(&'static NamedFormat),
+    Authorization(Rc<Authorization<'a>>),
 }
 
 /// A text: of the object or the expression, or computed.
@@ -139,6 +141,7 @@ impl<'a> Value<'a> {
             Self::Cidr(_) => "net.CIDR",
             Self::Semver(_) => "kubernetes.Semver",
             Self::Format(_) => "kubernetes.NamedFormat",
+            Self::Authorization(of) => of.type_name(),
         }
     }
 
@@ -216,7 +219,8 @@ impl<'a> Value<'a> {
                 Self::String(name) => self.field(name).ok_or_else(missing),
                 _ => Err(missing()),
             },
-            _ => Err(EvalError::no_such_overload()),
+            // As upstream, a value without parts has no keys.
+            _ => Err(missing()),
         }
     }
 

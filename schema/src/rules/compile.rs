@@ -139,7 +139,7 @@ pub(super) fn compile_expr(
     let mut expr = cel::parse(source).map_err(failed)?;
     let is_optional = flag(rule, "optionalOldSelf");
     let old = if is_optional { Type::optional(kind.clone()) } else { kind.clone() };
-    let variables = [("self", kind.clone()), ("oldSelf", old)];
-    let found = cel::check(&mut expr, &variables).map_err(failed)?;
+    let scope = cel::Scope::of(&[("self", kind.clone()), ("oldSelf", old)]);
+    let found = cel::check(&mut expr, &scope).map_err(failed)?;
     if found == *wanted { Ok(expr) } else { Err(subject.to_owned()) }
 }
