@@ -14,6 +14,7 @@ mod kubelet;
 mod limits;
 mod list;
 mod patched;
+mod policies;
 mod quota;
 mod read;
 mod renderer;

@@ -18,6 +18,8 @@ use crate::fields::Fields;
 use crate::kinds::crd::names_in_use::NamesInUse;
 use crate::kinds::{Allocations, Kinds, Served};
 use crate::object::{Encoded, Stored, pack_owners};
+use crate::plugin::AdmissionPlugin;
+use crate::policies::{self, Policies};
 use crate::recent::Recent;
 use crate::state::Journal;
 use crate::status::{Failure, Result};
@@ -38,6 +40,10 @@ pub(crate) struct Core {
     lost: Mutex<Vec<ResourceId>>,
     /// The names of definitions. No other lock is taken while this one is held, except `pending`.
     pub(crate) names_in_use: Mutex<NamesInUse>,
+    /// The storage of admission policies, and that of their bindings; `None` if they are off.
+    policy_resources: Option<[ResourceId; 2]>,
+    /// The compiled policies. No other lock is taken while this one is held.
+    policies: Mutex<policies::Cache>,
     /// Locked while a service is written. The lock of the storage is taken while this one is held.
     allocations: Mutex<Allocations>,
     pub(crate) clock: WallClock,
@@ -104,6 +110,9 @@ impl Core {
     pub(crate) fn new(kinds: Kinds, clock: WallClock, chance: Chance, faults: Faults) -> Arc<Self> {
         let storage = Mutex::new(Storage::new(kinds.resources()));
         let definitions = kinds.definitions().resource;
+        let policy_resources = kinds
+            .runs(AdmissionPlugin::ValidatingAdmissionPolicy)
+            .then(|| kinds.admission_policies().map(|served| served.resource));
         let stopped = CancellationToken::new();
         let streams = Mutex::new(stopped.child_token());
         Arc::new(Self {
@@ -113,6 +122,8 @@ impl Core {
             kept: OnceLock::new(),
             lost: Mutex::default(),
             names_in_use: Mutex::default(),
+            policy_resources,
+            policies: Mutex::default(),
             allocations: Mutex::default(),
             clock,
             chance,
@@ -304,6 +315,16 @@ impl Core {
         }
         self.after_write(resource, key);
         Ok(deleted)
+    }
+
+    /// Returns the admission policies that have bindings; `None` if there are none.
+    pub(crate) fn policies(&self) -> Option<Arc<Policies>> {
+        let [policies, bindings] = self.policy_resources?;
+        let (policies, bindings) = self.read(|storage| {
+            let bindings = storage.objects(bindings);
+            (!bindings.is_empty()).then(|| (storage.objects(policies).clone(), bindings.clone()))
+        })?;
+        Some(self.policies.lock().follow(&policies, &bindings))
     }
 
     /// Returns the cluster IPs and node ports in use; `None` if the kind allocates nothing. No

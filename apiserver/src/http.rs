@@ -117,7 +117,7 @@ where
         Route::NotFound => Reply::NotFound,
         Route::NoResource => Reply::Failure(Failure::no_resource()),
         Route::NoSubresource(failure) => Reply::Failure(failure),
-        Route::Kubelet(info) => api::answer_without_kubelet(core, &user, &info, query),
+        Route::Kubelet(info) => api::answer_without_kubelet(core, &user, &info, &parts.uri),
         Route::Malformed => Reply::Malformed,
         Route::Health { check: Some(_), .. } => Reply::Sniffed("ok"),
         Route::Health { kind, check: None } => {

@@ -49,6 +49,7 @@ pub(crate) use columns::{
     OnCreate, Operations, Part, Protected, Relay, Review, Scale, Status, StoredAs,
 };
 pub(crate) use definition::{Names, PrinterColumn, version_rank};
+pub(crate) use label_selector::read as selector_of;
 pub(crate) use registry::{Kinds, Served};
 pub(crate) use service::{Allocations, Allocator};
 #[cfg(test)]

@@ -34,6 +34,7 @@ mod kinds;
 mod listener;
 pub mod patch;
 mod plugin;
+mod policies;
 mod reply;
 mod server;
 mod state;

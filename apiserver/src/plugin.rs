@@ -31,6 +31,8 @@ pub enum AdmissionPlugin {
     /// Gives claims, volumes and volume attributes classes the finalizer that keeps them while they
     /// are in use.
     StorageObjectInUseProtection,
+    /// Refuses what the policies of this kind refuse.
+    ValidatingAdmissionPolicy,
 }
 
 /// The members that a plugin adds to each object of a kind.
@@ -56,7 +58,7 @@ pub(crate) type Off = BTreeSet<AdmissionPlugin>;
 
 impl AdmissionPlugin {
     /// The plugins, in the order of their names.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::DefaultStorageClass,
         Self::DefaultTolerationSeconds,
         Self::LimitRanger,
@@ -65,6 +67,7 @@ impl AdmissionPlugin {
         Self::Priority,
         Self::RuntimeClass,
         Self::StorageObjectInUseProtection,
+        Self::ValidatingAdmissionPolicy,
     ];
 
     /// Returns the name that kube-apiserver's `--disable-admission-plugins` takes.
@@ -87,6 +90,7 @@ impl AdmissionPlugin {
             Self::Priority => "Priority",
             Self::RuntimeClass => "RuntimeClass",
             Self::StorageObjectInUseProtection => "StorageObjectInUseProtection",
+            Self::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
         }
     }
 }

@@ -421,7 +421,6 @@ impl Cause {
         Self { reason: "FieldValueTooMany", message, field: field.into() }
     }
 
-    #[cfg(test)]
     pub(crate) fn field(&self) -> &str {
         &self.field
     }

@@ -213,6 +213,7 @@ fn apiserver_has_no_arrow_up() {
             ],
             &["plugin", "recent", "storage", "types"],
             &["kinds", "patch", "reply", "view"],
+            &["policies"],
             &["admission", "core", "selection", "table"],
             &["request"],
             &["api"],

@@ -131,7 +131,8 @@ impl Reserved<'_> {
         let Some(kind) = &self.addresses else { return };
         for name in names {
             // An object that is gone already is released, too.
-            drop(delete_object(self.core, kind, name, name, &DeleteOptions::default()));
+            let options = DeleteOptions::default();
+            drop(delete_object(self.core, kind, (name, name), &options, &|_| Ok(())));
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::access::Requester;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{addresses, escalation, limits, resize, size};
+use super::{addresses, escalation, limits, policies, resize, size};
 use crate::admission::owners::FieldManager;
 use crate::admission::update::{self, Change, Target};
 use crate::admission::{finalizers, metadata};
@@ -54,17 +54,20 @@ pub(super) fn commit(
         call.warnings.extend((served.home.warn)(new, Some(old)));
     }
     limits::check_update(core, served, old, target, new)?;
+    if let update::Outcome::Store(new) = &outcome
+        && target == Target::Resize
+    {
+        resize::check_node(core, served, old, new)?;
+    }
+    if let update::Outcome::Store(new) | update::Outcome::Delete(new) = &outcome {
+        call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
+    }
+    policies::check_update(core, (call, target, dry_run), old, new)?;
     if let update::Outcome::Store(new) = &outcome {
-        if target == Target::Resize {
-            resize::check_node(core, served, old, new)?;
-        }
         if let Some(subresource) = charged_as(target) {
             let creation = Charged::creation(served, new, dry_run);
             quota::charge(core, &Charged { subresource, old: Some(old), ..creation })?;
         }
-    }
-    if let update::Outcome::Store(new) | update::Outcome::Delete(new) = &outcome {
-        call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
     }
     let place = Place { renderer, key, stored, dry_run };
     match outcome {

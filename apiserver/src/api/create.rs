@@ -9,7 +9,7 @@ use super::addresses::Reserved;
 use super::commit::{field_manager, warnings_of};
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{access, addresses, escalation, limits, size};
+use super::{access, addresses, escalation, limits, policies, size};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::owners::Ownership;
 use crate::admission::{meta_text, metadata};
@@ -94,6 +94,8 @@ pub(super) fn create_object(
         }
         let warnings = warnings_of(served, &new, None);
         limits::check(core, served, &new)?;
+        call.warnings.extend(warnings);
+        policies::check_create(core, call, &new, (&name, dry_run))?;
         if !is_charged {
             quota::charge(core, &Charged::creation(served, &new, dry_run))?;
             is_charged = true;
@@ -108,7 +110,6 @@ pub(super) fn create_object(
         let encoded = if dry_run { served.encode(new) } else { size::encode(served, call, new)? };
         if let Some(body) = vacancy.fill(core, &key, encoded, is_free)? {
             reserved.into_iter().for_each(Reserved::keep);
-            call.warnings.extend(warnings);
             return Ok(Reply::Json { code: 201, body });
         }
         if !generated {

@@ -224,7 +224,8 @@ fn delete_objects(core: &Core, served: &Served) -> bool {
     for (key, stored) in objects.iter().filter(|(_, stored)| !stored.selectable.terminating) {
         // An object that a client deletes at the same time is gone as well.
         let options = DeleteOptions::default();
-        drop(delete_object(core, served, key, &stored.selectable.name, &options));
+        let named = (&**key, &*stored.selectable.name);
+        drop(delete_object(core, served, named, &options, &|_| Ok(())));
     }
     core.read(|storage| storage.objects(served.resource).is_empty())
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::renderer::Renderer;
-use super::{addresses, list};
+use super::{addresses, list, policies};
 use crate::admission::delete::{self, DeleteOptions};
 use crate::core::Core;
+use crate::fields::Fields;
 use crate::kinds::Served;
 use crate::object::Stored;
 use crate::reply::Reply;
@@ -22,7 +23,8 @@ pub(super) fn delete(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let renderer = Renderer::of_object(core, call)?;
     call.warnings.extend(options.warning(&served.home));
     let key = served.kind.key(call.namespace(), name);
-    let deleted = delete_object(core, served, &key, name, &options)?;
+    let admit = |old: &Fields| policies::check_delete(core, call, old, (name, &options));
+    let deleted = delete_object(core, served, (&key, name), &options, &admit)?;
     Ok(deleted.answer(&renderer, name, &options))
 }
 
@@ -49,12 +51,13 @@ impl Deleted {
     }
 }
 
+/// Deletes an object that `admit` accepts.
 pub(super) fn delete_object(
     core: &Core,
     served: &Served,
-    key: &str,
-    name: &str,
+    (key, name): (&str, &str),
     options: &DeleteOptions,
+    admit: &dyn Fn(&Fields) -> Result<()>,
 ) -> Result<Deleted> {
     let dry_run = options.is_dry_run();
     let resource = served.resource;
@@ -65,7 +68,13 @@ pub(super) fn delete_object(
         let old = core.fields(served, &stored);
         delete::check_preconditions(&served.kind, &old, options)?;
         let revision = stored.revision;
-        match delete::prepare(&served.home, &old, options, core.clock.now()) {
+        let outcome = delete::prepare(&served.home, &old, options, core.clock.now());
+        // A graceful deletion that goes on already is not asked for again.
+        let goes_on = matches!(outcome, delete::Outcome::Pending) && served.home.grace.is_some();
+        if !goes_on {
+            admit(&old)?;
+        }
+        match outcome {
             delete::Outcome::Pending => return Ok(Deleted::Waiting(stored)),
             delete::Outcome::Delete if dry_run => return Ok(Deleted::Gone(stored)),
             delete::Outcome::Delete => {
@@ -112,7 +121,9 @@ pub(super) async fn delete_collection(core: &Core, call: &ApiCall) -> Result<Rep
     for item in &items {
         let selectable = &item.selectable;
         let key = served.kind.key(&selectable.namespace, &selectable.name);
-        match delete_object(core, served, &key, &selectable.name, &options) {
+        // The request names no object.
+        let admit = |old: &Fields| policies::check_delete(core, call, old, ("", &options));
+        match delete_object(core, served, (&key, &selectable.name), &options, &admit) {
             Ok(_) => {}
             // A concurrent delete was faster: the object is gone, as requested.
             Err(failure) if failure.code == 404 => {}

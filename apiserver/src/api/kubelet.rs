@@ -2,9 +2,10 @@
 
 use homeostat_faults::{RequestInfo, Verb};
 use homeostat_schema::quote;
+use http::Uri;
 use serde_json::{Value, json};
 
-use super::access;
+use super::{access, policies};
 use crate::access::User;
 use crate::admission::meta_text;
 use crate::core::Core;
@@ -15,10 +16,10 @@ use crate::status::{Cause, Failure, ResourceName, Result};
 
 /// Returns the reply to a request that needs a kubelet or a pod that answers. The checks before
 /// that are the real server's.
-pub(crate) fn answer(core: &Core, user: &User, info: &RequestInfo, query: &str) -> Reply {
+pub(crate) fn answer(core: &Core, user: &User, info: &RequestInfo, uri: &Uri) -> Reply {
     let name = info.name.as_deref().unwrap_or_default();
     let subresource = info.subresource.as_deref().unwrap_or_default();
-    let params = &Params::parse(query);
+    let params = &Params::parse(uri.query().unwrap_or_default());
     let checked = match (&*info.resource, subresource) {
         ("pods", "attach" | "exec" | "portforward") => stream(core, user, info, params),
         ("pods", "log") => match log(core, info, params) {
@@ -27,22 +28,31 @@ pub(crate) fn answer(core: &Core, user: &User, info: &RequestInfo, query: &str) 
             Ok(true) => Ok(()),
             Err(failure) => Err(failure),
         },
-        ("pods", _) => find(core, info, "pods").and_then(|pod| match read_path(&pod, POD_IP) {
-            None => Err(Failure::bad_request("address not allowed")),
-            Some(_) => Ok(()),
-        }),
-        ("nodes", _) => find(core, info, "nodes").map(|_| ()),
-        ("services", _) => find(core, info, "endpoints").map(|_| ()).map_err(|_| {
-            let message = format!("no endpoints available for service {}", quote(name));
-            Failure::new(503, "ServiceUnavailable", message)
-        }),
-        _ => Ok(()),
+        _ => policies::check_connect(core, user, info, (params, uri.path()))
+            .and_then(|()| proxy(core, info)),
     };
     let unanswered = || Failure::without_kubelet(&info.resource, name, subresource);
     Reply::Failure(checked.err().unwrap_or_else(unanswered))
 }
 
 const POD_IP: &str = "status.podIP";
+
+/// Checks a request that is sent on to a pod, a node or the pods of a service.
+fn proxy(core: &Core, info: &RequestInfo) -> Result<()> {
+    match &*info.resource {
+        "pods" => find(core, info, "pods").and_then(|pod| match read_path(&pod, POD_IP) {
+            None => Err(Failure::bad_request("address not allowed")),
+            Some(_) => Ok(()),
+        }),
+        "nodes" => find(core, info, "nodes").map(|_| ()),
+        "services" => find(core, info, "endpoints").map(|_| ()).map_err(|_| {
+            let name = info.name.as_deref().unwrap_or_default();
+            let message = format!("no endpoints available for service {}", quote(name));
+            Failure::new(503, "ServiceUnavailable", message)
+        }),
+        _ => Ok(()),
+    }
+}
 
 /// Checks a request that opens a stream to a container.
 fn stream(core: &Core, user: &User, info: &RequestInfo, params: &Params) -> Result<()> {
@@ -51,6 +61,7 @@ fn stream(core: &Core, user: &User, info: &RequestInfo, params: &Params) -> Resu
     }
     // A GET may open a stream, which is more than a read.
     access::check_as(core, user, info, "create")?;
+    policies::check_connect(core, user, info, (params, ""))?;
     let pod = find(core, info, "pods")?;
     if info.subresource.as_deref() != Some("portforward") {
         check_container(&pod, params.get("container"))?;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::commit::{Replacement, commit, field_manager};
 use super::eviction::Eviction;
 use super::renderer::Renderer;
-use super::token_request;
+use super::{policies, token_request};
 use crate::admission::delete::DeleteOptions;
 use crate::admission::meta_text;
 use crate::admission::owners::Ownership;
@@ -22,6 +22,16 @@ use crate::types::{Expected, Types};
 
 /// Carries out a POST on a subresource: the server changes the object on behalf of the client.
 pub(super) fn post(core: &Core, call: &ApiCall, name: &str, action: &str) -> Result<Reply> {
+    post_for(core, call, (name, action), call)
+}
+
+/// Carries out a POST on a subresource, which policies see as the request `asked`.
+fn post_for(
+    core: &Core,
+    call: &ApiCall,
+    (name, action): (&str, &str),
+    asked: &ApiCall,
+) -> Result<Reply> {
     let options = call.params.write_options("CreateOptions")?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
@@ -36,12 +46,15 @@ pub(super) fn post(core: &Core, call: &ApiCall, name: &str, action: &str) -> Res
     let key = served.kind.key(call.namespace(), name);
     if let Effect::IssueToken = action.effect {
         let manager = field_manager(core, call);
-        return token_request::issue(core, served, (&key, name), body, &manager);
+        let admit =
+            |body: &Fields| policies::check_action(core, asked, (action, body), (name, dry_run));
+        return token_request::issue(core, served, (&key, name), body, (&manager, &admit));
     }
     if meta_text(&body, "name") != name {
         let detail = format!("name in URL does not match name in {} object", action.body);
         return Err(Failure::bad_request(detail));
     }
+    policies::check_action(core, asked, (action, &body), (name, dry_run))?;
     let Effect::Change(change_object) = action.effect else {
         let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
         let mut options: DeleteOptions = serde_json::from_value(options)
@@ -83,8 +96,8 @@ pub(super) fn relay(core: &Core, call: &ApiCall, relay: Relay) -> Result<Reply> 
     let Some(served) = core.kinds().find("", "v1", relay.plural) else {
         return Err(Failure::no_resource());
     };
-    let call = call.to_subresource(served, &name, relay.action);
-    post(core, &call, &name, relay.action)
+    let part = call.to_subresource(served, &name, relay.action);
+    post_for(core, &part, (&name, relay.action), call)
 }
 
 /// Returns the reply to a completed POST on a subresource.

@@ -37,7 +37,7 @@ pub(super) fn issue(
     served: &Served,
     (key, name): (&str, &str),
     mut request: Fields,
-    manager: &FieldManager,
+    (manager, admit): (&FieldManager, &dyn Fn(&Fields) -> Result<()>),
 ) -> Result<Reply> {
     let named = meta_text(&request, "name");
     if !named.is_empty() && named != name {
@@ -54,6 +54,9 @@ pub(super) fn issue(
     let lifetime = asked.unwrap_or(LIFETIME);
     check(spec(&request), lifetime)?;
     let wanted = audiences(spec(&request));
+    let mut admitted = request.clone();
+    complete(&mut admitted, &stored, (lifetime, wanted.clone()), manager);
+    admit(&admitted)?;
     let bound = bound(core, spec(&request), &stored, name)?;
     let validity = validity(core, lifetime, bound.as_ref(), &wanted);
     let account = Account {

@@ -8,7 +8,7 @@ use serde_json::Value;
 ///
 /// Returns `None` where upstream's conversion fails: for an unknown operator, a wrong number of
 /// values, or a key or value that no label can have.
-pub(super) fn read(selector: &Value) -> Option<LabelSelector> {
+pub(crate) fn read(selector: &Value) -> Option<LabelSelector> {
     let labels_alone = selector.as_object().is_some_and(|all| all.values().all(Value::is_string));
     let labels = if labels_alone { Some(selector) } else { selector.get("matchLabels") };
     let mut parsed = LabelSelector::default();

@@ -149,6 +149,24 @@ impl Kinds {
         found.cloned()
     }
 
+    /// Returns the kinds whose objects are stored with those of another one, itself included: the
+    /// versions of a resource, and resources of two groups that are one.
+    pub(crate) fn sharing_storage(&self, served: &Served) -> Vec<Served> {
+        let rows = self.rows.iter().filter(|row| row.resource == served.resource);
+        let prefix = defined_key(&served.kind.group, &served.kind.plural, "");
+        let defined = self.defined.range(prefix.clone()..);
+        let defined = defined.take_while(|(key, _)| key.starts_with(&prefix));
+        rows.chain(defined.map(|(_, served)| served)).cloned().collect()
+    }
+
+    /// Returns the kind `ValidatingAdmissionPolicy`, and that of its bindings.
+    pub(crate) fn admission_policies(&self) -> [Served; 2] {
+        ["validatingadmissionpolicies", "validatingadmissionpolicybindings"].map(|plural| {
+            let found = self.find("admissionregistration.k8s.io", "v1", plural);
+            found.expect("the table has policies")
+        })
+    }
+
     /// Finds the kind that stores the objects of a [named](Served::resource_name) resource.
     pub(crate) fn find_resource(&self, name: &str) -> Option<Served> {
         let is_same = |row: &&Served| row.resource_name() == name;

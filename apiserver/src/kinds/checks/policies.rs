@@ -1,6 +1,6 @@
-//! Policies of admission. Their expressions are kept, not compiled.
+//! Policies of admission. The expressions of those that validate are compiled.
 
-use homeostat_schema::is_cel_identifier;
+use homeostat_schema::{Policy, is_cel_identifier};
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, OneOf, Required};
@@ -43,6 +43,7 @@ pub(crate) fn validating(policy: &Fields, old: Option<&Fields>, causes: Causes<'
     super::run(&[("validations", Each(VALIDATION))], spec, "spec", causes);
     let name = read_path(policy, "metadata.name").and_then(Value::as_str).unwrap_or_default();
     audit_annotations(name, items(annotations), causes);
+    compile(spec, causes);
     rules::name(policy, old, causes);
     let status: &[Check] =
         &[("typeChecking.expressionWarnings", Each(WARNING)), ("conditions", By(conditions::list))];
@@ -135,6 +136,34 @@ fn group_version(text: &str, at: &str, causes: Causes<'_>) {
 }
 
 // === expressions ===
+
+/// The lists of expressions with their members, in the order in which errors are reported.
+const EXPRESSIONS: [(&str, &[&str]); 4] = [
+    ("matchConditions", &["expression", "name"]),
+    ("variables", &["name", "expression"]),
+    ("validations", &["expression", "messageExpression", "message", "reason"]),
+    ("auditAnnotations", &["key", "valueExpression"]),
+];
+
+/// Reports the expressions that do not compile, each among the other errors of its list.
+fn compile(spec: &Value, causes: Causes<'_>) {
+    for problem in Policy::problems(spec) {
+        let problem = Cause::from(problem);
+        let place = place(problem.field());
+        let next = causes.iter().position(|cause| self::place(cause.field()) > place);
+        causes.insert(next.unwrap_or(causes.len()), problem);
+    }
+}
+
+/// Returns the position of an error about an expression: its list, item and member. `None`, for
+/// other fields, comes first.
+fn place(field: &str) -> Option<(usize, usize, usize)> {
+    let (list, rest) = field.strip_prefix("spec.")?.split_once('[')?;
+    let (item, member) = rest.split_once("].")?;
+    let list = EXPRESSIONS.iter().position(|(name, _)| *name == list)?;
+    let member = EXPRESSIONS[list].1.iter().position(|name| *name == member)?;
+    Some((list, item.parse().ok()?, member))
+}
 
 fn specified(_: &Value, expression: &Value, at: &str, causes: Causes<'_>) {
     if is_blank(expression) {
