@@ -63,11 +63,11 @@ pub(super) fn commit(
         call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
     }
     policies::check_update(core, (call, target, dry_run), old, new)?;
-    if let update::Outcome::Store(new) = &outcome {
-        if let Some(subresource) = charged_as(target) {
-            let creation = Charged::creation(served, new, dry_run);
-            quota::charge(core, &Charged { subresource, old: Some(old), ..creation })?;
-        }
+    if let update::Outcome::Store(new) = &outcome
+        && let Some(subresource) = charged_as(target)
+    {
+        let creation = Charged::creation(served, new, dry_run);
+        quota::charge(core, &Charged { subresource, old: Some(old), ..creation })?;
     }
     let place = Place { renderer, key, stored, dry_run };
     match outcome {

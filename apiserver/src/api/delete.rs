@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::policies::{self, Admit};
 use super::renderer::Renderer;
-use super::{addresses, list, policies};
+use super::{addresses, list};
 use crate::admission::delete::{self, DeleteOptions};
 use crate::core::Core;
 use crate::fields::Fields;
@@ -57,7 +58,7 @@ pub(super) fn delete_object(
     served: &Served,
     (key, name): (&str, &str),
     options: &DeleteOptions,
-    admit: &dyn Fn(&Fields) -> Result<()>,
+    admit: Admit<'_>,
 ) -> Result<Deleted> {
     let dry_run = options.is_dry_run();
     let resource = served.resource;

@@ -18,6 +18,9 @@ use crate::request::ApiCall;
 use crate::request::params::Params;
 use crate::status::{Failure, ResourceName, Result};
 
+/// The admission of an object or a body by policies.
+pub(super) type Admit<'a> = &'a dyn Fn(&Fields) -> Result<()>;
+
 /// Checks the creation of an object, which is complete apart from its version.
 pub(super) fn check_create(
     core: &Core,

@@ -33,7 +33,7 @@ impl ParamKind {
     pub(super) fn read(of: &Value) -> Option<Self> {
         let text = |name: &str| of.get(name).and_then(Value::as_str).unwrap_or_default();
         let (group, version) =
-            text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+            text("apiVersion").split_once('/').unwrap_or_else(|| ("", text("apiVersion")));
         (!of.is_null()).then(|| Self(GroupKind::new(group, version, text("kind"))))
     }
 

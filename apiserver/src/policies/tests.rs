@@ -99,10 +99,10 @@ fn request(user: &User) -> Attributes<'_> {
 }
 
 /// Decides on a request by the policy `p` with the binding `b`.
-fn outcome(spec: &Value, binding: Value, request: &Attributes<'_>) -> Outcome {
+fn outcome(spec: &Value, binding: &Value, request: &Attributes<'_>) -> Outcome {
     let policy = Policy::read(&fields(&json!({"metadata": {"name": "p"}, "spec": spec})));
     let mut bound = json!({"policyName": "p", "validationActions": ["Deny"]});
-    for (name, value) in fields(&binding) {
+    for (name, value) in fields(binding) {
         bound[name] = value;
     }
     let binding = Binding::read(&fields(&json!({"metadata": {"name": "b"}, "spec": bound})));
@@ -110,7 +110,7 @@ fn outcome(spec: &Value, binding: Value, request: &Attributes<'_>) -> Outcome {
 }
 
 /// Returns the text of the refusal of a request; `None` if it is accepted.
-fn refusal(spec: &Value, binding: Value, request: &Attributes<'_>) -> Option<String> {
+fn refusal(spec: &Value, binding: &Value, request: &Attributes<'_>) -> Option<String> {
     match outcome(spec, binding, request).denial? {
         Denial::Refused { message, .. } => Some(message),
         Denial::NoNamespace(name) => Some(format!("no namespace {name}")),
@@ -124,7 +124,7 @@ fn applies(constraints: &Value, request: &Attributes<'_>) -> bool {
             spec["matchConstraints"][name] = value;
         }
     });
-    refusal(&spec, json!({}), request).is_some()
+    refusal(&spec, &json!({}), request).is_some()
 }
 
 fn rule(member: &str, value: Value) -> Value {
@@ -181,16 +181,16 @@ fn rule_for_another_version_sees_the_object_in_it() {
                 json!("object.apiVersion + request.kind.version + request.requestKind.version");
         })
     };
-    let refused = refusal(&spec("Equivalent"), json!({}), &request(&user)).unwrap();
+    let refused = refusal(&spec("Equivalent"), &json!({}), &request(&user)).unwrap();
     assert!(refused.ends_with("denied request: v0v0v1"), "{refused}");
-    assert_eq!(refusal(&spec("Exact"), json!({}), &request(&user)), None);
+    assert_eq!(refusal(&spec("Exact"), &json!({}), &request(&user)), None);
 }
 
 #[test]
 fn actions_decide_what_a_refusal_does() {
     let user = User::new("jane");
     let of = |actions: &[&str]| {
-        outcome(&refusing(|_| {}), json!({"validationActions": actions}), &request(&user))
+        outcome(&refusing(|_| {}), &json!({"validationActions": actions}), &request(&user))
     };
     let (denied, warned, silent) = (of(&["Deny", "Audit"]), of(&["Warn"]), of(&["Audit"]));
     assert!(denied.denial.is_some() && denied.warnings.is_empty());
@@ -206,7 +206,7 @@ fn annotation_that_fails_refuses_whatever_the_actions_are() {
         spec["validations"] = json!([]);
         spec["auditAnnotations"] = json!([{"key": "k", "valueExpression": "string(object.x)"}]);
     });
-    let outcome = outcome(&spec, json!({"validationActions": ["Warn"]}), &request(&user));
+    let outcome = outcome(&spec, &json!({"validationActions": ["Warn"]}), &request(&user));
     assert!(outcome.denial.is_some() && outcome.warnings.is_empty());
 }
 
@@ -223,7 +223,7 @@ fn policies_and_reviews_are_exempt() {
     ] {
         let resource = Place::new(group, "v1", plural);
         let request = Attributes { resource, ..request(&user) };
-        assert_eq!(refusal(&spec, json!({}), &request).is_none(), is_exempt, "{plural}");
+        assert_eq!(refusal(&spec, &json!({}), &request).is_none(), is_exempt, "{plural}");
     }
 }
 
@@ -242,7 +242,7 @@ fn parameters_are_those_that_the_binding_names() {
         })
     };
     let of = |kind: &str, reference: Value| {
-        let text = refusal(&spec(kind), json!({"paramRef": reference}), &request(&user));
+        let text = refusal(&spec(kind), &json!({"paramRef": reference}), &request(&user));
         text.map(|text| text.split("denied request: ").nth(1).unwrap().to_owned())
     };
     let (some, text) = (|text: &str| Some(text.to_owned()), "no params found for policy binding");
@@ -270,14 +270,14 @@ fn error_of_a_policy_is_ignored_if_it_says_so() {
             spec["paramKind"] = json!({"apiVersion": "e.com/v1", "kind": "Odd"});
         })
     };
-    assert!(refusal(&spec("Fail"), json!({}), &request(&user)).is_some());
-    assert_eq!(refusal(&spec("Ignore"), json!({}), &request(&user)), None);
+    assert!(refusal(&spec("Fail"), &json!({}), &request(&user)).is_some());
+    assert_eq!(refusal(&spec("Ignore"), &json!({}), &request(&user)), None);
 }
 
 #[test]
 fn request_without_its_namespace_is_refused() {
     let user = User::new("jane");
     let request = Attributes { namespace: "gone", ..request(&user) };
-    let refused = refusal(&refusing(|_| {}), json!({}), &request);
+    let refused = refusal(&refusing(|_| {}), &json!({}), &request);
     assert_eq!(refused.as_deref(), Some("no namespace gone"));
 }

@@ -350,11 +350,12 @@ impl Exchange {
         if is_plain && !own.is_empty() { own } else { "/api/v1/namespaces".to_owned() }
     }
 
-    /// Returns true if a response with `code` means that nothing has changed.
-    pub(crate) fn changes_nothing(&self, code: u16) -> bool {
+    /// Returns true if a response with `code` and `body` means that nothing has changed.
+    pub(crate) fn changes_nothing(&self, code: u16, body: &[u8]) -> bool {
         let deletes = self.method == "DELETE";
-        // The deletion of a collection may fail after some of its objects.
-        let refused = code >= 400 && !(deletes && code == 409);
+        // The deletion of a collection may fail after some of its objects, also by a policy.
+        let is_denied = || memchr::memmem::find(body, b"denied request").is_some();
+        let refused = code >= 400 && !(deletes && (code == 409 || is_denied()));
         let only_reads = !deletes && !matches!(&*self.method, "POST" | "PUT" | "PATCH");
         let only_tries = !deletes && self.path.contains("dryRun=All");
         refused || only_reads || only_tries

@@ -133,7 +133,9 @@ pub(super) fn connection(
         }
         "proxy" => {
             let inner = path.split_once("/proxy/").map(|(_, inner)| format!("/{inner}"));
-            inner.into_iter().for_each(|inner| add("path", json!(inner)));
+            if let Some(inner) = inner {
+                add("path", json!(inner));
+            }
         }
         _ => {}
     }
