@@ -56,7 +56,7 @@ fn matches(policy: &Policy, input: &PolicyInput<'_>) -> Result<bool, String> {
         return Ok(true);
     }
     let mut phase = Phase::new(policy, input, true, STEPS_OF_CONDITIONS);
-    let mut errors = Vec::new();
+    let mut errors: Vec<String> = Vec::new();
     for condition in &policy.conditions {
         match phase.evaluate(condition) {
             Ok(cel::Value::Bool(false)) => return Ok(false),

@@ -60,8 +60,8 @@ fn variable_is_evaluated_when_it_is_read() {
             {"name": "broken", "expression": "object.missing"},
         ],
         "validations": [
-            {"expression": "variables.twice == 2"},
             {"expression": "[7].all(object, variables.a == 1 && object == 7)"},
+            {"expression": "variables.twice == 2"},
             {"expression": "has(variables.broken) && variables.?twice.orValue(0) == 2"},
             {"expression": "object.a == 1 || variables.broken == 1"},
         ],
