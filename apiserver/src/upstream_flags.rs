@@ -84,7 +84,7 @@ const KEY: &str = "apiserver.key";
 /// The plugin that another flag switches on.
 const QUOTAS: &str = "ResourceQuota";
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
-const ABSENT: [&str; 30] = [
+const ABSENT: [&str; 29] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -113,7 +113,6 @@ const ABSENT: [&str; 30] = [
     "PodTopologyLabels",
     "ServiceAccount",
     "TaintNodesByCondition",
-    "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
 ];
 

@@ -265,7 +265,7 @@ async fn foreign_pod_that_does_not_decode_prevents_no_comparison() {
                                  "uid": format!("uid-{owner}"), "controller": true}]}})
     };
     let list = "GET /api/v1/namespaces/shop/pods";
-    for (owner, expected) in [("other", vec![list, CREATE]), ("web", vec![list])] {
+    for (owner, expected) in [("other", vec![list, CREATE, STATUS]), ("web", vec![list])] {
         let items = json!({"items": [pod(owner)]});
         let world = World::new(move |_, asked| match asked.line.as_str() {
             CREATE => Answer::Said(201, json!({"metadata": {"name": "made"}})),
