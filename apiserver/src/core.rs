@@ -21,7 +21,7 @@ use crate::object::{Encoded, Stored, pack_owners};
 use crate::recent::Recent;
 use crate::state::Journal;
 use crate::status::{Failure, Result};
-use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage};
+use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage, TooOld};
 use crate::view::{ClientView, LaggingView};
 
 /// The state of one server.
@@ -213,6 +213,17 @@ impl Core {
         read(&self.storage.lock())
     }
 
+    /// Returns the objects of a resource at exactly `revision`, which must not be in the future.
+    pub(crate) fn objects_at(
+        &self,
+        resource: ResourceId,
+        revision: u64,
+    ) -> std::result::Result<Objects, TooOld> {
+        let mut storage = self.storage.lock();
+        storage.compact_if_due(Instant::now());
+        storage.objects_at(resource, revision)
+    }
+
     pub(crate) fn pin(&self, resource: ResourceId, revision: u64, objects: &Objects) {
         self.storage.lock().pin(resource, revision, objects);
     }
@@ -268,7 +279,7 @@ impl Core {
             if let Some(lag) = client_view.lag {
                 shown = shown.min(storage.revision_ago(resource, lag, Instant::now()));
             }
-            match storage.objects_at(resource, shown) {
+            match storage.cached_objects_at(resource, shown) {
                 Ok(objects) if shown < now => (shown, objects),
                 _ => (now, storage.objects(resource).clone()),
             }
