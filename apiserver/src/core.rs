@@ -60,6 +60,8 @@ pub(crate) struct Core {
     pub(crate) access: Access,
     /// True if quota admission is on.
     enforces_quotas: AtomicBool,
+    /// True if pods get their service accounts.
+    admits_service_accounts: AtomicBool,
     /// True if writes are recorded in a state file.
     has_state: AtomicBool,
     /// True after a write that could not be recorded.
@@ -127,6 +129,7 @@ impl Core {
             watch_buffer: AtomicUsize::new(usize::MAX),
             access: Access::new(),
             enforces_quotas: AtomicBool::new(false),
+            admits_service_accounts: AtomicBool::new(false),
             has_state: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             stopped,
@@ -140,6 +143,15 @@ impl Core {
 
     pub(crate) fn enforces_quotas(&self) -> bool {
         self.enforces_quotas.load(Ordering::Relaxed)
+    }
+
+    /// Switches the admission of service accounts on.
+    pub(crate) fn admit_service_accounts(&self) {
+        self.admits_service_accounts.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn admits_service_accounts(&self) -> bool {
+        self.admits_service_accounts.load(Ordering::Relaxed)
     }
 
     pub(crate) fn kinds(&self) -> Arc<Kinds> {

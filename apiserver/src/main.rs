@@ -24,7 +24,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::garbage::Garbage;
 use crate::kubeconfig::Kubeconfig;
-use crate::upstream_flags::Flags;
+use crate::upstream_flags::{Flags, OPTIONAL};
 
 /// Interval between heartbeats of a node, as real kubelets send them.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -71,6 +71,11 @@ struct Arguments {
     /// Enforce resource quotas: refuse what does not fit, and charge the rest. Off by default.
     #[arg(long)]
     quota_admission: bool,
+
+    /// Give pods their service accounts and tokens, and refuse a pod whose account is missing. A
+    /// controller has to create the account `default` of each namespace. Off by default.
+    #[arg(long)]
+    service_account_admission: bool,
 
     /// Serve TLS, require tokens, and check each request against roles (RBAC). The kubeconfig has
     /// the certificate and the token of an administrator. Off by default; --secure-port implies it.
@@ -157,7 +162,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
     let upstream = &arguments.upstream;
-    let disabled = upstream.disabled_plugins(arguments.quota_admission)?;
+    let disabled = upstream.disabled_plugins(&arguments.enabled_plugins())?;
     for gate in upstream.ignored_gates()? {
         tracing::warn!(gate, "the feature gate is ignored: the server has no gates");
     }
@@ -169,6 +174,9 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     }
     if arguments.quota_admission {
         builder = builder.quota_admission();
+    }
+    if arguments.service_account_admission {
+        builder = builder.service_account_admission();
     }
     let (secure, address) = (arguments.is_secure(), upstream.address(arguments.listen));
     if secure {
@@ -217,6 +225,13 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
 // === impl Arguments ===
 
 impl Arguments {
+    /// Returns the names of the optional admission plugins that are on.
+    fn enabled_plugins(&self) -> Vec<&'static str> {
+        let switches = [self.quota_admission, self.service_account_admission];
+        let plugins = OPTIONAL.iter().zip(switches).filter(|(_, is_on)| *is_on);
+        plugins.map(|((plugin, _), _)| *plugin).collect()
+    }
+
     fn is_secure(&self) -> bool {
         self.secure || self.upstream.has_secure_port()
     }

@@ -111,10 +111,11 @@ const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const CERTIFICATE: &str = "apiserver.crt";
 const KEY: &str = "apiserver.key";
 
-/// The plugin that another flag switches on.
-const QUOTAS: &str = "ResourceQuota";
+/// The plugins that flags switch on, with these flags.
+pub(crate) const OPTIONAL: [(&str, &str); 2] =
+    [("ResourceQuota", "--quota-admission"), ("ServiceAccount", "--service-account-admission")];
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
-const ABSENT: [&str; 30] = [
+const ABSENT: [&str; 29] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -141,7 +142,6 @@ const ABSENT: [&str; 30] = [
     "PodSecurity",
     "PodTolerationRestriction",
     "PodTopologyLabels",
-    "ServiceAccount",
     "TaintNodesByCondition",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionWebhook",
@@ -184,23 +184,28 @@ impl Flags {
         Ok(Some((read(&certificate)?, read(&key)?)))
     }
 
-    /// Returns the plugins that the server has to switch off.
+    /// Returns the plugins that the server has to switch off. `enabled` are the optional ones that
+    /// are on.
     ///
     /// # Errors
     ///
     /// Fails if a plugin is unknown, or if another flag switches it on.
-    pub(crate) fn disabled_plugins(&self, quotas: bool) -> anyhow::Result<Vec<AdmissionPlugin>> {
+    pub(crate) fn disabled_plugins(
+        &self,
+        enabled: &[&str],
+    ) -> anyhow::Result<Vec<AdmissionPlugin>> {
         let mut disabled = Vec::new();
         for name in self.disable_admission_plugins.iter().map(String::as_str) {
             let plugin = AdmissionPlugin::ALL.into_iter().find(|plugin| plugin.name() == name);
-            match (plugin, name) {
+            let optional = OPTIONAL.iter().find(|(plugin, _)| *plugin == name);
+            match (plugin, optional) {
                 (Some(plugin), _) => disabled.push(plugin),
-                (None, QUOTAS) if quotas => {
-                    bail!("{QUOTAS} is disabled, but --quota-admission enables it")
+                (None, Some((plugin, flag))) if enabled.contains(plugin) => {
+                    bail!("{plugin} is disabled, but {flag} enables it")
                 }
-                (None, QUOTAS) => {}
-                (None, absent) if ABSENT.contains(&absent) => {}
-                (None, other) => bail!("the admission plugin {other} is unknown"),
+                (None, Some(_)) => {}
+                (None, None) if ABSENT.contains(&name) => {}
+                (None, None) => bail!("the admission plugin {name} is unknown"),
             }
         }
         Ok(disabled)
@@ -239,18 +244,21 @@ mod tests {
 
     #[test]
     fn plugins_that_the_server_has_are_switched_off() {
-        let off = |plugins: &[&str], quotas| {
+        let off = |plugins: &[&str], enabled: &[&str]| {
             let disable_admission_plugins = texts(plugins);
-            Flags { disable_admission_plugins, ..Flags::default() }.disabled_plugins(quotas)
+            Flags { disable_admission_plugins, ..Flags::default() }.disabled_plugins(enabled)
         };
         assert_eq!(
-            off(&["ServiceAccount", "LimitRanger", "ResourceQuota"], false).unwrap(),
+            off(&["ServiceAccount", "LimitRanger", "ResourceQuota"], &[]).unwrap(),
             [AdmissionPlugin::LimitRanger]
         );
-        for (plugin, expected) in
-            [("ResourceQuota", "--quota-admission"), ("LimitRangr", "is unknown")]
-        {
-            let error = off(&[plugin], true).unwrap_err().to_string();
+        for (plugin, expected) in [
+            ("ResourceQuota", "--quota-admission"),
+            ("ServiceAccount", "--service-account-admission"),
+            ("LimitRangr", "is unknown"),
+        ] {
+            let error =
+                off(&[plugin], &["ResourceQuota", "ServiceAccount"]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
