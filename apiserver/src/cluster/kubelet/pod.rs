@@ -46,6 +46,15 @@ pub(super) struct Container {
     /// `Always` for an init container that goes on beside the others.
     #[serde(default, rename = "restartPolicy", skip_serializing_if = "Option::is_none")]
     pub(super) restart_policy: Option<String>,
+    #[serde(default, rename = "readinessProbe", skip_serializing_if = "Option::is_none")]
+    pub(super) readiness_probe: Option<Probe>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Probe {
+    #[serde(default)]
+    pub(super) initial_delay_seconds: u64,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -77,7 +86,15 @@ pub(super) struct Condition {
 impl Pod {
     pub(super) fn is_ready(&self) -> bool {
         let mut conditions = self.status.conditions.iter();
-        conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        conditions.any(|condition| condition.type_ == "Ready" && condition.holds())
+    }
+}
+
+// === impl Condition ===
+
+impl Condition {
+    pub(super) fn holds(&self) -> bool {
+        self.status == "True"
     }
 }
 
