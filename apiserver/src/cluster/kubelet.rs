@@ -41,6 +41,7 @@ use super::work_queue::WorkQueue;
 ///   [`ready_delay`](KubeletBuilder::ready_delay), but not before the `initialDelaySeconds` of its
 ///   readiness probe, which always succeeds. It does this once: if another client makes the pod
 ///   unready or sets its phase, the change stays.
+/// * A pod with readiness gates is ready while all of their conditions are true.
 /// * A container runs until its pod is deleted, unless an annotation of the pod (see below) ends
 ///   it. A container that ends is restarted according to `restartPolicy`: the first time at once,
 ///   then in `CrashLoopBackOff` after 10 s (or [`restart_delay`](KubeletBuilder::restart_delay)),

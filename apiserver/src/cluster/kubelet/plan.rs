@@ -193,8 +193,7 @@ impl KnownPod {
         let killed = |container: &Container| container.killed(at.time);
         let inits: Vec<_> = self.inits.iter().filter_map(killed).collect();
         let containers: Vec<_> = self.containers.iter().filter_map(killed).collect();
-        let mut conditions = self.pod.status.conditions.iter();
-        let is_initialized = conditions.any(|known| known.type_ == "Initialized" && known.holds());
+        let is_initialized = self.pod.holds("Initialized");
         let waiting = self.inits.iter().filter(|_| !is_initialized).map(Container::name);
         let has_ended =
             !containers.is_empty() && RestartPolicy::Never.phase(&containers) == "Succeeded";
@@ -244,7 +243,7 @@ impl KnownPod {
                 Some(container.initializing())
             });
         }
-        if !steps.has_changed {
+        if !steps.has_changed && !status::awaits_readiness(&self.pod) {
             return steps.later.map_or(Plan::Nothing, Plan::Later);
         }
         let phase = if failed {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, PodSchedulingGate};
+use k8s_openapi::api::core::v1::{ContainerStatus, PodReadinessGate, PodSchedulingGate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube_core::{NamespaceResourceScope, Resource};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,8 @@ pub(super) struct Spec {
     pub(super) restart_policy: Option<String>,
     #[serde(default)]
     pub(super) host_network: bool,
+    #[serde(default)]
+    pub(super) readiness_gates: Vec<PodReadinessGate>,
     #[serde(default)]
     pub(super) init_containers: Vec<Container>,
     #[serde(default)]
@@ -85,16 +87,16 @@ pub(super) struct Condition {
 
 impl Pod {
     pub(super) fn is_ready(&self) -> bool {
-        let mut conditions = self.status.conditions.iter();
-        conditions.any(|condition| condition.type_ == "Ready" && condition.holds())
+        self.holds("Ready")
     }
-}
 
-// === impl Condition ===
+    /// Returns whether the pod has this condition, and it is true.
+    pub(super) fn holds(&self, name: &str) -> bool {
+        self.condition(name).is_some_and(|condition| condition.status == "True")
+    }
 
-impl Condition {
-    pub(super) fn holds(&self) -> bool {
-        self.status == "True"
+    pub(super) fn condition(&self, name: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|condition| condition.type_ == name)
     }
 }
 

@@ -268,6 +268,32 @@ async fn readiness_waits_for_the_first_probe() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pod_is_ready_once_its_readiness_gates_are_open() {
+    let gates = json!([{ "conditionType": "a.b/c" }]);
+    let mut harness =
+        PodHarness::new(1, delays(0, 0), &json!({ "spec": { "readinessGates": gates } }));
+    assert_eq!(harness.run_due_steps(), (vec!["Running running ready 0".to_owned()], None));
+    let ready = harness.pod["status"]["conditions"][0].clone();
+    assert_eq!((&ready["type"], &ready["status"]), (&json!("Ready"), &json!("False")));
+    assert_eq!(ready["reason"], "ReadinessGatesNotReady");
+    assert_eq!(
+        ready["message"],
+        "corresponding condition of pod readiness gate \"a.b/c\" does not exist."
+    );
+    let conditions = harness.pod["status"]["conditions"].as_array_mut().unwrap();
+    conditions.push(json!({ "type": "a.b/c", "status": "True" }));
+    let Plan::Do(Step::PatchStatus(patch)) = harness.plan() else { panic!("no status") };
+    let ready = &patch["status"]["conditions"][0];
+    assert_eq!((&ready["type"], &ready["status"]), (&json!("Ready"), &json!("True")));
+    harness.pod["status"]["conditions"][0]["status"] = json!("True");
+    assert_eq!(harness.plan(), Plan::Nothing);
+    harness.pod["status"]["conditions"][3]["status"] = json!("False");
+    let Plan::Do(Step::PatchStatus(patch)) = harness.plan() else { panic!("no status") };
+    let message = "the status of pod readiness gate \"a.b/c\" is not \"True\", but False";
+    assert_eq!(patch["status"]["conditions"][0]["message"], message);
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_of_other_nodes_and_deleted_pods_are_not_touched() {
     let mut harness =
         PodHarness::new(1, delays(0, 0), &json!({ "spec": { "nodeName": "node-7" } }));
