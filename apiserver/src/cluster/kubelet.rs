@@ -7,7 +7,6 @@ mod node;
 mod plan;
 mod pod;
 mod ready_script;
-mod server_clock;
 mod status;
 
 use std::fmt;
@@ -27,9 +26,9 @@ use self::container::{Delays, Moment};
 use self::node::{Heartbeat, Registration};
 use self::plan::{Plan, PodKey, Pods, Step};
 use self::pod::Pod;
-use self::server_clock::ServerClock;
 use super::actor::{Actor, Next, Role};
 use super::feed::{Change, feed};
+use super::server_clock::ServerClock;
 use super::with_timeout;
 use super::work_queue::WorkQueue;
 
