@@ -179,14 +179,14 @@ impl Storage {
     }
 
     /// Returns the objects that a watch cache had at `revision`, which must not be in the future.
-    /// Compactions leave the cache as it is.
+    /// The compactions by time leave the cache as it is.
     pub(crate) fn cached_objects_at(
         &self,
         resource: ResourceId,
         revision: u64,
     ) -> Result<Objects, TooOld> {
         let resource = self.at(resource);
-        let oldest = resource.history.watch_floor();
+        let oldest = resource.history.cache_floor();
         if revision < oldest { Err(TooOld { oldest }) } else { Ok(resource.objects_at(revision)) }
     }
 
@@ -277,7 +277,7 @@ impl Storage {
     pub(crate) fn compact_if_due(&mut self, now: Instant) {
         let Some(oldest) = self.compaction.due(self.revision, now) else { return };
         for resource in self.resources.iter_mut().chain([&mut self.empty]) {
-            resource.history.raise_list_floor(oldest);
+            resource.history.raise_age_floor(oldest);
             resource.pinned.retain(|(revision, _)| *revision >= oldest);
         }
     }
