@@ -20,6 +20,7 @@ mod label_selector;
 pub(crate) mod limit_range;
 mod limits;
 mod namespace;
+mod network_warnings;
 mod node;
 mod pem;
 mod pod;

@@ -2,6 +2,7 @@
 
 mod definitions;
 mod garbage;
+mod ignored_flags;
 mod kubeconfig;
 mod upstream_flags;
 
@@ -24,7 +25,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::garbage::Garbage;
 use crate::kubeconfig::Kubeconfig;
-use crate::upstream_flags::{Flags, OPTIONAL};
+use crate::upstream_flags::{Flags, OPTIONAL, QUOTAS, SERVICE_ACCOUNTS};
 
 /// Interval between heartbeats of a node, as real kubelets send them.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -35,6 +36,10 @@ const LOG: &str = "warn";
 /// Default file of the kubeconfig.
 const KUBECONFIG: &str = "homeostat.kubeconfig";
 
+/// The end of the help.
+const IGNORED: &str = "Flags of kube-apiserver that tune what this server does not have, such as \
+    --etcd-servers, --kubelet-timeout, --max-requests-inflight or --v, are accepted and ignored.";
+
 /// Default address: a free port of the loopback interface.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -44,7 +49,7 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// It prints the command that points kubectl at it. Without --secure there is no authentication:
 /// any client that can reach the address has full access.
 #[derive(Debug, Parser)]
-#[command(version, group(ArgGroup::new("tls").multiple(true)))]
+#[command(version, group(ArgGroup::new("tls").multiple(true)), after_help = IGNORED)]
 struct Arguments {
     /// Address to listen on. Port 0 picks a free port.
     #[arg(long, value_name = "IP:PORT", default_value_t = LISTEN)]
@@ -131,10 +136,14 @@ struct Helpers {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let (arguments, ignored) = ignored_flags::take(std::env::args_os());
+    let arguments = Arguments::parse_from(arguments);
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG));
     let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr).with_ansi(colours).init();
+    for flag in ignored {
+        tracing::info!(flag, "the flag is ignored: the server does not have what it tunes");
+    }
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -162,7 +171,11 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
     let upstream = &arguments.upstream;
-    let disabled = upstream.disabled_plugins(&arguments.enabled_plugins())?;
+    let enabled = arguments.enabled_plugins();
+    let disabled = upstream.disabled_plugins(&enabled)?;
+    for plugin in upstream.absent_plugins()? {
+        tracing::warn!(plugin, "the server does not have the admission plugin");
+    }
     for gate in upstream.ignored_gates()? {
         tracing::warn!(gate, "the feature gate is ignored: the server has no gates");
     }
@@ -172,10 +185,10 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     for plugin in disabled {
         builder = builder.without_plugin(plugin);
     }
-    if arguments.quota_admission {
+    if enabled.contains(&QUOTAS) {
         builder = builder.quota_admission();
     }
-    if arguments.service_account_admission {
+    if enabled.contains(&SERVICE_ACCOUNTS) {
         builder = builder.service_account_admission();
     }
     let (secure, address) = (arguments.is_secure(), upstream.address(arguments.listen));
@@ -228,8 +241,10 @@ impl Arguments {
     /// Returns the names of the optional admission plugins that are on.
     fn enabled_plugins(&self) -> Vec<&'static str> {
         let switches = [self.quota_admission, self.service_account_admission];
-        let plugins = OPTIONAL.iter().zip(switches).filter(|(_, is_on)| *is_on);
-        plugins.map(|((plugin, _), _)| *plugin).collect()
+        let plugins = OPTIONAL.iter().zip(switches);
+        let enabled =
+            plugins.filter(|((plugin, _), is_on)| *is_on || self.upstream.enables(plugin));
+        enabled.map(|((plugin, _), _)| *plugin).collect()
     }
 
     fn is_secure(&self) -> bool {

@@ -83,6 +83,20 @@ pub(crate) fn dns_subdomain_prefix(name: &str) -> Problems {
     dns_subdomain(&format!("{}a", start.as_str()))
 }
 
+/// A DNS name below `*`, such as `*.example.com`.
+pub(crate) fn wildcard_subdomain(name: &str) -> Problems {
+    let detail = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS \
+        subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end \
+        with an alphanumeric character (e.g. '*.example.com', regex used for validation is \
+        '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    let below = name.strip_prefix("*.");
+    let is_name = |below: &str| dns_subdomain(below).iter().all(|problem| problem.contains("253"));
+    problems([
+        problem_if(name.len() > 253, "must be no more than 253 characters"),
+        problem_if(!below.is_some_and(is_name), detail),
+    ])
+}
+
 /// A qualified name with a prefix, such as `example.com/name`.
 pub(crate) fn domain_prefixed(key: &str) -> Problems {
     let found = qualified(key);

@@ -24,6 +24,11 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
 
+    /// Admission plugins to switch on, separated by commas: ResourceQuota, as --quota-admission
+    /// does. The others that the server has are on anyway; it warns about those that it has not.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    enable_admission_plugins: Vec<String>,
+
     /// File with the certificates of authorities, in PEM. A client certificate that one of them
     /// signed names a user, as one of the server's own authority does. Needs --secure or
     /// --secure-port.
@@ -67,41 +72,6 @@ pub(crate) struct Flags {
     /// Ways to check permissions. The server has RBAC only, and permits with Node what RBAC does.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["RBAC", "Node"])]
     authorization_mode: Vec<String>,
-
-    #[command(flatten)]
-    ignored: Ignored,
-}
-
-/// Flags without an effect.
-#[derive(Debug, Default, Args)]
-struct Ignored {
-    /// Ignored: there is no etcd.
-    #[arg(long, value_name = "LIST")]
-    etcd_servers: Vec<String>,
-
-    /// Ignored: no process outside of the server uses the Service kubernetes.
-    #[arg(long, value_name = "IP")]
-    advertise_address: Option<String>,
-
-    /// Ignored: the addresses of Services are always from the same range.
-    #[arg(long, value_name = "CIDR")]
-    service_cluster_ip_range: Option<String>,
-
-    /// Ignored: privileged containers are always allowed.
-    #[arg(long, value_name = "BOOLEAN", num_args = 0..=1, require_equals = true)]
-    allow_privileged: Vec<String>,
-
-    /// Ignored: the issuer of tokens is always the same.
-    #[arg(long, value_name = "URL")]
-    service_account_issuer: Vec<String>,
-
-    /// Ignored: the server accepts only its own tokens.
-    #[arg(long, value_name = "FILE")]
-    service_account_key_file: Vec<PathBuf>,
-
-    /// Ignored: tokens have no signature.
-    #[arg(long, value_name = "FILE")]
-    service_account_signing_key_file: Option<PathBuf>,
 }
 
 /// Default of `--bind-address`.
@@ -113,7 +83,9 @@ const KEY: &str = "apiserver.key";
 
 /// The plugins that flags switch on, with these flags.
 pub(crate) const OPTIONAL: [(&str, &str); 2] =
-    [("ResourceQuota", "--quota-admission"), ("ServiceAccount", "--service-account-admission")];
+    [(QUOTAS, "--quota-admission"), (SERVICE_ACCOUNTS, "--service-account-admission")];
+pub(crate) const QUOTAS: &str = "ResourceQuota";
+pub(crate) const SERVICE_ACCOUNTS: &str = "ServiceAccount";
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
 const ABSENT: [&str; 29] = [
     "AlwaysAdmit",
@@ -211,6 +183,30 @@ impl Flags {
         Ok(disabled)
     }
 
+    /// Returns whether `--enable-admission-plugins` names a plugin.
+    pub(crate) fn enables(&self, plugin: &str) -> bool {
+        self.enable_admission_plugins.iter().any(|enabled| enabled == plugin)
+    }
+
+    /// Returns the enabled plugins that the server does not have.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a plugin is unknown.
+    pub(crate) fn absent_plugins(&self) -> anyhow::Result<Vec<&str>> {
+        let names = self.enable_admission_plugins.iter().map(String::as_str);
+        let mut absent = Vec::new();
+        let is_optional = |name: &&str| OPTIONAL.iter().any(|(plugin, _)| plugin == name);
+        for name in names.filter(|name| !is_optional(name)) {
+            if ABSENT.contains(&name) {
+                absent.push(name);
+            } else if AdmissionPlugin::ALL.into_iter().all(|plugin| plugin.name() != name) {
+                bail!("the admission plugin {name} is unknown");
+            }
+        }
+        Ok(absent)
+    }
+
     /// Returns the names of the feature gates that are set. The server has none: its features are
     /// those of kube-apiserver with its default gates.
     ///
@@ -261,6 +257,18 @@ mod tests {
                 off(&[plugin], &["ResourceQuota", "ServiceAccount"]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn enabled_plugins_that_the_server_does_not_have_are_named() {
+        let with = |plugins: &[&str]| Flags {
+            enable_admission_plugins: texts(plugins),
+            ..Flags::default()
+        };
+        let flags = with(&["LimitRanger", "ResourceQuota", "ServiceAccount", "PodSecurity"]);
+        assert_eq!(flags.absent_plugins().unwrap(), ["PodSecurity"]);
+        assert!(flags.enables(QUOTAS) && flags.enables(SERVICE_ACCOUNTS));
+        assert!(with(&["LimitRangr"]).absent_plugins().is_err());
     }
 
     #[test]

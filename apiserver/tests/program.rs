@@ -136,6 +136,10 @@ async fn program_takes_the_flags_of_envtest() {
         "--service-account-issuer=https://127.0.0.1:6443/",
         "--service-account-key-file=sa-signer.crt",
         "--service-account-signing-key-file=sa-signer.key",
+        "--enable-admission-plugins=ResourceQuota,PodSecurity",
+        "--enable-priority-and-fairness=false",
+        "--max-requests-inflight",
+        "800",
     ];
     let server = Server::start(&flags, &kubeconfig);
     assert!(server.output[0].contains("https://127.0.0.1:"), "{:?}", server.output);

@@ -11,6 +11,11 @@ use std::time::{Duration, SystemTime};
 
 use homeostat_scenarios::{ReplicaSets, Running};
 use homeostat_testing::{Simulation, in_virtual_time};
+use mimalloc::MiMalloc;
+
+/// The allocator of the program `homeostat-replicaset`.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 const RUNS: u32 = 20;
 /// The limit. The target is 15 ms; a slow machine takes 79 ms.

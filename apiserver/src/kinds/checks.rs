@@ -2,6 +2,7 @@
 //!
 //! A table is run from top to bottom, so that the causes have the real server's order.
 
+pub(crate) mod addresses;
 pub(crate) mod admission_rules;
 mod affinity;
 pub(crate) mod api_service;
@@ -22,8 +23,10 @@ pub(crate) mod device_taints;
 pub(crate) mod devices;
 pub(crate) mod disruption;
 mod downward;
+pub(crate) mod endpoints;
 mod environment;
 pub(crate) mod flow_schemas;
+pub(crate) mod ingress;
 pub(crate) mod ingress_class;
 mod job_policies;
 mod job_updates;
@@ -71,7 +74,7 @@ pub(crate) mod webhooks;
 mod windows;
 pub(crate) mod workloads;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::fields::{Fields, text};
 use crate::names::NameCheck;
@@ -101,8 +104,6 @@ pub(crate) enum Test {
     Has(&'static [Check]),
     /// A list of such objects.
     Each(&'static [Check]),
-    /// A list of such objects with unique names (in this member).
-    EachNamed(&'static str, &'static [Check]),
     /// The test of a function: of the object around the member, the member, and its path.
     By(fn(&Value, &Value, &str, &mut Vec<Cause>)),
 }
@@ -203,7 +204,6 @@ impl Test {
                     run(*checks, item, &format!("{at}[{place}]"), causes);
                 }
             }
-            Self::EachNamed(name, checks) => each_named(name, checks, value, at, causes),
             Self::Required(_) | Self::Text(_) => {}
         }
     }
@@ -231,24 +231,10 @@ fn at_least(value: &Value, least: i64, detail: &str, at: &str, causes: &mut Vec<
     }
 }
 
-fn each_named(name: &str, checks: &[Check], list: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let mut known = Vec::new();
-    for (place, item) in items(list).iter().enumerate() {
-        let at = format!("{at}[{place}]");
-        let (naming, others) = (|check: &&Check| check.0 == name, |check: &&Check| check.0 != name);
-        run(checks.iter().filter(naming), item, &at, causes);
-        let own = text(item, name);
-        if known.contains(&own) {
-            causes.push(Cause::duplicate(join(&at, name), &json!(own)));
-        } else if !own.is_empty() {
-            known.push(own);
-        }
-        run(checks.iter().filter(others), item, &at, causes);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::names;
 
@@ -257,7 +243,7 @@ mod tests {
         const ITEM: &[Check] =
             &[("name", Test::Required("")), ("name", Test::Text(names::dns_label))];
         const TABLE: &[Check] = &[
-            ("list", Test::EachNamed("name", ITEM)),
+            ("list", Test::Each(ITEM)),
             ("count", Test::NotNegative),
             ("how", Test::OneOf(&["A"])),
         ];
@@ -265,7 +251,7 @@ mod tests {
         let mut causes = Vec::new();
         run(TABLE, &object, "spec", &mut causes);
         let fields: Vec<&str> = causes.iter().map(Cause::field).collect();
-        assert_eq!(fields, ["spec.list[1].name", "spec.list[2].name", "spec.count", "spec.how"]);
+        assert_eq!(fields, ["spec.list[1].name", "spec.count", "spec.how"]);
         causes.clear();
         run(TABLE, &json!(null), "spec", &mut causes);
         run(TABLE, &json!({"list": 3, "count": "x", "how": []}), "spec", &mut causes);

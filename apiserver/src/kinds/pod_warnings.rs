@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::checks::container;
 use super::checks::pod_profiles::{SECCOMP_OF_CONTAINER, SECCOMP_OF_POD};
 use super::checks::{items, member};
+use super::network_warnings;
 use super::pod_update::APP_ARMOR;
 use crate::fields::text;
 use crate::quantity;
@@ -95,6 +96,8 @@ pub(super) fn of_spec(metadata: &Value, spec: &Value, prefix: &str) -> Vec<Strin
     }
     pod.check_affinity("podAffinity");
     pod.check_affinity("podAntiAffinity");
+    let addresses = network_warnings::pod_addresses(spec, &pod.spec_at());
+    pod.found.extend(addresses);
     pod.found
 }
 

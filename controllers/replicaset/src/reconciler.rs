@@ -18,7 +18,7 @@ use crate::plan::{Plan, Rules, plan};
 use crate::pod::Pod;
 use crate::ranking::age_ratios;
 use crate::requests::{Requests, Stored};
-use crate::scale::{Scale, ScaleError};
+use crate::scale::{Scale, ScaleError, Scaled};
 use crate::status::{Observed, blocked_status, is_current, next_availability, next_status};
 use crate::workload::Workload;
 
@@ -102,7 +102,7 @@ impl<K: WorkloadKind> ReplicaController<K> {
 
         let scaled = match gate {
             Gate::Open if !set.is_leaving() => self.scale(key, set, refs, &active).await,
-            Gate::Open | Gate::Closed(_) => Ok(()),
+            Gate::Open | Gate::Closed(_) => Scaled::from(Ok(())),
         };
         // Also if the rest of this pass fails: the requests of this pass are awaited from now on.
         let next_check = match gate {
@@ -110,15 +110,18 @@ impl<K: WorkloadKind> ReplicaController<K> {
             Gate::Open => self.own_writes.next_check(key, &uid),
         };
         let now = self.clock.now();
-        let failure = scaled.as_ref().err().map(ToString::to_string);
-        let observed = Observed { active: &active, terminating, failure: failure.as_deref(), now };
+        let failure = scaled.result.as_ref().err().map(ToString::to_string);
+        let failure = failure.as_deref();
+        // The next pass sees the created pods, unless it may start before the caches show them.
+        let created = if self.compare_versions { scaled.created } else { 0 };
+        let observed = Observed { active: &active, created, terminating, failure, now };
         let mut status = next_status(set, observed);
         if let Gate::Closed(_) = &gate {
             // This pass tried nothing, so the condition of the last failure stays.
             status.conditions.clone_from(&set.status.conditions);
         }
         self.write_status(key, set, &status).await.map_err(ReconcileError::Status)?;
-        scaled?;
+        scaled.result?;
 
         let available = next_availability(set, &status, &active, now, || self.clock.now());
         let next = available.into_iter().chain(next_check).min();
@@ -185,7 +188,7 @@ impl<K: WorkloadKind> ReplicaController<K> {
         set: &Workload<K>,
         refs: &ControllerRefs,
         active: &[Arc<Pod>],
-    ) -> Result<(), ScaleError> {
+    ) -> Scaled {
         let (now, uid) = (self.clock.now(), set.uid());
         let Self { requests, events, own_writes, .. } = self;
         let expectations = &own_writes.expectations;
@@ -193,7 +196,7 @@ impl<K: WorkloadKind> ReplicaController<K> {
         let scale =
             Scale { requests, events, expectations, key, uid: &uid, set, created: &created };
         match plan(set, active, || self.related(set), self.rules, now) {
-            Plan::Settled => Ok(()),
+            Plan::Settled => Scaled::from(Ok(())),
             Plan::Create(count) => scale.create(refs, count).await,
             Plan::Delete(surplus) => {
                 if surplus.ranked {

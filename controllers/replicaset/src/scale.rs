@@ -50,6 +50,14 @@ pub(crate) struct Scale<'a, K: WorkloadKind> {
     pub(crate) created: &'a (dyn Fn(&Stored) + Sync),
 }
 
+/// The outcome of a plan.
+#[derive(Debug)]
+pub(crate) struct Scaled {
+    /// The number of pods that the server has created for certain.
+    pub(crate) created: usize,
+    pub(crate) result: Result<(), ScaleError>,
+}
+
 type Creation<K> = CreationToken<ObjectKey<K>, Uid>;
 type Deletion<K> = DeletionToken<ObjectKey<K>, Uid>;
 
@@ -60,17 +68,25 @@ enum Stop {
     NamespaceTerminating,
 }
 
+// === impl Scaled ===
+
+impl From<Result<(), ScaleError>> for Scaled {
+    /// Creates the outcome of a plan that creates nothing.
+    fn from(result: Result<(), ScaleError>) -> Self {
+        Self { created: 0, result }
+    }
+}
+
 // === impl Scale ===
 
 impl<K: WorkloadKind> Scale<'_, K> {
     /// Creates `count` pods in batches of 1, 2, 4, …, and stops after the first batch with a
     /// failure.
-    pub(crate) async fn create(
-        &self,
-        refs: &ControllerRefs,
-        count: usize,
-    ) -> Result<(), ScaleError> {
-        let body = new_pod(self.set, refs.reference())?;
+    pub(crate) async fn create(&self, refs: &ControllerRefs, count: usize) -> Scaled {
+        let body = match new_pod(self.set, refs.reference()) {
+            Ok(body) => body,
+            Err(error) => return Scaled::from(Err(error.into())),
+        };
         tracing::debug!(need = self.set.spec.replicas, creating = count, "Too few replicas");
         // Before the first request: the watch event may arrive before the answer.
         let expected = self.expectations.expect_creations(self.key, self.uid, count);
@@ -78,7 +94,7 @@ impl<K: WorkloadKind> Scale<'_, K> {
             slow_start_batch(count, 1, async |_| self.create_one(expected.start(), &body).await)
                 .await;
         drop(expected); // Creations that were never started are no longer expected.
-        match result {
+        let result = match result {
             Ok(()) | Err(Stop::NamespaceTerminating) => Ok(()),
             Err(Stop::Failed(error)) => {
                 let skipped = count - created;
@@ -88,7 +104,8 @@ impl<K: WorkloadKind> Scale<'_, K> {
                 );
                 Err(ScaleError::Create { why: outcome::message(&error) })
             }
-        }
+        };
+        Scaled { created, result }
     }
 
     async fn create_one(&self, token: Creation<K>, body: &[u8]) -> Result<(), Stop> {
@@ -113,7 +130,7 @@ impl<K: WorkloadKind> Scale<'_, K> {
     }
 
     /// Deletes the pods concurrently.
-    pub(crate) async fn delete(&self, surplus: &Surplus) -> Result<(), ScaleError> {
+    pub(crate) async fn delete(&self, surplus: &Surplus) -> Scaled {
         let pods = &surplus.pods;
         tracing::debug!(need = self.set.spec.replicas, deleting = pods.len(), "Too many replicas");
         let uids = pods.iter().map(|pod| pod.uid());
@@ -124,7 +141,7 @@ impl<K: WorkloadKind> Scale<'_, K> {
         while let Some(answer) = answers.next().await {
             first = first.and(answer);
         }
-        first
+        Scaled::from(first)
     }
 
     async fn delete_one(&self, token: Deletion<K>, pod: &Pod) -> Result<(), ScaleError> {

@@ -24,6 +24,9 @@ const NAMED_PODS: usize = 3;
 pub struct Observed<'a> {
     /// The pods that count, as they were before this pass created or deleted any.
     pub active: &'a [Arc<Pod>],
+    /// The number of pods that this pass created. They count as replicas, with the labels of the
+    /// template, and are not ready.
+    pub created: usize,
     /// The number of pods that are being deleted, if that is reported.
     pub terminating: Option<usize>,
     /// The error of this pass if pods could not be created or deleted.
@@ -34,12 +37,13 @@ pub struct Observed<'a> {
 
 /// Returns the status that `set` should have. Unknown conditions and fields stay.
 pub fn next_status<K>(set: &Workload<K>, observed: Observed<'_>) -> ReplicaSetStatus {
-    let Observed { active, terminating, failure, now } = observed;
+    let Observed { active, created, terminating, failure, now } = observed;
     let count = |counts: &dyn Fn(&Pod) -> bool| active.iter().filter(|pod| counts(pod)).count();
     let min_ready_seconds = set.spec.min_ready_seconds;
     let mut status = set.status.clone();
-    status.replicas = to_i32(active.len());
-    status.fully_labeled_replicas = unless_zero(count(&|pod| is_fully_labelled(set, pod)));
+    let labelled = count(&|pod| is_fully_labelled(set, pod));
+    status.replicas = to_i32(active.len() + created);
+    status.fully_labeled_replicas = unless_zero(labelled + created);
     status.ready_replicas = unless_zero(count(&Pod::is_ready));
     status.available_replicas = unless_zero(count(&|pod| pod.is_available(min_ready_seconds, now)));
     status.terminating_replicas = terminating.map(to_i32);

@@ -1,129 +1,19 @@
-//! Ingresses, network policies, addresses and endpoints.
-
-use std::net::IpAddr;
+//! Network policies and addresses.
 
 use serde_json::{Value, json};
 
-use super::Test::{Between, By, Each, EachNamed, Has, OneOf, Required, Text};
+use super::Test::{By, Each, Has, OneOf, Required, Text};
 use super::service_cidr::{is_strict_subset, legacy_problem, read_range};
-use super::{Check, check_text, container_ports, is_empty, items, member, selectors};
+use super::{Check, check_text, container_ports, items, member, selectors};
 use crate::fields::{Fields, text};
 use crate::names;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
-const NOT_AN_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-
-pub(super) const LEADING_ZEROS: &str = "must not have leading 0s";
-
-/// Checks an IP address.
-pub(super) fn address(address: &Value, at: &str, causes: Causes<'_>) {
-    let text = address.as_str().unwrap_or_default();
-    if text.parse::<IpAddr>().is_err() {
-        causes.push(Cause::invalid(at, &json!(text), ip_problem(text)));
-    }
-}
-
-/// Returns what is wrong with a text that is no IP address.
-pub(crate) fn ip_problem(text: &str) -> &'static str {
-    let without_zeros = text.split('.').map(|part| match part.trim_start_matches('0') {
-        "" if !part.is_empty() => "0",
-        short => short,
-    });
-    let shortened = without_zeros.collect::<Vec<_>>().join(".");
-    let has_zeros = shortened != text && shortened.parse::<IpAddr>().is_ok();
-    if has_zeros { LEADING_ZEROS } else { NOT_AN_ADDRESS }
-}
-
 fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)
 }
-
-// === ingresses ===
-
-const BACKEND: &[Check] = &[("", By(backend))];
-const RESOURCE: &[Check] = &[("kind", Required("")), ("name", Required(""))];
-const RULE: &[Check] = &[("http.paths", By(some_path)), ("http.paths", Each(PATH))];
-const PATH: &[Check] = &[
-    ("pathType", Required("pathType must be specified")),
-    ("pathType", OneOf(&["Exact", "ImplementationSpecific", "Prefix"])),
-    ("path", By(path)),
-    ("backend", Has(BACKEND)),
-];
-
-pub(crate) fn ingress(ingress: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const SPEC: &[Check] = &[
-        ("defaultBackend", Has(BACKEND)),
-        ("rules", Each(RULE)),
-        ("ingressClassName", Text(names::dns_subdomain)),
-    ];
-    let spec = spec(ingress);
-    if is_empty(member(spec, "rules")) && member(spec, "defaultBackend").is_null() {
-        let detail = "either `defaultBackend` or `rules` must be specified";
-        causes.push(Cause::invalid("spec", &Value::Null, detail));
-    }
-    super::run(SPEC, spec, "spec", causes);
-}
-
-fn backend(_: &Value, backend: &Value, at: &str, causes: Causes<'_>) {
-    let (service, resource) = (member(backend, "service"), member(backend, "resource"));
-    match (service.is_null(), resource.is_null()) {
-        (false, false) => {
-            let detail = "cannot set both resource and service backends";
-            causes.push(Cause::invalid(at, &json!(""), detail));
-        }
-        (true, true) => {
-            let detail = "resource or service backend is required";
-            causes.push(Cause::invalid(at, &json!(""), detail));
-        }
-        (true, false) => super::run(RESOURCE, resource, &format!("{at}.resource"), causes),
-        (false, true) => service_backend(service, at, causes),
-    }
-}
-
-fn service_backend(service: &Value, at: &str, causes: Causes<'_>) {
-    const PORT: &[Check] = &[("number", Between(1, 65_535)), ("name", Text(names::port))];
-    const SERVICE: &[Check] = &[("name", Required("")), ("name", Text(names::rfc_1035_label))];
-    super::run(SERVICE, service, &format!("{at}.service"), causes);
-    let port = member(service, "port");
-    match (text(port, "name"), member(port, "number").as_i64().unwrap_or(0)) {
-        ("", 0) => causes.push(Cause::required(at, "port name or number is required")),
-        (_, 0) | ("", _) => {
-            let port = without_zero(port);
-            super::run(PORT, &port, &format!("{at}.service.port"), causes);
-        }
-        (..) => {
-            let detail = "cannot set both port name & port number";
-            causes.push(Cause::invalid(at, &json!(""), detail));
-        }
-    }
-}
-
-/// Returns a port without the number 0, which stands for none.
-fn without_zero(port: &Value) -> Value {
-    let mut port = port.clone();
-    if let Some(members) = port.as_object_mut() {
-        members.retain(|_, value| *value != 0);
-    }
-    port
-}
-
-fn some_path(_: &Value, paths: &Value, at: &str, causes: Causes<'_>) {
-    if paths.as_array().is_some_and(Vec::is_empty) {
-        causes.push(Cause::required(at, ""));
-    }
-}
-
-fn path(around: &Value, path: &Value, at: &str, causes: Causes<'_>) {
-    let needs_slash = matches!(text(around, "pathType"), "Exact" | "Prefix");
-    if needs_slash && !path.as_str().unwrap_or_default().starts_with('/') {
-        let shown = if path.is_null() { &json!("") } else { path };
-        causes.push(Cause::invalid(at, shown, "must be an absolute path"));
-    }
-}
-
-// === policies and addresses ===
 
 pub(crate) fn network_policy(policy: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     const PORT: &[Check] = &[("protocol", OneOf(&["TCP", "UDP", "SCTP"])), ("", By(policy_port))];
@@ -238,82 +128,5 @@ pub(crate) fn ip_address(address: &Fields, old: Option<&Fields>, causes: Causes<
     let parent = |address| member(spec(address), "parentRef");
     if old.is_some_and(|old| parent(old) != parent(address)) {
         causes.push(Cause::invalid("spec.parentRef", &Value::Null, "field is immutable"));
-    }
-}
-
-// === endpoints ===
-
-pub(crate) fn endpoints(endpoints: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
-    const PORT: &[Check] = &[
-        ("name", Text(names::dns_label)),
-        ("port", Between(1, 65_535)),
-        ("protocol", OneOf(container_ports::PROTOCOLS)),
-    ];
-    const ADDRESS: &[Check] = &[("ip", By(endpoint_address)), ("hostname", Text(names::dns_label))];
-    const SUBSET: &[Check] = &[
-        ("", By(some_address)),
-        ("addresses", Each(ADDRESS)),
-        ("notReadyAddresses", Each(ADDRESS)),
-        ("ports", Each(PORT)),
-    ];
-    let object = Value::Object(endpoints.clone());
-    super::run(&[("subsets", Each(SUBSET))], &object, "", causes);
-}
-
-fn some_address(_: &Value, subset: &Value, at: &str, causes: Causes<'_>) {
-    if is_empty(member(subset, "addresses")) && is_empty(member(subset, "notReadyAddresses")) {
-        let detail = "must specify `addresses` or `notReadyAddresses`";
-        causes.push(Cause::required(at, detail));
-    }
-}
-
-fn endpoint_address(_: &Value, address: &Value, at: &str, causes: Causes<'_>) {
-    let text = address.as_str().unwrap_or_default();
-    let Ok(parsed) = text.parse::<IpAddr>() else {
-        causes.push(Cause::invalid(at, &json!(text), ip_problem(text)));
-        return;
-    };
-    let is_link_local = match parsed {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    };
-    let wrong = [
-        (parsed.is_unspecified(), "may not be unspecified (0.0.0.0 or ::)"),
-        (parsed.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-        (is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
-    ];
-    for (_, detail) in wrong.iter().filter(|(is_wrong, _)| *is_wrong) {
-        causes.push(Cause::invalid(at, address, detail));
-    }
-}
-
-pub(crate) fn endpoint_slice(slice: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    const TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
-    const PORT: &[Check] = &[
-        ("name", Text(names::dns_label)),
-        ("port", Between(1, 65_535)),
-        ("protocol", OneOf(container_ports::PROTOCOLS)),
-    ];
-    const ENDPOINT: &[Check] = &[("addresses", Required("")), ("hostname", Text(names::dns_label))];
-    const SLICE: &[Check] = &[
-        ("addressType", Required("")),
-        ("ports", EachNamed("name", PORT)),
-        ("endpoints", Each(ENDPOINT)),
-    ];
-    let object = Value::Object(slice.clone());
-    super::run(SLICE, &object, "", causes);
-    super::unchanged(&["addressType"], slice, old, causes);
-    let address_type = member(&object, "addressType");
-    if !is_empty(address_type) && !TYPES.contains(&address_type.as_str().unwrap_or_default()) {
-        causes.push(Cause::unsupported("addressType", address_type, TYPES));
-    }
-    for (place, endpoint) in items(member(&object, "endpoints")).iter().enumerate() {
-        for (nth, address) in items(member(endpoint, "addresses")).iter().enumerate() {
-            let at = format!("endpoints[{place}].addresses[{nth}]");
-            match address_type.as_str() {
-                Some("IPv4" | "IPv6") => endpoint_address(endpoint, address, &at, causes),
-                _ => check_text(address, names::dns_subdomain, &at, causes),
-            }
-        }
     }
 }

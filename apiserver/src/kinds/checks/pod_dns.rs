@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::networking::address;
+use super::addresses::address;
 use super::{items, member, text};
 use crate::status::Cause;
 

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Test::{Between, By, Each, Has, OneOf, Text};
+use super::addresses::address;
 use super::affinity::AFFINITY;
 use super::container::{self, Pod};
-use super::networking::address;
 use super::tolerations::TOLERATION;
 use super::{Check, check_text, container_ports, items, member, pod_claims, pod_spread, text};
 use super::{

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::{Value, json};
 
-use super::{items, member, networking};
+use super::{addresses, items, member};
 use crate::fields::Fields;
 use crate::status::Cause;
 
@@ -89,7 +89,7 @@ pub(super) fn legacy_problem(text: &str) -> Option<&'static str> {
     const NO_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     let Ok(read) = address.parse::<IpAddr>() else {
-        let has_zeros = networking::ip_problem(address) == networking::LEADING_ZEROS;
+        let has_zeros = addresses::ip_problem(address) == addresses::LEADING_ZEROS;
         return Some(if has_zeros { ZEROS } else { NO_RANGE });
     };
     let Some((_, length)) = read_range(text) else { return Some(NO_RANGE) };

@@ -1,11 +1,9 @@
 //! Services.
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
 use super::Test::OneOf;
-use super::networking::ip_problem;
+use super::addresses::{not_special, read};
 use super::service_cidr::legacy_problem;
 use super::workloads::{Causes, spec};
 use super::{check_text, container_ports, find, is_empty, items, member, selectors, text};
@@ -141,35 +139,11 @@ fn external_addresses(spec: &Value, old: Option<&Fields>, causes: Causes<'_>) {
     let known = old.map_or(&[][..], |old| items(member(self::spec(old), "externalIPs")));
     for (place, address) in items(member(spec, "externalIPs")).iter().enumerate() {
         let at = format!("spec.externalIPs[{place}]");
-        match address.as_str().unwrap_or_default().parse::<IpAddr>() {
-            Ok(parsed) => special_address(parsed, address, &at, causes),
+        match read(address.as_str().unwrap_or_default()) {
+            Ok(_) => not_special(address, &at, causes),
             Err(_) if known.contains(address) => {}
-            Err(_) => {
-                let detail = ip_problem(address.as_str().unwrap_or_default());
-                causes.push(Cause::invalid(at, address, detail));
-            }
+            Err(detail) => causes.push(Cause::invalid(at, address, detail)),
         }
-    }
-}
-
-/// Checks that an address is not one for a special purpose.
-fn special_address(parsed: IpAddr, address: &Value, at: &str, causes: Causes<'_>) {
-    let (is_local, is_local_multicast) = match parsed {
-        IpAddr::V4(address) => (address.is_link_local(), address.octets()[..3] == [224, 0, 0]),
-        IpAddr::V6(address) => {
-            (address.is_unicast_link_local(), address.segments()[0] & 0xff0f == 0xff02)
-        }
-    };
-    let unspecified = format!("may not be unspecified ({})", address.as_str().unwrap_or_default());
-    let local_multicast = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
-    let wrong = [
-        (parsed.is_unspecified(), &*unspecified),
-        (parsed.is_loopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-        (is_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
-        (is_local_multicast, local_multicast),
-    ];
-    for (_, detail) in wrong.iter().filter(|(is_wrong, _)| *is_wrong) {
-        causes.push(Cause::invalid(at, address, detail));
     }
 }
 

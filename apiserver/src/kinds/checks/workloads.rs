@@ -224,12 +224,15 @@ pub(crate) fn pod_template(object: &Fields, _: Option<&Fields>, causes: Causes<'
     pod_spec::template(template, "template", ("PodTemplate", POLICIES), causes);
 }
 
-pub(crate) fn controller_revision(object: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
+pub(crate) fn controller_revision(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     let object = Value::Object(object.clone());
-    if member(&object, "data").is_null() {
-        causes.push(Cause::required("data", "data is mandatory"));
-    }
     super::run(&[("revision", NotNegative)], &object, "", causes);
+    match member(&object, "data") {
+        _ if old.is_some() => {} // It cannot change.
+        Value::Object(_) => {}
+        Value::Null => causes.push(Cause::required("data", "data is mandatory")),
+        _ => causes.push(Cause::required("data", "data must be a valid JSON object")),
+    }
 }
 
 pub(super) fn template(spec: &Value, kind: &str, causes: Causes<'_>) {

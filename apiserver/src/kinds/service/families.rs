@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{is_headless, kind_of, list, text};
 use crate::fields::Fields;
-use crate::kinds::checks::networking::ip_problem;
+use crate::kinds::checks::addresses::ip_problem;
 use crate::status::Cause;
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];

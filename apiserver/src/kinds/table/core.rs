@@ -8,8 +8,8 @@ use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
-    Protected, Relay, Status, checks, limits, namespace, node, pod, pod_update, resize,
-    runtime_class, secret, service, service_account, storage_class, warnings, workload,
+    Protected, Relay, Status, checks, limits, namespace, network_warnings, node, pod, pod_update,
+    resize, runtime_class, secret, service, service_account, storage_class, warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -162,6 +162,7 @@ fn service() -> Kind {
         categories: ALL,
         name: names::dns_label,
         status: KEEPS_SPEC,
+        warn: network_warnings::service,
         returns_deleted: true,
         fields: const {
             &[label("spec.clusterIP", &["spec.clusterIP"]), label("spec.type", &["spec.type"])]

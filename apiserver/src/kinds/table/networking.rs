@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{KEEPS_SPEC, OF_SPEC, label, named};
 use crate::fields::Fields;
-use crate::kinds::DefaultValue::{From, Json};
-use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks};
+use crate::kinds::DefaultValue::{From, Json, Unset};
+use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks, network_warnings};
 use crate::names;
 
 pub(super) fn rows() -> Vec<Kind> {
@@ -41,7 +41,8 @@ fn ingress() -> Kind {
     Kind {
         short_names: &["ing"],
         status: KEEPS_SPEC,
-        validate: checks::networking::ingress,
+        warn: network_warnings::ingress,
+        validate: checks::ingress::ingress,
         ..of_group("Ingress", "ingresses")
     }
 }
@@ -68,6 +69,7 @@ fn network_policy() -> Kind {
                 ("policyTypes", From(policy_types)),
             ],
         }],
+        warn: network_warnings::network_policy,
         validate: checks::networking::network_policy,
         ..of_group("NetworkPolicy", "networkpolicies")
     }
@@ -97,10 +99,20 @@ fn endpoint_slice() -> Kind {
         generation: Generation::Of(&["addressType", "endpoints", "ports", "metadata.labels"]),
         defaults: &[Defaults {
             under: "",
-            rules: &[("ports[].name", Json("\"\"")), ("ports[].protocol", Json("\"TCP\""))],
+            rules: &[("ports[].name", Json("\"\"")), ("ports[].protocol", Unset("\"TCP\""))],
         }],
-        validate: checks::networking::endpoint_slice,
+        derive: drop_topology,
+        warn: network_warnings::endpoint_slice,
+        validate: checks::endpoints::endpoint_slice,
         ..named("discovery.k8s.io", "EndpointSlice", "endpointslices")
+    }
+}
+
+/// The topology of endpoints cannot be written in this version.
+fn drop_topology(slice: &mut Fields) {
+    let endpoints = slice.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten().filter_map(Value::as_object_mut) {
+        endpoint.remove("deprecatedTopology");
     }
 }
 
@@ -113,7 +125,8 @@ fn endpoints() -> Kind {
             under: "",
             rules: &[("subsets[].ports[].protocol", Json("\"TCP\""))],
         }],
-        validate: checks::networking::endpoints,
+        warn: network_warnings::endpoints,
+        validate: checks::endpoints::endpoints,
         ..named("", "Endpoints", "endpoints")
     }
 }

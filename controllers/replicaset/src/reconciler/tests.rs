@@ -169,19 +169,42 @@ async fn orphan_is_adopted_before_the_others_are_created() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_pods_are_created_and_the_status_counts_those_before() {
+async fn missing_pods_are_created_and_counted_in_the_status() {
     let world = World::accepting();
     world.sets.apply(set("web", 3, plain));
     world.pods.apply(pod("a", Some("web"), plain));
     assert_eq!(world.reconcile("web").await, Ok(Action::RequeueAfter(FIRST_LOOK)));
     assert_eq!(world.asked.lines(), [CREATE, CREATE, STATUS]);
     let status = &world.asked.all()[2].body;
-    assert_eq!(status["status"]["replicas"], json!(1));
+    let counts = ["replicas", "fullyLabeledReplicas", "readyReplicas"];
+    assert_eq!(counts.map(|count| &status["status"][count]), [&json!(3), &json!(3), &json!(null)]);
     assert_eq!(
         status["spec"]["template"]["spec"],
         json!({"containers": []}),
         "the complete object is sent"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn replaced_pod_causes_no_write_of_the_status() {
+    let world = World::accepting();
+    let status = json!({"replicas": 3, "fullyLabeledReplicas": 3, "observedGeneration": 1,
+                        "terminatingReplicas": 0});
+    world.sets.apply(set("web", 3, |set| set["status"] = status));
+    world.pods.apply(pod("a", Some("web"), plain));
+    world.pods.apply(pod("b", Some("web"), plain));
+    world.pass("web").await;
+    assert_eq!(world.asked.lines(), [CREATE]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn created_pods_count_later_if_a_pass_may_precede_them() {
+    let mut world = World::accepting();
+    world.controller.compare_versions = false;
+    world.sets.apply(set("web", 3, plain));
+    world.pods.apply(pod("a", Some("web"), plain));
+    world.pass("web").await;
+    assert_eq!(world.asked.all()[2].body["status"]["replicas"], json!(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,7 +229,7 @@ async fn writes_that_the_server_does_not_have_are_repeated() {
     assert!(world.asked.lines().is_empty());
     tokio::time::sleep(FIRST_LOOK).await;
     world.pass("web").await;
-    assert_eq!(world.asked.lines(), ["GET /api/v1/namespaces/shop/pods", CREATE]);
+    assert_eq!(world.asked.lines(), ["GET /api/v1/namespaces/shop/pods", CREATE, STATUS]);
 }
 
 #[tokio::test(start_paused = true)]

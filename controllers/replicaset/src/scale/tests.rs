@@ -39,14 +39,14 @@ impl World {
         let kind = Kind { metadata: set.metadata.clone(), ..Kind::default() };
         let refs = ControllerRefs::new(&kind).unwrap();
         let (key, uid, events) = (set.key(), set.uid(), Events::new(self.recorder.clone()));
-        self.scale(set, (&key, &uid), &events).create(&refs, count).await
+        self.scale(set, (&key, &uid), &events).create(&refs, count).await.result
     }
 
     async fn delete(&self, set: &ReplicaSet, names: &[&str]) -> Result<(), ScaleError> {
         let pods = names.iter().map(|name| Arc::new(pod(name))).collect();
         let (key, uid, events) = (set.key(), set.uid(), Events::new(self.recorder.clone()));
         let surplus = Surplus { pods, ranked: false };
-        self.scale(set, (&key, &uid), &events).delete(&surplus).await
+        self.scale(set, (&key, &uid), &events).delete(&surplus).await.result
     }
 
     fn scale<'a>(

@@ -30,7 +30,7 @@ fn web(replicas: i32, min_ready_seconds: i32, status: &Value) -> ReplicaSet {
 }
 
 fn next(set: &ReplicaSet, active: &[Arc<Pod>], failure: Option<&str>) -> Value {
-    let observed = Observed { active, terminating: None, failure, now: now() };
+    let observed = Observed { active, created: 0, terminating: None, failure, now: now() };
     serde_json::to_value(next_status(set, observed)).unwrap()
 }
 
@@ -51,6 +51,19 @@ fn pods_are_counted_by_their_state() {
 }
 
 #[test]
+fn created_pods_are_replicas_that_are_not_ready() {
+    let set = web(4, 0, &json!({}));
+    let active = [pod("web", Some("2026-06-01T11:59:50Z"))];
+    let observed =
+        Observed { active: &active, created: 2, terminating: None, failure: None, now: now() };
+    assert_eq!(
+        serde_json::to_value(next_status(&set, observed)).unwrap(),
+        json!({"replicas": 3, "fullyLabeledReplicas": 3, "readyReplicas": 1,
+               "availableReplicas": 1, "observedGeneration": 4})
+    );
+}
+
+#[test]
 fn zero_pods_are_reported_as_upstream() {
     assert_eq!(
         next(&web(0, 0, &json!({})), &[], None),
@@ -62,7 +75,7 @@ fn zero_pods_are_reported_as_upstream() {
 fn terminating_replicas_are_reported_or_cleared() {
     let set = web(0, 0, &json!({"replicas": 0, "terminatingReplicas": 3, "observedGeneration": 4}));
     let with = |terminating| {
-        let observed = Observed { active: &[], terminating, failure: None, now: now() };
+        let observed = Observed { active: &[], created: 0, terminating, failure: None, now: now() };
         next_status(&set, observed)
     };
     assert_eq!(with(Some(0)).terminating_replicas, Some(0));
@@ -114,15 +127,18 @@ fn zero_missing_and_empty_values_are_equal() {
         0,
         &json!({"replicas": 0, "readyReplicas": 0, "observedGeneration": 4, "conditions": []}),
     );
-    let observed = Observed { active: &[], terminating: None, failure: None, now: now() };
+    let observed =
+        Observed { active: &[], created: 0, terminating: None, failure: None, now: now() };
     assert!(is_current(&set, &next_status(&set, observed)));
     let older = web(0, 0, &json!({"replicas": 0, "observedGeneration": 3}));
     assert!(!is_current(&older, &next_status(&older, observed)), "the generation was not observed");
 }
 
 fn next_check(set: &ReplicaSet, active: &[Arc<Pod>], later: i64) -> Option<Duration> {
-    let status =
-        next_status(set, Observed { active, terminating: None, failure: None, now: now() });
+    let status = next_status(
+        set,
+        Observed { active, created: 0, terminating: None, failure: None, now: now() },
+    );
     next_availability(set, &status, active, now(), || {
         now() + jiff::SignedDuration::from_secs(later)
     })
