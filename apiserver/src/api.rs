@@ -21,6 +21,7 @@ mod renderer;
 mod resize;
 mod review;
 mod scale;
+mod service_accounts;
 mod size;
 mod subresource;
 mod token;

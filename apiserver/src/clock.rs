@@ -1,6 +1,6 @@
 //! Wall time and randomness, both set by the builder: equal seeds and epochs give equal runs.
 
-use homeostat_core::Random;
+use homeostat_core::{Random, parse_go_duration};
 use http::HeaderValue;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -24,6 +24,37 @@ pub(crate) fn rfc3339(time: Timestamp) -> String {
 /// Formats a time as `metav1.MicroTime` does.
 pub(crate) fn rfc3339_micros(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+/// Checks a duration of Go, such as `1h30m`. The error is Go's.
+pub(crate) fn check_go_duration(text: &str) -> Result<(), String> {
+    const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
+    let invalid = || format!("time: invalid duration \"{text}\"");
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(());
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    while !rest.is_empty() {
+        let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+        let unit = rest.trim_start_matches(is_number);
+        let number = &rest[..rest.len() - unit.len()];
+        if number.matches('.').count() > 1 || !number.contains(|letter: char| letter != '.') {
+            return Err(invalid());
+        }
+        rest = unit.trim_start_matches(|letter: char| !is_number(letter));
+        let unit = &unit[..unit.len() - rest.len()];
+        if unit.is_empty() {
+            return Err(format!("time: missing unit in duration \"{text}\""));
+        }
+        if !UNITS.contains(&unit) {
+            return Err(format!("time: unknown unit \"{unit}\" in duration \"{text}\""));
+        }
+    }
+    // What is left is too long.
+    parse_go_duration(text).map(drop).map_err(|_| invalid())
 }
 
 /// Returns a random UUID of version 4. It is written without a formatter: each reply has one.

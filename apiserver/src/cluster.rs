@@ -47,6 +47,7 @@ mod partial_object;
 mod passes;
 mod roles;
 mod served_kinds;
+mod server_clock;
 mod volume_protection;
 mod work_queue;
 

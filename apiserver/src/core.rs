@@ -23,7 +23,7 @@ use crate::policies::{self, Policies};
 use crate::recent::Recent;
 use crate::state::Journal;
 use crate::status::{Failure, Result};
-use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage};
+use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage, TooOld};
 use crate::view::{ClientView, LaggingView};
 
 /// The state of one server.
@@ -66,6 +66,8 @@ pub(crate) struct Core {
     pub(crate) access: Access,
     /// True if quota admission is on.
     enforces_quotas: AtomicBool,
+    /// True if pods get their service accounts.
+    admits_service_accounts: AtomicBool,
     /// True if writes are recorded in a state file.
     has_state: AtomicBool,
     /// True after a write that could not be recorded.
@@ -138,6 +140,7 @@ impl Core {
             watch_buffer: AtomicUsize::new(usize::MAX),
             access: Access::new(),
             enforces_quotas: AtomicBool::new(false),
+            admits_service_accounts: AtomicBool::new(false),
             has_state: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             stopped,
@@ -151,6 +154,15 @@ impl Core {
 
     pub(crate) fn enforces_quotas(&self) -> bool {
         self.enforces_quotas.load(Ordering::Relaxed)
+    }
+
+    /// Switches the admission of service accounts on.
+    pub(crate) fn admit_service_accounts(&self) {
+        self.admits_service_accounts.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn admits_service_accounts(&self) -> bool {
+        self.admits_service_accounts.load(Ordering::Relaxed)
     }
 
     pub(crate) fn kinds(&self) -> Arc<Kinds> {
@@ -224,6 +236,17 @@ impl Core {
         read(&self.storage.lock())
     }
 
+    /// Returns the objects of a resource at exactly `revision`, which must not be in the future.
+    pub(crate) fn objects_at(
+        &self,
+        resource: ResourceId,
+        revision: u64,
+    ) -> std::result::Result<Objects, TooOld> {
+        let mut storage = self.storage.lock();
+        storage.compact_if_due(Instant::now());
+        storage.objects_at(resource, revision)
+    }
+
     pub(crate) fn pin(&self, resource: ResourceId, revision: u64, objects: &Objects) {
         self.storage.lock().pin(resource, revision, objects);
     }
@@ -279,7 +302,7 @@ impl Core {
             if let Some(lag) = client_view.lag {
                 shown = shown.min(storage.revision_ago(resource, lag, Instant::now()));
             }
-            match storage.objects_at(resource, shown) {
+            match storage.cached_objects_at(resource, shown) {
                 Ok(objects) if shown < now => (shown, objects),
                 _ => (now, storage.objects(resource).clone()),
             }

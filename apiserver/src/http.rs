@@ -1,6 +1,7 @@
 //! HTTP requests and replies: routing, documents, and the errors of a malformed request.
 
 mod caching;
+mod deadline;
 mod discovery;
 mod health;
 mod legacy_watch;
@@ -94,6 +95,10 @@ where
     let (mut parts, body) = request.into_parts();
     if let Some(uri) = legacy_watch::rewrite(&parts.method, &parts.uri) {
         parts.uri = uri;
+    }
+    if let Err(failure) = deadline::check(&parts) {
+        let media = negotiate::status_media(&parts.headers);
+        return (without_body(&parts.method, Reply::Failure(failure).into_response(media)), true);
     }
     let query = parts.uri.query().unwrap_or_default();
     let user = match api::admit(core, &parts) {
@@ -192,8 +197,12 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let collection = parts.method == Method::GET && target.info.name.is_none();
-    let accepted = negotiate::accepted(&parts.headers, target.served.kind.custom, collection)?;
+    let offer = negotiate::Offer {
+        custom: target.served.kind.custom,
+        collection: parts.method == Method::GET && target.info.name.is_none(),
+        tables: target.has_tables(),
+    };
+    let accepted = negotiate::accepted(&parts.headers, offer)?;
     let negotiate::Accepted { form, media } = accepted;
     check_name(target.info.name.as_deref())?;
     let params = Params::parse(parts.uri.query().unwrap_or(""));

@@ -33,6 +33,7 @@ mod runtime_class;
 mod scale;
 mod secret;
 mod service;
+mod service_account;
 mod storage_class;
 mod table;
 mod url;
@@ -52,6 +53,7 @@ pub(crate) use definition::{Names, PrinterColumn, version_rank};
 pub(crate) use label_selector::read as selector_of;
 pub(crate) use registry::{Kinds, Served};
 pub(crate) use service::{Allocations, Allocator};
+pub(crate) use service_account::RunAs;
 #[cfg(test)]
 pub(crate) use table::built_in;
 pub(crate) use table::{BUILT_IN_OBJECTS, BUILT_IN_ROLES};

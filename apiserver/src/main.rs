@@ -25,7 +25,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::garbage::Garbage;
 use crate::kubeconfig::Kubeconfig;
-use crate::upstream_flags::Flags;
+use crate::upstream_flags::{Flags, OPTIONAL, QUOTAS, SERVICE_ACCOUNTS};
 
 /// Interval between heartbeats of a node, as real kubelets send them.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -76,6 +76,11 @@ struct Arguments {
     /// Enforce resource quotas: refuse what does not fit, and charge the rest. Off by default.
     #[arg(long)]
     quota_admission: bool,
+
+    /// Give pods their service accounts and tokens, and refuse a pod whose account is missing. A
+    /// controller has to create the account `default` of each namespace. Off by default.
+    #[arg(long)]
+    service_account_admission: bool,
 
     /// Serve TLS, require tokens, and check each request against roles (RBAC). The kubeconfig has
     /// the certificate and the token of an administrator. Off by default; --secure-port implies it.
@@ -166,8 +171,8 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
     let upstream = &arguments.upstream;
-    let has_quotas = arguments.quota_admission || upstream.enables_quotas();
-    let disabled = upstream.disabled_plugins(has_quotas)?;
+    let enabled = arguments.enabled_plugins();
+    let disabled = upstream.disabled_plugins(&enabled)?;
     for plugin in upstream.absent_plugins()? {
         tracing::warn!(plugin, "the server does not have the admission plugin");
     }
@@ -180,8 +185,11 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     for plugin in disabled {
         builder = builder.without_plugin(plugin);
     }
-    if has_quotas {
+    if enabled.contains(&QUOTAS) {
         builder = builder.quota_admission();
+    }
+    if enabled.contains(&SERVICE_ACCOUNTS) {
+        builder = builder.service_account_admission();
     }
     let (secure, address) = (arguments.is_secure(), upstream.address(arguments.listen));
     if secure {
@@ -230,6 +238,15 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
 // === impl Arguments ===
 
 impl Arguments {
+    /// Returns the names of the optional admission plugins that are on.
+    fn enabled_plugins(&self) -> Vec<&'static str> {
+        let switches = [self.quota_admission, self.service_account_admission];
+        let plugins = OPTIONAL.iter().zip(switches);
+        let enabled =
+            plugins.filter(|((plugin, _), is_on)| *is_on || self.upstream.enables(plugin));
+        enabled.map(|((plugin, _), _)| *plugin).collect()
+    }
+
     fn is_secure(&self) -> bool {
         self.secure || self.upstream.has_secure_port()
     }

@@ -6,9 +6,11 @@ use crate::fields::Fields;
 
 /// An admission plugin of kube-apiserver whose work this API server does, too.
 ///
-/// [`Builder::without_plugin`](crate::Builder::without_plugin) switches one off. `ResourceQuota` is
-/// none of these: it is off by default, and
-/// [`Builder::quota_admission`](crate::Builder::quota_admission) switches it on.
+/// [`Builder::without_plugin`](crate::Builder::without_plugin) switches one off. `ResourceQuota`
+/// and `ServiceAccount` are none of these: they are off by default, and
+/// [`Builder::quota_admission`](crate::Builder::quota_admission) and
+/// [`Builder::service_account_admission`](crate::Builder::service_account_admission) switch them
+/// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum AdmissionPlugin {

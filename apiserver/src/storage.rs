@@ -5,6 +5,7 @@
 //! that a paged list pins the state that it started with, regardless of later writes.
 
 mod backup;
+mod compaction;
 mod history;
 mod lag;
 
@@ -15,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::object::{Encoded, Stored};
 use crate::state::{Journal, Record};
+use compaction::Compaction;
 use history::History;
 
 pub use backup::Backup;
@@ -36,6 +38,7 @@ pub(crate) struct Storage {
     resources: Vec<Resource>,
     /// Stands for a resource without writes.
     empty: Resource,
+    compaction: Compaction,
     /// Records every change, if the server has a state file.
     journal: Option<Journal>,
 }
@@ -79,7 +82,8 @@ impl Storage {
     pub(crate) fn new(resources: usize) -> Self {
         // The real server's first revision is 1, of an empty store.
         let resources = (0..resources).map(|_| Resource::new(1)).collect();
-        Self { revision: 1, resources, empty: Resource::new(1), journal: None }
+        let (empty, compaction) = (Resource::new(1), Compaction::default());
+        Self { revision: 1, resources, empty, compaction, journal: None }
     }
 
     pub(crate) fn revision(&self) -> u64 {
@@ -112,6 +116,7 @@ impl Storage {
         if old.as_ref().map(|(_, old)| old.revision) != expected {
             return Err(Stale);
         }
+        self.compact_if_due(now);
         self.revision += 1;
         let new = Arc::new(object.at(self.revision));
         let (key, old) = match old {
@@ -144,6 +149,7 @@ impl Storage {
             Some((key, old)) if old.revision == expected => (Arc::clone(key), Arc::clone(old)),
             _ => return Err(Stale),
         };
+        self.compact_if_due(now);
         self.revision += 1;
         let revision = self.revision;
         self.record(|resources| {
@@ -169,17 +175,19 @@ impl Storage {
             return Ok(objects.clone());
         }
         let oldest = resource.history.list_floor();
-        if revision < oldest {
-            return Err(TooOld { oldest });
-        }
-        let mut objects = resource.objects.clone();
-        for change in resource.history.after(revision).rev() {
-            match &change.old {
-                Some(old) => objects.insert(Arc::clone(&change.key), Arc::clone(old)),
-                None => objects.remove(&change.key),
-            };
-        }
-        Ok(objects)
+        if revision < oldest { Err(TooOld { oldest }) } else { Ok(resource.objects_at(revision)) }
+    }
+
+    /// Returns the objects that a watch cache had at `revision`, which must not be in the future.
+    /// The compactions by time leave the cache as it is.
+    pub(crate) fn cached_objects_at(
+        &self,
+        resource: ResourceId,
+        revision: u64,
+    ) -> Result<Objects, TooOld> {
+        let resource = self.at(resource);
+        let oldest = resource.history.cache_floor();
+        if revision < oldest { Err(TooOld { oldest }) } else { Ok(resource.objects_at(revision)) }
     }
 
     /// Keeps a state for the continue token that refers to it.
@@ -223,6 +231,7 @@ impl Storage {
     /// Restores a snapshot, and drops the history since.
     pub(crate) fn restore(&mut self, backup: &Backup) {
         self.revision = backup.revision;
+        self.compaction = Compaction::default();
         let names = self.resources.iter().map(|resource| Arc::clone(&resource.name));
         let names: Vec<Arc<str>> = names.collect();
         let restored = |(at, objects): (usize, &Objects)| Resource {
@@ -261,6 +270,15 @@ impl Storage {
         for resource in &mut self.resources {
             resource.history.raise_list_floor(self.revision);
             resource.pinned.clear();
+        }
+    }
+
+    /// Compacts what is 5 to 10 minutes old.
+    pub(crate) fn compact_if_due(&mut self, now: Instant) {
+        let Some(oldest) = self.compaction.due(self.revision, now) else { return };
+        for resource in self.resources.iter_mut().chain([&mut self.empty]) {
+            resource.history.raise_age_floor(oldest);
+            resource.pinned.retain(|(revision, _)| *revision >= oldest);
         }
     }
 
@@ -361,6 +379,18 @@ impl Storage {
 impl Resource {
     fn new(revision: u64) -> Self {
         Self { history: History::new(revision), ..Self::default() }
+    }
+
+    /// Returns the objects at `revision`, back to which the history reaches.
+    fn objects_at(&self, revision: u64) -> Objects {
+        let mut objects = self.objects.clone();
+        for change in self.history.after(revision).rev() {
+            match &change.old {
+                Some(old) => objects.insert(Arc::clone(&change.key), Arc::clone(old)),
+                None => objects.remove(&change.key),
+            };
+        }
+        objects
     }
 }
 

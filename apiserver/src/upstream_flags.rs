@@ -81,10 +81,13 @@ const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const CERTIFICATE: &str = "apiserver.crt";
 const KEY: &str = "apiserver.key";
 
-/// The plugin that another flag switches on.
-const QUOTAS: &str = "ResourceQuota";
+/// The plugins that flags switch on, with these flags.
+pub(crate) const OPTIONAL: [(&str, &str); 2] =
+    [(QUOTAS, "--quota-admission"), (SERVICE_ACCOUNTS, "--service-account-admission")];
+pub(crate) const QUOTAS: &str = "ResourceQuota";
+pub(crate) const SERVICE_ACCOUNTS: &str = "ServiceAccount";
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
-const ABSENT: [&str; 29] = [
+const ABSENT: [&str; 28] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -111,7 +114,6 @@ const ABSENT: [&str; 29] = [
     "PodSecurity",
     "PodTolerationRestriction",
     "PodTopologyLabels",
-    "ServiceAccount",
     "TaintNodesByCondition",
     "ValidatingAdmissionWebhook",
 ];
@@ -153,31 +155,36 @@ impl Flags {
         Ok(Some((read(&certificate)?, read(&key)?)))
     }
 
-    /// Returns the plugins that the server has to switch off.
+    /// Returns the plugins that the server has to switch off. `enabled` are the optional ones that
+    /// are on.
     ///
     /// # Errors
     ///
     /// Fails if a plugin is unknown, or if another flag switches it on.
-    pub(crate) fn disabled_plugins(&self, quotas: bool) -> anyhow::Result<Vec<AdmissionPlugin>> {
+    pub(crate) fn disabled_plugins(
+        &self,
+        enabled: &[&str],
+    ) -> anyhow::Result<Vec<AdmissionPlugin>> {
         let mut disabled = Vec::new();
         for name in self.disable_admission_plugins.iter().map(String::as_str) {
             let plugin = AdmissionPlugin::ALL.into_iter().find(|plugin| plugin.name() == name);
-            match (plugin, name) {
+            let optional = OPTIONAL.iter().find(|(plugin, _)| *plugin == name);
+            match (plugin, optional) {
                 (Some(plugin), _) => disabled.push(plugin),
-                (None, QUOTAS) if quotas => {
-                    bail!("{QUOTAS} is disabled, but --quota-admission enables it")
+                (None, Some((plugin, flag))) if enabled.contains(plugin) => {
+                    bail!("{plugin} is disabled, but {flag} enables it")
                 }
-                (None, QUOTAS) => {}
-                (None, absent) if ABSENT.contains(&absent) => {}
-                (None, other) => bail!("the admission plugin {other} is unknown"),
+                (None, Some(_)) => {}
+                (None, None) if ABSENT.contains(&name) => {}
+                (None, None) => bail!("the admission plugin {name} is unknown"),
             }
         }
         Ok(disabled)
     }
 
-    /// Returns whether a plugin switches on what `--quota-admission` does.
-    pub(crate) fn enables_quotas(&self) -> bool {
-        self.enable_admission_plugins.iter().any(|plugin| plugin == QUOTAS)
+    /// Returns whether `--enable-admission-plugins` names a plugin.
+    pub(crate) fn enables(&self, plugin: &str) -> bool {
+        self.enable_admission_plugins.iter().any(|enabled| enabled == plugin)
     }
 
     /// Returns the enabled plugins that the server does not have.
@@ -188,7 +195,8 @@ impl Flags {
     pub(crate) fn absent_plugins(&self) -> anyhow::Result<Vec<&str>> {
         let names = self.enable_admission_plugins.iter().map(String::as_str);
         let mut absent = Vec::new();
-        for name in names.filter(|name| *name != QUOTAS) {
+        let is_optional = |name: &&str| OPTIONAL.iter().any(|(plugin, _)| plugin == name);
+        for name in names.filter(|name| !is_optional(name)) {
             if ABSENT.contains(&name) {
                 absent.push(name);
             } else if AdmissionPlugin::ALL.into_iter().all(|plugin| plugin.name() != name) {
@@ -231,18 +239,21 @@ mod tests {
 
     #[test]
     fn plugins_that_the_server_has_are_switched_off() {
-        let off = |plugins: &[&str], quotas| {
+        let off = |plugins: &[&str], enabled: &[&str]| {
             let disable_admission_plugins = texts(plugins);
-            Flags { disable_admission_plugins, ..Flags::default() }.disabled_plugins(quotas)
+            Flags { disable_admission_plugins, ..Flags::default() }.disabled_plugins(enabled)
         };
         assert_eq!(
-            off(&["ServiceAccount", "LimitRanger", "ResourceQuota"], false).unwrap(),
+            off(&["ServiceAccount", "LimitRanger", "ResourceQuota"], &[]).unwrap(),
             [AdmissionPlugin::LimitRanger]
         );
-        for (plugin, expected) in
-            [("ResourceQuota", "--quota-admission"), ("LimitRangr", "is unknown")]
-        {
-            let error = off(&[plugin], true).unwrap_err().to_string();
+        for (plugin, expected) in [
+            ("ResourceQuota", "--quota-admission"),
+            ("ServiceAccount", "--service-account-admission"),
+            ("LimitRangr", "is unknown"),
+        ] {
+            let error =
+                off(&[plugin], &["ResourceQuota", "ServiceAccount"]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
@@ -253,9 +264,9 @@ mod tests {
             enable_admission_plugins: texts(plugins),
             ..Flags::default()
         };
-        let flags = with(&["LimitRanger", "ResourceQuota", "PodSecurity"]);
+        let flags = with(&["LimitRanger", "ResourceQuota", "ServiceAccount", "PodSecurity"]);
         assert_eq!(flags.absent_plugins().unwrap(), ["PodSecurity"]);
-        assert!(flags.enables_quotas());
+        assert!(flags.enables(QUOTAS) && flags.enables(SERVICE_ACCOUNTS));
         assert!(with(&["LimitRangr"]).absent_plugins().is_err());
     }
 

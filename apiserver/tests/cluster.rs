@@ -17,7 +17,7 @@ use homeostat_faults::{ApiError, Calls, Faults, Verb};
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ContainerStatus, Namespace, Node, PersistentVolumeClaim, Pod,
+    ConfigMap, ContainerStatus, Namespace, NamespaceCondition, Node, PersistentVolumeClaim, Pod,
 };
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -368,6 +368,15 @@ async fn held_namespace(world: World) {
     })
     .await;
     assert!(world.maps().get_opt("map").await.unwrap().is_some(), "deleted before the pods");
+    wait_until_ok(async || {
+        let namespaces = Api::<Namespace>::all(world.client.clone());
+        let namespace = namespaces.get(&world.namespace).await.unwrap();
+        let conditions = namespace.status.unwrap().conditions.unwrap_or_default();
+        let deleted =
+            |known: &NamespaceCondition| known.reason.as_deref() == Some("ContentDeleted");
+        if conditions.iter().any(deleted) { Ok(()) } else { Err("no condition") }
+    })
+    .await;
     world.release_pod("held").await;
     world.wait_for_no_namespace().await;
     namespaces.stop().await;

@@ -131,6 +131,24 @@ async fn expired_continue_token_comes_with_a_fresh_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn continue_token_expires_within_ten_minutes() {
+    let server = server();
+    for name in ["a", "b", "c"] {
+        create(&server, name, json!({})).await;
+    }
+    tokio::time::sleep(Duration::from_secs(4 * 60)).await;
+    let (_, first) = list(&server, "limit=1").await;
+    create(&server, "bb", json!({})).await;
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    let rest = format!("limit=9&continue={token}");
+    tokio::time::sleep(Duration::from_secs(5 * 60)).await;
+    assert_eq!(names(&list(&server, &rest).await.1), ["b", "c"]);
+    create(&server, "d", json!({})).await;
+    tokio::time::sleep(Duration::from_secs(5 * 60)).await;
+    assert_eq!(list(&server, &rest).await.0, 410);
+}
+
+#[tokio::test(start_paused = true)]
 async fn resource_version_match_selects_the_state() {
     let server = server();
     let one = create(&server, "a", json!({})).await;

@@ -9,7 +9,7 @@ use super::addresses::Reserved;
 use super::commit::{field_manager, warnings_of};
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{access, addresses, escalation, limits, policies, size};
+use super::{access, addresses, escalation, limits, policies, service_accounts, size};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::owners::Ownership;
 use crate::admission::{meta_text, metadata};
@@ -94,6 +94,7 @@ pub(super) fn create_object(
         }
         let warnings = warnings_of(served, &new, None);
         limits::check(core, served, &new)?;
+        service_accounts::check(core, served, &new)?;
         call.warnings.extend(warnings);
         policies::check_create(core, call, &new, (&name, dry_run))?;
         if !is_charged {
@@ -212,6 +213,7 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
 pub(super) fn admit(core: &Core, call: &ApiCall, object: &mut Fields) -> Result<()> {
     let home = &call.target.served.home;
     limits::complete(core, &call.target.served, call.namespace(), object);
+    service_accounts::complete(core, &call.target.served, call.namespace(), object)?;
     home.admissions.iter().try_for_each(|admission| {
         if admission.after_additions {
             home.add(At::Create, object);

@@ -125,7 +125,7 @@ impl Request {
         let resource = call.target.served.resource;
         match self.state {
             State::Exactly(revision) => {
-                let objects = core.read(|storage| storage.objects_at(resource, revision));
+                let objects = core.objects_at(resource, revision);
                 Ok((revision, objects.map_err(|_| self.expired())?))
             }
             _ => Ok(core.visible_objects(resource, &call.client_view, self.from_cache)),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::access::{self, API_AUDIENCE, Bearer, Decision};
 use super::commit::field_manager;
+use super::renderer::Renderer;
 use crate::access::{Attributes, PolicyRule, User};
 use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;
@@ -16,9 +17,11 @@ use crate::kinds::Review;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::status::{Cause, Failure, Result, aggregate};
+use crate::table;
 
 /// Answers the create of a review.
 pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Reply> {
+    let renderer = Renderer::of_object(core, call)?;
     let options = call.params.write_options("CreateOptions")?;
     let mut object = call.object(&core.kinds(), options.validation)?;
     let kind = &call.target.served.kind;
@@ -47,7 +50,8 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     object.insert("status".to_owned(), status);
     object.insert("kind".to_owned(), json!(kind.kind));
     object.insert("apiVersion".to_owned(), json!(kind.api_version()));
-    Ok(Reply::Json { code: 201, body: Value::Object(object).to_string().into() })
+    let body = renderer.unstored(table::columns(kind), object);
+    Ok(Reply::Json { code: 201, body: body.to_string().into() })
 }
 
 pub(super) fn spec(object: &Fields) -> &Value {

@@ -202,7 +202,8 @@ impl Watch {
             let shown = self.client_view.cached(storage.revision());
             // If the history no longer reaches back to the lagging revision, the lagging server has
             // caught up.
-            let objects = storage.objects_at(resource, shown).map(|objects| (shown, objects));
+            let objects = storage.cached_objects_at(resource, shown);
+            let objects = objects.map(|objects| (shown, objects));
             objects.unwrap_or_else(|_| (storage.revision(), storage.objects(resource).clone()))
         });
         self.revision = revision;

@@ -7,7 +7,6 @@ mod node;
 mod plan;
 mod pod;
 mod ready_script;
-mod server_clock;
 mod status;
 
 use std::fmt;
@@ -27,9 +26,9 @@ use self::container::{Delays, Moment};
 use self::node::{Heartbeat, Registration};
 use self::plan::{Plan, PodKey, Pods, Step};
 use self::pod::Pod;
-use self::server_clock::ServerClock;
 use super::actor::{Actor, Next, Role};
 use super::feed::{Change, feed};
+use super::server_clock::ServerClock;
 use super::with_timeout;
 use super::work_queue::WorkQueue;
 
@@ -38,15 +37,18 @@ use super::work_queue::WorkQueue;
 /// * It binds a pod without a node to one of its nodes, round-robin, except for pods with resource
 ///   claims: [`ClaimScheduler`](super::ClaimScheduler) binds those.
 /// * It starts the containers of the pods on its nodes and makes them ready, at once or after
-///   [`ready_delay`](KubeletBuilder::ready_delay). It does this once: if another client makes the
-///   pod unready or sets its phase, the change stays.
+///   [`ready_delay`](KubeletBuilder::ready_delay), but not before the `initialDelaySeconds` of its
+///   readiness probe, which always succeeds. It does this once: if another client makes the pod
+///   unready or sets its phase, the change stays.
+/// * A pod with readiness gates is ready while all of their conditions are true.
 /// * A container runs until its pod is deleted, unless an annotation of the pod (see below) ends
 ///   it. A container that ends is restarted according to `restartPolicy`: the first time at once,
 ///   then in `CrashLoopBackOff` after 10 s (or [`restart_delay`](KubeletBuilder::restart_delay)),
 ///   which doubles up to 5 minutes. After 10 minutes without an end the delay starts again.
 /// * A pod whose containers have all ended for good is `Succeeded`, or `Failed` if one of them
 ///   failed.
-/// * It deletes a pod that is being deleted without waiting for its grace period.
+/// * It deletes a pod that is being deleted without waiting for its grace period. A pod that
+///   finalizers keep is `Failed` first, unless it has ended before.
 ///
 /// * Init containers run one after the other, before the others. Each succeeds at once, unless an
 ///   annotation says otherwise; one with `restartPolicy: Always` goes on.

@@ -1,15 +1,19 @@
 //! A simulated namespace controller: empties and finalizes deleted namespaces.
 
+mod conditions;
+
 use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube_client::{Api, Client, Error, Result};
 use kube_core::params::{DeleteParams, ListParams, PostParams};
 use tokio::time::Instant;
 
+use self::conditions::Remaining;
 use super::actor::{Actor, Next, Role};
 use super::feed::{Change, feed};
 use super::partial_object::PartialObject;
 use super::served_kinds::{ServedKind, deletable};
+use super::server_clock::ServerClock;
 use super::with_timeout;
 use super::work_queue::WorkQueue;
 
@@ -22,7 +26,8 @@ const KUBERNETES: &str = "kubernetes";
 /// server can delete. It waits for objects with a finalizer or a grace period. Then it removes the
 /// finalizer `kubernetes` from the spec of the namespace.
 ///
-/// While objects are left, it checks again with a backoff of 50 ms that doubles up to 5 s.
+/// While objects are left, the conditions of the namespace say how many, and which finalizers keep
+/// them. The controller checks again with a backoff of 50 ms that doubles up to 5 s.
 ///
 /// # Examples
 ///
@@ -56,6 +61,7 @@ pub struct NamespaceController {
 /// The role of the actor.
 struct Terminator {
     client: Client,
+    clock: ServerClock,
 }
 
 /// The state of a namespace after a pass.
@@ -77,7 +83,8 @@ impl NamespaceController {
     /// Panics outside a tokio runtime.
     pub fn start(client: Client) -> Self {
         let changes = feed(Api::<Namespace>::all(client.clone()));
-        Self { actor: Actor::start(Terminator { client }, WorkQueue::new(), changes) }
+        let clock = ServerClock::new(None, Instant::now());
+        Self { actor: Actor::start(Terminator { client, clock }, WorkQueue::new(), changes) }
     }
 
     /// Stops the controller and waits for its end. Its requests in flight are dropped.
@@ -108,6 +115,8 @@ impl Role for Terminator {
             Change::Deleted(_) => return,
         };
         for namespace in namespaces.iter().filter(|namespace| needs_finalizing(namespace)) {
+            let metadata = &namespace.metadata;
+            self.clock.observe(metadata.deletion_timestamp.as_ref(), Instant::now());
             if let Some(name) = &namespace.metadata.name {
                 work.add(name.clone());
             }
@@ -115,7 +124,7 @@ impl Role for Terminator {
     }
 
     fn next(&mut self, name: &String, _: Instant) -> Next<Emptied> {
-        Next::Request(empty(self.client.clone(), name.clone()).boxed())
+        Next::Request(empty(self.client.clone(), self.clock.clone(), name.clone()).boxed())
     }
 
     fn end(&mut self, _: &String, result: Result<Emptied>, _: &mut WorkQueue<String>) -> bool {
@@ -131,7 +140,7 @@ fn needs_finalizing(namespace: &Namespace) -> bool {
 }
 
 /// Deletes the objects of a namespace, and finalizes it once none is left.
-async fn empty(client: Client, name: String) -> Result<Emptied> {
+async fn empty(client: Client, clock: ServerClock, name: String) -> Result<Emptied> {
     let namespaces = Api::<Namespace>::all(client.clone());
     // The finalizer is removed from the current object, not from the one that the watch delivered.
     let Some(namespace) = with_timeout(namespaces.get_opt(&name)).await?.filter(needs_finalizing)
@@ -142,26 +151,46 @@ async fn empty(client: Client, name: String) -> Result<Emptied> {
     // Pods first: the objects that they use must exist until they have stopped.
     let (pods, others): (Vec<_>, Vec<_>) =
         kinds.into_iter().filter(|kind| kind.is_namespaced).partition(ServedKind::is_pods);
-    for kinds in [pods, others] {
-        let mut is_empty = true;
-        for kind in &kinds {
-            is_empty &= clear(&client, &name, kind).await?;
-        }
-        if !is_empty {
-            return Ok(Emptied::NotYet);
-        }
+    let mut has_pods = false;
+    for kind in &pods {
+        has_pods |= !clear(&client, &name, kind).await?.is_empty();
+    }
+    let mut remaining = Remaining::default();
+    // As upstream's controller, this one does not count the pods that it waits for.
+    for kind in others.iter().filter(|_| !has_pods) {
+        remaining.add(&kind.resource, &clear(&client, &name, kind).await?);
+    }
+    if has_pods || !remaining.is_empty() {
+        report(&namespaces, namespace, &remaining, &clock).await?;
+        return Ok(Emptied::NotYet);
     }
     finalize(&namespaces, namespace).await?;
     Ok(Emptied::Done)
 }
 
-/// Deletes all objects of one kind. Returns true if none is left.
-async fn clear(client: &Client, namespace: &str, kind: &ServedKind) -> Result<bool> {
+/// Writes the conditions of a namespace that is not empty, if they have changed.
+async fn report(
+    namespaces: &Api<Namespace>,
+    mut namespace: Namespace,
+    remaining: &Remaining,
+    clock: &ServerClock,
+) -> Result<()> {
+    if !remaining.report(&mut namespace, clock.now(Instant::now())) {
+        return Ok(());
+    }
+    let name = namespace.metadata.name.clone().unwrap_or_default();
+    let params = PostParams::default();
+    let request = namespaces.replace_subresource("status", &name, &params, &namespace);
+    with_timeout(request).await.map(drop)
+}
+
+/// Deletes all objects of one kind. Returns those that are left.
+async fn clear(client: &Client, namespace: &str, kind: &ServedKind) -> Result<Vec<PartialObject>> {
     let objects = Api::<PartialObject>::namespaced_with(client.clone(), namespace, &kind.resource);
     let list = async || with_timeout(objects.list(&ListParams::default())).await;
     let objects_left = list().await?.items;
     if objects_left.is_empty() {
-        return Ok(true);
+        return Ok(objects_left);
     }
     let params = DeleteParams::background();
     if kind.has_deletecollection {
@@ -174,7 +203,7 @@ async fn clear(client: &Client, namespace: &str, kind: &ServedKind) -> Result<bo
             }
         }
     }
-    Ok(list().await?.items.is_empty())
+    Ok(list().await?.items)
 }
 
 /// Removes this controller's finalizer. Fails with a conflict if the namespace has changed since it

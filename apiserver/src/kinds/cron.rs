@@ -1,5 +1,7 @@
 //! Schedules of cron jobs, read as the library of the real server does.
 
+use crate::clock::check_go_duration;
+
 /// The parts of a schedule: the smallest and the largest number, and names for the numbers.
 const PARTS: [(u64, u64, &[&str]); 5] = [
     (0, 59, &[]),
@@ -58,43 +60,13 @@ fn without_zone(schedule: &str) -> Result<&str, String> {
 
 fn check_named(schedule: &str) -> Result<(), String> {
     if let Some(duration) = schedule.strip_prefix("@every ") {
-        let check = check_duration(duration);
+        let check = check_go_duration(duration);
         return check.map_err(|why| format!("failed to parse duration {schedule}: {why}"));
     }
     if NAMED.contains(&schedule) {
         return Ok(());
     }
     Err(format!("unrecognized descriptor: {schedule}"))
-}
-
-/// Checks a duration of Go, such as `1h30m`.
-fn check_duration(text: &str) -> Result<(), String> {
-    const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-    let invalid = || format!("time: invalid duration \"{text}\"");
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return Ok(());
-    }
-    if rest.is_empty() {
-        return Err(invalid());
-    }
-    while !rest.is_empty() {
-        let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
-        let unit = rest.trim_start_matches(is_number);
-        let number = &rest[..rest.len() - unit.len()];
-        if number.matches('.').count() > 1 || !number.contains(|letter: char| letter != '.') {
-            return Err(invalid());
-        }
-        rest = unit.trim_start_matches(|letter: char| !is_number(letter));
-        let unit = &unit[..unit.len() - rest.len()];
-        if unit.is_empty() {
-            return Err(format!("time: missing unit in duration \"{text}\""));
-        }
-        if !UNITS.contains(&unit) {
-            return Err(format!("time: unknown unit \"{unit}\" in duration \"{text}\""));
-        }
-    }
-    Ok(())
 }
 
 fn check_range(range: &str, (least, most, names): (u64, u64, &[&str])) -> Result<(), String> {

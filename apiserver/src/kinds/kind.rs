@@ -12,6 +12,7 @@ use super::columns::{
 };
 use super::definition::Definition;
 use super::limit_range::Limited;
+use super::service_account::RunAs;
 use crate::access::User;
 use crate::fields::{Fields, read_path};
 use crate::names::NameCheck;
@@ -94,6 +95,7 @@ pub struct Kind {
     pub(crate) find_default: Option<FindDefault>,
     /// The rules of limit ranges, if they apply to the kind.
     pub(crate) limited: Option<Limited>,
+    pub(crate) run_as: Option<RunAs>,
     /// Returns the warnings for a client that writes the object.
     pub(crate) warn: fn(&Fields, Option<&Fields>) -> Vec<String>,
     /// The warning for a delete without a propagation policy.

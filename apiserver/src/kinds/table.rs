@@ -59,6 +59,7 @@ pub(super) const PLAIN: Kind = Kind {
     additions: Cow::Borrowed(&[]),
     find_default: None,
     limited: None,
+    run_as: None,
     warn: |_, _| Vec::new(),
     no_policy_warning: None,
     actions: &[],

@@ -24,6 +24,17 @@ pub(crate) enum Form {
     Table { version: &'static str },
 }
 
+/// The forms and media types of the reply to a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    /// True for the objects of a definition, which have no protobuf.
+    pub(crate) custom: bool,
+    /// True for a list or a watch.
+    pub(crate) collection: bool,
+    /// True if the objects have rows of a table.
+    pub(crate) tables: bool,
+}
+
 /// Returns the first of the client's media ranges that the server can serve.
 ///
 /// A client requests a Table or only metadata with parameters (`as=…;v=…;g=…`).
@@ -33,7 +44,8 @@ pub(crate) enum Form {
 /// Fails with 406 if there is none. Built-in kinds have a second, coarser filter before this one:
 /// its text differs, and it does not know `application/*`. For a collection its text also lists the
 /// media types of a watch.
-pub(crate) fn accepted(headers: &HeaderMap, custom: bool, collection: bool) -> Result<Accepted> {
+pub(crate) fn accepted(headers: &HeaderMap, offer: Offer) -> Result<Accepted> {
+    let Offer { custom, collection, tables } = offer;
     let mut requested = false;
     let mut of_known_type = false;
     for value in headers.get_all(header::ACCEPT) {
@@ -51,7 +63,9 @@ pub(crate) fn accepted(headers: &HeaderMap, custom: bool, collection: bool) -> R
                 },
             };
             of_known_type = true;
-            if let Some(form) = form_of(parameters, media, custom) {
+            let form = form_of(parameters, media, custom);
+            let is_served = |form: &Form| tables || !matches!(form, Form::Table { .. });
+            if let Some(form) = form.filter(is_served) {
                 return Ok(Accepted { form, media });
             }
         }
@@ -182,7 +196,7 @@ mod tests {
     fn accept(value: &str, custom: bool) -> Result<Accepted> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, value.parse().unwrap());
-        accepted(&headers, custom, false)
+        accepted(&headers, Offer { custom, collection: false, tables: true })
     }
 
     fn requested(value: &str) -> Result<Form> {
@@ -202,7 +216,8 @@ mod tests {
         let expected = Form::Partial { version: "meta.k8s.io/v1beta1", list: true };
         assert_eq!(requested(partial).unwrap(), expected);
         let json = Accepted { form: Form::Whole, media: Media::Json };
-        assert_eq!(accepted(&HeaderMap::new(), false, false).unwrap(), json);
+        let offer = Offer { custom: false, collection: false, tables: true };
+        assert_eq!(accepted(&HeaderMap::new(), offer).unwrap(), json);
     }
 
     #[test]

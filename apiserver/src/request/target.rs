@@ -2,7 +2,7 @@
 
 use homeostat_faults::RequestInfo;
 
-use crate::kinds::{Kinds, Served};
+use crate::kinds::{Kinds, Operations, Served};
 
 /// A collection, an object, or a subresource.
 #[derive(Debug)]
@@ -27,5 +27,12 @@ impl Target {
             && info.name.as_deref() != Some("")
             && !is_misplaced;
         is_served.then_some(Self { served, info })
+    }
+
+    /// Returns whether a reply can be a table: not to a review or an action, which show no object.
+    pub(crate) fn has_tables(&self) -> bool {
+        let kind = &self.served.kind;
+        let action = self.info.subresource.as_deref().and_then(|name| kind.action(name));
+        action.is_none() && !matches!(kind.operations, Operations::Create)
     }
 }

@@ -39,8 +39,8 @@ pub struct Builder {
     epoch: Option<Timestamp>,
     kinds: Vec<Kind>,
     definitions: Vec<CustomResourceDefinition>,
-    /// True to enforce resource quotas.
-    quotas: bool,
+    /// The admission plugins that are on, although they are off by default.
+    on: On,
     /// The admission plugins that are off.
     off: BTreeSet<AdmissionPlugin>,
     /// True to check each request against roles and bindings.
@@ -65,6 +65,13 @@ const RESUMED_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Separates the random numbers of the faults from those of names and uids.
 const FAULTS_SEED: u64 = 0x6661_756c_7473_2121;
 
+/// The plugins that are off by default, and are on here.
+#[derive(Debug, Clone, Copy, Default)]
+struct On {
+    quotas: bool,
+    service_accounts: bool,
+}
+
 // === impl Builder ===
 
 impl Builder {
@@ -74,7 +81,7 @@ impl Builder {
             epoch: None,
             kinds: Vec::new(),
             definitions: Vec::new(),
-            quotas: false,
+            on: On::default(),
             off: BTreeSet::new(),
             authorization: false,
             refuses_anonymous: false,
@@ -121,7 +128,26 @@ impl Builder {
     /// let server = ApiServer::builder().quota_admission().build();
     /// ```
     pub fn quota_admission(mut self) -> Self {
-        self.quotas = true;
+        self.on.quotas = true;
+        self
+    }
+
+    /// Switches the admission of service accounts on: the plugin `ServiceAccount` of
+    /// kube-apiserver, which is off here by default.
+    ///
+    /// A new pod runs as its service account, which is `default` if it names none, and mounts a
+    /// token unless it or the account says otherwise. It is refused with 403 if the account is
+    /// missing: creating `default` in each namespace is the work of a controller, or of the test.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::ApiServer;
+    ///
+    /// let server = ApiServer::builder().service_account_admission().build();
+    /// ```
+    pub fn service_account_admission(mut self) -> Self {
+        self.on.service_accounts = true;
         self
     }
 
@@ -290,8 +316,11 @@ impl Builder {
             }));
         let rules = faults.rule_set();
         let core = Core::new(kinds, clock, chance, faults);
-        if self.quotas {
+        if self.on.quotas {
             core.enforce_quotas();
+        }
+        if self.on.service_accounts {
+            core.admit_service_accounts();
         }
         if self.authorization {
             core.access.enforce();

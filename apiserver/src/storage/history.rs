@@ -27,6 +27,8 @@ pub(super) struct History {
     kept_after: u64,
     /// No older state can be listed.
     list_floor: u64,
+    /// No older state can be listed, because it is old; the watch cache may still have it.
+    age_floor: u64,
     /// No watch can start at an older revision.
     watch_floor: u64,
 }
@@ -52,6 +54,7 @@ impl History {
             window: MIN_WINDOW,
             kept_after: revision,
             list_floor: revision,
+            age_floor: revision,
             watch_floor: revision,
         }
     }
@@ -104,6 +107,11 @@ impl History {
 
     /// Returns the oldest revision whose state can be listed.
     pub(super) fn list_floor(&self) -> u64 {
+        self.cache_floor().max(self.age_floor)
+    }
+
+    /// Returns the oldest revision whose state a lagging server can show.
+    pub(super) fn cache_floor(&self) -> u64 {
         self.list_floor.max(self.kept_after)
     }
 
@@ -115,6 +123,11 @@ impl History {
     /// Sets the oldest revision that can be listed.
     pub(super) fn raise_list_floor(&mut self, revision: u64) {
         self.list_floor = self.list_floor.max(revision);
+    }
+
+    /// Sets the oldest revision that can be listed, but leaves lagging servers as they are.
+    pub(super) fn raise_age_floor(&mut self, revision: u64) {
+        self.age_floor = self.age_floor.max(revision);
     }
 
     /// Sets the revision at which new watches can start. Open watches still read older changes.

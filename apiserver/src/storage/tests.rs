@@ -103,8 +103,9 @@ async fn memory_holds_the_objects_the_window_and_sixteen_lists() {
         let slot = Slot { key: &key, expected };
         let stored = storage.put(MAPS, slot, &object("x"), Instant::now()).unwrap();
         versions.push(Arc::downgrade(&stored));
-        if second == 1_000 {
-            // A client lists page by page, and does not return for a long time.
+        if second == 1_000 || second == 4_800 {
+            // A client lists page by page, and does not return for some time: the first list is
+            // compacted, the second is not.
             let objects = storage.objects(MAPS).clone();
             storage.pin(MAPS, storage.revision(), &objects);
         }

@@ -14,6 +14,9 @@ pub(crate) struct Names {
     versions: HashMap<String, String>,
 }
 
+/// The start of the name of the volume with a pod's token.
+const TOKEN_VOLUME: &str = "kube-api-access-";
+
 // === impl Names ===
 
 impl Names {
@@ -38,6 +41,9 @@ impl Names {
             Value::Object(members) => {
                 if let Some(metadata) = members.get("metadata") {
                     self.collect_metadata(metadata);
+                }
+                if let Some(name) = members.get("name").and_then(text) {
+                    self.collect_volume(name);
                 }
                 members.values().for_each(|member| self.collect(member));
                 if let Some(uid) = text(&members.get("details").unwrap_or(&Value::Null)["uid"]) {
@@ -72,6 +78,13 @@ impl Names {
             };
             let n = (1..usize::MAX).find(free).unwrap_or_default();
             self.versions.insert(version.to_owned(), format!("<version {n} of {called}>"));
+        }
+    }
+
+    /// Names the volume of a pod's token, whose suffix the server chooses.
+    fn collect_volume(&mut self, name: &str) {
+        if name.strip_prefix(TOKEN_VOLUME).is_some_and(is_suffix) {
+            self.name_once(name, |n| format!("{TOKEN_VOLUME}<suffix-{n}>"));
         }
     }
 

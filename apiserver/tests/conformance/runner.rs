@@ -262,6 +262,7 @@ fn difference_needs_a_reason_and_an_exchange() {
         name: "s".to_owned(),
         preface: String::new(),
         own_server: false,
+        service_accounts: false,
         exchanges: vec![exchange],
     };
     let scripts = [script];

@@ -27,6 +27,8 @@ pub(crate) struct Script {
     pub(crate) preface: String,
     /// True if the exchanges need a server of their own.
     pub(crate) own_server: bool,
+    /// True if the server gives pods their service accounts.
+    pub(crate) service_accounts: bool,
     pub(crate) exchanges: Vec<Exchange>,
 }
 
@@ -102,7 +104,9 @@ impl Script {
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
         let mut parts = text.split("\n### ");
         let preface = parts.next().unwrap_or_default().to_owned();
-        let own_server = preface.lines().any(|line| line == "@own server");
+        let has = |wanted: &str| preface.lines().any(|line| line == wanted);
+        let service_accounts = has("@service accounts");
+        let own_server = service_accounts || has("@own server");
         let mut exchanges = Vec::<Exchange>::new();
         for part in parts {
             let exchange =
@@ -112,7 +116,7 @@ impl Script {
             }
             exchanges.push(exchange);
         }
-        Ok(Self { name: name.to_owned(), preface, own_server, exchanges })
+        Ok(Self { name: name.to_owned(), preface, own_server, service_accounts, exchanges })
     }
 }
 

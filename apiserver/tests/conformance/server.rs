@@ -24,8 +24,10 @@ enum ServerKind {
 
 impl Server {
     /// Starts a new server in this process. As the real one, it checks permissions.
-    pub(crate) fn embedded() -> Self {
-        let server = ApiServer::builder().authorization().quota_admission().build();
+    pub(crate) fn embedded(service_accounts: bool) -> Self {
+        let builder = ApiServer::builder().authorization().quota_admission();
+        let builder = if service_accounts { builder.service_account_admission() } else { builder };
+        let server = builder.build();
         Self { client: server.client(), kind: ServerKind::Embedded(server) }
     }
 
@@ -35,8 +37,12 @@ impl Server {
     }
 
     /// Starts a real server for one script.
-    pub(crate) async fn own() -> Result<Self, ControlPlaneError> {
-        let control_plane = ControlPlane::start().await?;
+    pub(crate) async fn own(service_accounts: bool) -> Result<Self, ControlPlaneError> {
+        let builder = ControlPlane::builder();
+        // The default disables the plugin.
+        let enabled = "--disable-admission-plugins=";
+        let builder = if service_accounts { builder.api_server_arg(enabled) } else { builder };
+        let control_plane = builder.start().await?;
         Ok(Self {
             client: control_plane.client()?,
             kind: ServerKind::Real(Some(Box::new(control_plane))),

@@ -136,7 +136,9 @@ pub(crate) fn play_embedded(script: &Script) -> Outcomes {
 /// Plays a script on a new server in this process; `alter` may change each unmasked response.
 pub(crate) fn play_embedded_with(script: &Script, alter: Alter<'_>) -> Outcomes {
     let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    runtime.unwrap().block_on(async { play(script, &mut Server::embedded(), alter).await })
+    runtime.unwrap().block_on(async {
+        play(script, &mut Server::embedded(script.service_accounts), alter).await
+    })
 }
 
 /// Plays the scripts on one real server; scripts with `@own server` get their own.
@@ -149,9 +151,12 @@ pub(crate) fn play_real(scripts: &[Script], wanted: &[bool]) -> Result<Vec<Outco
             if !wanted {
                 return Ok(Outcomes::new());
             }
-            let mut server =
-                if script.own_server { Server::own().await } else { Server::shared(shared) }
-                    .map_err(|error| error.to_string())?;
+            let server = if script.own_server {
+                Server::own(script.service_accounts).await
+            } else {
+                Server::shared(shared)
+            };
+            let mut server = server.map_err(|error| error.to_string())?;
             Ok(play(script, &mut server, &mut |_, _, _| {}).await)
         });
         let plays: Vec<_> = plays.collect();

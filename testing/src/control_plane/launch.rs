@@ -40,7 +40,7 @@ pub(super) struct ApiServer {
     program: PathBuf,
     log: PathBuf,
     args: Vec<String>,
-    /// The flags of the caller. They come last and override the others.
+    /// The flags of the caller. They replace those of the same name.
     pub(super) extra_args: Vec<String>,
     pub(super) port: u16,
 }
@@ -119,7 +119,13 @@ impl ApiServer {
     }
 
     pub(super) fn spawn(&self) -> Result<Process, ControlPlaneError> {
-        let mut args = self.args.clone();
+        fn name(arg: &str) -> &str {
+            arg.split('=').next().unwrap_or_default()
+        }
+        // A list would grow if its flag were repeated.
+        let is_replaced = |arg: &&String| self.extra_args.iter().any(|own| name(own) == name(arg));
+        let mut args: Vec<String> =
+            self.args.iter().filter(|arg| !is_replaced(arg)).cloned().collect();
         args.push(format!("--secure-port={}", self.port));
         args.extend_from_slice(&self.extra_args);
         Process::spawn("kube-apiserver", &self.program, &args, self.log.clone())

@@ -23,6 +23,9 @@ const BACKOFF_RESET: Duration = Duration::from_secs(600);
 /// The reason in the status while a container waits for its restart.
 const BACK_OFF: &str = "CrashLoopBackOff";
 
+/// The exit code of a container that SIGKILL ends.
+const KILLED: i32 = 137;
+
 /// The delays of the simulated nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Delays {
@@ -47,6 +50,8 @@ pub(super) struct Container {
     name: String,
     image: String,
     script: Result<Script, String>,
+    /// The time from a start to the first probe of its readiness.
+    probe_delay: Duration,
     status: Option<ContainerStatus>,
     /// The time at which this state was seen first.
     since: Instant,
@@ -174,6 +179,10 @@ impl Container {
             name: of.name.clone(),
             image: of.image.clone(),
             script,
+            probe_delay: of
+                .readiness_probe
+                .as_ref()
+                .map_or(Duration::ZERO, |probe| Duration::from_secs(probe.initial_delay_seconds)),
             status: None,
             since: now,
             was_ready: false,
@@ -242,6 +251,14 @@ impl Container {
         self.status.as_ref()
     }
 
+    /// Returns the status of a container once its pod is deleted: if it was running, it is killed.
+    pub(super) fn killed(&self, time: Timestamp) -> Option<ContainerStatus> {
+        match (self.state(), self.ended(KILLED, time)) {
+            (State::Running, Next::Becomes(status)) => Some(*status),
+            _ => self.status.clone(),
+        }
+    }
+
     /// Returns the next step in a pod that is not being deleted.
     pub(super) fn next(&self, policy: RestartPolicy, delays: &Delays, at: Moment) -> Next {
         match (self.state(), &self.script) {
@@ -291,7 +308,7 @@ impl Container {
     /// Returns the next change of a running container's readiness, which may be due.
     fn next_readiness(&self, delays: &Delays, now: Instant) -> Option<(Instant, bool)> {
         let Some(script) = self.ready_script() else {
-            return (!self.was_ready).then(|| (self.since + delays.ready, true));
+            return (!self.was_ready).then(|| (self.since + self.ready_delay(delays), true));
         };
         let elapsed = now.duration_since(self.since);
         let wanted = script.after(elapsed);
@@ -303,9 +320,14 @@ impl Container {
 
     fn is_ready_at_once(&self, delays: &Delays) -> bool {
         match self.ready_script() {
-            None => delays.ready.is_zero(),
+            None => self.ready_delay(delays).is_zero(),
             Some(script) => script.after(Duration::ZERO),
         }
+    }
+
+    /// Returns the time from a start until the container is ready, without a script.
+    fn ready_delay(&self, delays: &Delays) -> Duration {
+        delays.ready.max(self.probe_delay)
     }
 
     fn ready_script(&self) -> Option<&ReadyScript> {

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::super::with_timeout;
-use super::server_clock::ServerClock;
+use crate::cluster::server_clock::ServerClock;
+use crate::cluster::with_timeout;
 
 /// The namespace of the Leases of nodes.
 const LEASE_NAMESPACE: &str = "kube-node-lease";

@@ -154,7 +154,7 @@ impl Pods {
             return Plan::Nothing;
         };
         if let Some(since) = known.deleted {
-            return known.plan_deletion(since + self.delays.stop, at.now);
+            return known.plan_deletion(since + self.delays.stop, at);
         }
         let host = addresses::of_node(position);
         let address = if known.pod.spec.host_network {
@@ -170,15 +170,41 @@ impl Pods {
 
 impl KnownPod {
     /// Plans the deletion of a pod. Once the grace period is 0, the kubelet is done; finalizers may
-    /// keep the pod.
-    fn plan_deletion(&self, time: Instant, now: Instant) -> Plan {
-        if self.pod.metadata.deletion_grace_period_seconds == Some(0) {
+    /// keep the pod, which has failed then.
+    fn plan_deletion(&self, time: Instant, at: Moment) -> Plan {
+        let is_done = self.pod.metadata.deletion_grace_period_seconds == Some(0);
+        if at.now < time && !is_done {
+            return Plan::Later(time);
+        }
+        // A pod without finalizers is gone at once: its last status would be read by no client.
+        let is_kept = self.pod.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+        let phase = self.pod.status.phase.as_deref();
+        if is_kept && !matches!(phase, Some("Succeeded" | "Failed")) {
+            Plan::Do(Step::PatchStatus(self.last_status(at)))
+        } else if is_done {
             Plan::Nothing
-        } else if now < time {
-            Plan::Later(time)
         } else {
             Plan::Do(Step::Delete { uid: self.uid.clone() })
         }
+    }
+
+    /// Returns the patch with the last status of a pod, whose containers are killed.
+    fn last_status(&self, at: Moment) -> Value {
+        let killed = |container: &Container| container.killed(at.time);
+        let inits: Vec<_> = self.inits.iter().filter_map(killed).collect();
+        let containers: Vec<_> = self.containers.iter().filter_map(killed).collect();
+        let is_initialized = self.pod.holds("Initialized");
+        let waiting = self.inits.iter().filter(|_| !is_initialized).map(Container::name);
+        let has_ended =
+            !containers.is_empty() && RestartPolicy::Never.phase(&containers) == "Succeeded";
+        let state = PodState {
+            phase: if has_ended { "Succeeded" } else { "Failed" },
+            inits: &inits,
+            uninitialized: waiting.collect(),
+            containers: &containers,
+            addresses: None,
+        };
+        status::report(&self.pod, &state, at.time)
     }
 
     /// Plans the next status of a pod, with all changes that are due. A finished pod does not
@@ -217,7 +243,7 @@ impl KnownPod {
                 Some(container.initializing())
             });
         }
-        if !steps.has_changed {
+        if !steps.has_changed && !status::awaits_readiness(&self.pod) {
             return steps.later.map_or(Plan::Nothing, Plan::Later);
         }
         let phase = if failed {

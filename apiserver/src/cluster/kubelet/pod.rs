@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, PodSchedulingGate};
+use k8s_openapi::api::core::v1::{ContainerStatus, PodReadinessGate, PodSchedulingGate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube_core::{NamespaceResourceScope, Resource};
 use serde::{Deserialize, Serialize};
@@ -33,6 +33,8 @@ pub(super) struct Spec {
     #[serde(default)]
     pub(super) host_network: bool,
     #[serde(default)]
+    pub(super) readiness_gates: Vec<PodReadinessGate>,
+    #[serde(default)]
     pub(super) init_containers: Vec<Container>,
     #[serde(default)]
     pub(super) containers: Vec<Container>,
@@ -46,6 +48,15 @@ pub(super) struct Container {
     /// `Always` for an init container that goes on beside the others.
     #[serde(default, rename = "restartPolicy", skip_serializing_if = "Option::is_none")]
     pub(super) restart_policy: Option<String>,
+    #[serde(default, rename = "readinessProbe", skip_serializing_if = "Option::is_none")]
+    pub(super) readiness_probe: Option<Probe>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Probe {
+    #[serde(default)]
+    pub(super) initial_delay_seconds: u64,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -76,8 +87,16 @@ pub(super) struct Condition {
 
 impl Pod {
     pub(super) fn is_ready(&self) -> bool {
-        let mut conditions = self.status.conditions.iter();
-        conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        self.holds("Ready")
+    }
+
+    /// Returns whether the pod has this condition, and it is true.
+    pub(super) fn holds(&self, name: &str) -> bool {
+        self.condition(name).is_some_and(|condition| condition.status == "True")
+    }
+
+    pub(super) fn condition(&self, name: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|condition| condition.type_ == name)
     }
 }
 

@@ -37,10 +37,16 @@ pub(super) fn report(pod: &Pod, state: &PodState<'_>, now: Timestamp) -> Value {
             (Some("ContainersNotReady"), Some(message))
         }
     };
-    let ready = ["Ready", "ContainersReady"]
-        .map(|name| condition(pod, name, (reason.is_none(), reason, message.as_deref()), now));
-    let initialized = initialized(pod, state, now);
-    let conditions: Vec<Value> = ready.into_iter().chain([initialized]).flatten().collect();
+    let of_containers = (reason.is_none(), reason, message.as_deref());
+    let gates = closed_gates(pod).filter(|_| reason.is_none());
+    let of_pod = match &gates {
+        Some(message) => (false, Some("ReadinessGatesNotReady"), Some(message.as_str())),
+        None => of_containers,
+    };
+    let ready = condition(pod, "Ready", of_pod, now);
+    let containers_ready = condition(pod, "ContainersReady", of_containers, now);
+    let conditions = [ready, containers_ready, initialized(pod, state, now)];
+    let conditions: Vec<Value> = conditions.into_iter().flatten().collect();
     let mut status = json!({ "phase": phase, "containerStatuses": containers });
     if !state.inits.is_empty() {
         status["initContainerStatuses"] = json!(state.inits);
@@ -60,6 +66,30 @@ pub(super) fn report(pod: &Pod, state: &PodState<'_>, now: Timestamp) -> Value {
     let metadata =
         json!({ "uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version });
     json!({ "metadata": metadata, "status": status })
+}
+
+/// Returns whether a readiness gate of the pod has opened or closed since its last status.
+pub(super) fn awaits_readiness(pod: &Pod) -> bool {
+    let has_gates = !pod.spec.readiness_gates.is_empty();
+    let is_open = || closed_gates(pod).is_none();
+    has_gates && pod.holds("ContainersReady") && pod.is_ready() != is_open()
+}
+
+/// Describes the readiness gates of a pod that are not open; `None` if all are.
+fn closed_gates(pod: &Pod) -> Option<String> {
+    let gates = pod.spec.readiness_gates.iter().map(|gate| gate.condition_type.as_str());
+    let closed = gates.filter_map(|gate| match pod.condition(gate) {
+        None => Some(format!(
+            "corresponding condition of pod readiness gate \"{gate}\" does not exist."
+        )),
+        Some(known) if known.status == "True" => None,
+        Some(known) => Some(format!(
+            "the status of pod readiness gate \"{gate}\" is not \"True\", but {}",
+            known.status
+        )),
+    });
+    let closed: Vec<String> = closed.collect();
+    (!closed.is_empty()).then(|| closed.join(", "))
 }
 
 fn initialized(pod: &Pod, state: &PodState<'_>, now: Timestamp) -> Option<Value> {

@@ -18,11 +18,10 @@ fn of_group(kind: &'static str, plural: &'static str) -> Kind {
 }
 
 fn signing_request() -> Kind {
-    const KEPT: &[&str] = &["spec", "metadata.labels", "metadata.annotations"];
     Kind {
         short_names: &["csr"],
         name: names::path_segment,
-        status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
+        status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop },
         fields: const { &[label("spec.signerName", &["spec.signerName"])] },
         record_author: set_requester,
         inherits: keep_spec,

@@ -9,7 +9,7 @@ use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
     Protected, Relay, Status, checks, limits, namespace, network_warnings, node, pod, pod_update,
-    resize, runtime_class, secret, service, storage_class, warnings, workload,
+    resize, runtime_class, secret, service, service_account, storage_class, warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -149,6 +149,7 @@ fn pod() -> Kind {
         admissions: Cow::Borrowed(const { &[PRIORITY, RUNTIME] }),
         additions: Cow::Borrowed(&pod::ADDITIONS),
         limited: Some(PODS),
+        run_as: Some(service_account::PODS),
         warn: warnings::pod,
         actions: &[BINDING, EVICTION],
         ..named("", "Pod", "pods")

@@ -239,6 +239,61 @@ async fn pod_with_finalizers_is_deleted_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deleted_pod_with_finalizers_fails_before_its_deletion() {
+    let mut harness = PodHarness::new(1, delays(0, 3), &json!({}));
+    assert_eq!(harness.run_due_steps(), (vec!["Running running ready 0".to_owned()], None));
+    harness.pod["metadata"]["finalizers"] = json!(["batch.kubernetes.io/job-tracking"]);
+    harness.pod["metadata"]["deletionTimestamp"] = json!(Time(Timestamp::UNIX_EPOCH));
+    harness.pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+    assert_eq!(harness.run_due_steps(), (vec![], Some(3)));
+    harness.wait(3);
+    let Plan::Do(Step::PatchStatus(patch)) = harness.plan() else { panic!("no status") };
+    json_patch::merge(&mut harness.pod["status"], &patch["status"]);
+    assert_eq!(harness.state(), "Failed terminated Error 0");
+    let ended = &harness.pod["status"]["containerStatuses"][0]["state"]["terminated"];
+    assert_eq!(ended["exitCode"], 137);
+    assert_eq!(harness.plan(), Plan::Do(Step::Delete { uid: "u1".to_owned() }));
+    harness.pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+    assert_eq!(harness.plan(), Plan::Nothing);
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_waits_for_the_first_probe() {
+    let container = json!({ "name": "c", "readinessProbe": { "initialDelaySeconds": 20 } });
+    let pod = json!({ "spec": { "containers": [container] } });
+    let mut harness = PodHarness::new(1, delays(10, 0), &pod);
+    assert_eq!(harness.run_due_steps(), (vec!["Running running 0".to_owned()], Some(20)));
+    harness.wait(20);
+    assert_eq!(harness.run_due_steps(), (vec!["Running running ready 0".to_owned()], None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_is_ready_once_its_readiness_gates_are_open() {
+    let gates = json!([{ "conditionType": "a.b/c" }]);
+    let mut harness =
+        PodHarness::new(1, delays(0, 0), &json!({ "spec": { "readinessGates": gates } }));
+    assert_eq!(harness.run_due_steps(), (vec!["Running running ready 0".to_owned()], None));
+    let ready = harness.pod["status"]["conditions"][0].clone();
+    assert_eq!((&ready["type"], &ready["status"]), (&json!("Ready"), &json!("False")));
+    assert_eq!(ready["reason"], "ReadinessGatesNotReady");
+    assert_eq!(
+        ready["message"],
+        "corresponding condition of pod readiness gate \"a.b/c\" does not exist."
+    );
+    let conditions = harness.pod["status"]["conditions"].as_array_mut().unwrap();
+    conditions.push(json!({ "type": "a.b/c", "status": "True" }));
+    let Plan::Do(Step::PatchStatus(patch)) = harness.plan() else { panic!("no status") };
+    let ready = &patch["status"]["conditions"][0];
+    assert_eq!((&ready["type"], &ready["status"]), (&json!("Ready"), &json!("True")));
+    harness.pod["status"]["conditions"][0]["status"] = json!("True");
+    assert_eq!(harness.plan(), Plan::Nothing);
+    harness.pod["status"]["conditions"][3]["status"] = json!("False");
+    let Plan::Do(Step::PatchStatus(patch)) = harness.plan() else { panic!("no status") };
+    let message = "the status of pod readiness gate \"a.b/c\" is not \"True\", but False";
+    assert_eq!(patch["status"]["conditions"][0]["message"], message);
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_of_other_nodes_and_deleted_pods_are_not_touched() {
     let mut harness =
         PodHarness::new(1, delays(0, 0), &json!({ "spec": { "nodeName": "node-7" } }));
