@@ -17,7 +17,7 @@ use clap::{ArgGroup, Parser, ValueEnum};
 use homeostat_apiserver::cluster::{
     DeploymentController, Kubelet, NamespaceController, RoleAggregator, VolumeProtection,
 };
-use homeostat_apiserver::{ApiServer, State};
+use homeostat_apiserver::{ApiServer, Builder, State};
 use jiff::Timestamp;
 use kube_client::Client;
 use tokio::signal::unix::{SignalKind, signal};
@@ -170,44 +170,8 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
 
-    let upstream = &arguments.upstream;
-    let enabled = arguments.enabled_plugins();
-    let disabled = upstream.disabled_plugins(&enabled)?;
-    for plugin in upstream.absent_plugins()? {
-        tracing::warn!(plugin, "the server does not have the admission plugin");
-    }
-    for gate in upstream.ignored_gates()? {
-        tracing::warn!(gate, "the feature gate is ignored: the server has no gates");
-    }
-
-    // The seed would also fix the start time; users of a program expect the real time.
-    let mut builder = ApiServer::builder().seed(arguments.seed).epoch(Timestamp::now());
-    for plugin in disabled {
-        builder = builder.without_plugin(plugin);
-    }
-    if enabled.contains(&QUOTAS) {
-        builder = builder.quota_admission();
-    }
-    if enabled.contains(&SERVICE_ACCOUNTS) {
-        builder = builder.service_account_admission();
-    }
-    let (secure, address) = (arguments.is_secure(), upstream.address(arguments.listen));
-    if secure {
-        builder = builder.authorization();
-    }
-    if upstream.refuses_anonymous() {
-        builder = builder.without_anonymous();
-    }
-    if let Some(pem) = upstream.client_authority()? {
-        builder = builder.client_authority(pem);
-    }
-    if let Some((certificate, key)) = upstream.serving_certificate()? {
-        builder = builder.serving_certificate(certificate, key);
-    }
-    if let Some(file) = &arguments.state {
-        builder = builder.state(State::open(file)?);
-    }
-    let server = builder.build();
+    let (secure, address) = (arguments.is_secure(), arguments.upstream.address(arguments.listen));
+    let server = arguments.builder()?.build();
     let listener =
         if secure { server.listen_tls(address).await } else { server.listen(address).await };
     let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
@@ -245,6 +209,44 @@ impl Arguments {
         let enabled =
             plugins.filter(|((plugin, _), is_on)| *is_on || self.upstream.enables(plugin));
         enabled.map(|((plugin, _), _)| *plugin).collect()
+    }
+
+    /// Returns the settings of the server. Logs what it does not have.
+    fn builder(&self) -> anyhow::Result<Builder> {
+        let (upstream, enabled) = (&self.upstream, self.enabled_plugins());
+        for plugin in upstream.absent_plugins()? {
+            tracing::warn!(plugin, "the server does not have the admission plugin");
+        }
+        for gate in upstream.ignored_gates()? {
+            tracing::warn!(gate, "the feature gate is ignored: the server has no gates");
+        }
+        // The seed would also fix the start time; users of a program expect the real time.
+        let mut builder = ApiServer::builder().seed(self.seed).epoch(Timestamp::now());
+        for plugin in upstream.disabled_plugins(&enabled)? {
+            builder = builder.without_plugin(plugin);
+        }
+        if enabled.contains(&QUOTAS) {
+            builder = builder.quota_admission();
+        }
+        if enabled.contains(&SERVICE_ACCOUNTS) {
+            builder = builder.service_account_admission();
+        }
+        if self.is_secure() {
+            builder = builder.authorization();
+        }
+        if upstream.refuses_anonymous() {
+            builder = builder.without_anonymous();
+        }
+        if let Some(pem) = upstream.client_authority()? {
+            builder = builder.client_authority(pem);
+        }
+        if let Some((certificate, key)) = upstream.serving_certificate()? {
+            builder = builder.serving_certificate(certificate, key);
+        }
+        if let Some(file) = &self.state {
+            builder = builder.state(State::open(file)?);
+        }
+        Ok(builder)
     }
 
     fn is_secure(&self) -> bool {

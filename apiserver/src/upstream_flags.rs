@@ -24,8 +24,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     disable_admission_plugins: Vec<String>,
 
-    /// Admission plugins to switch on, separated by commas: ResourceQuota, as --quota-admission
-    /// does. The others that the server has are on anyway; it warns about those that it has not.
+    /// Admission plugins to switch on, separated by commas. The server warns about those that it
+    /// does not have.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     enable_admission_plugins: Vec<String>,
 

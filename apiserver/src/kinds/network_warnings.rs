@@ -52,10 +52,7 @@ pub(super) fn service(service: &Fields, _: Option<&Fields>) -> Vec<String> {
         "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
     );
     found.address(text(spec, "loadBalancerIP"), "spec.loadBalancerIP");
-    let ranges = items(member(spec, "loadBalancerSourceRanges")).iter().enumerate();
-    for (place, range) in ranges {
-        found.range(range, &format!("spec.loadBalancerSourceRanges[{place}]"));
-    }
+    found.ranges(member(spec, "loadBalancerSourceRanges"), "spec.loadBalancerSourceRanges");
     found.add_if(
         is_name && has_external,
         "spec.externalIPs is ignored when spec.type is \"ExternalName\"",
@@ -131,9 +128,7 @@ pub(super) fn network_policy(policy: &Fields, _: Option<&Fields>) -> Vec<String>
                 let at = format!("spec.{rules}[{place}].{peers}[{number}].ipBlock");
                 let block = member(peer, "ipBlock");
                 found.range(member(block, "cidr"), &format!("{at}.cidr"));
-                for (place, range) in items(member(block, "except")).iter().enumerate() {
-                    found.range(range, &format!("{at}.except[{place}]"));
-                }
+                found.ranges(member(block, "except"), &format!("{at}.except"));
             }
         }
     }
@@ -178,6 +173,12 @@ impl Found {
                 "{at}: IPv6 address \"{address}\" should be in RFC 5952 canonical format \
                  (\"{canonical}\")"
             ));
+        }
+    }
+
+    fn ranges(&mut self, list: &Value, at: &str) {
+        for (place, range) in items(list).iter().enumerate() {
+            self.range(range, &format!("{at}[{place}]"));
         }
     }
 
