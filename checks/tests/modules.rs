@@ -163,7 +163,7 @@ fn resourcequota_has_no_arrow_up() {
     assert_ranks(
         "controllers/resourcequota/src",
         &[
-            &["charged", "gates", "plan", "quota", "served"],
+            &["charged", "gates", "plan", "quota", "served", "unfit"],
             &["names", "requested"],
             &["change"],
             &["caches"],
@@ -197,7 +197,7 @@ fn apiserver_has_no_arrow_up() {
         "apiserver/src",
         &[
             &["access", "clock", "cluster", "field_selector", "fields", "go_diff", "go_json"],
-            &["json_text", "upstream_flags"],
+            &["ignored_flags", "json_text", "upstream_flags"],
             &[
                 "credentials",
                 "definitions",
