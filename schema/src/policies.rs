@@ -23,9 +23,9 @@ use crate::field_error::FieldError;
 /// use serde_json::{Value, json};
 ///
 /// #[derive(Debug)]
-/// struct Nobody;
+/// struct NoPermissions;
 ///
-/// impl Authorizer for Nobody {
+/// impl Authorizer for NoPermissions {
 ///     fn authorize(&self, _: &AccessCheck) -> AccessDecision {
 ///         AccessDecision::default()
 ///     }
@@ -35,7 +35,7 @@ use crate::field_error::FieldError;
 ///     "variables": [{"name": "replicas", "expression": "object.spec.replicas"}],
 ///     "validations": [{"expression": "variables.replicas <= 3", "message": "too many"}],
 /// }));
-/// let mut input = PolicyInput::new(&Nobody);
+/// let mut input = PolicyInput::new(&NoPermissions);
 /// input.object = json!({"spec": {"replicas": 5}});
 /// let findings = policy.check(&input);
 /// assert_eq!(findings[0].message, "too many");
