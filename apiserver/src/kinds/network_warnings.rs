@@ -7,6 +7,7 @@ use std::net::Ipv6Addr;
 
 use serde_json::Value;
 
+use super::checks::ingress::CLASS;
 use super::checks::{items, member};
 use crate::fields::{Fields, read_path, text};
 
@@ -70,7 +71,6 @@ pub(super) fn service(service: &Fields, _: Option<&Fields>) -> Vec<String> {
 
 /// Returns the warnings about an ingress, or about its status.
 pub(super) fn ingress(ingress: &Fields, old: Option<&Fields>) -> Vec<String> {
-    const CLASS: &str = "kubernetes.io/ingress.class";
     let mut found = Found::default();
     let annotations = read_path(ingress, "metadata.annotations").unwrap_or(NULL);
     let class = read_path(ingress, "spec.ingressClassName").unwrap_or(NULL);

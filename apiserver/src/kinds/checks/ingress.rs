@@ -13,7 +13,7 @@ use crate::status::Cause;
 type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The older way to name the class of an ingress.
-const CLASS: &str = "kubernetes.io/ingress.class";
+pub(crate) const CLASS: &str = "kubernetes.io/ingress.class";
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
 /// Parts that a path must not have, since proxies read them in different ways.
 const WRONG_PARTS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
