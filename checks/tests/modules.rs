@@ -124,7 +124,7 @@ fn replicaset_has_no_arrow_up() {
         &[
             &["gates", "kind", "pod", "selection"],
             &["workload"],
-            &["caches", "pod_events", "ranking", "requests", "status", "template"],
+            &["caches", "left_statuses", "pod_events", "ranking", "requests", "status", "template"],
             &["events", "own_writes", "plan"],
             &["scale"],
             &["reconciler"],

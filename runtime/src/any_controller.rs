@@ -22,10 +22,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::any_informer::AnyInformer;
-use crate::enqueue::{Enqueue, RequestQueue};
+use crate::enqueue::Enqueue;
 use crate::observe::QueueReport;
 use crate::reconciler::Reconciler;
-use crate::request::Trigger;
+use crate::request::{RequestQueue, Trigger};
 use crate::target::Target;
 use crate::worker::{Worker, WorkerOptions};
 

@@ -1,16 +1,13 @@
-//! The controller's queue with the trigger of each key, and the handle that mappers get.
+//! The queues of a controller, and the handle that mappers get.
 
 use std::fmt;
 use std::time::Duration;
 
 use homeostat_informer::{Event, Object};
-use homeostat_workqueue::{LOW_PRIORITY, Queue};
+use homeostat_workqueue::LOW_PRIORITY;
 
-use crate::request::{ChangeKind, Trigger};
+use crate::request::{ChangeKind, RequestQueue, Trigger};
 use crate::target::Target;
-
-/// A controller's queue. Each key carries the trigger that added it.
-pub(crate) type RequestQueue<T> = Queue<<T as Target>::Key, Trigger>;
 
 /// The queues of one controller.
 pub(crate) struct Queues<T: Target> {

@@ -7,9 +7,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use homeostat_informer::{Event, Object};
+use homeostat_workqueue::Queue;
 use tokio_util::sync::CancellationToken;
 
 use crate::target::Target;
+
+/// A controller's queue. Each key carries the trigger that added it.
+pub(crate) type RequestQueue<T> = Queue<<T as Target>::Key, Trigger>;
 
 /// A request to reconcile one object: its key, the number of the attempt and the trigger.
 ///
@@ -35,6 +39,15 @@ pub struct Request<T: Target> {
     trigger: Trigger,
     /// A child of the controller's token: cancelling it ends no other request.
     cancellation: CancellationToken,
+    next: Next<T>,
+}
+
+/// The source of the answer to [`Request::is_requested_again`].
+enum Next<T: Target> {
+    /// The queue that the key was taken from.
+    Queue(RequestQueue<T>),
+    /// A test has decided.
+    Fixed(bool),
 }
 
 /// The reason for which a key was added to the queue.
@@ -113,7 +126,21 @@ impl<T: Target> Request<T> {
     /// Returns a first request for `key`, for a unit test of a reconciler.
     pub fn new(key: T::Key) -> Self {
         let cancellation = CancellationToken::new();
-        Self { key, attempt: 1, trigger: Trigger::Unknown, cancellation }
+        let next = Next::Fixed(false);
+        Self { key, attempt: 1, trigger: Trigger::Unknown, cancellation, next }
+    }
+
+    /// Returns the request with a key that is [requested again](Self::is_requested_again), for a
+    /// unit test of a reconciler.
+    #[must_use]
+    pub fn requested_again(mut self) -> Self {
+        self.next = Next::Fixed(true);
+        self
+    }
+
+    pub(crate) fn with_queue(mut self, queue: RequestQueue<T>) -> Self {
+        self.next = Next::Queue(queue);
+        self
     }
 
     pub(crate) fn with_attempt(mut self, attempt: u32) -> Self {
@@ -148,6 +175,34 @@ impl<T: Target> Request<T> {
     /// Returns the reason for which the key was added to the queue.
     pub fn trigger(&self) -> &Trigger {
         &self.trigger
+    }
+
+    /// Returns true if an event has added the key again since this reconcile began: another
+    /// reconcile of it starts as soon as this one ends.
+    ///
+    /// Use it to leave to the next reconcile what that would do again, such as a write of the
+    /// status. Do not leave it twice: a key whose events never pause would wait for it forever. Do
+    /// not leave work that the next reconcile cannot find in the caches.
+    ///
+    /// False says little: the event may be on its way. In a controller with a
+    /// [second queue](crate::ControllerBuilder::second_queue), only events that add the key to the
+    /// queue of this request count.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat::{ObjectKey, Request};
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    ///
+    /// let request = Request::<ConfigMap>::new(ObjectKey::namespaced("shop", "settings"));
+    /// assert!(!request.is_requested_again());
+    /// assert!(request.requested_again().is_requested_again());
+    /// ```
+    pub fn is_requested_again(&self) -> bool {
+        match &self.next {
+            Next::Queue(queue) => queue.is_requested(&self.key),
+            Next::Fixed(is_requested) => *is_requested,
+        }
     }
 
     /// Returns a token that is cancelled when the manager's drain timeout has passed. The reconcile
@@ -191,6 +246,7 @@ impl<T: Target> Clone for Request<T> {
             attempt: self.attempt,
             trigger: self.trigger.clone(),
             cancellation: self.cancellation.clone(),
+            next: self.next.clone(),
         }
     }
 }
@@ -202,6 +258,15 @@ impl<T: Target> fmt::Debug for Request<T> {
             .field("attempt", &self.attempt)
             .field("trigger", &self.trigger)
             .finish_non_exhaustive()
+    }
+}
+
+impl<T: Target> Clone for Next<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Queue(queue) => Self::Queue(queue.clone()),
+            Self::Fixed(is_requested) => Self::Fixed(*is_requested),
+        }
     }
 }
 

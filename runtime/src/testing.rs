@@ -15,10 +15,10 @@ use homeostat_workqueue::Queue;
 use kube_client::Resource;
 use tokio::time::Instant;
 
-use crate::enqueue::{Enqueue, Queues, RequestQueue};
+use crate::enqueue::{Enqueue, Queues};
 use crate::owned::{OwnedEvents, OwnedHandler};
 use crate::owner::OwnerKind;
-use crate::request::Trigger;
+use crate::request::{RequestQueue, Trigger};
 
 /// A test of an [`OwnedEvents`]: runs the handler that
 /// [`owns_with`](crate::ControllerBuilder::owns_with) installs, with events that the test makes.

@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::enqueue::RequestQueue;
-use crate::request::Trigger;
+use crate::request::{RequestQueue, Trigger};
 use crate::target::Target;
 
 /// The keys in the hands of a controller's workers.

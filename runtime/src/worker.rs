@@ -29,13 +29,12 @@ use tower::BoxError;
 use tracing::Instrument;
 
 use crate::chain::describe_chain;
-use crate::enqueue::RequestQueue;
 use crate::last_errors::LastErrors;
 use crate::last_reconciles::{LastReconciles, record_calls};
 use crate::read_your_writes::ReadYourWrites;
 use crate::reconcile_metrics::{ReconcileMetrics, Reconciled};
 use crate::reconciler::{Action, Reconciler};
-use crate::request::{Request, Trigger};
+use crate::request::{Request, RequestQueue, Trigger};
 use crate::target::Target;
 use crate::terminal::{OnError, TerminalError};
 use crate::turns::Turns;
@@ -211,6 +210,7 @@ impl<T: Target, R: Reconciler<T>> Worker<T, R> {
             .with_attempt(self.queue.failures(item).saturating_add(1))
             .with_trigger(item.cause().clone())
             .with_cancellation(self.cancellation.child_token())
+            .with_queue(self.queue.clone())
     }
 
     /// Reconciles the key unless its object does not decode: the reconciler could not distinguish

@@ -537,6 +537,22 @@ async fn item_is_due_when_its_earliest_delay_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn queued_item_and_item_added_while_held_are_requested() {
+    let queue = queue_of(["a"]);
+    queue.add_after("delayed", MINUTE);
+    let requested = |item| queue.is_requested(&item);
+    assert!(requested("a") && !requested("delayed") && !requested("other"));
+    let held = take(&queue);
+    assert!(!requested("a"), "its worker has the only request");
+    queue.add_after("a", MINUTE);
+    assert!(!requested("a"), "the delay is not over");
+    sleep(MINUTE * 2).await;
+    assert!(requested("a") && requested("delayed"));
+    held.done();
+    assert!(requested("a"), "it is queued again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn zero_delay_adds_at_once() {
     let queue = queue_of([]);
     queue.add_after("a", Duration::ZERO);

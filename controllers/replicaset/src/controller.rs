@@ -19,6 +19,7 @@ use crate::caches::Caches;
 use crate::events::Events;
 use crate::gates::FeatureGates;
 use crate::kind::WorkloadKind;
+use crate::left_statuses::LeftStatuses;
 use crate::own_writes::{OwnWrites, pods_resource};
 use crate::plan::Rules;
 use crate::pod::Pod;
@@ -153,6 +154,7 @@ fn controller_of<K: WorkloadKind>(
             requests: requests.clone(),
             owned: caches.owned.clone(),
         },
+        left_statuses: LeftStatuses::default(),
         requests,
         caches,
         rules: Rules {

@@ -31,6 +31,7 @@ mod controller;
 mod events;
 pub mod gates;
 mod kind;
+mod left_statuses;
 mod own_writes;
 pub mod plan;
 pub mod pod;

@@ -13,6 +13,7 @@ use k8s_openapi::api::apps::v1::ReplicaSetStatus;
 use crate::caches::{Caches, OwnerName, owner_name};
 use crate::events::Events;
 use crate::kind::WorkloadKind;
+use crate::left_statuses::LeftStatuses;
 use crate::own_writes::{Gate, OwnWrites, pods_resource};
 use crate::plan::{Plan, Rules, plan};
 use crate::pod::Pod;
@@ -29,6 +30,7 @@ pub(crate) struct ReplicaController<K: WorkloadKind> {
     pub(crate) events: Events,
     pub(crate) caches: Caches<K>,
     pub(crate) own_writes: OwnWrites<K>,
+    pub(crate) left_statuses: LeftStatuses<K>,
     pub(crate) rules: Rules,
     pub(crate) report_terminating: bool,
     /// True if a pass waits for caches that are older than the controller's own writes.
@@ -78,18 +80,19 @@ impl<K: WorkloadKind> Reconciler<Workload<K>> for ReplicaController<K> {
         }
         // Before the pods are read: the cache is at least as new as the expectations then.
         let gate = self.own_writes.gate(key, &set, &owner).await;
-        self.pass(key, &set, &refs, (gate, owner)).await
+        self.pass(request, &set, &refs, (gate, owner)).await
     }
 }
 
 impl<K: WorkloadKind> ReplicaController<K> {
     async fn pass(
         &self,
-        key: &ObjectKey<K>,
+        request: &Request<Workload<K>>,
         set: &Arc<Workload<K>>,
         refs: &ControllerRefs,
         (gate, owner): (Gate, OwnerName),
     ) -> Result<Action, ReconcileError> {
+        let key = request.key();
         let pods = self.caches.owned.get(&owner);
         let terminating = self.report_terminating.then(|| terminating(set, &pods));
         let orphans = self.caches.orphans.get(set.namespace());
@@ -120,7 +123,11 @@ impl<K: WorkloadKind> ReplicaController<K> {
             // This pass tried nothing, so the condition of the last failure stays.
             status.conditions.clone_from(&set.status.conditions);
         }
-        self.write_status(key, set, &status).await.map_err(ReconcileError::Status)?;
+        let is_complete = matches!(gate, Gate::Open) && scaled.result.is_ok();
+        if is_current(set, &status) || !is_complete || !self.leaves_status(request) {
+            self.write_status(key, set, &status).await.map_err(ReconcileError::Status)?;
+            self.left_statuses.settle(key);
+        }
         scaled.result?;
 
         let available = next_availability(set, &status, &active, now, || self.clock.now());
@@ -180,6 +187,7 @@ impl<K: WorkloadKind> ReplicaController<K> {
         }
         tracing::debug!(%key, "{} has been deleted", K::KIND);
         self.own_writes.forget(key);
+        self.left_statuses.settle(key);
     }
 
     async fn scale(
@@ -225,6 +233,14 @@ impl<K: WorkloadKind> ReplicaController<K> {
         for ratio in age_ratios(chosen, active, now) {
             self.age_ratio.record(ratio);
         }
+    }
+
+    /// Returns true if the next pass writes the status: it follows at once, and it waits for the
+    /// pods that this one has created.
+    fn leaves_status(&self, request: &Request<Workload<K>>) -> bool {
+        self.compare_versions
+            && request.is_requested_again()
+            && self.left_statuses.leave(request.key())
     }
 
     /// Writes the status with at most two writes and one read: after an error the live object gets

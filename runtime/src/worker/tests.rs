@@ -31,6 +31,8 @@ struct Seen {
     at: u128,
     attempt: u32,
     trigger: String,
+    /// True if the key was requested again during a slow reconcile.
+    again: bool,
 }
 
 struct Scripted {
@@ -55,6 +57,7 @@ impl Reconciler<ConfigMap> for Scripted {
             at: self.start.elapsed().as_millis(),
             attempt: request.attempt(),
             trigger: request.trigger().to_string(),
+            again: false,
         });
         let step = self.steps.lock().next().unwrap_or(Step::Settle);
         match step {
@@ -62,6 +65,8 @@ impl Reconciler<ConfigMap> for Scripted {
             Step::After(delay) => Ok(Action::RequeueAfter(delay)),
             Step::Slow(time) => {
                 sleep(time).await;
+                let again = request.is_requested_again();
+                self.seen.lock().last_mut().expect("it was recorded above").again = again;
                 Ok(Action::AwaitChange)
             }
             Step::Fail => Err(Failure(Cause)),
@@ -142,6 +147,18 @@ async fn key_that_succeeds_is_forgotten() {
     world.changed();
     sleep(Duration::from_secs(3600)).await;
     assert_eq!(world.seen(), [seen(0, 1, "updated")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn change_during_a_reconcile_is_visible_to_it() {
+    let slow = || Step::Slow(Duration::from_secs(2));
+    let world = World::new([slow(), slow(), Step::Settle]);
+    let again = || world.seen.lock().iter().map(|seen| seen.again).collect::<Vec<_>>();
+    world.changed();
+    sleep(Duration::from_secs(1)).await;
+    world.changed();
+    sleep(Duration::from_secs(9)).await;
+    assert_eq!(again(), [true, false]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -127,6 +127,30 @@ where
         self.shared.time_until_due(item)
     }
 
+    /// Returns true if a worker gets the item next, or gets it again: it is queued, or it was added
+    /// while a worker holds it. A delayed item does not count.
+    ///
+    /// A worker that holds the item may leave work to the worker that gets it again. It takes one
+    /// lookup.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let queue = homeostat_workqueue::Queue::new();
+    /// queue.add("default/web");
+    /// let held = queue.get().await.expect("the queue is not shut down");
+    /// assert!(!queue.is_requested(&"default/web"));
+    /// queue.add("default/web");
+    /// assert!(queue.is_requested(&"default/web"));
+    /// # held.done();
+    /// # }
+    /// ```
+    pub fn is_requested(&self, item: &T) -> bool {
+        self.shared.is_requested(item)
+    }
+
     /// Returns the number of queued items. Delayed and held items do not count.
     ///
     /// The number may be out of date when the call returns: other threads add and take items. Use

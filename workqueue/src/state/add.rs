@@ -14,7 +14,7 @@ use crate::cause::Merge;
 use crate::request::Request;
 
 use super::State;
-use super::slot::{Added, Phase, Slot};
+use super::slot::{Added, Phase, Place, Slot};
 
 /// The result of a lookup: the item's hash, and its slot if it has one.
 ///
@@ -37,6 +37,13 @@ impl<T: Eq, C> State<T, C> {
             slot.hash == hash && slot.item.as_ref() == Some(item)
         });
         Found { hash, slot: found.copied() }
+    }
+
+    /// Returns true if a worker gets the item again: it is queued, or it was added while held.
+    pub(crate) fn is_requested(&self, hash: u64, item: &T) -> bool {
+        let slot = self.find(hash, item).slot.and_then(|number| self.slots.get(number as usize));
+        let place = slot.and_then(|slot| slot.phase.place());
+        matches!(place, Some(Place::Queued | Place::Held { again: true }))
     }
 }
 

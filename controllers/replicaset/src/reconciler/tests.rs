@@ -64,6 +64,7 @@ impl World {
                 requests,
                 owned: caches.owned.clone(),
             },
+            left_statuses: LeftStatuses::default(),
             caches,
             rules: Rules { burst: 500, use_deletion_costs: true },
             report_terminating: true,
@@ -87,8 +88,11 @@ impl World {
     }
 
     async fn reconcile(&self, name: &str) -> Result<Action, String> {
-        let request = Request::<ReplicaSet>::new(ObjectKey::namespaced("shop", name));
-        let reconciled = self.controller.reconcile(&request).await;
+        self.reconcile_request(&request(name)).await
+    }
+
+    async fn reconcile_request(&self, request: &Request<ReplicaSet>) -> Result<Action, String> {
+        let reconciled = self.controller.reconcile(request).await;
         reconciled.map_err(|error| error.to_string())
     }
 
@@ -101,6 +105,10 @@ impl World {
     fn key() -> (ObjectKey<Kind>, Uid) {
         (ObjectKey::namespaced("shop", "web"), Uid::from("uid-web"))
     }
+}
+
+fn request(name: &str) -> Request<ReplicaSet> {
+    Request::new(ObjectKey::namespaced("shop", name))
 }
 
 fn set(name: &str, replicas: i32, change: impl FnOnce(&mut Value)) -> ReplicaSet {
@@ -195,6 +203,42 @@ async fn replaced_pod_causes_no_write_of_the_status() {
     world.pods.apply(pod("b", Some("web"), plain));
     world.pass("web").await;
     assert_eq!(world.asked.lines(), [CREATE]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_is_left_once_to_a_pass_that_follows_at_once() {
+    let world = World::accepting();
+    world.sets.apply(set("web", 1, plain));
+    world.pods.apply(pod("a", Some("web"), plain));
+    let changing = request("web").requested_again();
+    for lines in [&[][..], &[STATUS], &[STATUS]] {
+        assert_eq!(world.reconcile_request(&changing).await, Ok(Action::AwaitChange));
+        assert_eq!(world.asked.lines(), lines);
+    }
+    world.pass("web").await;
+    assert_eq!(world.asked.lines(), [STATUS, STATUS], "no change is on its way");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failure_is_in_the_status_before_a_pass_that_follows_at_once() {
+    let world = World::new(|_, asked| match asked.line.starts_with("POST") {
+        true => refusal(403, "exceeded quota"),
+        false => Answer::Said(200, json!({"metadata": {"name": "web"}})),
+    });
+    world.sets.apply(set("web", 1, plain));
+    let reconciled = world.reconcile_request(&request("web").requested_again()).await;
+    assert!(reconciled.is_err(), "{reconciled:?}");
+    assert_eq!(world.asked.lines(), [CREATE, STATUS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_is_not_left_if_the_next_pass_may_precede_the_caches() {
+    let mut world = World::accepting();
+    world.controller.compare_versions = false;
+    world.sets.apply(set("web", 0, plain));
+    let reconciled = world.reconcile_request(&request("web").requested_again()).await;
+    assert_eq!(reconciled, Ok(Action::AwaitChange));
+    assert_eq!(world.asked.lines(), [STATUS]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -83,6 +83,11 @@ impl<T: Eq + Hash, C> Shared<T, C> {
         Some(deadline.saturating_duration_since(Instant::now()))
     }
 
+    pub(in crate::queue) fn is_requested(&self, item: &T) -> bool {
+        let hash = self.hasher.hash_one(item);
+        self.core.lock().state.is_requested(hash, item)
+    }
+
     /// Adds items in their order, in chunks of [`AT_ONCE`]. Each item gets a clone of `cause`.
     ///
     /// If the iterator panics, the items of earlier chunks are queued and those of the present
