@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use foldhash::fast::RandomState;
 use homeostat_core::metrics::record;
 use metrics::Counter;
 use tokio::time::Instant;
@@ -25,7 +26,7 @@ pub(crate) struct Shared<Key, Uid> {
 struct Entries<Key, Uid> {
     /// At most one entry per key. `set` replaces it, `forget` removes it; an entry that is
     /// fulfilled or expired stays.
-    by_key: HashMap<Key, Entry<Uid>>,
+    by_key: HashMap<Key, Entry<Uid>, RandomState>,
     /// The generation of the newest entry. Each generation is unique across all keys.
     generation: Generation,
 }
@@ -46,7 +47,7 @@ pub(crate) struct Generation(u64);
 impl<Key, Uid> Shared<Key, Uid> {
     /// Creates an empty set of entries. Without a name there is no metric.
     pub(crate) fn new(controller: Option<String>) -> Self {
-        let entries = Entries { by_key: HashMap::new(), generation: Generation(0) };
+        let entries = Entries { by_key: HashMap::default(), generation: Generation(0) };
         let expired = match controller {
             Some(name) => {
                 let mut counter = Counter::noop();

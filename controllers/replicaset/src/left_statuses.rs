@@ -1,9 +1,9 @@
 //! The statuses that a pass has left to the next one.
 //!
-//! A pass whose object was added to the queue meanwhile is followed by another one at once, which
-//! would often write the status again: the deletion of a pod is two changes, and its replacement is
-//! a third. The first pass then leaves the status. It does so once: the next pass writes, so that
-//! the status of an object whose pods change all the time is late by one pass.
+//! A pass that has created pods, or whose object was added to the queue meanwhile, is followed by
+//! another one, which would often write the status again: the deletion of a pod is two changes, and
+//! its replacement is a third. The first pass then leaves the status. It does so once: the next
+//! pass writes, so that the status of an object whose pods change all the time is late by one pass.
 
 use std::collections::HashSet;
 

@@ -113,21 +113,16 @@ impl<K: WorkloadKind> ReplicaController<K> {
             Gate::Open => self.own_writes.next_check(key, &uid),
         };
         let now = self.clock.now();
-        let failure = scaled.result.as_ref().err().map(ToString::to_string);
-        let failure = failure.as_deref();
-        // The next pass sees the created pods, unless it may start before the caches show them.
-        let created = if self.compare_versions { scaled.created } else { 0 };
-        let observed = Observed { active: &active, created, terminating, failure, now };
-        let mut status = next_status(set, observed);
+        let mut status = self.status(set, &active, &scaled, (terminating, now));
         if let Gate::Closed(_) = &gate {
             // This pass tried nothing, so the condition of the last failure stays.
             status.conditions.clone_from(&set.status.conditions);
         }
+        // The next pass follows at once, or as soon as the caches show the created pods.
+        let is_followed = scaled.created > 0 || request.is_requested_again();
         let is_complete = matches!(gate, Gate::Open) && scaled.result.is_ok();
-        if is_current(set, &status) || !is_complete || !self.leaves_status(request) {
-            self.write_status(key, set, &status).await.map_err(ReconcileError::Status)?;
-            self.left_statuses.settle(key);
-        }
+        let may_leave = self.compare_versions && is_complete && is_followed;
+        self.report(key, set, &status, may_leave).await.map_err(ReconcileError::Status)?;
         scaled.result?;
 
         let available = next_availability(set, &status, &active, now, || self.clock.now());
@@ -215,6 +210,21 @@ impl<K: WorkloadKind> ReplicaController<K> {
         }
     }
 
+    /// Returns the status after a pass over `active` pods.
+    fn status(
+        &self,
+        set: &Workload<K>,
+        active: &[Arc<Pod>],
+        scaled: &Scaled,
+        (terminating, now): (Option<usize>, Timestamp),
+    ) -> ReplicaSetStatus {
+        let failure = scaled.result.as_ref().err().map(ToString::to_string);
+        let failure = failure.as_deref();
+        // The next pass sees the created pods, unless it may start before the caches show them.
+        let created = if self.compare_versions { scaled.created } else { 0 };
+        next_status(set, Observed { active, created, terminating, failure, now })
+    }
+
     /// Returns the pods that any object of the same controller selects, with any owner.
     fn related(&self, set: &Workload<K>) -> Vec<Arc<Pod>> {
         let Some(controller) = set.controller() else { return Vec::new() };
@@ -235,12 +245,21 @@ impl<K: WorkloadKind> ReplicaController<K> {
         }
     }
 
-    /// Returns true if the next pass writes the status: it follows at once, and it waits for the
-    /// pods that this one has created.
-    fn leaves_status(&self, request: &Request<Workload<K>>) -> bool {
-        self.compare_versions
-            && request.is_requested_again()
-            && self.left_statuses.leave(request.key())
+    /// Writes the status, or leaves it to the next pass if this one may and the last one did not.
+    async fn report(
+        &self,
+        key: &ObjectKey<K>,
+        set: &Workload<K>,
+        status: &ReplicaSetStatus,
+        may_leave: bool,
+    ) -> Result<(), kube_client::Error> {
+        if may_leave && !is_current(set, status) && self.left_statuses.leave(key) {
+            tracing::debug!(%key, "Leaving the status to the next pass");
+            return Ok(());
+        }
+        self.write_status(key, set, status).await?;
+        self.left_statuses.settle(key);
+        Ok(())
     }
 
     /// Writes the status with at most two writes and one read: after an error the live object gets

@@ -5,6 +5,7 @@ use std::hash::Hash;
 use std::mem;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use tokio::time::Instant;
 
 use super::version::Version;
@@ -26,7 +27,7 @@ pub(super) type Resource = usize;
 /// version or an unseen write; the last `settle` or a `clear` removes it.
 pub(super) struct State<Key, Uid> {
     /// The owners that have a write that the caches have yet to show.
-    records: HashMap<Key, Record<Uid>>,
+    records: HashMap<Key, Record<Uid>, RandomState>,
     /// One per resource, indexed by [`Resource`]; the length never changes.
     readings: Vec<Reading<Key>>,
     /// The last ticket. Tickets distinguish owners that await the same version; each is unique.
@@ -112,7 +113,7 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
     pub(super) fn new(resources: usize) -> Self {
         let reading = || Reading { read: None, awaited: BTreeMap::new() };
         let readings = (0..resources).map(|_| reading()).collect();
-        Self { records: HashMap::new(), readings, tickets: 0 }
+        Self { records: HashMap::default(), readings, tickets: 0 }
     }
 
     /// Returns the number of owners that have a write that the caches have yet to show.
@@ -259,7 +260,7 @@ impl<Key: Eq + Hash, Uid: Eq> State<Key, Uid> {
 
 /// Returns the owner's record, and creates it if there is none.
 fn record_of<'a, Key: Eq + Hash, Uid>(
-    records: &'a mut HashMap<Key, Record<Uid>>,
+    records: &'a mut HashMap<Key, Record<Uid>, RandomState>,
     (key, uid): (Key, Uid),
     now: Instant,
     outcome: &mut Outcome<Key, Uid>,
@@ -278,7 +279,7 @@ fn record_of<'a, Key: Eq + Hash, Uid>(
 /// Ends the wait of this owner for `resource`: the cache has shown the write, or never will.
 /// Returns the time of the write.
 fn settle<Key: Eq + Hash, Uid>(
-    records: &mut HashMap<Key, Record<Uid>>,
+    records: &mut HashMap<Key, Record<Uid>, RandomState>,
     resource: Resource,
     key: Key,
     outcome: &mut Outcome<Key, Uid>,

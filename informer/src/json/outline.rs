@@ -178,8 +178,9 @@ impl Outline {
         if next > MOST_TOKENS {
             return None;
         }
-        let [start, end, next] = [start, scanner.position(), next].map(narrow);
-        self.tokens.push(Token { start, end, next, count });
+        // No array of the three: its `map` calls a closure for each.
+        let (start, end) = (narrow(start), narrow(scanner.position()));
+        self.tokens.push(Token { start, end, next: narrow(next), count });
         Some(())
     }
 

@@ -92,7 +92,10 @@ fn uid_bytes(uid: &str) -> Option<[u8; 16]> {
         digits[end..end + len].copy_from_slice(&text[start..start + len]);
         end += len;
     }
-    let digits = digits.map(hex_digit);
+    // Not `digits.map`, which calls a closure for each digit.
+    for digit in &mut digits {
+        *digit = hex_digit(*digit);
+    }
     let has_dashes = [8, 13, 18, 23].iter().all(|place| text[*place] == b'-');
     if !has_dashes || digits.iter().fold(0, |all, digit| all | digit) > 0xf {
         return None;
