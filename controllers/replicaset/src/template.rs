@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -29,10 +29,21 @@ struct Spec<'a> {
 #[derive(Default, Deserialize)]
 struct Template<'a> {
     #[serde(default)]
-    metadata: Option<ObjectMeta>,
+    metadata: Option<TemplateMetadata>,
     /// The JSON of the server, with all its fields.
     #[serde(borrow, default)]
     spec: Option<&'a RawValue>,
+}
+
+/// The metadata that a pod gets from its template.
+#[derive(Default, Deserialize)]
+struct TemplateMetadata {
+    #[serde(default)]
+    labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    finalizers: Option<Vec<String>>,
 }
 
 #[derive(Serialize)]

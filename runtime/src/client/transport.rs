@@ -125,15 +125,15 @@ pub(super) fn is_long_running(uri: &Uri) -> bool {
 
 /// Returns the subresource that a path names. Namespaces and objects may have its name too.
 fn subresource(path: &str) -> Option<&str> {
-    let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let (["api", _version, rest @ ..] | ["apis", _, _version, rest @ ..]) = segments.as_slice()
-    else {
-        return None;
+    let mut segments = path.trim_matches('/').split('/');
+    let before_plural = match segments.next()? {
+        "api" => 1,
+        "apis" => 2,
+        _ => return None,
     };
-    match rest {
-        ["namespaces", _, in_namespace @ ..] => in_namespace.get(2).copied(),
-        rest => rest.get(2).copied(),
-    }
+    // The names of the namespace and the object, with the plural between them, or the object's.
+    let before_subresource = if segments.nth(before_plural)? == "namespaces" { 3 } else { 1 };
+    segments.nth(before_subresource)
 }
 
 /// Returns true if the request is a watch.
