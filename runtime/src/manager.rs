@@ -416,7 +416,10 @@ impl Manager {
                 ended = end.as_mut() => return ended,
                 failed = first_failure(workers) => return Err(failed),
                 Some(controller) = self.added.recv() => self.sync_added(controller, &mut syncing),
-                Some(Ok(Some(controller))) = syncing.join_next() => {
+                // A narrower pattern would switch the branch off with the first controller that
+                // never synced.
+                Some(synced) = syncing.join_next() => {
+                    let Ok(Some(controller)) = synced else { continue };
                     start_workers(controller.as_ref(), leader, workers);
                     self.controllers.push(controller);
                     failed_informer = self.wait_for_informer_failure();

@@ -348,6 +348,32 @@ async fn name_of_a_controller_that_has_not_synced_is_taken() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn controller_that_never_syncs_does_not_hold_up_another_that_is_added() {
+    let foos = Script::new([foo("web", "1")]);
+    let (gone, zones) = (Script::<Zone>::new([]), Script::new([zone("north", "z")]));
+    gone.hold_lists();
+    zones.hold_lists();
+    let manager = Manager::new(no_factory()).with(idle(&foos, "foo"));
+    let handle = manager.handle();
+    let controller = |name, of: &Script<Zone>| {
+        let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+        (Controller::builder(name, &of.informer).build(reconciler), seen)
+    };
+    let ((first, _), (later, seen)) = (controller("gone", &gone), controller("zone", &zones));
+    let story = async {
+        handle.add(first);
+        handle.add(later);
+        sleep(Duration::from_secs(1)).await;
+        gone.informer.stop().await;
+        sleep(Duration::from_secs(1)).await;
+        zones.release_lists();
+        sleep(Duration::from_secs(60)).await;
+    };
+    manager.run_until(story).await.unwrap();
+    assert_eq!(seen.keys(), ["north"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn informer_of_an_added_controller_is_supervised() {
     let (foos, zones) = (Script::new([foo("web", "1")]), Script::<Zone>::new([]));
     let _broken = zones.informer.add_handler("broken", |_| explode_if(true));
