@@ -30,6 +30,13 @@ impl Http2Body {
         Self { stream, missing: length, in_flight }
     }
 
+    /// Returns true if the server has sent the complete answer without reading the whole request,
+    /// and resets the stream for that (RFC 9113, 8.1). The end of the connection has the same code.
+    fn is_end(&self, error: &h2::Error) -> bool {
+        let is_complete = self.missing.is_none_or(|missing| missing == 0);
+        error.is_reset() && error.reason() == Some(Reason::NO_ERROR) && is_complete
+    }
+
     /// Frees the part of the window that `data` had.
     fn received(&mut self, data: &Bytes) {
         // It fails only if more is freed than was received.
@@ -53,8 +60,7 @@ impl Body for Http2Body {
                 self.received(&data);
                 Some(Ok(Frame::data(data)))
             }
-            // The server has answered without reading the whole request (RFC 9113, 8.1).
-            Some(Err(error)) if error.reason() == Some(Reason::NO_ERROR) => None,
+            Some(Err(error)) if self.is_end(&error) => None,
             Some(Err(error)) => Some(Err(self.in_flight.explain(error))),
             None => {
                 let trailers = ready!(self.stream.poll_trailers(cx)).transpose();

@@ -22,6 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
+mod frames;
+
 /// One more byte than the server may send ahead.
 const MORE_THAN_A_WINDOW: usize = (4 << 20) + 1;
 /// The number of requests that the server allows on a connection.
