@@ -10,10 +10,12 @@
 //!   admitted first-in first-out. Watches count, as in client-go.
 //! - **In flight**: at most `in_flight` requests await their answer. Watches do not count, because
 //!   they stay open.
-//! - **Retries**: a read whose connection broke is sent again, up to three times. Any request is
-//!   sent again if the server answers 429 or 503 with `Retry-After`, up to ten times and 30 s of
-//!   waiting in total. A write without an answer is returned to the caller as an error. A failed
-//!   watch is returned to the informer, which has its own back-off.
+//! - **Retries**: a read whose connection broke is sent again, up to three times; so is any request
+//!   that the server has not processed since it closes the connection. Any request is sent again
+//!   if the server answers 429 or 503 with `Retry-After`, up to ten times and 30 s of waiting in
+//!   total.
+//!   Another write without an answer is returned to the caller as an error. A failed watch is
+//!   returned to the informer, which has its own back-off.
 //! - **Timeouts**: a request fails if its answer, or the next part of it, does not arrive within
 //!   30 s; a watch, if the server does not accept it within 10 s. Connecting takes at most 10 s.
 //!   The time in the client's own queue does not count.

@@ -50,7 +50,7 @@ pub fn of(error: &Error) -> Outcome {
     }
 }
 
-/// Returns true if no connection was established, so that the request was not sent.
+/// Returns true if the request was not sent, or not processed by the server.
 ///
 /// It searches the chain of causes, because layers of the client wrap the error.
 fn was_not_sent(error: &(dyn StdError + 'static)) -> bool {
@@ -58,7 +58,11 @@ fn was_not_sent(error: &(dyn StdError + 'static)) -> bool {
     while let Some(error) = cause {
         if matches!(
             error.downcast_ref(),
-            Some(TransportError::Unreachable { .. } | TransportError::NoCredentials { .. })
+            Some(
+                TransportError::Unreachable { .. }
+                    | TransportError::NotProcessed { .. }
+                    | TransportError::NoCredentials { .. }
+            )
         ) {
             return true;
         }

@@ -104,7 +104,8 @@ impl<C: Connector> Connections<C> {
     /// # Errors
     ///
     /// `NoCredentials` if they cannot be loaded, `Unreachable` if no connection could be opened,
-    /// `Broken` if a connection failed after the request may have been sent.
+    /// `NotProcessed` if the server did not look at the request, `Broken` if a connection failed
+    /// after the request may have been sent.
     async fn send(self, request: Request<Body>) -> Result<Response<PoolBody>, TransportError> {
         let credentials = &self.shared.credentials;
         let used = credentials.get().await.map_err(|source| TransportError::NoCredentials {
@@ -159,6 +160,7 @@ impl<C: Connector> Connections<C> {
         let server = self.shared.server.clone();
         match failure {
             Failure::NotSent(source) => TransportError::Unreachable { server, source },
+            Failure::NotProcessed(source) => TransportError::NotProcessed { server, source },
             Failure::NoAnswer(source) => TransportError::Broken { server, source },
         }
     }

@@ -95,9 +95,10 @@ pub enum ClientError {
 /// The error of a request that got no answer.
 ///
 /// A client returns it inside [`kube_client::Error::Service`]. After
-/// [`Unreachable`](Self::Unreachable) and [`NoCredentials`](Self::NoCredentials) a write may be
-/// sent again. After [`Broken`](Self::Broken) and [`TimedOut`](Self::TimedOut) its outcome is
-/// unknown: read before you write again.
+/// [`Unreachable`](Self::Unreachable), [`NotProcessed`](Self::NotProcessed) and
+/// [`NoCredentials`](Self::NoCredentials) a write may be sent again. After
+/// [`Broken`](Self::Broken) and [`TimedOut`](Self::TimedOut) its outcome is unknown: read before
+/// you write again.
 ///
 /// [`outcome::of`](crate::outcome::of) makes this distinction for a reconciler.
 #[derive(Debug, Error)]
@@ -107,6 +108,15 @@ pub enum TransportError {
     #[error("cannot reach {server}: {}", root_cause(source.as_ref()))]
     #[non_exhaustive]
     Unreachable {
+        /// The server's URL.
+        server: String,
+        /// The reason.
+        source: BoxError,
+    },
+    /// The server closed the connection, or refused the request, before it processed the request.
+    #[error("{server} did not process the request: {}", root_cause(source.as_ref()))]
+    #[non_exhaustive]
+    NotProcessed {
         /// The server's URL.
         server: String,
         /// The reason.

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::{Connection, SendRequest};
-use h2::{Ping, PingPong};
+use h2::{Ping, PingPong, Reason};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{Request, Response};
 use hyper::rt::{Executor, Read, Write};
@@ -93,6 +93,9 @@ pub(super) struct InFlight(Arc<Usage>);
 pub(super) enum Failure {
     /// Nothing was sent.
     NotSent(BoxError),
+    /// The server has said that it did not process the request: it closes the connection, or
+    /// refuses the stream (RFC 9113, 8.7).
+    NotProcessed(BoxError),
     /// The server may have carried the request out.
     NoAnswer(BoxError),
 }
@@ -199,9 +202,17 @@ impl Http2 {
                 let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
                 Ok(answer.map(|body| Http2Body::new(body, length, in_flight)))
             }
+            Err(error) if is_unprocessed(&error) => Err(Failure::NotProcessed(error.into())),
             Err(error) => Err(Failure::NoAnswer(in_flight.explain(error))),
         }
     }
+}
+
+/// Returns true if the server promises that it did not process the request. h2 returns `GOAWAY` for
+/// the streams behind the last one that the server names.
+fn is_unprocessed(error: &h2::Error) -> bool {
+    let is_refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+    error.is_remote() && (error.is_go_away() || is_refused)
 }
 
 /// Returns the head and the body of `request` in the form that HTTP/2 requires.

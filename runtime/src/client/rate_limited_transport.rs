@@ -190,6 +190,7 @@ fn outcome(answer: &Answer) -> Outcome {
             Some(TransportError::Unreachable { .. } | TransportError::NoCredentials { .. }) => {
                 Outcome::Unreachable
             }
+            Some(TransportError::NotProcessed { .. }) => Outcome::NotProcessed,
             Some(TransportError::TimedOut { .. }) => Outcome::TimedOut,
             _ => Outcome::Broken,
         },

@@ -1,13 +1,15 @@
 //! Decides if and when a request is sent again. Pure.
 //!
 //! The rules are client-go's with tighter bounds. A read is repeated if its connection broke. Any
-//! request is repeated if the server answers with `Retry-After`. A write without an answer is never
-//! repeated, because the server may have carried it out.
+//! request is repeated if the server answers with `Retry-After`, or closes the connection before it
+//! processed the request. Another write without an answer is never repeated, because the server may
+//! have carried it out.
 //!
 //! | Outcome | Read | Write | Watch |
 //! |---|---|---|---|
 //! | 429 or 503 with `Retry-After` | again | again | returned |
 //! | broken connection | again, up to 3 times | returned | returned |
+//! | not processed | again, up to 3 times | again, up to 3 times | returned |
 //! | no connection, timeout | returned | returned | returned |
 //! | any other answer | returned | returned | returned |
 //!
@@ -19,7 +21,8 @@ use std::time::Duration;
 use homeostat_core::retry_after as parse_retry_after;
 use http::{HeaderMap, Method, StatusCode, header};
 
-/// The number of broken connections after which a read fails. More are a persistent fault.
+/// The number of broken connections, or of those that did not process the request, after which it
+/// fails. More are a persistent fault.
 const MAX_BROKEN: u32 = 3;
 /// The pause after the first broken connection; it doubles each time. A server that restarts is
 /// away for longer: the caller handles that.
@@ -49,8 +52,7 @@ pub(super) struct Attempts {
 enum Repeatable {
     /// A read: repeated after a broken connection too.
     Always,
-    /// A write: repeated only if the server answers that it was not carried out and may be sent
-    /// again.
+    /// A write: repeated only if the server says that it was not carried out and may be sent again.
     WhenRequested,
     /// A watch: its informer has its own back-off and counts each failure.
     Never,
@@ -65,6 +67,8 @@ pub(super) enum Outcome {
     },
     /// No connection was established, so nothing was sent.
     Unreachable,
+    /// The server closed the connection, or refused the request, before it processed the request.
+    NotProcessed,
     /// The connection broke before the answer arrived. The server may have carried the request out.
     Broken,
     /// No answer arrived in time. The server may have carried the request out. A read is not
@@ -97,8 +101,12 @@ impl Attempts {
                 retry_after: Some(pause),
             } if self.repeatable != Repeatable::Never => self.pause_when_requested(pause),
             Outcome::Broken if self.repeatable == Repeatable::Always => self.pause_when_broken(),
+            Outcome::NotProcessed if self.repeatable != Repeatable::Never => {
+                self.pause_when_broken()
+            }
             Outcome::Answered { .. }
             | Outcome::Unreachable
+            | Outcome::NotProcessed
             | Outcome::Broken
             | Outcome::TimedOut => None,
         }
@@ -161,6 +169,19 @@ mod tests {
             assert_eq!(attempts.pause_after(Outcome::Broken), expected);
         }
         assert_eq!(attempts.pause_after(Outcome::Broken), None);
+    }
+
+    #[test]
+    fn request_that_was_not_processed_is_sent_again() {
+        for method in [Method::GET, Method::POST] {
+            let mut attempts = Attempts::new(&method, false);
+            for pause in [100, 200, 400] {
+                let expected = Some(Duration::from_millis(pause));
+                assert_eq!(attempts.pause_after(Outcome::NotProcessed), expected);
+            }
+            assert_eq!(attempts.pause_after(Outcome::NotProcessed), None);
+        }
+        assert_eq!(Attempts::new(&Method::GET, true).pause_after(Outcome::NotProcessed), None);
     }
 
     #[test]

@@ -147,6 +147,7 @@ async fn send(pool: &Pool<impl Connector>, path: &str, bytes: usize) -> Result<u
     let answer = pool.clone().request(post(path, bytes)).await;
     let answer = answer.map_err(|failure| match failure {
         Failure::NotSent(error) => format!("not sent: {error}"),
+        Failure::NotProcessed(error) => format!("not processed: {error}"),
         Failure::NoAnswer(error) => format!("no answer: {error}"),
     })?;
     Ok(answer.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes().len())

@@ -20,6 +20,7 @@ const OK: &[u8] = &[0x88];
 const OK_OF_9_BYTES: &[u8] = &[0x88, 0x0f, 0x0d, 0x01, b'9'];
 
 const NO_ERROR: &[u8] = &[0, 0, 0, 0];
+const REFUSED_STREAM: &[u8] = &[0, 0, 0, 7];
 /// The last stream that was processed, none, and [`NO_ERROR`].
 const NOTHING_PROCESSED: &[u8] = &[0; 8];
 
@@ -53,6 +54,15 @@ impl Peer {
         let length = u8::try_from(payload.len()).unwrap();
         let head = [0, 0, length, kind, flags, 0, 0, 0, stream];
         self.0.write_all(&[&head, payload].concat()).await.unwrap();
+    }
+
+    /// Answers requests to their end.
+    async fn answer_all(&mut self) {
+        loop {
+            let stream = self.request().await;
+            self.write(HEADERS, END_HEADERS, stream, OK).await;
+            self.write(DATA, END_STREAM, stream, b"done").await;
+        }
     }
 }
 
@@ -118,4 +128,21 @@ async fn answer_to_an_unread_request_ends_with_its_reset() {
         pending().await
     });
     assert_eq!(send(&pool).await, Ok("all of it".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_the_server_has_not_processed_is_reported_as_such() {
+    for (kind, payload) in [(GOAWAY, NOTHING_PROCESSED), (RST_STREAM, REFUSED_STREAM)] {
+        let pool = pool(move |number, mut peer| async move {
+            peer.greet().await;
+            if number == 0 {
+                let stream = peer.request().await;
+                let stream = if kind == GOAWAY { 0 } else { stream };
+                peer.write(kind, 0, stream, payload).await;
+            }
+            peer.answer_all().await;
+        });
+        assert!(send(&pool).await.is_err_and(|error| error.starts_with("NotProcessed")));
+        assert_eq!(send(&pool).await, Ok("done".into()));
+    }
 }
