@@ -26,7 +26,7 @@ use super::credentials::{Credentials, Identity, Loaded, same_identity};
 use super::error::TransportError;
 use super::http2::{Failure, PING_AFTER, WhenFull};
 use super::pool::{Pool, PoolBody};
-use super::transport::{copy, is_watch};
+use super::transport::{copy, is_long_running};
 
 /// The same for HTTP/1.1, which has no pings: TCP probes, 5 s apart.
 const PROBE_PERIOD: Duration = Duration::from_secs(5);
@@ -57,14 +57,16 @@ struct Shared<C> {
 /// The connections that were opened with one client certificate. A new certificate gets new ones:
 /// the server keeps the certificate of a connection. The old ones end with their last request.
 ///
-/// Watches have separate connections. The API server closes the watch of a client that reads too
-/// slowly. On a connection that hundreds of writes share, a watch is slow even if its reader is
-/// fast, because the server interleaves their frames. See `docs/decisions/0002-transport.md`.
+/// Watches, followed logs and other answers without an end have separate connections: a connection
+/// takes 100 requests at once, and calls wait for a place on theirs. Also, the API server closes
+/// the watch of a client that reads too slowly. On a connection that hundreds of writes share, a
+/// watch is slow even if its reader is fast, because the server interleaves their frames. See
+/// `docs/decisions/0002-transport.md`.
 struct Pools<C> {
     identity: Option<Arc<Identity>>,
     /// For all other requests.
     calls: Pool<C>,
-    /// For watches alone.
+    /// For watches, and other answers without an end.
     watches: Pool<C>,
     /// For requests that turn their connection into another protocol, such as `exec` over a
     /// WebSocket. HTTP/2 has no such requests: its connection belongs to all of them.
@@ -147,7 +149,7 @@ impl<C: Connector> Connections<C> {
         }
         let pool = if request.headers().contains_key(header::UPGRADE) {
             &pools.upgrades
-        } else if is_watch(request.uri()) {
+        } else if is_long_running(request.uri()) {
             &pools.watches
         } else {
             &pools.calls

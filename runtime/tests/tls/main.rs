@@ -65,6 +65,18 @@ async fn upgraded_request_gets_a_connection_of_http1_to_itself() {
     assert_eq!(server.connections(), 2);
 }
 
+/// A connection takes 100 requests at once: 100 followed logs would keep all others waiting.
+#[tokio::test]
+async fn followed_log_takes_no_place_on_the_connection_of_calls() {
+    let authority = Authority::new();
+    let server = Server::start(&authority, &["h2", "http/1.1"]).await;
+    let client = client(&kubeconfig(&server, &authority, Some(SERVER_NAME), "token: secret")).await;
+    let log = Request::get("/api/v1/namespaces/shop/pods/web/log?follow=true");
+    let log = client.send(log.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(get(&client).await, "HTTP/2.0, 0 certificates, Bearer secret");
+    assert_eq!((log.status(), server.connections()), (StatusCode::OK, 2));
+}
+
 #[tokio::test]
 async fn dead_connection_is_replaced() {
     let authority = Authority::new();
