@@ -153,7 +153,8 @@ impl RateLimitedTransport {
         if let Some(call) = call {
             call.answered(code(&answer));
         }
-        if is_long_running {
+        // A refusal has an end.
+        if is_long_running && code(&answer).is_none_or(|code| code < 300) {
             return answer;
         }
         let size = metrics.answer_size(&method);

@@ -186,6 +186,23 @@ async fn body_that_stalls_fails_and_a_silent_watch_stays_open() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn refusal_of_a_watch_that_stalls_fails() {
+    let service = service_fn(|_: Request<Body>| async {
+        let stalled = StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, BoxError>>());
+        let mut response = Response::new(stalled);
+        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        Ok::<_, Infallible>(response)
+    });
+    let builder = builder().qps(0.0).request_timeout(Duration::from_secs(20));
+    let client = builder.service(service).build();
+    let watch = client.send(request(Method::GET, "/api/v1/pods?watch=true")).await.unwrap();
+    let hour = Duration::from_secs(3600);
+    let read = tokio::time::timeout(hour, watch.into_body().collect_bytes()).await;
+    let error = read.expect("the body ends").unwrap_err();
+    assert!(error.to_string().contains("no answer from the server within 20s"), "{error}");
+}
+
 #[tokio::test]
 async fn unknown_context_is_reported_with_the_known_ones() {
     let file = tempfile::NamedTempFile::new().unwrap();
