@@ -110,9 +110,8 @@ impl<C: Connector> Connections<C> {
     /// after the request may have been sent.
     async fn send(self, request: Request<Body>) -> Result<Response<PoolBody>, TransportError> {
         let credentials = &self.shared.credentials;
-        let used = credentials.get().await.map_err(|source| TransportError::NoCredentials {
-            server: self.shared.server.clone(),
-            source,
+        let used = credentials.get_for_request().await.map_err(|source| {
+            TransportError::NoCredentials { server: self.shared.server.clone(), source }
         })?;
         let again = if credentials.can_change() { copy(&request) } else { None };
         let response = self.attempt(request, &used).await?;

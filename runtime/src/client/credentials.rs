@@ -7,7 +7,8 @@
 //! | an exec plugin | shortly before the expiry that it reports, and after a 401 |
 //!
 //! Files are read and plugins run on a thread for blocking work, once for all requests that wait.
-//! While a reload fails, the earlier credentials are used until they expire.
+//! A reload goes on if its request ends. While a reload fails, the earlier credentials are used
+//! until they expire.
 //!
 //! ```text
 //!  request ─▶ get ─▶ due? ─ no ─▶ the current credentials
@@ -34,12 +35,15 @@ use k8s_openapi::jiff::Timestamp;
 use kube_client::config::AuthInfo;
 use parking_lot::RwLock;
 use secrecy::ExposeSecret;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 use tower::BoxError;
 
+use self::reloads::Reloads;
 use super::exec::Plugin;
 use super::transport::{ClientIdentity, parse_identity};
+
+mod reloads;
 
 /// The period after which files are read again: a token file of a pod is replaced by the kubelet.
 const FILE_PERIOD: Duration = Duration::from_secs(60);
@@ -61,7 +65,8 @@ pub(super) struct Credentials {
     /// `None` until a plugin has run for the first time.
     current: RwLock<Option<Arc<Loaded>>>,
     /// Held during a reload. Contains the time of the last reload that a 401 caused.
-    loading: Mutex<Option<Instant>>,
+    loading: Arc<Mutex<Option<Instant>>>,
+    reloads: Reloads,
 }
 
 /// Credentials as they were read at one moment.
@@ -153,7 +158,8 @@ impl Credentials {
             }
             Source::Plugin(_) => None,
         };
-        Ok(Self { source, current: RwLock::new(current), loading: Mutex::new(None) })
+        let (current, loading) = (RwLock::new(current), Arc::default());
+        Ok(Self { source, current, loading, reloads: Reloads::default() })
     }
 
     /// Returns true if a reload may return other credentials.
@@ -171,7 +177,12 @@ impl Credentials {
         self.current.read().clone()
     }
 
-    /// Returns the credentials for a request, and reloads them if that is due.
+    /// Returns the credentials if no reload is due.
+    fn fresh(&self) -> Option<Arc<Loaded>> {
+        self.current().filter(|loaded| !loaded.is_due())
+    }
+
+    /// Returns the credentials, and reloads them if that is due.
     ///
     /// # Errors
     ///
@@ -183,12 +194,36 @@ impl Credentials {
     /// If the future is dropped during a reload, the plugin is killed, and the next request
     /// reloads.
     pub(super) async fn get(&self) -> Result<Arc<Loaded>, BoxError> {
-        if let Some(loaded) = self.current()
-            && !loaded.is_due()
-        {
-            return Ok(loaded);
+        if let Some(fresh) = self.fresh() {
+            return Ok(fresh);
         }
         let _loading = self.loading.lock().await;
+        self.load().await
+    }
+
+    /// Returns the credentials as [`get`](Self::get) does, for a request.
+    ///
+    /// # Errors
+    ///
+    /// As of [`get`](Self::get).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped during a reload, the reload goes on for the next request.
+    pub(super) async fn get_for_request(self: &Arc<Self>) -> Result<Arc<Loaded>, BoxError> {
+        if let Some(fresh) = self.fresh() {
+            return Ok(fresh);
+        }
+        let (own, loading) = (Arc::clone(self), Arc::clone(&self.loading).lock_owned().await);
+        let load = async move {
+            let _loading = loading;
+            own.load().await
+        };
+        self.reloads.run(load).await
+    }
+
+    /// Reloads the credentials if that is due. The caller holds `loading`.
+    async fn load(&self) -> Result<Arc<Loaded>, BoxError> {
         let current = self.current(); // Another request may have loaded them meanwhile.
         if let Some(loaded) = &current
             && !loaded.is_due()
@@ -213,8 +248,25 @@ impl Credentials {
     ///
     /// It reloads at most once in 10 s for all requests together: a server that refuses valid
     /// credentials must not start a plugin for each request.
-    pub(super) async fn get_after_refusal(&self, used: &Loaded) -> Option<Arc<Loaded>> {
-        let mut last = self.loading.lock().await;
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped during a reload, the reload goes on for the next request.
+    pub(super) async fn get_after_refusal(
+        self: &Arc<Self>,
+        used: &Arc<Loaded>,
+    ) -> Option<Arc<Loaded>> {
+        let last = Arc::clone(&self.loading).lock_owned().await;
+        let (own, used) = (Arc::clone(self), Arc::clone(used));
+        let replace = async move { Ok(own.replace(&used, last).await) };
+        self.reloads.run(replace).await.ok()?
+    }
+
+    async fn replace(
+        &self,
+        used: &Loaded,
+        mut last: OwnedMutexGuard<Option<Instant>>,
+    ) -> Option<Arc<Loaded>> {
         let current = self.current();
         if let Some(loaded) = current.as_ref().filter(|loaded| loaded.differs_from(used)) {
             return Some(Arc::clone(loaded)); // Another request has reloaded them.

@@ -80,6 +80,22 @@ async fn failing_plugin_is_an_error_with_its_output() {
 }
 
 #[tokio::test]
+async fn plugin_outlives_the_request_that_started_it() {
+    let runs = NamedTempFile::new().unwrap();
+    let text = format!(
+        "echo run >> {}; sleep 1; echo '{{\"apiVersion\": \"client.authentication.k8s.io/v1\", \
+         \"status\": {{\"token\": \"a\"}}}}'",
+        runs.path().display()
+    );
+    let credentials = Arc::new(script(&text));
+    let short = Duration::from_millis(200);
+    let request = tokio::time::timeout(short, credentials.get_for_request()).await;
+    assert!(request.is_err(), "the plugin takes longer");
+    credentials.get_for_request().await.unwrap();
+    assert_eq!(std::fs::read_to_string(runs.path()).unwrap(), "run\n");
+}
+
+#[tokio::test]
 async fn empty_token_and_user_of_a_kubeconfig_count_as_none() {
     let empty = || Some(String::new());
     let user = AuthInfo {
