@@ -9,13 +9,14 @@
 //! | a version that cannot be read | `freshness: Stale` | an error of its request |
 //! | the preferred version | the first | `preferredVersion`, moved to the front |
 //!
-//! Every field has a default: an answer with fields that are missing or unknown is still read.
+//! Every field has a default: an answer with fields that are missing, null or unknown is read. Go
+//! encodes a nil slice as `null`.
 
 use std::collections::BTreeMap;
 
 use homeostat_expectations::GroupResource;
 use homeostat_informer::GroupVersionResource;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// A resource that an API server serves, at one version.
 ///
@@ -91,6 +92,7 @@ struct Name {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct AggregatedGroups {
+    #[serde(deserialize_with = "or_default")]
     items: Vec<AggregatedGroup>,
 }
 
@@ -98,7 +100,9 @@ pub(super) struct AggregatedGroups {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct AggregatedGroup {
+    #[serde(deserialize_with = "or_default")]
     metadata: Name,
+    #[serde(deserialize_with = "or_default")]
     versions: Vec<AggregatedVersion>,
 }
 
@@ -109,6 +113,7 @@ struct AggregatedGroup {
 struct AggregatedVersion {
     version: String,
     freshness: String,
+    #[serde(deserialize_with = "or_default")]
     resources: Vec<AggregatedResource>,
 }
 
@@ -117,8 +122,10 @@ struct AggregatedVersion {
 #[serde(default, rename_all = "camelCase")]
 struct AggregatedResource {
     resource: String,
+    #[serde(deserialize_with = "or_default")]
     response_kind: ResponseKind,
     scope: String,
+    #[serde(deserialize_with = "or_default")]
     verbs: Vec<String>,
 }
 
@@ -133,6 +140,7 @@ struct ResponseKind {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CoreVersions {
+    #[serde(deserialize_with = "or_default")]
     versions: Vec<String>,
 }
 
@@ -140,6 +148,7 @@ pub(super) struct CoreVersions {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LegacyGroups {
+    #[serde(deserialize_with = "or_default")]
     groups: Vec<LegacyGroup>,
 }
 
@@ -148,7 +157,9 @@ pub(super) struct LegacyGroups {
 #[serde(default, rename_all = "camelCase")]
 struct LegacyGroup {
     name: String,
+    #[serde(deserialize_with = "or_default")]
     versions: Vec<LegacyVersion>,
+    #[serde(deserialize_with = "or_default")]
     preferred_version: LegacyVersion,
 }
 
@@ -163,6 +174,7 @@ struct LegacyVersion {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LegacyResources {
+    #[serde(deserialize_with = "or_default")]
     resources: Vec<LegacyResource>,
 }
 
@@ -173,6 +185,7 @@ struct LegacyResource {
     name: String,
     kind: String,
     namespaced: bool,
+    #[serde(deserialize_with = "or_default")]
     verbs: Vec<String>,
 }
 
@@ -347,6 +360,15 @@ impl Version {
     fn unread(version: String) -> Self {
         Self { version, resources: Ok(Vec::new()) }
     }
+}
+
+/// Reads a member; null counts as missing.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Returns `apps/v1`, or `v1` for the core group.

@@ -148,6 +148,41 @@ async fn server_without_aggregated_answers_is_read_version_by_version() {
     assert_eq!(seen.lock().len(), 6);
 }
 
+/// Go encodes an empty list as `null` unless its author takes care.
+#[tokio::test]
+async fn members_that_are_null_count_as_empty() {
+    const JSON: &str = "application/json";
+    let (client, _) = server(|path, _| match path {
+        "/api" => (200, JSON, None, json!({"versions": ["v1"]})),
+        "/api/v1" => {
+            let pods = json!({"name": "pods", "kind": "Pod", "namespaced": true, "verbs": null});
+            (200, JSON, None, json!({"resources": [pods]}))
+        }
+        "/apis" => (
+            200,
+            JSON,
+            None,
+            json!({"groups": [
+                {"name": "a.io", "versions": [{"version": "v1"}], "preferredVersion": null},
+                {"name": "b.io", "versions": null},
+            ]}),
+        ),
+        _ => (200, JSON, None, json!({"resources": null})),
+    });
+    let discovered = Discovery::new(client).discover().await.unwrap();
+    assert_eq!((names(&discovered), discovered.failed), (vec!["pods v1".to_owned()], [].into()));
+    let (client, _) = server(|path, _| match path {
+        "/api" => aggregated(&json!([{"metadata": null, "versions": null}])),
+        _ => aggregated(&json!([{"metadata": {"name": "a.io"}, "versions": [
+            {"version": "v1", "resources": [
+                {"resource": "foos", "responseKind": null, "verbs": null}]},
+            {"version": "v2", "resources": null},
+        ]}])),
+    });
+    let discovered = Discovery::new(client).discover().await.unwrap();
+    assert_eq!(names(&discovered), ["foos.a.io v1"]);
+}
+
 #[tokio::test]
 async fn refused_root_is_an_error() {
     let (client, _) = server(|_, _| (403, "application/json", None, json!({})));
