@@ -41,6 +41,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use homeostat_core::user_code;
 use homeostat_informer::status::{InformerPhase, InformerStatus};
 use homeostat_informer::{Object, SharedIndexInformer};
 use homeostat_workqueue::Queue;
@@ -298,9 +299,14 @@ fn no_lease(election: &LeaderReport) -> Option<String> {
     Some(format!("no leader election: {error} ({} consecutive failures)", election.failures))
 }
 
-/// Runs the checks, and returns those that failed with their reasons.
+/// Runs the checks, and returns those that failed with their reasons. One that panics has failed:
+/// the page must show it.
 fn failures(checks: &[(String, Check)]) -> Vec<(String, String)> {
-    let failed = checks.iter().filter_map(|(name, check)| Some((name.clone(), check().err()?)));
+    let run = |check: &Check| {
+        let checked = user_code("check", || check());
+        checked.unwrap_or_else(|panicked| Err(panicked.to_string()))
+    };
+    let failed = checks.iter().filter_map(|(name, check)| Some((name.clone(), run(check).err()?)));
     failed.collect()
 }
 

@@ -115,6 +115,19 @@ async fn time_of_an_unready_part_starts_at_zero_after_it_was_ready() {
     assert_eq!(since(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn check_that_panics_has_failed() {
+    let diagnostics = Diagnostics::new();
+    let broken = || -> Result<(), String> { panic!("no license") };
+    diagnostics.readiness("license", broken);
+    diagnostics.liveness("license", broken);
+    let unready: Vec<_> = diagnostics.unready().into_iter().map(|part| part.reason).collect();
+    assert_eq!(unready, ["panicked: no license"]);
+    let failed = [("license".to_owned(), "panicked: no license".to_owned())];
+    assert_eq!(diagnostics.failed_liveness(), failed);
+    assert_eq!(diagnostics.report().unready.len(), 1);
+}
+
 #[tokio::test]
 async fn failed_liveness_check_is_named() {
     let diagnostics = Diagnostics::new();
