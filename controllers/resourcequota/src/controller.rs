@@ -45,8 +45,8 @@ pub struct Options {
     pub sync_period: Option<Duration>,
     /// The feature gates.
     pub gates: FeatureGates,
-    /// The period of discovery (default 30 s). For as long a status waits for a cache that it
-    /// needs.
+    /// The period of discovery (default 30 s, at least 1 s). For as long a status waits for a cache
+    /// that it needs.
     pub discovery_period: Duration,
     /// The time for which an informer runs after the last quota that needs it (default 10 minutes).
     pub linger: Duration,
@@ -72,6 +72,14 @@ struct Handlers {
 }
 
 // === impl Options ===
+
+impl Options {
+    /// Returns the period of discovery, cut to what a timer allows.
+    fn discovery(&self) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+        self.discovery_period.clamp(Duration::from_secs(1), LONGEST)
+    }
+}
 
 impl Default for Options {
     fn default() -> Self {
@@ -115,7 +123,7 @@ pub fn manager(client: Client, options: Options) -> Manager {
             priority: priority.clone(),
         },
         changes.clone(),
-        Timing { discovery: options.discovery_period, linger: options.linger },
+        Timing { discovery: options.discovery(), linger: options.linger },
     );
     let handlers = Handlers {
         monitor: Arc::clone(&monitor),
@@ -162,7 +170,7 @@ fn quota_controller(
         requested: handlers.requested.clone(),
         monitor: Arc::clone(&handlers.monitor),
         clock,
-        patience: options.discovery_period,
+        patience: options.discovery(),
         started: Instant::now(),
         memory: Mutex::default(),
     };

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use homeostat_resourcequota::Options;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::world::{Discovery, World, foo, quota};
+use crate::world::{Discovery, World, foo, quota, without_period};
 
 /// A quota of pods and of a custom resource, and one object of it.
 async fn world() -> World {
@@ -68,4 +69,14 @@ async fn group_that_cannot_be_read_at_the_start_counts_when_it_can() {
     let took = world.wait_for_used("q", "count/foos.example.com=1,secrets=0").await;
     assert!(took < Duration::from_secs(32), "{took:?}");
     world.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn period_of_any_length_works() {
+    for discovery_period in [Duration::ZERO, Duration::MAX] {
+        let world = World::with(Options { discovery_period, ..without_period() }).await;
+        world.create(&quota("q", &json!({"secrets": "9"}))).await;
+        world.wait_for_used("q", "secrets=0").await;
+        world.stop().await;
+    }
 }
