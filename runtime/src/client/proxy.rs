@@ -3,7 +3,8 @@
 //! The rules are those of Go's `http.ProxyFromEnvironment`, which client-go uses:
 //!
 //! * the variable of the server's scheme counts; the upper-case name comes first;
-//! * `NO_PROXY` lists hosts, domains, addresses and ranges, or `*` for everything;
+//! * `NO_PROXY` lists hosts, domains, addresses and ranges, each with or without a port, or `*` for
+//!   everything;
 //! * loopback addresses and `localhost` are never proxied;
 //! * a proxy without a scheme is an HTTP proxy.
 //!
@@ -80,15 +81,48 @@ fn environment(server: &Uri, variable: Variable<'_>) -> Result<Option<Uri>, BoxE
     };
     let Some(proxy) = first(name).filter(|_| !is_loopback) else { return Ok(None) };
     let excluded = first(["NO_PROXY", "no_proxy"]).unwrap_or_default();
-    let is_wildcard = excluded.split(',').any(|entry| entry.trim() == "*");
-    let matcher = Matcher::builder().all("http://any.invalid").no(excluded).build();
-    if is_wildcard || matcher.intercept(server).is_none() {
+    if excluded.split(',').any(|entry| excludes(entry.trim(), server)) {
         return Ok(None);
     }
     // A proxy without a scheme is an HTTP proxy, as in Go.
     let url = if proxy.contains("://") { proxy } else { format!("http://{proxy}") };
     let invalid = |error| format!("invalid proxy {:?}: {error}", without_user(&url));
     Ok(Some(url.parse().map_err(invalid)?))
+}
+
+/// Returns true if an entry of `NO_PROXY` names `server`.
+///
+/// A port restricts the entry. `.example.org` and `*.example.org` are the subdomains alone, and
+/// `example.org` is the domain with them.
+fn excludes(entry: &str, server: &Uri) -> bool {
+    let host = server.host().unwrap_or_default();
+    let of_scheme = if server.scheme_str() == Some("https") { 443 } else { 80 };
+    let (name, port) = split_port(entry);
+    if port.is_some_and(|port| port != server.port_u16().unwrap_or(of_scheme)) {
+        return false;
+    }
+    match name.strip_prefix('*').unwrap_or(name) {
+        "" => name == "*",
+        domain if domain.starts_with('.') => {
+            let (host, domain) = (host.to_ascii_lowercase(), domain.to_ascii_lowercase());
+            host.ends_with(&domain) && host != domain
+        }
+        name => {
+            let matcher = Matcher::builder().all("http://any.invalid").no(name).build();
+            matcher.intercept(server).is_none()
+        }
+    }
+}
+
+/// Splits `HOST:PORT` and `[ADDRESS]:PORT`. An address of IPv6 without brackets has no port.
+fn split_port(entry: &str) -> (&str, Option<u16>) {
+    match entry.rsplit_once(':') {
+        Some((host, port)) if host.ends_with(']') || !host.contains(':') => match port.parse() {
+            Ok(port) => (host.trim_matches(['[', ']']), Some(port)),
+            Err(_) => (entry, None),
+        },
+        _ => (entry.trim_matches(['[', ']']), None),
+    }
 }
 
 /// Returns the connector for the proxy of `config`.
@@ -180,6 +214,29 @@ mod tests {
             proxy_for(name, None, &[set, ("NO_PROXY", "example.com")]),
             "http://proxy:3128/"
         );
+    }
+
+    #[test]
+    fn no_proxy_has_gos_rules_for_ports_and_subdomains() {
+        let set = ("HTTPS_PROXY", "http://proxy:3128");
+        for (excluded, is_excluded, server) in [
+            ("10.1.2.3:6443", true, "https://10.1.2.3:6443"),
+            ("10.1.2.3:443", false, "https://10.1.2.3:6443"),
+            ("[fd00::1]:443", true, "https://[fd00::1]"),
+            ("fd00::/8", true, "https://[fd00::1]"),
+            ("example.org:443", true, "https://api.example.org"),
+            ("example.org:6443", false, "https://api.example.org"),
+            ("*.example.org", true, "https://api.example.org"),
+            ("*.example.org", false, "https://example.org"),
+            (".Example.org", true, "https://api.example.org"),
+            (".example.org", false, "https://example.org"),
+            ("example.org", true, "https://example.org"),
+            ("le.org", false, "https://example.org"),
+            (":443", false, "https://example.org"),
+        ] {
+            let proxy = proxy_for(server, None, &[set, ("NO_PROXY", excluded)]);
+            assert_eq!(proxy.is_empty(), is_excluded, "{excluded} and {server}");
+        }
     }
 
     #[test]
