@@ -30,18 +30,20 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::{Diagnostics, in_words, page};
 
 /// A kubelet, a scraper and a few people. Later connections wait.
 const CONNECTIONS: usize = 64;
 
-/// The time for the headers of a request: an idle connection does not keep its place for longer.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time for a request and its answer. A client that asks for nothing, or does not read, would
+/// otherwise keep its place.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The pause after a failed accept, for example when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -123,12 +125,14 @@ async fn accept_all(listener: TcpListener, diagnostics: Diagnostics) {
                 let response = answer(&diagnostics, &request);
                 ready(Ok::<_, Infallible>(response))
             });
+            // One request each: an idle connection would keep its place too.
             let serving = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEADER_TIMEOUT)
+                .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service);
-            if let Err(error) = serving.await {
-                tracing::debug!(%error, "connection of an operator ended");
+            match timeout(TIMEOUT, serving).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "connection of an operator ended"),
+                Err(_) => tracing::debug!(timeout = ?TIMEOUT, "connection of an operator ended"),
             }
         });
     }

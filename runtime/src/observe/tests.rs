@@ -337,3 +337,21 @@ async fn page_fits_a_phone_in_chromium() {
     assert_eq!(title, "fits");
     assert!(dom.contains("default/failing"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn connections_that_are_not_used_keep_no_probe_out() {
+    let diagnostics = Diagnostics::new();
+    diagnostics.metrics(|| "x".repeat(16 << 20));
+    let server = serve_on_any_port(&diagnostics).await;
+    // Some ask for nothing, the others do not read their answer.
+    for request in ["", "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n"] {
+        let mut unused = Vec::new();
+        for _ in 0..64 {
+            let mut stream = TcpStream::connect(server.address()).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            unused.push(stream);
+        }
+        let probe = tokio::time::timeout(Duration::from_secs(60), get(&server, "/healthz"));
+        assert_eq!(probe.await.as_deref(), Ok("200 ok"), "{request}");
+    }
+}
