@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use homeostat_core::user_code;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -122,8 +123,7 @@ async fn accept_all(listener: TcpListener, diagnostics: Diagnostics) {
         connections.spawn(async move {
             let _place = place;
             let service = service_fn(move |request| {
-                let response = answer(&diagnostics, &request);
-                ready(Ok::<_, Infallible>(response))
+                ready(Ok::<_, Infallible>(answered(&diagnostics, &request)))
             });
             // One request each: an idle connection would keep its place too.
             let serving = http1::Builder::new()
@@ -136,6 +136,13 @@ async fn accept_all(listener: TcpListener, diagnostics: Diagnostics) {
             }
         });
     }
+}
+
+/// Returns the page, or the panic of a text that an author's code renders: a key, the metrics.
+fn answered(diagnostics: &Diagnostics, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    let answer = user_code("page", || answer(diagnostics, request));
+    answer
+        .unwrap_or_else(|panicked| text(StatusCode::INTERNAL_SERVER_ERROR, format!("{panicked}\n")))
 }
 
 /// A path with a slash at its end is the same path. `HEAD` is answered like `GET`; hyper sends no

@@ -355,3 +355,12 @@ async fn connections_that_are_not_used_keep_no_probe_out() {
         assert_eq!(probe.await.as_deref(), Ok("200 ok"), "{request}");
     }
 }
+
+#[tokio::test]
+async fn page_that_panics_is_answered() {
+    let diagnostics = Diagnostics::new();
+    diagnostics.metrics(|| panic!("out of order"));
+    let server = serve_on_any_port(&diagnostics).await;
+    assert_eq!(get(&server, "/metrics").await, "500 panicked: out of order\n");
+    assert_eq!(get(&server, "/healthz").await, "200 ok");
+}

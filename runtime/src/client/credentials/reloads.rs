@@ -35,15 +35,18 @@ impl Reloads {
         reload: impl Future<Output = Result<T, BoxError>> + Send + 'static,
     ) -> Result<T, BoxError> {
         let (answer, answered) = oneshot::channel();
-        {
-            let mut tasks = self.tasks.lock();
-            while tasks.try_join_next().is_some() {}
-            tasks.spawn(async move {
-                if let Err(Err(error)) = answer.send(reload.await) {
-                    tracing::warn!(%error, "failed to load credentials");
-                }
-            });
-        }
+        let task = async move {
+            if let Err(Err(error)) = answer.send(reload.await) {
+                tracing::warn!(%error, "failed to load credentials");
+            }
+        };
+        self.spawn(task);
         answered.await.unwrap_or_else(|error| Err(error.into()))
+    }
+    /// Starts a task. The lock is held to add it.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
     }
 }

@@ -99,7 +99,7 @@ async fn body_of_a_connection_that_closes_in_its_middle_is_an_error() {
         peer.write(HEADERS, END_HEADERS, stream, OK).await;
         peer.write(DATA, 0, stream, b"half").await;
         peer.write(GOAWAY, 0, 0, NOTHING_PROCESSED).await;
-        pending().await
+        pending::<()>().await;
     });
     assert!(send(&pool).await.is_err_and(|error| error.starts_with("body: ")));
 }
@@ -112,7 +112,7 @@ async fn body_that_is_reset_before_its_length_is_an_error() {
         peer.write(HEADERS, END_HEADERS, stream, OK_OF_9_BYTES).await;
         peer.write(DATA, 0, stream, b"half").await;
         peer.write(RST_STREAM, 0, stream, NO_ERROR).await;
-        pending().await
+        pending::<()>().await;
     });
     assert!(send(&pool).await.is_err_and(|error| error.starts_with("body: ")));
 }
@@ -125,22 +125,34 @@ async fn answer_to_an_unread_request_ends_with_its_reset() {
         peer.write(HEADERS, END_HEADERS, stream, OK_OF_9_BYTES).await;
         peer.write(DATA, 0, stream, b"all of it").await;
         peer.write(RST_STREAM, 0, stream, NO_ERROR).await;
-        pending().await
+        pending::<()>().await;
     });
     assert_eq!(send(&pool).await, Ok("all of it".into()));
+}
+
+/// Leaves the first request without an answer, and answers those that follow.
+async fn refuse_one(mut peer: Peer, kind: u8, payload: &[u8]) {
+    peer.greet().await;
+    let stream = peer.request().await;
+    // A frame about the connection has the stream 0.
+    let stream = if kind == GOAWAY { 0 } else { stream };
+    peer.write(kind, 0, stream, payload).await;
+    peer.answer_all().await;
+}
+
+async fn answer(mut peer: Peer) {
+    peer.greet().await;
+    peer.answer_all().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn request_that_the_server_has_not_processed_is_reported_as_such() {
     for (kind, payload) in [(GOAWAY, NOTHING_PROCESSED), (RST_STREAM, REFUSED_STREAM)] {
-        let pool = pool(move |number, mut peer| async move {
-            peer.greet().await;
-            if number == 0 {
-                let stream = peer.request().await;
-                let stream = if kind == GOAWAY { 0 } else { stream };
-                peer.write(kind, 0, stream, payload).await;
+        let pool = pool(move |number, peer| async move {
+            match number {
+                0 => refuse_one(peer, kind, payload).await,
+                _ => answer(peer).await,
             }
-            peer.answer_all().await;
         });
         assert!(send(&pool).await.is_err_and(|error| error.starts_with("NotProcessed")));
         assert_eq!(send(&pool).await, Ok("done".into()));
