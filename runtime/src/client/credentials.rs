@@ -24,25 +24,24 @@
 //! again after a 401 or an expiry (`plugin/pkg/client/auth/exec`).
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderValue;
 use k8s_openapi::jiff::Timestamp;
 use kube_client::config::AuthInfo;
 use parking_lot::RwLock;
-use secrecy::ExposeSecret;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 use tower::BoxError;
 
+use self::kubeconfig::Kubeconfig;
+pub(super) use self::kubeconfig::header;
 use self::reloads::Reloads;
 use super::exec::Plugin;
 use super::transport::{ClientIdentity, parse_identity};
 
+mod kubeconfig;
 mod reloads;
 
 /// The period after which files are read again: a token file of a pod is replaced by the kubelet.
@@ -117,28 +116,6 @@ pub(super) struct Material {
 enum Source {
     Kubeconfig(Arc<Kubeconfig>),
     Plugin(Arc<Plugin>),
-}
-
-/// Credentials in the kubeconfig, or in files that it names.
-///
-/// It keeps the paths, not the contents of files.
-struct Kubeconfig {
-    authorization: Authorization,
-    /// The certificate and its key.
-    identity: Option<(Pem, Pem)>,
-}
-
-/// In the order of precedence: `username` with `password`, `token`, `tokenFile`.
-enum Authorization {
-    None,
-    Fixed(HeaderValue),
-    TokenFile(PathBuf),
-}
-
-/// Text is decoded once. A file is read at each reload.
-enum Pem {
-    Text(Vec<u8>),
-    File(PathBuf),
 }
 
 // === impl Credentials ===
@@ -352,7 +329,7 @@ impl Source {
     fn new(user: &AuthInfo) -> Result<Self, BoxError> {
         let kubeconfig = Kubeconfig::new(user)?;
         // Text and files come before a plugin, as in kube-client.
-        let has_authorization = !matches!(kubeconfig.authorization, Authorization::None);
+        let has_authorization = kubeconfig.has_authorization();
         Ok(match &user.exec {
             Some(exec) if !has_authorization => Self::Plugin(Arc::new(Plugin::new(exec)?)),
             _ => Self::Kubeconfig(Arc::new(kubeconfig)),
@@ -387,119 +364,6 @@ impl Source {
         let (due, expires) = (after(reload_after), after(lifetime));
         Ok(Loaded { authorization: material.authorization, identity, due, expires })
     }
-}
-
-// === impl Kubeconfig ===
-
-impl Kubeconfig {
-    fn new(user: &AuthInfo) -> Result<Self, BoxError> {
-        // An empty text counts as none, as in client-go.
-        let password = user.password.as_ref().map(ExposeSecret::expose_secret);
-        let token = user.token.as_ref().map(ExposeSecret::expose_secret);
-        let authorization = if let (Some(name), Some(password)) = (&user.username, password)
-            && !(name.is_empty() && password.is_empty())
-        {
-            let pair = BASE64.encode(format!("{name}:{password}"));
-            Authorization::Fixed(header("Basic", &pair)?)
-        } else if let Some(token) = token.filter(|token| !token.is_empty()) {
-            Authorization::Fixed(header("Bearer", token)?)
-        } else if let Some(file) = user.token_file.as_ref().filter(|file| !file.is_empty()) {
-            Authorization::TokenFile(file.into())
-        } else {
-            Authorization::None
-        };
-        let certificate = Pem::new(
-            user.client_certificate_data.as_deref(),
-            user.client_certificate.as_deref(),
-            "client-certificate-data",
-        )?;
-        let key = user.client_key_data.as_ref().map(ExposeSecret::expose_secret);
-        let key = Pem::new(key, user.client_key.as_deref(), "client-key-data")?;
-        let identity = match (certificate, key) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            (Some(_), None) => return Err("the client certificate has no client-key".into()),
-            (None, Some(_)) => return Err("the client key has no client-certificate".into()),
-        };
-        Ok(Self { authorization, identity })
-    }
-
-    /// Returns true if a part is in a file, which is then read again each minute.
-    fn has_files(&self) -> bool {
-        matches!(self.authorization, Authorization::TokenFile(_))
-            || self.identity.as_ref().is_some_and(|(certificate, key)| {
-                matches!(certificate, Pem::File(_)) || matches!(key, Pem::File(_))
-            })
-    }
-
-    /// Reads the files.
-    ///
-    /// It blocks: the caller runs it on a thread for blocking work, except when the client is
-    /// built.
-    fn read(&self) -> Result<Material, BoxError> {
-        let authorization = match &self.authorization {
-            Authorization::None => None,
-            Authorization::Fixed(header) => Some(header.clone()),
-            Authorization::TokenFile(path) => {
-                let token = String::from_utf8(read(path)?)?;
-                let token = token.trim();
-                if token.is_empty() {
-                    // The file may be written at this moment.
-                    let path = path.display().to_string();
-                    return Err(format!("read empty token from file {path:?}").into());
-                }
-                Some(header("Bearer", token)?)
-            }
-        };
-        let pem = match &self.identity {
-            None => None,
-            Some((certificate, key)) => {
-                Some(PemPair { certificate: certificate.read()?, key: key.read()? })
-            }
-        };
-        Ok(Material { authorization, pem, expires_at: None })
-    }
-}
-
-// === impl Pem ===
-
-impl Pem {
-    /// Returns the text if there is one, else the file: the kubeconfig's precedence.
-    fn new(
-        base64: Option<&str>,
-        file: Option<&str>,
-        field: &str,
-    ) -> Result<Option<Self>, BoxError> {
-        match (base64, file) {
-            (Some(text), _) if !text.is_empty() => {
-                let text = BASE64.decode(text);
-                Ok(Some(Self::Text(text.map_err(|error| format!("invalid {field}: {error}"))?)))
-            }
-            (_, Some(file)) if !file.is_empty() => Ok(Some(Self::File(file.into()))),
-            _ => Ok(None),
-        }
-    }
-
-    /// Returns the PEM text.
-    fn read(&self) -> Result<Vec<u8>, BoxError> {
-        match self {
-            Self::Text(text) => Ok(text.clone()),
-            Self::File(path) => read(path),
-        }
-    }
-}
-
-/// Returns an `Authorization` header that logs do not show.
-pub(super) fn header(scheme: &str, value: &str) -> Result<HeaderValue, BoxError> {
-    let mut header = HeaderValue::try_from(format!("{scheme} {value}"))?;
-    header.set_sensitive(true);
-    Ok(header)
-}
-
-/// Reads a file. The error names its path.
-fn read(path: &PathBuf) -> Result<Vec<u8>, BoxError> {
-    let content = std::fs::read(path);
-    content.map_err(|error| format!("failed to read {}: {error}", path.display()).into())
 }
 
 #[cfg(test)]
