@@ -300,8 +300,8 @@ async fn unanswered_patch_of_a_series_does_not_stop_other_events() {
 
 #[test]
 fn default_instance_is_the_component_with_the_machine() {
-    assert!(default_instance("shop-controller").starts_with("shop-controller-"));
-    assert_eq!(default_instance(&"a".repeat(200)).len(), 128);
+    assert!(builder::default_instance("shop-controller").starts_with("shop-controller-"));
+    assert_eq!(builder::default_instance(&"a".repeat(200)).len(), 128);
 }
 
 #[tokio::test(start_paused = true)]
