@@ -6,23 +6,27 @@
 //! list is searched from the front: a process has some dozens of informers, and asks for them
 //! when it starts.
 
+mod any_informer;
+mod builder;
+
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kube_core::Resource;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use crate::list_watch::{KubeListWatch, ListWatch};
+use self::any_informer::AnyInformer;
+pub use self::builder::FactoryBuilder;
+use crate::list_watch::KubeListWatch;
 use crate::object::Object;
 use crate::scope::Scope;
 use crate::shared::{SharedIndexInformer, Unsynced};
-use crate::status::{InformerFailure, InformerStatus, ReflectorError};
+use crate::status::{InformerFailure, InformerStatus};
 
 /// Builds one informer for each type and scope, shares it between all callers, and starts and stops
 /// all of them together.
@@ -72,42 +76,6 @@ pub struct NotSynced {
     pub timeout: Duration,
 }
 
-/// The settings of a [`SharedInformerFactory`].
-///
-/// Each setting applies to the informers that the factory builds, not to those that it
-/// [adopts](SharedInformerFactory::adopt).
-///
-/// # Examples
-///
-/// ```no_run
-/// # fn doc(client: kube_client::Client) {
-/// use homeostat_informer::{Scope, SharedInformerFactory};
-///
-/// let informers = SharedInformerFactory::builder(client)
-///     .scope(Scope::namespace("shop"))
-///     .metrics("my-controller")
-///     .build();
-/// # }
-/// ```
-#[doc(alias = "NewSharedInformerFactoryWithOptions")]
-#[doc(alias = "SharedInformerOption")]
-#[must_use = "call `build`"]
-#[derive(Clone)]
-pub struct FactoryBuilder {
-    /// Each informer gets a clone, which shares the connections.
-    client: kube_client::Client,
-    /// The scope of [`SharedInformerFactory::informer`].
-    scope: Scope,
-    /// `None`: the operating system seeds each informer.
-    seed: Option<u64>,
-    /// The label `name`; `None` records nothing.
-    metrics: Option<Arc<str>>,
-    error_handler: Option<ErrorHandler>,
-}
-
-/// The author's function that receives the errors of all informers, each with the informer's name.
-type ErrorHandler = Arc<dyn Fn(&str, &ReflectorError) + Send + Sync>;
-
 /// The state that the clones of a factory share.
 struct Shared {
     settings: FactoryBuilder,
@@ -136,22 +104,6 @@ struct Member {
     informer: Arc<dyn AnyInformer>,
 }
 
-/// An informer of any type.
-///
-/// The methods forward to those of [`SharedIndexInformer`]. `Any` is a supertrait so that
-/// [`Members::find`] gets the type back.
-#[async_trait]
-trait AnyInformer: Any + Send + Sync {
-    fn start(&self);
-    async fn stop(&self);
-    async fn wait_for_sync(&self) -> bool;
-    async fn wait_for_stop(&self) -> Result<(), InformerFailure>;
-    fn failure(&self) -> Option<InformerFailure>;
-    fn unsynced(&self) -> Option<Unsynced>;
-    fn status(&self) -> InformerStatus;
-    fn is_stopped(&self) -> bool;
-}
-
 // === impl SharedInformerFactory ===
 
 impl SharedInformerFactory {
@@ -167,13 +119,7 @@ impl SharedInformerFactory {
     ///
     /// The defaults are all namespaces, a seed from the operating system, and no metrics.
     pub fn builder(client: kube_client::Client) -> FactoryBuilder {
-        FactoryBuilder {
-            client,
-            scope: Scope::all(),
-            seed: None,
-            metrics: None,
-            error_handler: None,
-        }
+        FactoryBuilder::new(client)
     }
 
     /// Returns the informer for `K` in the factory's own scope: the same one for each caller. Call
@@ -279,7 +225,8 @@ impl SharedInformerFactory {
     /// others.
     ///
     /// An adopted informer is never returned by [`informer`](Self::informer) or its variants. Use
-    /// it for an informer with a transform, another queue or a [`ListWatch`] of the caller.
+    /// it for an informer with a transform, another queue or a
+    /// [`ListWatch`](crate::list_watch::ListWatch) of the caller.
     ///
     /// # Examples
     ///
@@ -458,103 +405,6 @@ impl fmt::Display for NotSynced {
 
 impl std::error::Error for NotSynced {}
 
-// === impl FactoryBuilder ===
-
-impl FactoryBuilder {
-    /// Sets the scope of the informers. The default is all namespaces. A kind without namespace
-    /// cannot be listed in one; use [`SharedInformerFactory::informer_in`] for it.
-    #[doc(alias = "WithNamespace")]
-    pub fn scope(mut self, scope: Scope) -> Self {
-        self.scope = scope;
-        self
-    }
-
-    /// Sets the seed of the random sources; see
-    /// [`InformerBuilder::seed`](crate::InformerBuilder::seed).
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// Records metrics of all informers under `name`; see
-    /// [`InformerBuilder::metrics`](crate::InformerBuilder::metrics). The label of an informer in
-    /// another scope than the factory's contains that scope.
-    pub fn metrics(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.metrics = Some(name.into());
-        self
-    }
-
-    /// Calls `handler` with each failure of a list or watch of any informer, and with the
-    /// informer's name; see
-    /// [`InformerBuilder::error_handler`](crate::InformerBuilder::error_handler).
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # fn doc(client: kube_client::Client) {
-    /// use homeostat_informer::SharedInformerFactory;
-    ///
-    /// let informers = SharedInformerFactory::builder(client)
-    ///     .error_handler(|informer, error| eprintln!("{informer}: {error}"))
-    ///     .build();
-    /// # }
-    /// ```
-    #[doc(alias = "SetWatchErrorHandler")]
-    pub fn error_handler(
-        mut self,
-        handler: impl Fn(&str, &ReflectorError) + Send + Sync + 'static,
-    ) -> Self {
-        self.error_handler = Some(Arc::new(handler));
-        self
-    }
-
-    /// Builds the informer with this number.
-    fn build_informer<K>(
-        &self,
-        list_watch: KubeListWatch<K>,
-        scope: &Scope,
-        number: u64,
-    ) -> SharedIndexInformer<K>
-    where
-        K: Object + DeserializeOwned,
-    {
-        let name: Arc<str> = (list_watch.target().to_string() + &scope.selector_text()).into();
-        let resource = list_watch.resource().clone();
-        let mut builder = SharedIndexInformer::builder(list_watch).name(Arc::clone(&name));
-        if let Some(seed) = self.seed {
-            // Each informer has a random sequence of its own, the same in every run.
-            builder = builder.seed(seed.wrapping_add(number.wrapping_mul(0x9e37_79b9)));
-        }
-        if let Some(series) = &self.metrics {
-            builder = builder.metrics(&self.series(series, scope), &resource);
-        }
-        if let Some(handler) = self.error_handler.clone() {
-            builder = builder.error_handler(move |error| handler(&name, error));
-        }
-        builder.build()
-    }
-
-    fn series(&self, name: &str, scope: &Scope) -> String {
-        if *scope == self.scope { name.to_owned() } else { format!("{name} {scope}") }
-    }
-
-    /// Builds the factory.
-    pub fn build(self) -> SharedInformerFactory {
-        SharedInformerFactory {
-            shared: Arc::new(Shared { settings: self, members: Mutex::default() }),
-        }
-    }
-}
-
-impl fmt::Debug for FactoryBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FactoryBuilder")
-            .field("scope", &self.scope)
-            .field("seed", &self.seed)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Returns a list-watch of the objects in `scope`.
 fn list_watch<K>(client: kube_client::Client, scope: &Scope) -> KubeListWatch<K>
 where
@@ -592,42 +442,5 @@ impl Members {
     ) {
         self.made += 1;
         self.informers.push(Member { place, informer: Arc::new(informer.clone()) });
-    }
-}
-
-// === impl AnyInformer ===
-
-#[async_trait]
-impl<K: Object> AnyInformer for SharedIndexInformer<K> {
-    fn start(&self) {
-        Self::start(self);
-    }
-
-    async fn stop(&self) {
-        Self::stop(self).await;
-    }
-
-    async fn wait_for_sync(&self) -> bool {
-        Self::wait_for_sync(self).await
-    }
-
-    async fn wait_for_stop(&self) -> Result<(), InformerFailure> {
-        self.wait_for_stop().await
-    }
-
-    fn failure(&self) -> Option<InformerFailure> {
-        self.failure()
-    }
-
-    fn unsynced(&self) -> Option<Unsynced> {
-        Self::unsynced(self)
-    }
-
-    fn status(&self) -> InformerStatus {
-        Self::status(self)
-    }
-
-    fn is_stopped(&self) -> bool {
-        Self::is_stopped(self)
     }
 }
