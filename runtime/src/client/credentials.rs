@@ -131,7 +131,7 @@ impl Credentials {
         let source = Source::new(user)?;
         let current = match &source {
             Source::Kubeconfig(kubeconfig) => {
-                Some(Arc::new(source.loaded(kubeconfig.read()?, None)?))
+                Some(Arc::new(source.loaded(kubeconfig.read_first()?, None)?))
             }
             Source::Plugin(_) => None,
         };
@@ -328,10 +328,9 @@ pub(super) fn same_identity(a: Option<&Arc<Identity>>, b: Option<&Arc<Identity>>
 impl Source {
     fn new(user: &AuthInfo) -> Result<Self, BoxError> {
         let kubeconfig = Kubeconfig::new(user)?;
-        // Text and files come before a plugin, as in kube-client.
-        let has_authorization = kubeconfig.has_authorization();
+        // Text and files come before a plugin, as in client-go.
         Ok(match &user.exec {
-            Some(exec) if !has_authorization => Self::Plugin(Arc::new(Plugin::new(exec)?)),
+            Some(exec) if kubeconfig.is_empty() => Self::Plugin(Arc::new(Plugin::new(exec)?)),
             _ => Self::Kubeconfig(Arc::new(kubeconfig)),
         })
     }

@@ -20,11 +20,15 @@ pub(super) struct Kubeconfig {
     identity: Option<(Pem, Pem)>,
 }
 
-/// In the order of precedence: `username` with `password`, `token`, `tokenFile`.
+/// In the order of precedence: `username` with `password`, `tokenFile`, `token`.
 enum Authorization {
     None,
     Fixed(HeaderValue),
-    TokenFile(PathBuf),
+    TokenFile {
+        path: PathBuf,
+        /// The `token`, which counts until the file was read for the first time.
+        until_read: Option<HeaderValue>,
+    },
 }
 
 /// Text is decoded once. A file is read at each reload.
@@ -40,17 +44,16 @@ impl Kubeconfig {
         // An empty text counts as none, as in client-go.
         let password = user.password.as_ref().map(ExposeSecret::expose_secret);
         let token = user.token.as_ref().map(ExposeSecret::expose_secret);
-        let authorization = if let (Some(name), Some(password)) = (&user.username, password)
-            && !(name.is_empty() && password.is_empty())
-        {
-            let pair = BASE64.encode(format!("{name}:{password}"));
-            Authorization::Fixed(header("Basic", &pair)?)
-        } else if let Some(token) = token.filter(|token| !token.is_empty()) {
-            Authorization::Fixed(header("Bearer", token)?)
-        } else if let Some(file) = user.token_file.as_ref().filter(|file| !file.is_empty()) {
-            Authorization::TokenFile(file.into())
-        } else {
-            Authorization::None
+        let token = token.filter(|token| !token.is_empty());
+        let token = token.map(|token| header("Bearer", token)).transpose()?;
+        let file = user.token_file.as_ref().filter(|file| !file.is_empty());
+        let authorization = match (&user.username, password, file) {
+            (Some(name), Some(password), _) if !(name.is_empty() && password.is_empty()) => {
+                let pair = BASE64.encode(format!("{name}:{password}"));
+                Authorization::Fixed(header("Basic", &pair)?)
+            }
+            (_, _, Some(file)) => Authorization::TokenFile { path: file.into(), until_read: token },
+            _ => token.map_or(Authorization::None, Authorization::Fixed),
         };
         let certificate = Pem::new(
             user.client_certificate_data.as_deref(),
@@ -68,17 +71,28 @@ impl Kubeconfig {
         Ok(Self { authorization, identity })
     }
 
-    /// Returns true if the kubeconfig contains or names an `Authorization` header.
-    pub(super) fn has_authorization(&self) -> bool {
-        !matches!(self.authorization, Authorization::None)
+    /// Returns true if there are no credentials.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self.authorization, Authorization::None) && self.identity.is_none()
     }
 
     /// Returns true if a part is in a file, which is then read again each minute.
     pub(super) fn has_files(&self) -> bool {
-        matches!(self.authorization, Authorization::TokenFile(_))
+        matches!(self.authorization, Authorization::TokenFile { .. })
             || self.identity.as_ref().is_some_and(|(certificate, key)| {
                 matches!(certificate, Pem::File(_)) || matches!(key, Pem::File(_))
             })
+    }
+
+    /// Reads the files for the first time. A token file that cannot be read yet is replaced by the
+    /// token, if there is one.
+    pub(super) fn read_first(&self) -> Result<Material, BoxError> {
+        match &self.authorization {
+            Authorization::TokenFile { path, until_read: Some(token) } => {
+                self.read_with(bearer(path).unwrap_or_else(|_| token.clone()).into())
+            }
+            _ => self.read(),
+        }
     }
 
     /// Reads the files.
@@ -89,17 +103,12 @@ impl Kubeconfig {
         let authorization = match &self.authorization {
             Authorization::None => None,
             Authorization::Fixed(header) => Some(header.clone()),
-            Authorization::TokenFile(path) => {
-                let token = String::from_utf8(read(path)?)?;
-                let token = token.trim();
-                if token.is_empty() {
-                    // The file may be written at this moment.
-                    let path = path.display().to_string();
-                    return Err(format!("read empty token from file {path:?}").into());
-                }
-                Some(header("Bearer", token)?)
-            }
+            Authorization::TokenFile { path, .. } => Some(bearer(path)?),
         };
+        self.read_with(authorization)
+    }
+
+    fn read_with(&self, authorization: Option<HeaderValue>) -> Result<Material, BoxError> {
         let pem = match &self.identity {
             None => None,
             Some((certificate, key)) => {
@@ -143,6 +152,18 @@ pub(in crate::client) fn header(scheme: &str, value: &str) -> Result<HeaderValue
     let mut header = HeaderValue::try_from(format!("{scheme} {value}"))?;
     header.set_sensitive(true);
     Ok(header)
+}
+
+/// Reads a token file.
+fn bearer(path: &PathBuf) -> Result<HeaderValue, BoxError> {
+    let token = String::from_utf8(read(path)?)?;
+    let token = token.trim();
+    if token.is_empty() {
+        // The file may be written at this moment.
+        let path = path.display().to_string();
+        return Err(format!("read empty token from file {path:?}").into());
+    }
+    header("Bearer", token)
 }
 
 /// Reads a file. The error names its path.

@@ -1,5 +1,7 @@
 use std::io::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use kube_client::config::{ExecConfig, ExecInteractiveMode};
 use tempfile::NamedTempFile;
 
@@ -111,6 +113,44 @@ async fn empty_token_and_user_of_a_kubeconfig_count_as_none() {
                 {\"token\": \"a\"}}'";
     let plugin = script_of(text, user).get().await.unwrap();
     assert_eq!(plugin.authorization.as_ref().unwrap(), "Bearer a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn token_file_comes_before_a_token() {
+    let file = NamedTempFile::new().unwrap();
+    let token_file = Some(file.path().display().to_string());
+    let user = || AuthInfo {
+        token: Some("text".to_owned().into()),
+        token_file: token_file.clone(),
+        ..AuthInfo::default()
+    };
+    let token = async |credentials: &Credentials| {
+        credentials.get().await.unwrap().authorization.clone().unwrap()
+    };
+    // Until the file has a token, the text counts.
+    let credentials = Credentials::new(&user()).unwrap();
+    assert_eq!(token(&credentials).await, "Bearer text");
+    std::fs::write(file.path(), "file").unwrap();
+    tokio::time::advance(FILE_PERIOD).await;
+    assert_eq!(token(&credentials).await, "Bearer file");
+    assert_eq!(token(&Credentials::new(&user()).unwrap()).await, "Bearer file");
+    drop(file);
+    tokio::time::advance(FILE_PERIOD).await;
+    assert_eq!(token(&credentials).await, "Bearer file");
+}
+
+#[cfg(feature = "rustls-tls")]
+#[tokio::test]
+async fn client_certificate_comes_before_a_plugin() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::default().self_signed(&key).unwrap();
+    let user = AuthInfo {
+        client_certificate_data: Some(BASE64.encode(certificate.pem())),
+        client_key_data: Some(BASE64.encode(key.serialize_pem()).into()),
+        ..AuthInfo::default()
+    };
+    let credentials = script_of("exit 1", user).get().await.unwrap();
+    assert!(credentials.identity.is_some() && credentials.authorization.is_none());
 }
 
 #[test]
