@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use regex::Regex;
-use regex::RegexBuilder;
 use serde_json::Number;
 use serde_json::Value;
+
+use crate::go_pattern;
 
 /// The limits of a value that an `OpenAPI` v3 schema can state.
 ///
@@ -88,7 +89,10 @@ pub struct Condition {
 /// assert!(Pattern::new("(").is_err());
 /// ```
 #[derive(Debug, Clone)]
-pub struct Pattern(Arc<Regex>);
+pub struct Pattern {
+    text: Arc<str>,
+    compiled: Arc<Regex>,
+}
 
 // === impl Constraints ===
 
@@ -102,24 +106,24 @@ impl Constraints {
 // === impl Pattern ===
 
 impl Pattern {
-    /// Compiles an expression of at most 1 MiB of compiled size.
+    /// Compiles an expression in the syntax of Go, of at most 1 MiB of compiled size.
     ///
     /// # Errors
     ///
     /// Returns the reason if the expression is invalid or too large.
     pub fn new(text: &str) -> Result<Self, String> {
-        let compiled = RegexBuilder::new(text).size_limit(1 << 20).build();
-        compiled.map(|regex| Self(Arc::new(regex))).map_err(|error| error.to_string())
+        let compiled = go_pattern::compile(text).map_err(|error| error.to_string())?;
+        Ok(Self { text: text.into(), compiled: Arc::new(compiled) })
     }
 
     /// Returns the expression.
     pub fn as_str(&self) -> &str {
-        self.0.as_str()
+        &self.text
     }
 
     /// Returns whether `text` contains a match.
     pub fn is_match(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        self.compiled.is_match(text)
     }
 }
 

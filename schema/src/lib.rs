@@ -25,6 +25,7 @@ mod embedded;
 mod field_error;
 mod field_set;
 mod format;
+mod go_pattern;
 mod internal;
 mod limits;
 mod managed_fields;
