@@ -6,6 +6,7 @@
 
 mod bounds;
 mod checker;
+mod constants;
 mod error;
 mod estimate;
 mod evaluator;
@@ -25,12 +26,13 @@ mod value;
 pub(crate) use bounds::Bounds;
 pub(crate) use bounds::limit;
 pub(crate) use checker::check;
+pub(crate) use constants::instantiate;
 pub(crate) use error::EvalError;
 pub(crate) use error::Issues;
 pub(crate) use estimate::estimate;
 pub(crate) use evaluator::Evaluator;
 pub(crate) use expression::Expr;
-pub(crate) use functions::Authorization;
+pub(crate) use functions::{Authorization, is_url};
 pub(crate) use lazy::Lazy;
 pub(crate) use parser::{MAX_DEPTH, parse};
 pub(crate) use scope::Scope;

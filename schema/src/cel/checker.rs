@@ -11,8 +11,23 @@ use super::signature::{Signature, is_namespace, signatures};
 use super::types::Type;
 
 /// Names of types, which are values of the type `type`.
-pub(super) const TYPE_NAMES: [&str; 10] =
-    ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"];
+pub(super) const TYPE_NAMES: [&str; 15] = [
+    "bool",
+    "bytes",
+    "double",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "int",
+    "list",
+    "map",
+    "net.CIDR",
+    "net.IP",
+    "null_type",
+    "optional_type",
+    "string",
+    "type",
+    "uint",
+];
 
 /// Returns the type of an expression whose variables have these types, and notes the type of each
 /// part and the form of each call in the expression.
@@ -58,6 +73,10 @@ impl Checker<'_> {
             expr.kind = kind;
             return found;
         }
+        if let Some(kind) = self.type_name(expr) {
+            expr.kind = kind;
+            return Type::OfTypes;
+        }
         match &mut expr.kind {
             Kind::Literal(literal) => type_of_literal(literal),
             Kind::Ident(name) => match self.variable(name) {
@@ -101,6 +120,25 @@ impl Checker<'_> {
         let Kind::Ident(of) = &select.operand.kind else { return None };
         let is_hidden = self.inner_variable(of).is_some();
         if is_hidden { None } else { self.scope.selected(expr.at, select) }
+    }
+
+    /// Returns the form of an expression that names a type with dots, such as `net.IP`.
+    fn type_name(&self, expr: &Expr) -> Option<Kind> {
+        let Kind::Select(select) = &expr.kind else { return None };
+        let (mut name, mut operand) = (select.field.to_string(), &select.operand);
+        let first = loop {
+            match &operand.kind {
+                Kind::Ident(first) => break first,
+                Kind::Select(outer) if outer.mode == Mode::Value => {
+                    name = format!("{}.{name}", outer.field);
+                    operand = &outer.operand;
+                }
+                _ => return None,
+            }
+        };
+        let name = format!("{first}.{name}");
+        let is_type = select.mode == Mode::Value && TYPE_NAMES.contains(&name.as_str());
+        (is_type && self.variable(first).is_none()).then(|| Kind::Ident(name.into()))
     }
 
     fn undeclared(&mut self, at: usize, name: &str) -> Type {

@@ -180,13 +180,14 @@ impl<'a> Evaluator<'a> {
         for (key, value, optional) in entries {
             let (key, value) = (self.evaluate(key)?, self.evaluate(value)?);
             self.spend(map.len())?;
-            if key.items().is_some() || key.is_map() {
-                return Err(EvalError::new(format!("unsupported key type: {}", key.type_name())));
+            let Some(value) = kept(value, *optional) else { continue };
+            let is_same =
+                |known: &Value<'a>| known.type_name() == key.type_name() && known.equals(&key);
+            // As upstream, the last of two equal keys stays.
+            match map.iter_mut().find(|(known, _)| is_same(known)) {
+                Some((_, before)) => *before = value,
+                None => map.push((key, value)),
             }
-            if map.iter().any(|(known, _)| known.equals(&key)) {
-                return Err(EvalError::new(format!("Failed with repeated key: {}", key.show())));
-            }
-            map.extend(kept(value, *optional).map(|value| (key, value)));
         }
         Ok(Value::Map(Rc::new(map)))
     }
@@ -331,9 +332,9 @@ impl<'a> Outcome<'a> {
                 let mut list = self.list;
                 let first = list.first().map(|(_, key)| key.clone());
                 if let Some(first) = first
-                    && list.iter().any(|(_, key)| key.compare(&first).is_none())
+                    && list.iter().any(|(_, key)| key.type_name() != first.type_name())
                 {
-                    return Err(EvalError::no_such_overload());
+                    return Err(EvalError::new("list elements must have the same type"));
                 }
                 list.sort_by(|(_, a), (_, b)| a.compare(b).unwrap_or(std::cmp::Ordering::Equal));
                 items(list)
@@ -354,7 +355,9 @@ fn pairs<'a>(range: &Value<'a>, has_two: bool) -> Result<Vec<(Value<'a>, Option<
             )
             .collect());
     }
-    let entries = range.entries().ok_or_else(EvalError::no_such_overload)?;
+    let entries = range.entries().ok_or_else(|| {
+        EvalError::new(format!("got '{}', expected iterable type", range.go_type_name()))
+    })?;
     Ok(entries.into_iter().map(|(key, value)| (key, has_two.then_some(value))).collect())
 }
 

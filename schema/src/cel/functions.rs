@@ -1,5 +1,6 @@
 //! The functions and operators of an evaluation.
 
+mod address;
 mod authorization;
 mod convert;
 mod formats;
@@ -11,6 +12,7 @@ mod quantities;
 mod semver;
 mod strings;
 pub(super) mod time;
+pub(super) mod url;
 
 use super::error::EvalError;
 use super::evaluator::Evaluator;
@@ -19,6 +21,11 @@ use super::value::Value;
 pub(crate) use authorization::Authorization;
 pub(super) use formats::NamedFormat;
 pub(super) use semver::Semver;
+
+/// Returns whether a text is an absolute URL or an absolute path.
+pub(crate) fn is_url(text: &str) -> bool {
+    url::check(text).is_ok()
+}
 
 type Result<'a> = std::result::Result<Value<'a>, EvalError>;
 
@@ -74,7 +81,7 @@ fn core<'a>(evaluator: &Evaluator<'a>, name: &str, arguments: &[Value<'a>]) -> O
         }
         ("size", [value]) => match value.size().and_then(|size| i64::try_from(size).ok()) {
             Some(size) => Ok(Value::Int(size)),
-            None => Err(EvalError::no_such_overload()),
+            None => Err(EvalError::new("no such overload: size")),
         },
         ("type", [value]) => Ok(Value::Type(value.type_name())),
         ("dyn", [value]) => Ok(value.clone()),
@@ -143,6 +150,13 @@ pub(super) fn equal<'a>(
                 Some((Value::read(a.get(name)?, kind), Value::read(b.get(name)?, kind)))
             });
             return all(&mut pairs);
+        }
+        // As upstream, these compare with values of their own type alone.
+        (
+            Value::Quantity(_) | Value::Ip(_) | Value::Cidr(_) | Value::Semver(_) | Value::Url(_),
+            _,
+        ) if a.type_name() != b.type_name() => {
+            return Err(EvalError::no_such_overload());
         }
         (Value::String(_), Value::String(_)) => evaluator.spend(a.weight().min(b.weight()))?,
         _ => {}

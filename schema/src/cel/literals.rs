@@ -60,15 +60,15 @@ fn check_call(at: usize, call: &Call, issues: &mut Issues) {
     if is_format(call) {
         check_format(at, call, issues);
     }
-    let Some(Expr { at, kind: Kind::Literal(Literal::String(text)), .. }) = call.arguments.first()
-    else {
+    let Some(Expr { at, kind: Kind::Literal(literal), .. }) = call.arguments.first() else {
         return;
     };
     let name = call.function.as_ref();
-    let is_valid = match name {
-        "duration" => time::duration(text).is_some(),
-        "timestamp" => time::timestamp(text).is_some(),
-        "matches" => crate::constraints::Pattern::new(text).is_ok(),
+    let is_valid = match (name, literal) {
+        ("duration", Literal::String(text)) => time::duration(text).is_some(),
+        ("timestamp", Literal::String(text)) => time::timestamp(text).is_some(),
+        ("timestamp", Literal::Int(seconds)) => time::of_seconds(*seconds).is_some(),
+        ("matches", Literal::String(text)) => crate::constraints::Pattern::new(text).is_ok(),
         _ => true,
     };
     if !is_valid {

@@ -365,9 +365,11 @@ const FIRST: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM
 /// Joins a minus and the number after it.
 fn negated(at: usize, operand: Expr) -> Expr {
     match operand.kind {
-        Kind::Literal(Literal::Int(number)) => {
-            Expr::new(at, Kind::Literal(Literal::Int(number.wrapping_neg())))
+        // The lexer reads the smallest number as if it had its minus already.
+        Kind::Literal(Literal::Int(i64::MIN)) => {
+            Expr::new(at, Kind::Literal(Literal::Int(i64::MIN)))
         }
+        Kind::Literal(Literal::Int(number)) => Expr::new(at, Kind::Literal(Literal::Int(-number))),
         Kind::Literal(Literal::Double(number)) => {
             Expr::new(at, Kind::Literal(Literal::Double(-number)))
         }

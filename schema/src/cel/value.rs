@@ -12,8 +12,9 @@ use serde_json::Value as Json;
 
 use super::error::EvalError;
 use super::functions::Authorization;
-use super::functions::network::{Cidr, Ip, Url};
+use super::functions::network::{Cidr, Ip};
 use super::functions::time;
+use super::functions::url::Url;
 use super::functions::{NamedFormat, Semver};
 use super::types::{ObjectType, Type};
 
@@ -145,6 +146,22 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Returns the name of the type of Go that cel-go has for the value.
+    pub(super) fn go_type_name(&self) -> String {
+        match self {
+            Self::Null => "types.Null".to_owned(),
+            Self::Optional(_) => "*types.Optional".to_owned(),
+            Self::Type(_) => "*types.Type".to_owned(),
+            Self::Timestamp(_) => "types.Timestamp".to_owned(),
+            Self::Duration(_) => "types.Duration".to_owned(),
+            other => {
+                let name = other.type_name();
+                let (first, rest) = name.split_at_checked(1).unwrap_or_default();
+                format!("types.{}{rest}", first.to_ascii_uppercase())
+            }
+        }
+    }
+
     /// Returns the number of items, entries, characters or bytes.
     pub(super) fn size(&self) -> Option<usize> {
         Some(match self {
@@ -202,7 +219,13 @@ impl<'a> Value<'a> {
             let index = match key {
                 Self::Int(index) => usize::try_from(*index).ok(),
                 Self::Uint(index) => usize::try_from(*index).ok(),
-                _ => return Err(EvalError::no_such_overload()),
+                Self::Double(number) => whole(*number)?,
+                other => {
+                    let found = other.type_name();
+                    return Err(EvalError::new(format!(
+                        "unsupported index type '{found}' in list"
+                    )));
+                }
             };
             let found = index.filter(|index| *index < length);
             found.ok_or_else(|| EvalError::new(format!("index out of bounds: {}", key.show())))
@@ -311,6 +334,20 @@ impl<'a> From<&'a str> for Value<'a> {
     fn from(text: &'a str) -> Self {
         Self::String(Text::Borrowed(text))
     }
+}
+
+/// Reads an index that is written as a floating-point number; `None` if it is too large.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is whole and in bounds"
+)]
+fn whole(number: f64) -> Result<Option<usize>, EvalError> {
+    if number.fract() != 0.0 || number.abs() >= 9e15 {
+        let shown = crate::field_error::go_float(number);
+        return Err(EvalError::new(format!("unsupported index value {shown} in list")));
+    }
+    Ok((number >= 0.0).then_some(number as usize))
 }
 
 /// Reads a quantity.

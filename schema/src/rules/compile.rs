@@ -141,5 +141,10 @@ pub(super) fn compile_expr(
     let old = if is_optional { Type::optional(kind.clone()) } else { kind.clone() };
     let scope = cel::Scope::of(&[("self", kind.clone()), ("oldSelf", old)]);
     let found = cel::check(&mut expr, &scope).map_err(failed)?;
-    if found == *wanted { Ok(expr) } else { Err(subject.to_owned()) }
+    if found != *wanted {
+        return Err(subject.to_owned());
+    }
+    let step = if *wanted == Type::Bool { "program" } else { "messageExpression" };
+    cel::instantiate(&expr).map_err(|problem| format!("{step} instantiation failed: {problem}"))?;
+    Ok(expr)
 }

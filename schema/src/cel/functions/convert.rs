@@ -1,7 +1,7 @@
 //! Conversions between types.
 
 use super::Result;
-use super::time;
+use super::{numbers, time};
 use crate::cel::error::EvalError;
 use crate::cel::value::Value;
 
@@ -20,9 +20,15 @@ pub(super) fn call<'a>(name: &str, is_member: bool, arguments: &[Value<'a>]) -> 
         "double" => to_double(value),
         "int" => return Some(to_int(value)),
         "uint" => return Some(to_uint(value)),
-        "string" => to_text(value),
+        "string" => match value {
+            Value::Bytes(bytes) if std::str::from_utf8(bytes).is_err() => {
+                let text = "invalid UTF-8 in bytes, cannot convert to string";
+                return Some(Err(EvalError::new(text)));
+            }
+            value => to_text(value),
+        },
         "duration" => return Some(to_duration(value)),
-        "timestamp" => to_timestamp(value),
+        "timestamp" => return Some(to_timestamp(value)),
         _ => return None,
     };
     Some(converted.ok_or_else(|| failed(value, name)))
@@ -56,7 +62,7 @@ fn to_double<'a>(value: &Value<'a>) -> Option<Value<'a>> {
         Value::Double(number) => *number,
         Value::Int(number) => *number as f64,
         Value::Uint(number) => *number as f64,
-        Value::String(text) => text.parse().ok()?,
+        Value::String(text) => numbers::read_float(text)?,
         _ => return None,
     };
     Some(Value::Double(number))
@@ -71,7 +77,7 @@ fn to_int<'a>(value: &Value<'a>) -> Result<'a> {
         Value::Double(number) if number.abs() < 9.223_372_036_854_775e18 => *number as i64,
         Value::Double(_) => return Err(overflow()),
         Value::Timestamp(time) => time.as_second(),
-        Value::Duration(nanos) => nanos / 1_000_000_000,
+        Value::Duration(nanos) => *nanos,
         Value::String(text) => text.parse().map_err(|_| failed(value, "int"))?,
         _ => return Err(failed(value, "int")),
     };
@@ -90,7 +96,10 @@ fn to_uint<'a>(value: &Value<'a>) -> Result<'a> {
         Value::Int(number) => u64::try_from(*number).map_err(|_| overflow())?,
         Value::Double(number) if (0.0..1.844_674_407_370_955e19).contains(number) => *number as u64,
         Value::Double(_) => return Err(overflow()),
-        Value::String(text) => text.parse().map_err(|_| failed(value, "uint"))?,
+        Value::String(text) => {
+            let is_signed = text.starts_with('+');
+            text.parse().ok().filter(|_| !is_signed).ok_or_else(|| failed(value, "uint"))?
+        }
         _ => return Err(failed(value, "uint")),
     };
     Ok(Value::Uint(number))
@@ -148,11 +157,15 @@ fn to_duration<'a>(value: &Value<'a>) -> Result<'a> {
     }
 }
 
-fn to_timestamp<'a>(value: &Value<'a>) -> Option<Value<'a>> {
+fn to_timestamp<'a>(value: &Value<'a>) -> Result<'a> {
     match value {
-        Value::Timestamp(_) => Some(value.clone()),
-        Value::Int(seconds) => Some(Value::Timestamp(jiff::Timestamp::from_second(*seconds).ok()?)),
-        Value::String(text) => time::timestamp(text).map(Value::Timestamp),
-        _ => None,
+        Value::Timestamp(_) => Ok(value.clone()),
+        Value::Int(seconds) => time::of_seconds(*seconds)
+            .map(Value::Timestamp)
+            .ok_or_else(|| EvalError::new("timestamp overflow")),
+        Value::String(text) => {
+            time::timestamp(text).map(Value::Timestamp).ok_or_else(|| failed(value, "timestamp"))
+        }
+        _ => Err(failed(value, "timestamp")),
     }
 }

@@ -2,7 +2,6 @@
 
 use super::Result;
 use crate::cel::value::Value;
-use crate::field_error::quote;
 use crate::format;
 use crate::names;
 
@@ -79,9 +78,5 @@ fn prefix(text: &str) -> String {
 
 /// Checks a URI as Go's `ParseRequestURI` does.
 fn uri(text: &str) -> Vec<String> {
-    if super::network::is_url(text) {
-        return Vec::new();
-    }
-    let problem = if text.is_empty() { "empty url" } else { "invalid URI for request" };
-    vec![format!("parse {}: {problem}", quote(text))]
+    super::url::check(text).err().into_iter().collect()
 }

@@ -9,8 +9,8 @@ use crate::field_error::quote;
 
 /// The digits after the point, unless a clause states another number.
 const DIGITS: usize = 6;
-/// The largest number of digits that a clause may state.
-const MAX_DIGITS: usize = 100;
+/// The largest number of digits that a clause may state. Upstream has no limit.
+const MAX_DIGITS: usize = 10_000;
 
 /// A part of a text with clauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,9 +238,11 @@ fn fixed(number: f64, digits: usize) -> String {
     format!("{sign}{grouped}{}", &written[whole.len()..])
 }
 
-/// Writes a number as Go does for American English: `1.234500×10⁰³`.
-fn scientific(number: f64, digits: usize) -> String {
-    let written = format!("{number:.digits$e}");
+/// Writes a number as Go does for American English: `1.234500×10⁰³`. As upstream, the precision of
+/// the clause is the width of the text.
+fn scientific(number: f64, width: usize) -> String {
+    // Upstream drops the sign of zero.
+    let written = format!("{:.DIGITS$e}", if number == 0.0 { 0.0 } else { number });
     let Some((base, exponent)) = written.split_once('e').filter(|_| number.is_finite()) else {
         return special(number);
     };
@@ -261,7 +263,7 @@ fn scientific(number: f64, digits: usize) -> String {
         _ => '⁰',
     };
     let exponent: String = format!("{exponent:0>2}").chars().map(raised).collect();
-    format!("{base}×10{sign}{exponent}")
+    format!("{:>width$}", format!("{base}×10{sign}{exponent}"))
 }
 
 fn special(number: f64) -> String {
@@ -284,6 +286,11 @@ fn show<'a>(
     if let Some(entries) = value.entries() {
         let mut pairs = Vec::with_capacity(entries.len());
         for (key, value) in entries {
+            if !matches!(key, Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_)) {
+                let found = key.type_name();
+                let text = format!("no formatting function for map key of type {found}");
+                return Err(EvalError::new(format!("error during formatting: {text}")));
+            }
             pairs.push((show(evaluator, &key, true)?, show(evaluator, &value, true)?));
         }
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -294,8 +301,13 @@ fn show<'a>(
     Ok(match value {
         Value::String(text) if inside => quote(text),
         Value::Bytes(bytes) => {
-            let text = String::from_utf8_lossy(bytes);
-            if inside { format!("b{}", quote(&text)) } else { text.into_owned() }
+            let text = std::str::from_utf8(bytes).map_err(|_| {
+                EvalError::new(
+                    "error during formatting: could not convert argument \"invalid UTF-8 in bytes, \
+                     cannot convert to string\" to string",
+                )
+            })?;
+            if inside { format!("b{}", quote(text)) } else { text.to_owned() }
         }
         Value::Double(number) if inside => format!("{number:.DIGITS$}"),
         Value::Timestamp(time) if inside => format!("timestamp({})", quote(&time.to_string())),

@@ -8,7 +8,7 @@ use crate::cel::evaluator::Evaluator;
 use crate::cel::value::Value;
 
 /// The largest list that `lists.range` makes.
-const MAX_RANGE: i64 = 100_000;
+const MAX_RANGE: i64 = 1_000_000;
 
 pub(super) fn call<'a>(
     evaluator: &Evaluator<'a>,
@@ -16,10 +16,7 @@ pub(super) fn call<'a>(
     arguments: &[Value<'a>],
 ) -> Option<Result<'a>> {
     if let ("lists.range", [Value::Int(length)]) = (name, arguments) {
-        if *length > MAX_RANGE {
-            return Some(Err(EvalError::Limit));
-        }
-        return Some(Ok(Value::list((0..*length).map(Value::Int).collect())));
+        return Some(range(evaluator, *length));
     }
     let items = arguments.first()?.items()?;
     Some(match (name, &arguments[1..]) {
@@ -39,12 +36,8 @@ pub(super) fn call<'a>(
                 other => other,
             })
         }
-        ("slice", [Value::Int(from), Value::Int(to)]) => {
-            let range = usize::try_from(*from).ok()?..usize::try_from(*to).ok()?;
-            let part = items.get(range).map(<[_]>::to_vec).map(Value::list);
-            part.ok_or_else(|| EvalError::new(format!("cannot slice({from}, {to})")))
-        }
-        ("flatten", []) => flatten(evaluator, &items),
+        ("slice", [Value::Int(from), Value::Int(to)]) => slice(&items, *from, *to),
+        ("flatten", []) => flatten_to(evaluator, items, 1),
         ("flatten", [Value::Int(depth)]) => flatten_to(evaluator, items, *depth),
         ("reverse", []) => Ok(Value::list(items.into_iter().rev().collect())),
         ("first", []) => Ok(Value::optional(items.first().cloned())),
@@ -65,6 +58,18 @@ pub(super) fn call<'a>(
         }
         _ => return None,
     })
+}
+
+fn range<'a>(evaluator: &Evaluator<'a>, length: i64) -> Result<'a> {
+    let problem = if length < 0 {
+        format!("size must be non-negative, got {length}")
+    } else if length > MAX_RANGE {
+        format!("size {length} exceeds maximum allowed ({MAX_RANGE})")
+    } else {
+        evaluator.spend(usize::try_from(length).unwrap_or(usize::MAX))?;
+        return Ok(Value::list((0..length).map(Value::Int).collect()));
+    };
+    Err(EvalError::new(format!("lists.range: {problem}")))
 }
 
 fn any(
@@ -101,17 +106,22 @@ fn sum<'a>(evaluator: &Evaluator<'a>, items: Vec<Value<'a>>) -> Result<'a> {
     Ok(sum)
 }
 
-/// Joins lists. The steps are counted before each copy: many items may be one list in memory.
-fn flatten<'a>(evaluator: &Evaluator<'a>, items: &[Value<'a>]) -> Result<'a> {
-    let mut all = Vec::new();
-    for item in items {
-        evaluator.spend(item.weight())?;
-        all.extend(item.items().ok_or_else(EvalError::no_such_overload)?);
-    }
-    Ok(Value::list(all))
+fn slice<'a>(items: &[Value<'a>], from: i64, to: i64) -> Result<'a> {
+    let problem = if from < 0 || to < 0 {
+        "negative indexes not supported".to_owned()
+    } else if from > to {
+        "start index must be less than or equal to end index".to_owned()
+    } else {
+        format!("list is length {}", items.len())
+    };
+    let bound = |at: i64| usize::try_from(at).ok();
+    let part = bound(from).zip(bound(to)).and_then(|(from, to)| items.get(from..to));
+    let part = part.map(|part| Value::list(part.to_vec()));
+    part.ok_or_else(|| EvalError::new(format!("cannot slice({from}, {to}), {problem}")))
 }
 
-/// Joins lists inside of a list, and those inside of them, to a depth.
+/// Joins lists inside of a list, and those inside of them, to a depth. The steps are counted before
+/// each copy: many items may be one list in memory.
 fn flatten_to<'a>(evaluator: &Evaluator<'a>, items: Vec<Value<'a>>, depth: i64) -> Result<'a> {
     if depth < 0 {
         return Err(EvalError::new("level must be non-negative"));
@@ -163,7 +173,7 @@ where
 }
 
 fn sort(mut items: Vec<Value<'_>>) -> Result<'_> {
-    if items.windows(2).any(|pair| pair[0].compare(&pair[1]).is_none()) {
+    if items.windows(2).any(|pair| pair[0].type_name() != pair[1].type_name()) {
         return Err(EvalError::new("list elements must have the same type"));
     }
     items.sort_by(|a, b| a.compare(b).unwrap_or(Ordering::Equal));

@@ -1,22 +1,15 @@
-//! URLs, IP addresses and CIDRs.
+//! The functions of URLs, IP addresses and CIDRs.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
 
 use super::Result;
+use super::address;
+use super::url::Url;
 use crate::cel::error::EvalError;
 use crate::cel::value::Value;
-
-/// The parts of a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Url {
-    scheme: String,
-    /// The name and the port.
-    host: String,
-    path: String,
-    query: String,
-}
+use crate::field_error::quote;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ip(IpAddr);
@@ -25,11 +18,6 @@ pub(crate) struct Ip(IpAddr);
 pub(crate) struct Cidr {
     address: IpAddr,
     length: u8,
-}
-
-/// Returns whether a text is a URL.
-pub(super) fn is_url(text: &str) -> bool {
-    Url::read(text).is_some()
 }
 
 pub(super) fn call<'a>(name: &str, is_member: bool, arguments: &[Value<'a>]) -> Option<Result<'a>> {
@@ -43,136 +31,47 @@ pub(super) fn call<'a>(name: &str, is_member: bool, arguments: &[Value<'a>]) -> 
 }
 
 fn of_text<'a>(name: &str, text: &str) -> Option<Result<'a>> {
-    let shown = || crate::field_error::quote(text);
+    let parse_error = "parse error during conversion from string";
     Some(match name {
-        "url" => Url::read(text).map(|url| Value::Url(Rc::new(url))).ok_or_else(|| {
-            EvalError::new(format!(
-                "URL parse error during conversion from string: parse {}: invalid URI for request",
-                shown()
-            ))
-        }),
-        "isURL" => Ok(Value::Bool(Url::read(text).is_some())),
-        "ip" => Ip::read(text).map(Value::Ip).ok_or_else(|| {
-            EvalError::new(format!(
-                "IP Address {} parse error during conversion from string: ParseAddr({}): unable to \
-                 parse IP",
-                shown(),
-                shown()
-            ))
-        }),
-        "isIP" => Ok(Value::Bool(Ip::read(text).is_some())),
-        "ip.isCanonical" => match Ip::read(text) {
-            Some(ip) => Ok(Value::Bool(ip.to_string() == text)),
-            None => Err(EvalError::new(format!("IP Address {} parse error", shown()))),
-        },
-        "cidr" => Cidr::read(text).map(Value::Cidr).ok_or_else(|| {
-            EvalError::new(format!(
-                "network address parse error during conversion from string: {}",
-                shown()
-            ))
-        }),
-        "isCIDR" => Ok(Value::Bool(Cidr::read(text).is_some())),
+        "url" => Url::read(text)
+            .map(|url| Value::Url(Rc::new(url)))
+            .map_err(|problem| EvalError::new(format!("URL {parse_error}: {problem}"))),
+        "isURL" => Ok(Value::Bool(super::url::check(text).is_ok())),
+        "ip" => Ip::read(text).map(Value::Ip).map_err(EvalError::new),
+        "isIP" => Ok(Value::Bool(Ip::read(text).is_ok())),
+        "ip.isCanonical" => {
+            let ip = Ip::read(text).map_err(EvalError::new);
+            ip.map(|ip| Value::Bool(ip.to_string() == text))
+        }
+        "cidr" => Cidr::read(text)
+            .map(Value::Cidr)
+            .map_err(|problem| EvalError::new(format!("network address {parse_error}: {problem}"))),
+        "isCIDR" => Ok(Value::Bool(Cidr::read(text).is_ok())),
         _ => return None,
     })
 }
 
-// === impl Url ===
-
-impl Url {
-    /// Reads an absolute URL, or an absolute path, as Go's `ParseRequestURI` does.
-    fn read(text: &str) -> Option<Self> {
-        if text.is_empty() || text.contains(|c: char| c.is_ascii_control() || c == ' ') {
-            return None;
-        }
-        let is_path = text.starts_with('/');
-        let (scheme, rest) = if is_path { ("", text) } else { text.split_once(':')? };
-        let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-        let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
-        if !is_path && (!is_scheme || !scheme.chars().all(known)) {
-            return None;
-        }
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (host, path) = match rest.strip_prefix("//").filter(|_| !scheme.is_empty()) {
-            Some(rest) => rest.split_at(rest.find('/').unwrap_or(rest.len())),
-            None if rest.starts_with('/') => ("", rest),
-            // An opaque address, such as `mailto:a`, has neither.
-            None => ("", ""),
-        };
-        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-        let port = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
-        if port.is_some_and(|(_, port)| !port.chars().all(|c| c.is_ascii_digit())) {
-            return None;
-        }
-        let owned = str::to_owned;
-        Some(Self {
-            scheme: scheme.to_ascii_lowercase(),
-            host: owned(host),
-            path: owned(path),
-            query: owned(query),
-        })
-    }
-
-    fn port(&self) -> Option<(&str, &str)> {
-        self.host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'))
-    }
-
-    fn part<'a>(&self, name: &str) -> Option<Value<'a>> {
-        Some(match name {
-            "getScheme" => Value::text(self.scheme.as_str()),
-            "getHost" => Value::text(self.host.as_str()),
-            "getHostname" => {
-                let host = self.port().map_or(self.host.as_str(), |(host, _)| host);
-                Value::text(host.trim_start_matches('[').trim_end_matches(']'))
-            }
-            "getPort" => Value::text(self.port().map_or("", |(_, port)| port)),
-            "getEscapedPath" => Value::text(self.path.as_str()),
-            "getQuery" => self.values(),
-            _ => return None,
-        })
-    }
-
-    fn values<'a>(&self) -> Value<'a> {
-        let mut found: Vec<(String, Vec<Value<'a>>)> = Vec::new();
-        for pair in self.query.split('&').filter(|pair| !pair.is_empty()) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (key, value) = (unescape(key), Value::text(unescape(value)));
-            match found.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, values)) => values.push(value),
-                None => found.push((key, vec![value])),
-            }
-        }
-        let entry = |(key, values): (String, _)| (Value::text(key), Value::list(values));
-        Value::Map(Rc::new(found.into_iter().map(entry).collect()))
-    }
-}
-
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match (first, code.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &after[2..];
-                continue;
-            }
-            (b'+', _) => bytes.push(b' '),
-            (other, _) => bytes.push(*other),
-        }
-        rest = after;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Returns whether an address of IPv4 is written as one of IPv6.
+fn is_mapped(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
 // === impl Ip ===
 
 impl Ip {
     /// Reads an address without a zone; one of IPv4 must not be written as one of IPv6.
-    fn read(text: &str) -> Option<Self> {
-        let address: IpAddr = text.parse().ok()?;
-        let is_mapped = matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
-        (!is_mapped).then_some(Self(address))
+    fn read(text: &str) -> std::result::Result<Self, String> {
+        let shown = quote(text);
+        let (address, has_zone) = address::parse(text).map_err(|problem| {
+            format!("IP Address {shown} parse error during conversion from string: {problem}")
+        })?;
+        if has_zone {
+            return Err(format!("IP address {shown} with zone value is not allowed"));
+        }
+        if is_mapped(address) {
+            return Err(format!("IPv4-mapped IPv6 address {shown} is not allowed"));
+        }
+        Ok(Self(address))
     }
 
     fn property<'a>(self, name: &str) -> Option<Value<'a>> {
@@ -209,13 +108,14 @@ impl fmt::Display for Ip {
 // === impl Cidr ===
 
 impl Cidr {
-    fn read(text: &str) -> Option<Self> {
-        let (address, length) = text.split_once('/')?;
-        let Ip(address) = Ip::read(address)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let is_plain = length == "0" || !length.starts_with(['0', '+']);
-        let length: u8 = length.parse().ok()?;
-        (is_plain && length <= most).then_some(Self { address, length })
+    fn read(text: &str) -> std::result::Result<Self, String> {
+        let (address, length) = address::parse_prefix(text).map_err(|problem| {
+            format!("network address parse error during conversion from string: {problem}")
+        })?;
+        if is_mapped(address) {
+            return Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text)));
+        }
+        Ok(Self { address, length })
     }
 
     /// Returns the first bits of an address, which all addresses of the network share.
@@ -238,24 +138,22 @@ impl Cidr {
     }
 
     fn call<'a>(self, name: &str, rest: &[Value<'a>]) -> Option<Result<'a>> {
-        let invalid = |text: &str| {
-            let shown = crate::field_error::quote(text);
-            Err(EvalError::new(format!(
-                "network address parse error during conversion from string: {shown}"
-            )))
-        };
+        // As upstream, a text that is no address fits no form of the function.
+        let invalid = |_| Err(EvalError::no_such_overload());
         let inside = |other: Self| other.length >= self.length && self.contains(other.address);
         Some(match (name, rest) {
             ("containsIP", [Value::Ip(ip)]) => Ok(Value::Bool(self.contains(ip.0))),
-            ("containsIP", [Value::String(text)]) => match Ip::read(text) {
-                Some(ip) => Ok(Value::Bool(self.contains(ip.0))),
-                None => invalid(text),
-            },
+            ("containsIP", [Value::String(text)]) => {
+                Ip::read(text).map_or_else(invalid, |ip| Ok(Value::Bool(self.contains(ip.0))))
+            }
             ("containsCIDR", [Value::Cidr(other)]) => Ok(Value::Bool(inside(*other))),
-            ("containsCIDR", [Value::String(text)]) => match Self::read(text) {
-                Some(other) => Ok(Value::Bool(inside(other))),
-                None => invalid(text),
-            },
+            ("containsCIDR", [Value::String(text)]) => {
+                let other = Self::read(text).map_err(|problem| {
+                    let begin = "network address parse error during conversion from string";
+                    EvalError::new(format!("{begin}: {problem}"))
+                });
+                other.map(|other| Value::Bool(inside(other)))
+            }
             ("ip", []) => Ok(Value::Ip(Ip(self.address))),
             ("masked", []) => {
                 let address = Self::network(self.address, self.length);

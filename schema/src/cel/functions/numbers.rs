@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Result;
 use crate::cel::error::EvalError;
@@ -10,6 +10,9 @@ use crate::cel::value::Value;
 
 pub(super) fn call<'a>(name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
     let ordered = |wanted: &[Ordering]| match arguments {
+        [Value::Double(number), _] | [_, Value::Double(number)] if number.is_nan() => {
+            Err(EvalError::new("NaN values cannot be ordered"))
+        }
         [a, b] => match a.compare(b) {
             Some(found) => Ok(Value::Bool(wanted.contains(&found))),
             None => Err(EvalError::no_such_overload()),
@@ -77,7 +80,7 @@ fn doubles<'a>(name: &str, a: f64, b: f64) -> Option<Result<'a>> {
 }
 
 fn add<'a>(a: &Value<'a>, b: &Value<'a>) -> Result<'a> {
-    let overflow = || EvalError::new("duration overflow");
+    let overflow = || EvalError::new("integer overflow");
     match (a, b) {
         (Value::String(a), Value::String(b)) => Ok(Value::text([&**a, &**b].concat())),
         (Value::Bytes(a), Value::Bytes(b)) => Ok(Value::Bytes([&**a, &**b].concat().into())),
@@ -86,8 +89,7 @@ fn add<'a>(a: &Value<'a>, b: &Value<'a>) -> Result<'a> {
         }
         (Value::Timestamp(time), Value::Duration(nanos))
         | (Value::Duration(nanos), Value::Timestamp(time)) => {
-            let sum = time.checked_add(SignedDuration::from_nanos(*nanos));
-            sum.map(Value::Timestamp).map_err(|_| EvalError::new("timestamp overflow"))
+            in_range(time.checked_add(SignedDuration::from_nanos(*nanos)))
         }
         _ => match (a.items(), b.items()) {
             (Some(mut a), Some(b)) => {
@@ -99,20 +101,63 @@ fn add<'a>(a: &Value<'a>, b: &Value<'a>) -> Result<'a> {
     }
 }
 
+fn in_range<'a>(time: std::result::Result<Timestamp, jiff::Error>) -> Result<'a> {
+    let time = time.ok().filter(|time| super::time::is_in_range(*time));
+    time.map(Value::Timestamp).ok_or_else(|| EvalError::new("timestamp overflow"))
+}
+
 fn subtract<'a>(a: &Value<'a>, b: &Value<'a>) -> Result<'a> {
     match (a, b) {
         (Value::Duration(a), Value::Duration(b)) => {
             let difference = a.checked_sub(*b).map(Value::Duration);
-            difference.ok_or_else(|| EvalError::new("duration overflow"))
+            difference.ok_or_else(|| EvalError::new("integer overflow"))
         }
         (Value::Timestamp(time), Value::Duration(nanos)) => {
-            let difference = time.checked_sub(SignedDuration::from_nanos(*nanos));
-            difference.map(Value::Timestamp).map_err(|_| EvalError::new("timestamp overflow"))
+            in_range(time.checked_sub(SignedDuration::from_nanos(*nanos)))
         }
         (Value::Timestamp(a), Value::Timestamp(b)) => {
             let nanos = i64::try_from(a.as_nanosecond() - b.as_nanosecond());
-            nanos.map(Value::Duration).map_err(|_| EvalError::new("timestamp overflow"))
+            nanos.map(Value::Duration).map_err(|_| EvalError::new("integer overflow"))
         }
         _ => Err(EvalError::no_such_overload()),
     }
+}
+
+/// Reads a number by the rules of Go: infinities by their names, and hexadecimal digits with a
+/// binary exponent, but no number that is too large.
+pub(super) fn read_float(text: &str) -> Option<f64> {
+    if text.contains('_') {
+        // As in Go's own literals, an underscore may be between two digits.
+        let digits = text.split('_');
+        let is_apart = digits.clone().all(|part| {
+            part.starts_with(|c: char| c.is_ascii_hexdigit() || "+-".contains(c))
+                && part.ends_with(|c: char| c.is_ascii_hexdigit())
+        });
+        return if is_apart { read_float(&digits.collect::<String>()) } else { None };
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if let Some(digits) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+        let number = read_hexadecimal(digits)?;
+        return Some(if text.starts_with('-') { -number } else { number });
+    }
+    let number: f64 = text.parse().ok()?;
+    let is_named = unsigned.starts_with(['i', 'I', 'n', 'N']);
+    (is_named || number.is_finite()).then_some(number)
+}
+
+/// Reads digits such as `1.8p3`.
+fn read_hexadecimal(text: &str) -> Option<f64> {
+    let (digits, exponent) = text.split_once(['p', 'P'])?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut number = 0.0;
+    for digit in whole.chars().chain(fraction.chars()) {
+        number = number * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    let after = i32::try_from(fraction.len()).ok()?;
+    let number = number * f64::from(exponent.saturating_sub(after.saturating_mul(4))).exp2();
+    number.is_finite().then_some(number)
 }

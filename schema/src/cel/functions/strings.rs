@@ -1,12 +1,12 @@
 //! Texts and regular expressions.
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use super::Result;
 use crate::cel::error::EvalError;
 use crate::cel::evaluator::Evaluator;
 use crate::cel::value::Value;
-use crate::field_error::quote;
+use crate::go_pattern;
 
 pub(super) fn call<'a>(
     evaluator: &Evaluator<'a>,
@@ -28,12 +28,12 @@ pub(super) fn call<'a>(
         ("matches", [Value::String(pattern)]) => {
             regex(evaluator, text, pattern).map(|regex| Value::Bool(regex.is_match(text)))
         }
-        ("find", [Value::String(pattern)]) => regex(evaluator, text, pattern).map(|regex| {
+        ("find", [Value::String(pattern)]) => searched(evaluator, text, pattern).map(|regex| {
             Value::text(regex.find(text).map(|found| found.as_str()).unwrap_or_default())
         }),
         ("findAll", [Value::String(pattern), rest @ ..]) => {
             let most = limit(rest)?;
-            regex(evaluator, text, pattern).map(|regex| {
+            searched(evaluator, text, pattern).map(|regex| {
                 let found = regex.find_iter(text).take(most);
                 Value::list(found.map(|found| Value::text(found.as_str())).collect())
             })
@@ -48,7 +48,7 @@ pub(super) fn call<'a>(
         ("lowerAscii", []) => Ok(Value::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Value::text(text.to_ascii_uppercase())),
         ("trim", []) => Ok(Value::text(text.trim())),
-        ("strings.quote", []) => Ok(Value::text(quote(text))),
+        ("strings.quote", []) => Ok(Value::text(quoted(text))),
         ("replace", [Value::String(from), Value::String(to), rest @ ..]) => {
             let most = limit(rest)?;
             let longest = text.len() + (text.len() + 1).saturating_mul(to.len());
@@ -76,6 +76,18 @@ fn limit(rest: &[Value<'_>]) -> Option<usize> {
     }
 }
 
+/// Compiles the pattern of a search.
+fn searched(
+    evaluator: &Evaluator<'_>,
+    text: &str,
+    pattern: &str,
+) -> std::result::Result<Regex, EvalError> {
+    regex(evaluator, text, pattern).map_err(|error| match error {
+        EvalError::Failed(problem) => EvalError::new(format!("Illegal regex: {problem}")),
+        EvalError::Limit => EvalError::Limit,
+    })
+}
+
 /// Compiles a pattern and counts the steps of one search.
 fn regex(
     evaluator: &Evaluator<'_>,
@@ -83,8 +95,31 @@ fn regex(
     pattern: &str,
 ) -> std::result::Result<Regex, EvalError> {
     evaluator.spend((text.len() / 10 + 1).saturating_mul(pattern.len() / 4 + 1))?;
-    let compiled = RegexBuilder::new(pattern).size_limit(1 << 20).build();
-    compiled.map_err(|_| EvalError::new(format!("error parsing regexp: {}", quote(pattern))))
+    go_pattern::compile(pattern).map_err(|error| EvalError::new(error.to_string()))
+}
+
+/// Quotes a text; of the control characters those with a letter are escaped alone.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        let letter = match c {
+            '\u{7}' => 'a',
+            '\u{8}' => 'b',
+            '\u{b}' => 'v',
+            '\u{c}' => 'f',
+            '\n' => 'n',
+            '\r' => 'r',
+            '\t' => 't',
+            '\\' | '"' => c,
+            other => {
+                quoted.push(other);
+                continue;
+            }
+        };
+        quoted.extend(['\\', letter]);
+    }
+    quoted.push('"');
+    quoted
 }
 
 fn out_of_range(at: i64) -> EvalError {
@@ -125,8 +160,11 @@ fn index_of<'a>(
     let bound = match rest {
         [] => None,
         [Value::Int(at)] => {
-            let index = usize::try_from(*at).ok().filter(|index| *index <= length);
-            Some(index.ok_or_else(|| out_of_range(*at))?)
+            let index = usize::try_from(*at).map_err(|_| out_of_range(*at))?;
+            if index >= length && !part.is_empty() {
+                return Ok(Value::Int(-1));
+            }
+            Some(index.min(length))
         }
         _ => return Err(EvalError::no_such_overload()),
     };
