@@ -1,10 +1,10 @@
 //! The formats of texts that the API server checks.
 
 use std::net::IpAddr;
-use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
+use homeostat_core::parse_go_duration;
 use regex::Regex;
 
 use crate::node::Scalar;
@@ -20,44 +20,55 @@ pub(crate) fn applies(shape: &Shape, format: &str) -> bool {
     }
 }
 
-/// Returns whether a text has the format. Texts of an unknown format pass, and those of `password`,
-/// `isbn`, `isbn10`, `isbn13`, `creditcard` and `rgbcolor`, which are not checked.
+/// Returns whether a text has the format. Texts of an unknown format pass, and passwords.
 pub(crate) fn is_valid(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => text.contains('.') && sloppy_address(text).is_some(),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
-        "mac" => matches(&MAC, text),
+        "mac" => is_hardware_address(text),
         "uuid" => matches(&UUID, text),
         "uuid3" => matches(&UUID3, text),
         "uuid4" => matches(&UUID4, text),
         "uuid5" => matches(&UUID5, text),
         "bsonobjectid" => text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
         "hexcolor" => matches(&HEX_COLOR, text),
-        "ssn" => matches(&SSN, text),
-        "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
-        "datetime" => text.contains(['T', 't']) && text.parse::<jiff::Timestamp>().is_ok(),
-        "duration" => matches(&DURATION, text),
+        "ssn" => text.len() == 11 && matches(&SSN, text),
+        "rgbcolor" => matches(&RGB_COLOR, text),
+        "isbn" => is_isbn_10(text) || is_isbn_13(text),
+        "isbn10" => is_isbn_10(text),
+        "isbn13" => is_isbn_13(text),
+        "creditcard" => is_credit_card(text),
+        "date" => is_date(text),
+        "datetime" => is_date_time(text),
+        "duration" => parse_go_duration(text).is_ok() || matches(&DURATION, text),
         "byte" => matches(&BASE64, text) && text.len().is_multiple_of(4),
         "email" => matches(&EMAIL, text),
-        "hostname" => text.len() <= 255 && matches(&HOSTNAME, text),
-        "uri" => matches(&URI, text),
+        "hostname" => is_host_name(text),
+        "uri" => crate::cel::is_url(text),
         "k8sshortname" => text.len() <= 63 && matches(&SHORT_NAME, text),
         "k8slongname" => text.len() <= 253 && matches(&LONG_NAME, text),
         _ => true,
     }
 }
 
-/// Returns whether Kubernetes knows a format, such as `date-time`. Unknown formats are not checked.
+/// Returns whether Kubernetes knows a format, such as `date-time`, for values of a type. Unknown
+/// formats are not checked.
 ///
 /// # Examples
 ///
 /// ```
-/// assert!(homeostat_schema::is_known_format("date-time"));
-/// assert!(!homeostat_schema::is_known_format("colour"));
+/// assert!(homeostat_schema::is_known_format("string", "date-time"));
+/// assert!(!homeostat_schema::is_known_format("integer", "date-time"));
+/// assert!(!homeostat_schema::is_known_format("string", "colour"));
 /// ```
-pub fn is_known_format(format: &str) -> bool {
-    matches!(format, "int32" | "int64" | "float" | "double") || is_known(format)
+pub fn is_known_format(of_type: &str, format: &str) -> bool {
+    match of_type {
+        "" | "string" => is_known(format),
+        "integer" => matches!(format, "int32" | "int64"),
+        "number" => matches!(format, "float" | "double"),
+        _ => false,
+    }
 }
 
 fn is_known(format: &str) -> bool {
@@ -92,14 +103,117 @@ fn is_known(format: &str) -> bool {
     KNOWN.contains(&format.replace('-', "").as_str())
 }
 
+/// Reads an address whose parts may have zeros in front.
+fn sloppy_address(text: &str) -> Option<IpAddr> {
+    let (before, last) = match text.rfind(':') {
+        Some(at) => text.split_at(at + 1),
+        None => ("", text),
+    };
+    if !last.contains('.') {
+        return text.parse().ok();
+    }
+    let plain = |part: &str| {
+        let digits = part.trim_start_matches('0');
+        if digits.is_empty() && !part.is_empty() { "0".to_owned() } else { digits.to_owned() }
+    };
+    let parts: Vec<String> = last.split('.').map(plain).collect();
+    format!("{before}{}", parts.join(".")).parse().ok()
+}
+
 fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else { return false };
-    let most = match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
+    let most = match sloppy_address(address) {
+        Some(IpAddr::V4(_)) => 32,
+        Some(IpAddr::V6(_)) => 128,
+        None => return false,
     };
     !bits.starts_with('+') && bits.parse::<u8>().is_ok_and(|bits| bits <= most)
+}
+
+fn is_date(text: &str) -> bool {
+    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
+}
+
+/// Checks a date and a time. As upstream, a second `t` and what follows it are not read.
+fn is_date_time(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut parts = text.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
+    let part = |at: usize, most: &str| time.get(at..at + 2).is_some_and(|part| part <= most);
+    is_date(date) && matches(&TIME, time) && part(0, "23") && part(3, "59") && part(6, "59")
+}
+
+/// Checks an address of 6, 8 or 20 bytes in pairs or fours of digits.
+fn is_hardware_address(text: &str) -> bool {
+    let (mark, digits) = match (text.as_bytes().get(2), text.as_bytes().get(4)) {
+        (Some(b':'), _) => (':', 2),
+        (Some(b'-'), _) => ('-', 2),
+        (_, Some(b'.')) => ('.', 4),
+        _ => return false,
+    };
+    let is_part =
+        |part: &str| part.len() == digits && part.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let parts: Vec<&str> = text.split(mark).collect();
+    matches!(parts.len() * digits / 2, 6 | 8 | 20) && parts.into_iter().all(is_part)
+}
+
+/// Checks a name of a host by upstream's pattern: a word that may have a hyphen after its first
+/// character, or labels and a top-level domain of letters.
+fn is_host_name(text: &str) -> bool {
+    let is_word = |part: &str| matches(&WORD, part);
+    let is_label = |label: &str| {
+        let inner = label.trim_start_matches('-').len() == label.len() && !label.ends_with('-');
+        inner && !label.is_empty() && is_word(&label.replace('-', "a"))
+    };
+    let fits = match text.rsplit_once('.') {
+        Some((labels, last)) => {
+            let length = last.chars().count();
+            labels.split('.').all(is_label) && (2..=63).contains(&length) && matches(&LETTERS, last)
+        }
+        None => {
+            let rest = text.char_indices().nth(1).map_or("", |(at, _)| &text[at..]);
+            let first = &text[..text.len() - rest.len()];
+            let rest = rest.strip_prefix('-').unwrap_or(rest);
+            !first.is_empty() && is_word(first) && is_word(rest)
+        }
+    };
+    fits && text.len() <= 255 && text.split('.').all(|label| label.len() <= 63)
+}
+
+/// Returns the digits of a number whose groups hyphens or spaces separate.
+fn joined(text: &str) -> Vec<u8> {
+    text.bytes().filter(|byte| *byte != b'-' && !byte.is_ascii_whitespace()).collect()
+}
+
+fn is_isbn_10(text: &str) -> bool {
+    let digits = joined(text);
+    let Some((last, first)) = digits.split_last().filter(|(_, first)| first.len() == 9) else {
+        return false;
+    };
+    let last = if *last == b'X' { 10 } else { u32::from(last.wrapping_sub(b'0')) };
+    let sum: u32 =
+        (1..).zip(first).map(|(at, digit)| at * u32::from(digit.wrapping_sub(b'0'))).sum();
+    first.iter().all(u8::is_ascii_digit) && last <= 10 && (sum + 10 * last).is_multiple_of(11)
+}
+
+fn is_isbn_13(text: &str) -> bool {
+    let digits = joined(text);
+    if digits.len() != 13 || !digits.iter().all(u8::is_ascii_digit) {
+        return false;
+    }
+    let weighted = |(at, digit): (usize, &u8)| u32::from(digit - b'0') * [1, 3][at % 2];
+    digits.iter().enumerate().map(weighted).sum::<u32>().is_multiple_of(10)
+}
+
+/// Checks the form and the last digit of a number; what is no digit does not count.
+fn is_credit_card(text: &str) -> bool {
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let weighted = |(at, digit): (usize, u8)| {
+        let digit = u32::from(digit - b'0') * [1, 2][at % 2];
+        digit / 10 + digit % 10
+    };
+    let sum: u32 = digits.bytes().rev().enumerate().map(weighted).sum();
+    matches(&CREDIT_CARD, &digits) && sum.is_multiple_of(10)
 }
 
 fn matches(pattern: &LazyLock<Regex>, text: &str) -> bool {
@@ -110,11 +224,6 @@ fn compile(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the pattern of a format compiles")
 }
 
-static MAC: LazyLock<Regex> = LazyLock::new(|| {
-    compile(
-        "^(?i)([0-9a-f]{2}([:-])[0-9a-f]{2}([:-][0-9a-f]{2}){4}|[0-9a-f]{4}(\\.[0-9a-f]{4}){2})$",
-    )
-});
 static UUID: LazyLock<Regex> = LazyLock::new(|| {
     compile("(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$")
 });
@@ -130,23 +239,30 @@ static UUID5: LazyLock<Regex> = LazyLock::new(|| {
 static HEX_COLOR: LazyLock<Regex> =
     LazyLock::new(|| compile("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
 static SSN: LazyLock<Regex> = LazyLock::new(|| compile(r"^\d{3}[- ]?\d{2}[- ]?\d{4}$"));
+/// Of several numbers with units, as upstream reads them, one is enough.
 static DURATION: LazyLock<Regex> = LazyLock::new(|| {
     compile(
-        "^([-+]?0|[-+]?(([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+|\
-         [0-9]+ *(ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|\
-         s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?))$",
+        "(?i)[0-9]+\\s*((ns|us|µs|ms|s|m|h|hr|d|w|wk)([^A-Za-zµ]|$)|nano|micro|milli|sec|min|hour|day|week)",
     )
 });
-static BASE64: LazyLock<Regex> = LazyLock::new(|| compile("^[A-Za-z0-9+/]*={0,2}$"));
-static EMAIL: LazyLock<Regex> =
-    LazyLock::new(|| compile(r"^(.*<)?[^@\s<>()\[\],;:]+@[^@\s<>()\[\],;:]+>?$"));
-static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
+static TIME: LazyLock<Regex> =
+    LazyLock::new(|| compile("^[0-9]{2}:[0-9]{2}:[0-9]{2}(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$"));
+static RGB_COLOR: LazyLock<Regex> = LazyLock::new(|| {
+    let part = "\\s*(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])\\s*";
+    compile(&format!("^rgb\\({part},{part},{part}\\)$"))
+});
+static CREDIT_CARD: LazyLock<Regex> = LazyLock::new(|| {
     compile(
-        r"^([a-zA-Z0-9_]([a-zA-Z0-9_-]{0,62}[a-zA-Z0-9_])?)(\.[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,62}[a-zA-Z0-9_])?)*\.?$",
+        "^(4[0-9]{12}([0-9]{3})?|5[1-5][0-9]{14}|6(011|5[0-9]{2})[0-9]{12}|3[47][0-9]{13}|\
+         3(0[0-5]|[68][0-9])[0-9]{11}|(2131|1800|35[0-9]{3})[0-9]{11})$",
     )
 });
-static URI: LazyLock<Regex> =
-    LazyLock::new(|| compile(r"^(/|[a-zA-Z][a-zA-Z0-9+.-]*:)[^\s\x00-\x1f]*$"));
+/// Letters, digits and symbols of any script.
+static WORD: LazyLock<Regex> = LazyLock::new(|| compile(r"^[a-zA-Z0-9\p{S}\p{L}]*$"));
+static LETTERS: LazyLock<Regex> = LazyLock::new(|| compile(r"^[a-zA-Z\p{L}]*$"));
+static BASE64: LazyLock<Regex> = LazyLock::new(|| compile("^[A-Za-z0-9+/]+={0,2}$"));
+static EMAIL: LazyLock<Regex> =
+    LazyLock::new(|| compile(r#"^(.*<)?("[^"]*"|[^@\s<>()\[\],;:]+)@[^@\s<>()\[\],;:]+>?$"#));
 static SHORT_NAME: LazyLock<Regex> = LazyLock::new(|| compile("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"));
 static LONG_NAME: LazyLock<Regex> =
     LazyLock::new(|| compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"));
@@ -179,5 +295,36 @@ mod tests {
             assert!(!is_valid(format, bad), "{bad} is no {format}");
         }
         assert!(is_valid("colour", "anything"));
+    }
+
+    #[test]
+    fn formats_are_as_wide_as_upstreams() {
+        for (format, good, bad) in [
+            ("date-time", "2026-02-28t10:00:00.123456789123z", "2026-02-28T10:00:60Z"),
+            ("date-time", "2026-02-28T23:59:59+01:00", "2026-02-28T10:00:00+01"),
+            ("date-time", "2026-02-28T10:00:00Z", "2026-02-28T10:00:00+0100"),
+            ("uri", "http://[::1]:80/", "http://a/%zz"),
+            ("duration", "P1D", "1"),
+            ("duration", "2 weeks", "two weeks"),
+            ("email", "\"a b\"@c.d", "a b@c.d"),
+            ("hostname", "a-", "a.b"),
+            ("hostname", "ä.de", "a_b"),
+            ("hostname", "a-bc", "ab-c"),
+            ("hostname", "a.example", "1.2.3.4"),
+            ("ipv4", "010.0.00.1", "10.0.0.0256"),
+            ("ipv4", "::ffff:10.0.0.1", "::1"),
+            ("cidr", "010.0.0.0/08", "10.0.0.0/33"),
+            ("mac", "02:00:5e:10:00:00:00:01", "02:00:5e:10:00:00:00"),
+            ("mac", "0200.5e10.0000", "02:00-5e:10:00:00"),
+            ("rgbcolor", "rgb( 1 ,20, 255)", "rgb(1,2,300)"),
+            ("ssn", "111-11-1111", "111111111"),
+            ("isbn", "0-321-75104-3", "0-321-75104-4"),
+            ("isbn13", "978-0321751041", "0321751043"),
+            ("creditcard", "4012 8888 8888 1881", "4012888888881882"),
+            ("byte", "YQ==", ""),
+        ] {
+            assert!(is_valid(format, good), "{good} is a valid {format}");
+            assert!(!is_valid(format, bad), "{bad} is no {format}");
+        }
     }
 }

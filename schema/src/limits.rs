@@ -70,10 +70,19 @@ impl Validator {
             if number.is_f64() { go_float(limit) } else { go_float(limit.trunc()) }
         };
         if let Some(stated) = &constraints.multiple_of
-            && let Some(factor) = stated.as_f64().filter(|factor| *factor > 0.0)
-            && (found / factor).fract() != 0.0
+            && let Some(factor) = stated.as_f64()
         {
-            self.invalid(value, &format!("should be a multiple of {}", shown(stated)));
+            // As upstream, an integer has a factor without a fraction.
+            let factor = if number.is_f64() { factor } else { factor.trunc() };
+            if factor <= 0.0 {
+                let shown = go_float(factor);
+                let path = &self.path;
+                let text =
+                    format!("factor MultipleOf declared for {path} must be positive: {shown}");
+                self.add(FieldError::invalid(self.path.or_nil(), &Value::from(0), &text));
+            } else if !is_multiple(number, factor) {
+                self.invalid(value, &format!("should be a multiple of {}", shown(stated)));
+            }
         }
         if let Some(stated) = &constraints.maximum {
             let most = stated.as_f64().unwrap_or(f64::INFINITY);
@@ -248,4 +257,16 @@ impl Validator {
             self.add(error);
         }
     }
+}
+/// Returns whether a number is a multiple of a positive factor; if it is no integer, up to what is
+/// lost by rounding.
+#[expect(clippy::cast_possible_truncation, reason = "the factor of an integer is whole")]
+fn is_multiple(number: &Number, factor: f64) -> bool {
+    if let Some(number) = number.as_i64() {
+        return number.checked_rem(factor as i64) == Some(0);
+    }
+    let number = number.as_f64().unwrap_or_default();
+    let quotient = if factor < 1.0 { 1.0 / factor * number } else { number / factor };
+    let off = (quotient - quotient.trunc()).abs();
+    off == 0.0 || off / (quotient.abs() + quotient.trunc().abs()) < 1e-9
 }

@@ -325,7 +325,7 @@ impl Found {
     fn look(&mut self, schema: &Value) {
         let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
         let format = text("format");
-        if !format.is_empty() && !is_known_format(format) {
+        if !format.is_empty() && !is_known_format(text("type"), format) {
             self.formats.push(format.to_owned());
         }
         let item = schema.get("items").and_then(|items| items.get("type")).and_then(Value::as_str);
