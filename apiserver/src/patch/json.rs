@@ -1,7 +1,6 @@
 //! JSON patch: all operations are applied, or none.
 
-use json_patch::{AddOperation, PatchOperation};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::PatchError;
 use crate::go_json::kind_of;
@@ -17,44 +16,164 @@ const MAX_COPIED: usize = 3 << 20;
 /// another must not evade that.
 const MAX_DEPTH: usize = 120;
 
+/// An object or a list, and the name of a member or the index of an item.
+type Place<'v> = (&'v mut Value, String);
+
 pub(super) fn apply(mut current: Value, body: &[u8]) -> Result<Value, PatchError> {
-    let unprocessable = |detail: String| PatchError::Unprocessable { detail };
     let mut copied = 0;
     for operation in &parse(body)? {
-        if let Some(value) = inserted_value(&current, operation)
-            && operation.path().count() + depth(value) > MAX_DEPTH
-        {
-            return Err(unprocessable(format!("the object nests deeper than {MAX_DEPTH}")));
-        }
-        if let (PatchOperation::Copy(_), Some(value)) =
-            (operation, inserted_value(&current, operation))
-        {
-            copied += value.to_string().len();
-        }
-        if copied > MAX_COPIED {
-            return Err(unprocessable(format!("copies add more than {MAX_COPIED} bytes")));
-        }
-        if tests_absence(&current, operation) {
-            continue;
-        }
-        let added = add_if_missing(&current, operation);
-        let operation = added.as_ref().unwrap_or(operation);
         // The result of a failed operation is dropped.
-        json_patch::patch_unsafe(&mut current, std::slice::from_ref(operation))
-            .map_err(|error| unprocessable(error.to_string()))?;
+        run(&mut current, operation, &mut copied)
+            .map_err(|detail| PatchError::Unprocessable { detail })?;
     }
     Ok(current)
 }
 
-/// Returns the value that an operation inserts, if any.
-fn inserted_value<'a>(current: &'a Value, operation: &'a PatchOperation) -> Option<&'a Value> {
-    match operation {
-        PatchOperation::Add(add) => Some(&add.value),
-        PatchOperation::Replace(replace) => Some(&replace.value),
-        PatchOperation::Move(from) => current.pointer(from.from.as_str()),
-        PatchOperation::Copy(from) => current.pointer(from.from.as_str()),
-        PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
+/// Runs one operation by the rules of the library that the API server uses: indexes may be signed
+/// and have zeros in front, a negative one counts from the end, the part of a path before the first
+/// slash has no effect, and an absent member is as good as null.
+fn run(current: &mut Value, operation: &Value, copied: &mut usize) -> Result<(), String> {
+    let text = |name: &str| {
+        let text = operation.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| format!("the operation has no {name}"))
+    };
+    let value = || operation.get("value").cloned().unwrap_or(Value::Null);
+    match text("op")? {
+        "add" => add(current, text("path")?, value()),
+        "remove" => take(current, text("path")?).map(|_| ()),
+        "replace" => replace(current, text("path")?, value()),
+        "move" => {
+            let moved = take(current, text("from")?)?;
+            add(current, text("path")?, moved)
+        }
+        "copy" => {
+            let copy = get(current, text("from")?)?;
+            *copied += copy.to_string().len();
+            if *copied > MAX_COPIED {
+                return Err(format!("copies add more than {MAX_COPIED} bytes"));
+            }
+            add(current, text("path")?, copy)
+        }
+        "test" => {
+            let path = text("path")?;
+            let found = if path.is_empty() { current.clone() } else { get(current, path)? };
+            if found == value() { Ok(()) } else { Err(format!("the test of {path} failed")) }
+        }
+        other => Err(format!("the operation {other} is unknown")),
     }
+}
+
+/// Returns the value around the one that a path names.
+fn place<'v>(current: &'v mut Value, path: &str) -> Result<Place<'v>, String> {
+    let missing = || format!("there is no {path}");
+    let (_, inside) = path.split_once('/').ok_or_else(missing)?;
+    let (around, name) = inside.rsplit_once('/').map_or((None, inside), |(a, b)| (Some(a), b));
+    let mut found = current;
+    for part in around.into_iter().flat_map(|around| around.split('/')) {
+        let part = decoded(part);
+        found = match found {
+            Value::Object(members) => members.get_mut(&part),
+            Value::Array(items) => {
+                index(&part, items.len()).filter(|at| *at < items.len()).map(|at| &mut items[at])
+            }
+            _ => None,
+        }
+        .ok_or_else(missing)?;
+    }
+    Ok((found, decoded(name)))
+}
+
+fn decoded(part: &str) -> String {
+    let mut decoded = String::with_capacity(part.len());
+    let mut rest = part;
+    while let Some((before, after)) = rest.split_once('~') {
+        decoded.push_str(before);
+        let (c, length) = match after.as_bytes().first() {
+            Some(b'0') => ('~', 1),
+            Some(b'1') => ('/', 1),
+            _ => ('~', 0),
+        };
+        decoded.push(c);
+        rest = &after[length..];
+    }
+    decoded + rest
+}
+
+/// Reads an index of a list of `length` items; it may be the length or more.
+fn index(text: &str, length: usize) -> Option<usize> {
+    let index: i64 = text.parse().ok()?;
+    let length = i64::try_from(length).ok()?;
+    usize::try_from(if index < 0 { index + length } else { index }).ok()
+}
+
+/// Returns a copy of a value; null for an absent member.
+fn get(current: &mut Value, path: &str) -> Result<Value, String> {
+    match place(current, path)? {
+        (Value::Object(members), name) => Ok(members.get(&name).cloned().unwrap_or(Value::Null)),
+        (Value::Array(items), name) => {
+            let found = index(&name, items.len()).and_then(|at| items.get(at));
+            found.cloned().ok_or_else(|| format!("there is no {path}"))
+        }
+        _ => Err(format!("there is no {path}")),
+    }
+}
+
+fn take(current: &mut Value, path: &str) -> Result<Value, String> {
+    let taken = match place(current, path)? {
+        (Value::Object(members), name) => members.remove(&name),
+        (Value::Array(items), name) => {
+            let at = index(&name, items.len()).filter(|at| *at < items.len());
+            at.map(|at| items.remove(at))
+        }
+        _ => None,
+    };
+    taken.ok_or_else(|| format!("there is no {path}"))
+}
+
+fn add(current: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    check_depth(path, &value)?;
+    match place(current, path)? {
+        (Value::Object(members), name) => {
+            members.insert(name, value);
+        }
+        (Value::Array(items), name) if name == "-" => items.push(value),
+        (Value::Array(items), name) => {
+            // A negative index counts from the end of the longer list.
+            let at = index(&name, items.len() + 1).filter(|at| *at <= items.len());
+            items.insert(at.ok_or_else(|| format!("there is no {path}"))?, value);
+        }
+        _ => return Err(format!("there is no {path}")),
+    }
+    Ok(())
+}
+
+fn replace(current: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    check_depth(path, &value)?;
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err("the value is no object and no list".to_owned());
+        }
+        *current = value;
+        return Ok(());
+    }
+    match place(current, path)? {
+        (Value::Object(members), name) => {
+            members.insert(name, value);
+            Ok(())
+        }
+        (Value::Array(items), name) => {
+            let item = index(&name, items.len()).and_then(|at| items.get_mut(at));
+            item.map(|item| *item = value).ok_or_else(|| format!("there is no {path}"))
+        }
+        _ => Err(format!("there is no {path}")),
+    }
+}
+
+fn check_depth(path: &str, value: &Value) -> Result<(), String> {
+    if path.matches('/').count() + depth(value) > MAX_DEPTH {
+        return Err(format!("the object nests deeper than {MAX_DEPTH}"));
+    }
+    Ok(())
 }
 
 fn depth(value: &Value) -> usize {
@@ -65,7 +184,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, PatchError> {
+fn parse(body: &[u8]) -> Result<Vec<Value>, PatchError> {
     let refusal = |why: &str| PatchError::BadRequest(why.to_owned());
     let operations = match serde_json::from_slice(body) {
         Ok(Value::Array(operations)) => operations,
@@ -85,64 +204,27 @@ fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, PatchError> {
             operations.len()
         )));
     }
-    if let Some(why) = operations.iter().find_map(wrong_operation) {
-        return Err(refusal(&format!("error decoding patch: json: cannot unmarshal {why}")));
+    match operations.iter().find_map(wrong_operation) {
+        // An invalid operation fails when it is its turn, like one that does not apply.
+        None => Ok(operations),
+        Some(why) => Err(refusal(&format!("error decoding patch: json: cannot unmarshal {why}"))),
     }
-    // An invalid operation fails when it is its turn, like one that does not apply.
-    let unprocessable =
-        |error: serde_json::Error| PatchError::Unprocessable { detail: error.to_string() };
-    operations
-        .into_iter()
-        .map(with_value)
-        .map(|operation| serde_json::from_value(operation).map_err(unprocessable))
-        .collect()
 }
 
 /// Returns the error about a member of an operation that has the wrong type.
 fn wrong_operation(operation: &Value) -> Option<String> {
     match operation {
         Value::Null => None,
-        Value::Object(members) => ["op", "from", "path"].iter().find_map(|name| {
-            let wrong =
-                members.get(*name).filter(|value| !value.is_string() && !value.is_null())?;
-            let found = kind_of(wrong);
-            Some(format!("{found} into Go struct field jsonPatchOp.{name} of type string"))
-        }),
+        Value::Object(members) => wrong_member(members),
         other => Some(format!("{} into Go value of type handlers.jsonPatchOp", kind_of(other))),
     }
 }
 
-/// Adds the value null to an operation without a value.
-fn with_value(mut operation: Value) -> Value {
-    if let Value::Object(members) = &mut operation
-        && matches!(members.get("op").and_then(Value::as_str), Some("add" | "replace" | "test"))
-    {
-        members.entry("value").or_insert(Value::Null);
-    }
-    operation
-}
-
-/// Returns true for a `test` that a member is null, if the member is absent: it passes, as in the
-/// API server.
-fn tests_absence(current: &Value, operation: &PatchOperation) -> bool {
-    let PatchOperation::Test(test) = operation else { return false };
-    let parent = test.path.parent().and_then(|parent| current.pointer(parent.as_str()));
-    test.value.is_null()
-        && parent.is_some_and(Value::is_object)
-        && current.pointer(test.path.as_str()).is_none()
-}
-
-/// Turns a `replace` of a missing member into an `add`, as the API server does.
-fn add_if_missing(current: &Value, operation: &PatchOperation) -> Option<PatchOperation> {
-    let PatchOperation::Replace(replace) = operation else { return None };
-    let parent = replace.path.parent()?;
-    let is_member = current.pointer(parent.as_str()).is_some_and(Value::is_object);
-    let is_missing = current.pointer(replace.path.as_str()).is_none();
-    (is_member && is_missing).then(|| {
-        PatchOperation::Add(AddOperation {
-            path: replace.path.clone(),
-            value: replace.value.clone(),
-        })
+fn wrong_member(members: &Map<String, Value>) -> Option<String> {
+    ["op", "from", "path"].iter().find_map(|name| {
+        let wrong = members.get(*name).filter(|value| !value.is_string() && !value.is_null())?;
+        let found = kind_of(wrong);
+        Some(format!("{found} into Go struct field jsonPatchOp.{name} of type string"))
     })
 }
 
@@ -195,7 +277,9 @@ mod tests {
             json!({"op": "remove", "path": "/b"}),
             json!({"op": "replace", "path": "/b/c", "value": 1}),
             json!({"op": "add", "path": "/b/c", "value": 1}),
-            json!({"op": "copy", "from": "/b", "path": "/c"}),
+            json!({"op": "copy", "from": "/b/c", "path": "/c"}),
+            json!({"op": "copy", "from": "", "path": "/c"}),
+            json!({"op": "add", "path": "", "value": {}}),
         ] {
             let error = patched(json!({"a": 1}), &json!([operation])).unwrap_err();
             assert_eq!(error.code(), 422, "{operation}");
@@ -212,6 +296,7 @@ mod tests {
             (r#"[{"op":1,"path":"/a"}]"#, 400),
             (r#"["add"]"#, 400),
             (r#"[{"op":"remove","path":"a"}]"#, 422),
+            (r#"[null]"#, 422),
         ] {
             let error = apply(json!({"a": 1}), body.as_bytes()).unwrap_err();
             assert_eq!(error.code(), code, "{body}");
@@ -222,6 +307,32 @@ mod tests {
     fn missing_value_means_null() {
         let add = json!([{"op": "add", "path": "/a"}]);
         assert_eq!(patched(json!({"a": 1}), &add).unwrap(), json!({"a": null}));
+    }
+
+    #[test]
+    fn paths_are_read_as_the_servers_library_reads_them() {
+        for (operation, wanted) in [
+            (json!({"op": "add", "path": "/l/-1", "value": 0}), json!({"l": [1, 2, 0], "x~2": 1})),
+            (json!({"op": "add", "path": "/l/-3", "value": 0}), json!({"l": [0, 1, 2], "x~2": 1})),
+            (json!({"op": "add", "path": "/l/+01", "value": 0}), json!({"l": [1, 0, 2], "x~2": 1})),
+            (json!({"op": "remove", "path": "/l/-1"}), json!({"l": [1], "x~2": 1})),
+            (json!({"op": "replace", "path": "/l/-2", "value": 0}), json!({"l": [0, 2], "x~2": 1})),
+            (json!({"op": "remove", "path": "/x~2"}), json!({"l": [1, 2]})),
+            (json!({"op": "add", "path": "any/x~02", "value": 2}), json!({"l": [1, 2], "x~2": 2})),
+            (
+                json!({"op": "copy", "from": "/absent", "path": "/x~2"}),
+                json!({"l": [1, 2], "x~2": null}),
+            ),
+            (json!({"op": "replace", "path": "", "value": {"a": 1}}), json!({"a": 1})),
+        ] {
+            let current = json!({"l": [1, 2], "x~2": 1});
+            assert_eq!(patched(current, &json!([operation])).unwrap(), wanted, "{operation}");
+        }
+        for path in ["/l/3", "/l/-4", "/l/x", "/l/", "/l/1/a", "/x~2/a", "/l/9999999999999999999"] {
+            let add = json!([{"op": "add", "path": path, "value": 0}]);
+            let error = patched(json!({"l": [1, 2], "x~2": 1}), &add).unwrap_err();
+            assert_eq!(error.code(), 422, "{path}");
+        }
     }
 
     #[test]
