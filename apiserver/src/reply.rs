@@ -128,6 +128,10 @@ pub(crate) fn indented(response: Response<Body>) -> Response<Body> {
 /// type becomes a Status in JSON.
 fn encoded(code: u16, json: Bytes, media: Media) -> Response<Body> {
     match media.encode(json) {
+        // As upstream, JSON ends with a line feed, except for what people read.
+        Ok(body) if media == Media::Json && !body.starts_with(b"{\n") => {
+            respond(code, media.content_type(), Body::line(body))
+        }
         Ok(body) => respond(code, media.content_type(), Body::full(body)),
         Err(error) => {
             let failure = match error {

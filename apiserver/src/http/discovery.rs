@@ -338,7 +338,7 @@ fn aggregated(kinds: &Kinds, headers: &HeaderMap, wanted: impl Fn(&str) -> bool)
         "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
         "items": items,
     });
-    Reply::Document(caching::discovery(AGGREGATED, list.to_string().into(), headers))
+    Reply::Document(caching::discovery(AGGREGATED, format!("{list}\n").into(), headers))
 }
 
 fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {

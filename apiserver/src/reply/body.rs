@@ -9,13 +9,19 @@ use bytes::Bytes;
 use futures::Stream;
 use http_body::{Frame, SizeHint};
 
+const LINE_FEED: &[u8] = b"\n";
+
 /// The body of every response. It never fails; a watch that is over ends the body.
 pub struct Body {
     kind: Kind,
 }
 
 enum Kind {
-    Full(Option<Bytes>),
+    /// The bytes that are not sent yet. A line feed follows them if `ends_line`.
+    Full {
+        bytes: Option<Bytes>,
+        ends_line: bool,
+    },
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
@@ -24,13 +30,19 @@ enum Kind {
 impl Body {
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { kind: Kind::Full((!bytes.is_empty()).then_some(bytes)) }
+        let bytes = (!bytes.is_empty()).then_some(bytes);
+        Self { kind: Kind::Full { bytes, ends_line: false } }
     }
 
-    /// Returns the body with other bytes, unless it is a stream.
+    /// Creates a body of bytes and a line feed. The bytes, which may be shared, are not copied.
+    pub(crate) fn line(bytes: Bytes) -> Self {
+        Self { kind: Kind::Full { bytes: Some(bytes), ends_line: true } }
+    }
+
+    /// Returns the body with other bytes and without a line feed, unless it is a stream.
     pub(crate) fn map_full(self, change: impl FnOnce(Bytes) -> Bytes) -> Self {
         match self.kind {
-            Kind::Full(Some(bytes)) => Self::full(change(bytes)),
+            Kind::Full { bytes: Some(bytes), .. } => Self::full(change(bytes)),
             kind => Self { kind },
         }
     }
@@ -43,7 +55,7 @@ impl Body {
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
-            Kind::Full(_) => "Full",
+            Kind::Full { .. } => "Full",
             Kind::Stream(_) => "Stream",
         };
         f.debug_tuple("Body").field(&kind).finish()
@@ -59,7 +71,12 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         match &mut self.kind {
-            Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Full { bytes, ends_line } => {
+                let next = bytes
+                    .take()
+                    .or_else(|| std::mem::take(ends_line).then_some(Bytes::from_static(LINE_FEED)));
+                Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
+            }
             Kind::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
             }
@@ -67,15 +84,33 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.kind, Kind::Full(None))
+        matches!(self.kind, Kind::Full { bytes: None, ends_line: false })
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Full(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            Kind::Full { bytes, ends_line } => {
+                let length = bytes.as_ref().map_or(0, Bytes::len) + usize::from(*ends_line);
+                SizeHint::with_exact(length as u64)
             }
             Kind::Stream(_) => SizeHint::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body::Body as _;
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn line_feed_follows_bytes_and_counts() {
+        let body = Body::line(Bytes::from_static(b"{}"));
+        assert_eq!(body.size_hint().exact(), Some(3));
+        assert_eq!(body.collect().await.unwrap().to_bytes(), "{}\n");
+        let indented = Body::line(Bytes::from_static(b"{}")).map_full(|_| "{\n}".into());
+        assert_eq!(indented.collect().await.unwrap().to_bytes(), "{\n}");
     }
 }
