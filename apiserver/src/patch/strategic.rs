@@ -177,14 +177,15 @@ fn take_beside_lists(patch: &mut Object, directive: &str) -> Vec<(String, Value)
     names.into_iter().filter_map(|(name, list)| Some((list, patch.remove(&name)?))).collect()
 }
 
-/// Returns the value that a patch creates where there was none: its directives have no effect.
+/// Returns the value that a patch creates where there was none. As upstream, an object with any
+/// `$patch` is left out; other directives have no effect.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
-        Value::Object(members) if members.get(PATCH).is_some_and(|it| it == "delete") => None,
+        Value::Object(members) if members.contains_key(PATCH) => None,
         Value::Object(members) => Some(Value::Object(
             members
                 .into_iter()
-                .filter(|(name, _)| name != PATCH && name != RETAIN_KEYS && !is_beside_a_list(name))
+                .filter(|(name, _)| name != RETAIN_KEYS && !is_beside_a_list(name))
                 .filter_map(|(name, member)| Some((name, without_directives(member)?)))
                 .collect(),
         )),
@@ -205,7 +206,13 @@ pub(super) fn cleaned(mut object: Object) -> Object {
 }
 
 pub(super) fn unknown_directive(patch: &Object) -> PatchError {
-    let directive = patch.get(PATCH).map(go_text).unwrap_or_default();
+    let directive = match &patch[PATCH] {
+        Value::Null => "%!s(<nil>)".to_owned(),
+        Value::Bool(value) => format!("%!s(bool={value})"),
+        Value::Number(number) if number.is_f64() => format!("%!s(float64={number})"),
+        Value::Number(number) => format!("%!s(int64={number})"),
+        other => go_text(other),
+    };
     let patch = go_text(&Value::Object(patch.clone()));
     PatchError::Internal(format!("unknown patch type: {directive} in map: {patch}"))
 }

@@ -65,21 +65,22 @@ impl Place<'_> {
             (Shape::MicroTime, Value::String(text)) => {
                 check_time(text, "2006-01-02T15:04:05.000000Z07:00")
             }
-            (Shape::Time | Shape::MicroTime, value) => Some(self.mismatch("string", value)),
-            (Shape::IntOrString, value) => Some(self.mismatch("int32", value)),
+            (Shape::Time | Shape::MicroTime, value) => Some(self.mismatch(shape, "string", value)),
+            (Shape::IntOrString, value) => Some(self.mismatch(shape, "int32", value)),
             (Shape::Bytes, Value::String(text)) => check_base64(text),
-            (_, value) => Some(self.mismatch(go_type, value)),
+            (_, value) => Some(self.mismatch(shape, go_type, value)),
         }
     }
 
-    fn mismatch(&self, go_type: &str, value: &Value) -> TypeMismatch {
+    fn mismatch(&self, shape: &Shape, go_type: &str, value: &Value) -> TypeMismatch {
         let (json, go) = match value {
             Value::Null => ("null".to_owned(), "interface"),
             Value::Bool(_) => ("bool".to_owned(), "bool"),
-            Value::Number(number) if go_type.starts_with("int") => {
-                (format!("number {number}"), "int64")
+            Value::Number(number) => {
+                let is_shown = go_type.starts_with("int");
+                let json = if is_shown { format!("number {number}") } else { "number".to_owned() };
+                (json, if number.is_f64() { "float64" } else { "int64" })
             }
-            Value::Number(_) => ("number".to_owned(), "int64"),
             Value::String(_) => ("string".to_owned(), "string"),
             Value::Array(_) => ("array".to_owned(), "slice"),
             Value::Object(_) => ("object".to_owned(), "map"),
@@ -88,10 +89,15 @@ impl Place<'_> {
         let decoded = format!(
             "json: cannot unmarshal {json} into Go struct field {owner}.{path} of type {go_type}"
         );
-        let restored = match &self.member.shape {
+        let restored = match shape {
             Shape::Object(_) => format!("cannot restore struct from: {go}"),
             Shape::List(_) => format!("cannot restore slice from {go}"),
             Shape::Map(_) => format!("cannot restore map from {go}"),
+            Shape::Time | Shape::MicroTime | Shape::IntOrString => {
+                format!("json: cannot unmarshal {json} into Go value of type {go_type}")
+            }
+            _ if value.is_number() => format!("cannot convert {go} to {go_type}"),
+            Shape::Text => "unrecognized type: string".to_owned(),
             _ => format!("unrecognized type: {go_type}"),
         };
         TypeMismatch { decoded, restored }
@@ -129,8 +135,8 @@ fn check_base64(text: &str) -> Option<TypeMismatch> {
         Err(DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _)) => at,
         Err(_) => plain.len() / 4 * 4,
     };
-    let detail = format!("illegal base64 data at input byte {at}");
-    Some(TypeMismatch { decoded: detail.clone(), restored: detail })
+    let decoded = format!("illegal base64 data at input byte {at}");
+    Some(TypeMismatch { restored: format!("error decoding from json: {decoded}"), decoded })
 }
 
 // === impl Shape ===
@@ -228,6 +234,26 @@ mod tests {
             wrong("Secret", number),
             into("number into Go struct field Secret.data of type []uint8")
         );
+        let restored = |spec: Value| {
+            let Value::Object(object) = json!({"spec": spec}) else { unreachable!() };
+            wrong_member(Types::all().of_kind("", "v1", "Service").unwrap(), &object)
+                .map(|wrong| wrong.restored)
+        };
+        for (spec, expected) in [
+            (json!({"selector": {"a": []}}), "unrecognized type: string"),
+            (json!({"selector": {"a": 1}}), "cannot convert int64 to string"),
+            (json!({"selector": []}), "cannot restore map from slice"),
+            (json!({"type": 1}), "cannot convert int64 to v1.ServiceType"),
+            (json!({"type": {}}), "unrecognized type: string"),
+            (json!({"healthCheckNodePort": 1.5}), "cannot convert float64 to int32"),
+            (json!({"sessionAffinityConfig": 1}), "cannot restore struct from: int64"),
+            (
+                json!({"ports": [{"targetPort": 1.5}]}),
+                "json: cannot unmarshal number 1.5 into Go value of type int32",
+            ),
+        ] {
+            assert_eq!(restored(spec).as_deref(), Some(expected));
+        }
         let bad = wrong("Secret", json!({"data": {"a": "!!"}}));
         assert_eq!(bad.as_deref(), Some("illegal base64 data at input byte 0"));
     }
