@@ -128,6 +128,7 @@ fn deployment_spec(spec: &Value, causes: Causes<'_>) {
     run(&[("replicas", NotNegative)], spec, causes);
     selector_and_template(spec, causes);
     run(&[("strategy", By(strategy)), MIN_READY, HISTORY], spec, causes);
+    run(&[("progressDeadlineSeconds", NotNegative)], spec, causes);
     let deadline = member(spec, "progressDeadlineSeconds");
     let ready = member(spec, "minReadySeconds").as_i64().unwrap_or(0);
     if deadline.as_i64().is_some_and(|deadline| deadline <= ready) {
