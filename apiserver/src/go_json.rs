@@ -290,6 +290,26 @@ impl Reader<'_> {
     }
 }
 
+/// Writes whole floating-point numbers as integers, as Go's encoder does.
+pub(crate) fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().and_then(as_whole);
+            if let Some(whole) = whole {
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(members) => members.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the number is whole and in bounds")]
+fn as_whole(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() < 9.2e18).then_some(number as i64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{GoInteger, parse_integer, syntax_error};

@@ -7,11 +7,12 @@ use super::commit::{Replacement, commit, field_manager, target_of};
 use super::create::{New, admit, check_namespace, create_object};
 use super::renderer::Renderer;
 use super::update::check_identity;
-use crate::admission::meta_text;
 use crate::admission::owners::{FieldManager, Ownership, object_text, type_text};
 use crate::admission::update::{self, Change, Target};
+use crate::admission::{meta_text, metadata_mut};
 use crate::core::Core;
 use crate::fields::Fields;
+use crate::go_json::{kind_of, whole_numbers};
 use crate::kinds::Kind;
 use crate::reply::Reply;
 use crate::request::ApiCall;
@@ -83,6 +84,8 @@ fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<
     apply.kind.rename_for_storage(&mut object);
     check_namespace(core, call, &object)?;
     admit(core, call, &mut object)?;
+    // The storage sets the version, and does not look at a stated one.
+    metadata_mut(&mut object).remove("resourceVersion");
     let owners = Ownership::Known(owners);
     let new = New { owners, dry_run: apply.options.write.dry_run, is_upsert: true };
     create_object(core, call, &object, &new)
@@ -164,9 +167,16 @@ fn parse_configuration(body: &[u8]) -> Result<Fields> {
         Err(_) => yaml_value(body),
     };
     let detail = match decoded {
-        Ok(Value::Object(config)) => return Ok(config),
+        Ok(Value::Object(mut config)) => {
+            config.values_mut().for_each(whole_numbers);
+            return Ok(config);
+        }
         Ok(Value::Null) => return Ok(Fields::new()),
-        Ok(_) => "json: cannot unmarshal into Go value of type map[string]interface {}".to_owned(),
+        Ok(other) => format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value \
+             of type map[string]interface {{}}",
+            kind_of(&other)
+        ),
         Err(error) => format!("error converting YAML to JSON: yaml: {error}"),
     };
     Err(Failure::bad_request(format!("error decoding patch: {detail}")))

@@ -12,7 +12,7 @@ use crate::admission::delete::DeleteOptions;
 use crate::admission::types::wrong_metadata;
 use crate::admission::{meta_text, metadata_mut};
 use crate::fields::Fields;
-use crate::go_json::{kind_of, syntax_error};
+use crate::go_json::{kind_of, syntax_error, whole_numbers};
 use crate::kinds::{Kind, Kinds};
 use crate::media::{self, Media};
 use crate::status::{Cause, Failure, Result};
@@ -354,6 +354,7 @@ pub(crate) fn check_metadata(kind: &Kind, object: &Fields) -> Result<()> {
 ///
 /// Fails with a text if an object inside has metadata of a wrong type.
 pub(crate) fn prune(kind: &Kind, object: &mut Fields) -> std::result::Result<Vec<String>, String> {
+    object.values_mut().for_each(whole_numbers);
     let Some(definition) = &kind.definition else { return Ok(Vec::new()) };
     definition.complete(object).map_err(|error| error.to_string())
 }
