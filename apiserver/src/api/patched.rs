@@ -3,7 +3,7 @@
 use memchr::memmem;
 use serde_json::{Value, json};
 
-use crate::admission::metadata_mut;
+use crate::admission::{meta_text, metadata_mut};
 use crate::fields::Fields;
 use crate::go_json::go_text;
 use crate::kinds::{Kind, Kinds};
@@ -118,6 +118,23 @@ impl Patch<'_> {
             let why = format!("Object 'Kind' is missing in '{}'", Value::Object(object.clone()));
             return Err(self.invalid_result(&object, &why));
         }
+        if object.get("apiVersion").is_none_or(Value::is_null) {
+            let detail = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
+            return Err(Failure::internal_error(detail));
+        }
+        if stated("kind") == kind.kind && stated("apiVersion") != kind.api_version() {
+            let known = ["apiVersion", "kind", "metadata"];
+            if let Some(why) = self.foreign_members(&object, &known) {
+                return Err(self.invalid_result(&object, &why));
+            }
+            let cause = Cause::invalid(
+                "apiVersion",
+                &json!(stated("apiVersion")),
+                &format!("must be {}", kind.api_version()),
+            );
+            let name = meta_text(&object, "name");
+            return Err(Failure::invalid_as(&kind.group, &kind.kind, name, &[cause]));
+        }
         check_custom_type(kind, &object, stated("kind"), stated("apiVersion"))?;
         check_metadata(kind, &object)?;
         let mut problems = unknown_metadata(&object);
@@ -135,6 +152,17 @@ impl Patch<'_> {
             Some(why) => Err(self.invalid_result(&patched()?, &why)),
             None => Ok(object),
         }
+    }
+
+    /// Warns of the members of an object of a version that does not exist: it has only those that
+    /// are `known`. Returns the error if they are to be rejected.
+    fn foreign_members(&self, object: &Fields, known: &[&str]) -> Option<String> {
+        if self.validation == Validation::Ignore {
+            return None;
+        }
+        let unknown = object.keys().filter(|name| !known.contains(&name.as_str()));
+        let problems = unknown.map(|name| format!("unknown field \"{name}\"")).collect();
+        self.call.warn(self.validation, problems)
     }
 
     /// Returns the duplicate fields of the patch itself.
@@ -186,7 +214,19 @@ pub(super) fn apply(
     if kind.custom {
         return patch.apply_to_custom(kind, live);
     }
-    patch.apply(live(), |object| other_type(kinds, kind, object))
+    let patched = patch.apply(live(), |object| other_type(kinds, kind, object))?;
+    let version = patched.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    if version.is_empty() && format != PatchKind::Strategic {
+        // As upstream, the object is decoded in the server's own version, where it has no name.
+        if let Some(why) = patch.foreign_members(&patched, &["apiVersion", "kind"]) {
+            return Err(patch.invalid_result(&patched, &why));
+        }
+        let name = meta_text(&live(), "name").to_owned();
+        return Err(Failure::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    Ok(patched)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
