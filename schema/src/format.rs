@@ -165,17 +165,13 @@ fn is_host_name(text: &str) -> bool {
         let inner = label.trim_start_matches('-').len() == label.len() && !label.ends_with('-');
         inner && !label.is_empty() && is_word(&label.replace('-', "a"))
     };
-    let fits = match text.rsplit_once('.') {
-        Some((labels, last)) => {
-            let length = last.chars().count();
-            labels.split('.').all(is_label) && (2..=63).contains(&length) && matches(&LETTERS, last)
-        }
-        None => {
-            let rest = text.char_indices().nth(1).map_or("", |(at, _)| &text[at..]);
-            let first = &text[..text.len() - rest.len()];
-            let rest = rest.strip_prefix('-').unwrap_or(rest);
-            !first.is_empty() && is_word(first) && is_word(rest)
-        }
+    let fits = if let Some((labels, last)) = text.rsplit_once('.') {
+        let length = last.chars().count();
+        labels.split('.').all(is_label) && (2..=63).contains(&length) && matches(&LETTERS, last)
+    } else {
+        let rest = text.char_indices().nth(1).map_or("", |(at, _)| &text[at..]);
+        let first = &text[..text.len() - rest.len()];
+        !first.is_empty() && is_word(first) && is_word(rest.strip_prefix('-').unwrap_or(rest))
     };
     fits && text.len() <= 255 && text.split('.').all(|label| label.len() <= 63)
 }

@@ -37,6 +37,15 @@ struct Group {
     copies: u64,
 }
 
+/// The bounds of a repetition.
+#[derive(Debug)]
+struct Counts<'t> {
+    least: u64,
+    most: Option<u64>,
+    /// The text after the bounds.
+    after: &'t str,
+}
+
 /// Reads an expression from left to right.
 #[derive(Debug)]
 struct Reader<'t> {
@@ -139,7 +148,7 @@ impl<'t> Reader<'t> {
                 self.repeat(&first.to_string(), (0, 0), after, repeated)?;
             }
             '{' => match counts(self.rest) {
-                Some((least, most, after)) => self.repeat_count(least, most, after, repeated)?,
+                Some(counts) => self.repeat_count(&counts, repeated)?,
                 None => self.literal(first),
             },
             '\\' => self.escape()?,
@@ -178,7 +187,7 @@ impl<'t> Reader<'t> {
         let on: String = letters(true).map(|(letter, _)| letter).collect();
         let off: String = letters(false).map(|(letter, _)| letter).collect();
         let dash = if off.is_empty() { "" } else { "-" };
-        self.written.push_str(&format!("(?{on}{dash}{off})"));
+        self.written.extend(["(?", &on, dash, &off, ")"]);
         self.written_flags = self.flags;
     }
 
@@ -230,11 +239,7 @@ impl<'t> Reader<'t> {
                 (_, Some(at)) => (flags[at], saw) = (value, true),
                 ('-', None) if value => (value, saw) = (false, false),
                 (':' | ')', None) if value || saw => {
-                    self.skip(read);
-                    if c == ':' {
-                        self.open();
-                    }
-                    self.flags = flags;
+                    self.end_flags(read, c, flags);
                     return Ok(());
                 }
                 _ => break,
@@ -243,25 +248,28 @@ impl<'t> Reader<'t> {
         Err(PatternError::new("invalid or unsupported Perl syntax", &text[..read]))
     }
 
+    /// Goes on after the flags, in a new group if a colon follows them.
+    fn end_flags(&mut self, read: usize, end: char, flags: Flags) {
+        self.skip(read);
+        if end == ':' {
+            self.open();
+        }
+        self.flags = flags;
+    }
+
     fn repeat_count(
         &mut self,
-        least: Option<u64>,
-        most: Option<Option<u64>>,
-        after: &'t str,
+        counts: &Counts<'t>,
         repeated: Option<&'t str>,
     ) -> Result<(), PatternError> {
+        let Counts { least, most, after } = *counts;
         let part = &self.rest[..self.rest.len() - after.len()];
-        let wrong = PatternError::new("invalid repeat count", part);
-        let in_range = |count: &u64| *count <= MAX_REPEAT;
-        let Some(least) = least.filter(in_range) else { return Err(wrong) };
-        let (written, most) = match most {
-            None => (format!("{{{least},}}"), least),
-            Some(most) => match most.filter(in_range) {
-                Some(most) if least <= most => (format!("{{{least},{most}}}"), most),
-                _ => return Err(wrong),
-            },
-        };
-        self.repeat(&written, (least, most), after, repeated)
+        if least.max(most.unwrap_or(0)) > MAX_REPEAT || most.is_some_and(|most| most < least) {
+            return Err(PatternError::new("invalid repeat count", part));
+        }
+        let shown = most.map(|most| most.to_string()).unwrap_or_default();
+        let written = format!("{{{least},{shown}}}");
+        self.repeat(&written, (least, most.unwrap_or(least)), after, repeated)
     }
 
     /// Writes a repetition of the last part. `copies` are its bounds; zeros if it has none.
@@ -326,28 +334,26 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Reads `{n}`, `{n,}` or `{n,m}`: the bounds and the text after them. The second bound is `None`
-/// if there is none; a number that is too large is `None`, too.
-#[expect(clippy::option_option, reason = "a bound may be absent or too large")]
-fn counts(text: &str) -> Option<(Option<u64>, Option<Option<u64>>, &str)> {
+/// Reads `{n}`, `{n,}` or `{n,m}`.
+fn counts(text: &str) -> Option<Counts<'_>> {
     let (least, rest) = count(text.strip_prefix('{')?)?;
-    if let Some(rest) = rest.strip_prefix('}') {
-        return Some((least, Some(least), rest));
+    if let Some(after) = rest.strip_prefix('}') {
+        return Some(Counts { least, most: Some(least), after });
     }
     let rest = rest.strip_prefix(',')?;
-    if let Some(rest) = rest.strip_prefix('}') {
-        return Some((least, None, rest));
+    if let Some(after) = rest.strip_prefix('}') {
+        return Some(Counts { least, most: None, after });
     }
     let (most, rest) = count(rest)?;
-    Some((least, Some(most), rest.strip_prefix('}')?))
+    Some(Counts { least, most: Some(most), after: rest.strip_prefix('}')? })
 }
 
-/// Reads a number without zeros in front of it.
-fn count(text: &str) -> Option<(Option<u64>, &str)> {
+/// Reads a number without zeros in front of it. One that is too large becomes the largest.
+fn count(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
     let is_plain = !digits.is_empty() && (digits.len() == 1 || !digits.starts_with('0'));
-    is_plain.then(|| (digits.parse().ok(), rest))
+    is_plain.then(|| (digits.parse().unwrap_or(u64::MAX), rest))
 }
 
 #[cfg(test)]

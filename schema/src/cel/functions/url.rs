@@ -1,5 +1,6 @@
 //! URLs, which are read as Go's package `net/url` reads them.
 
+use std::fmt::Write;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -45,7 +46,7 @@ fn parse(text: &str, is_request: bool) -> Result<Url, String> {
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let mut url = Url { scheme, host: String::new(), path: String::new(), query: query.to_owned() };
     if text == "*" {
-        url.path = text.to_owned();
+        text.clone_into(&mut url.path);
         return Ok(url);
     }
     if !rest.starts_with('/') {
@@ -185,7 +186,9 @@ fn escaped_path(path: &str) -> Result<String, String> {
     for byte in unescaped.bytes() {
         match char::from(byte) {
             c if byte.is_ascii() && is_of(c, OF_PATH) => escaped.push(c),
-            _ => escaped.push_str(&format!("%{byte:02X}")),
+            _ => {
+                let _ = write!(escaped, "%{byte:02X}");
+            }
         }
     }
     Ok(escaped)
