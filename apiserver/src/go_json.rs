@@ -305,7 +305,7 @@ pub(crate) fn whole_numbers(value: &mut Value) {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the number is whole and in bounds")]
+#[expect(clippy::cast_possible_truncation, reason = "the number has no fraction and is in bounds")]
 fn as_whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9.2e18).then_some(number as i64)
 }

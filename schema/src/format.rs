@@ -238,7 +238,8 @@ static SSN: LazyLock<Regex> = LazyLock::new(|| compile(r"^\d{3}[- ]?\d{2}[- ]?\d
 /// Of several numbers with units, as upstream reads them, one is enough.
 static DURATION: LazyLock<Regex> = LazyLock::new(|| {
     compile(
-        "(?i)[0-9]+\\s*((ns|us|µs|ms|s|m|h|hr|d|w|wk)([^A-Za-zµ]|$)|nano|micro|milli|sec|min|hour|day|week)",
+        "(?i)[0-9]+\\s*((ns|us|µs|ms|s|m|h|hr|d|w|wk)([^A-Za-zµ]|$)|\
+         nano|micro|milli|sec|min|hour|day|week)",
     )
 });
 static TIME: LazyLock<Regex> =

@@ -2,7 +2,8 @@
 //!
 //! The crate `regex` reads a similar syntax: it takes more (`\u0061`, `a++`, sets of classes), does
 //! not take `\Q…\E` and `\141`, and gives `\d`, `\w`, `\s` and `\b` the characters of Unicode where
-//! Go has those of ASCII. So an expression is read by Go's rules, and written anew for the crate.
+//! Go has those of ASCII. So an expression is read by Go's rules, and written in the syntax of the
+//! crate.
 
 mod class;
 mod escape;

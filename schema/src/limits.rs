@@ -260,7 +260,7 @@ impl Validator {
 }
 /// Returns whether a number is a multiple of a positive factor; if it is no integer, up to what is
 /// lost by rounding.
-#[expect(clippy::cast_possible_truncation, reason = "the factor of an integer is whole")]
+#[expect(clippy::cast_possible_truncation, reason = "the factor of an integer has no fraction")]
 fn is_multiple(number: &Number, factor: f64) -> bool {
     if let Some(number) = number.as_i64() {
         return number.checked_rem(factor as i64) == Some(0);

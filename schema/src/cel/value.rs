@@ -340,7 +340,7 @@ impl<'a> From<&'a str> for Value<'a> {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the number is whole and in bounds"
+    reason = "the number has no fraction and is in bounds"
 )]
 fn whole(number: f64) -> Result<Option<usize>, EvalError> {
     if number.fract() != 0.0 || number.abs() >= 9e15 {

@@ -137,7 +137,7 @@ fn ipv6(text: &str) -> Result<(IpAddr, bool), Problem<'_>> {
     Ok((IpAddr::from(groups), zone))
 }
 
-/// Reads the address of IPv4 at the end of one of IPv6, after so many groups.
+/// Reads the address of IPv4 at the end of one of IPv6, after a number of groups.
 fn embedded(text: &str, groups: usize, has_gap: bool) -> Result<Ipv4Addr, Problem<'_>> {
     if !has_gap && groups != 6 {
         let problem = "embedded IPv4 address must replace the final 2 fields of the address";

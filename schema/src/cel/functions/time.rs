@@ -37,7 +37,7 @@ pub(super) fn is_in_range(time: Timestamp) -> bool {
     (-62_135_596_800..=253_402_300_799).contains(&time.as_second())
 }
 
-/// Returns the time so many seconds after the start of 1970.
+/// Returns the time of a number of seconds after the start of 1970.
 pub(in crate::cel) fn of_seconds(seconds: i64) -> Option<Timestamp> {
     Timestamp::from_second(seconds).ok().filter(|time| is_in_range(*time))
 }
