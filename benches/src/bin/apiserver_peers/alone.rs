@@ -63,6 +63,16 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Sends requests to objects that exist. The difference between two counts, divided by that of
+/// their instructions, is the cost of one request.
+pub(crate) fn requests(verb: Verb, count: u64) -> anyhow::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let load = Load::prepare(ApiServer::new().client(), "bench", false).await?;
+        load.repeat(verb, 10_000, count).await
+    })
+}
+
 /// Cost of an update among few objects, among many, and while a paged list is open.
 fn growth(runtime: &Runtime) -> anyhow::Result<()> {
     let mut first = None;

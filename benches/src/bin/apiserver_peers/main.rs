@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use homeostat_benches::apiserver::Verb;
 
 mod alone;
 mod compare;
@@ -17,6 +18,12 @@ enum Arguments {
     Compare(Compare),
     /// Prints the rates of the embedded server in process, on one core.
     Alone,
+    /// Sends the embedded server requests of one kind, in process, for a profiler.
+    Requests {
+        verb: Verb,
+        #[arg(default_value_t = 10_000)]
+        count: u64,
+    },
     /// Stores this number of pods of 12 kB, and prints the memory that they take.
     Memory {
         #[arg(long, default_value_t = 100_000)]
@@ -42,6 +49,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse() {
         Arguments::Compare(arguments) => compare::run(&arguments),
         Arguments::Alone => alone::run(),
+        Arguments::Requests { verb, count } => alone::requests(verb, count),
         Arguments::Memory { pods } => alone::memory(pods),
     }
 }
