@@ -23,7 +23,7 @@ pub use self::go_format::go_type;
 pub(crate) use self::merge::merge;
 pub(crate) use self::reconcile::{is_atomic, reconcile, type_below};
 pub(crate) use self::remove::remove;
-pub(crate) use self::validate::{Duplicates, validate_object};
+pub(crate) use self::validate::{Duplicates, validate_changed, validate_object};
 
 #[cfg(test)]
 mod tests;

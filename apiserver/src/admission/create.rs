@@ -118,7 +118,7 @@ fn check(kind: &Kind, served: &Kind, object: &Fields) -> Result<()> {
     if name.is_empty() {
         causes.push(Cause::required("metadata.name", "name or generateName is required"));
     } else {
-        metadata::check(kind, object, &mut causes);
+        metadata::check(kind, object, None, &mut causes);
     }
     served.check(object, None, &mut causes);
     metadata::check_embedded(served, object, &mut causes);

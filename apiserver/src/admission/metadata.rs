@@ -22,7 +22,7 @@ pub(super) fn check_embedded(kind: &Kind, object: &Fields, causes: &mut Vec<Caus
         let object = Fields::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
         let rules = Rules { name: names::path_segment, is_custom: true, times: 1 };
         let mut found = Vec::new();
-        rules.check(&object, &mut found);
+        rules.check(&object, None, &mut found);
         if !namespace.is_empty() {
             let (problems, shown) = (names::dns_label(&namespace), json!(namespace));
             let at = "metadata.namespace";
@@ -42,16 +42,16 @@ struct Rules {
     times: usize,
 }
 
-/// Checks the rules that hold for creates and updates.
-pub(super) fn check(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
+/// Checks the rules that hold for creates and updates; `old` is the stored object of an update.
+pub(super) fn check(kind: &Kind, object: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     // For a custom resource the real server validates the owners often, and reports the error each
     // time.
     let times = if kind.custom { 3 } else { 1 };
-    Rules { name: kind.name, is_custom: kind.custom, times }.check(object, causes);
+    Rules { name: kind.name, is_custom: kind.custom, times }.check(object, old, causes);
 }
 
 impl Rules {
-    fn check(self, object: &Fields, causes: &mut Vec<Cause>) {
+    fn check(self, object: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
         let base = meta_text(object, "generateName");
         if !base.is_empty() {
@@ -72,10 +72,16 @@ impl Rules {
         causes.extend(
             found.iter().map(|detail| Cause::invalid("metadata.name", &json!(name), detail)),
         );
-        let member = |key: &str| metadata.get(key).unwrap_or(&Value::Null);
+        let old = old.and_then(|old| old.get("metadata"));
+        // What did not change passed its check when it was stored.
+        let changed = |key: &str| {
+            let value = metadata.get(key);
+            value.filter(|_| old.is_none_or(|old| value != old.get(key)))
+        };
+        let member = |key: &str| changed(key).unwrap_or(&Value::Null);
         selectors::labels(metadata, member("labels"), "metadata.labels", causes);
         selectors::annotations(member("annotations"), "metadata.annotations", causes);
-        check_owners(self.times, metadata.get("ownerReferences"), causes);
+        check_owners(self.times, changed("ownerReferences"), causes);
         check_finalizers(self.is_custom, object, causes);
     }
 }

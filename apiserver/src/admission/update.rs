@@ -158,7 +158,7 @@ pub(crate) fn prepare(
         next_generation(kind, &mut new);
     }
     let mut causes = Vec::new();
-    metadata::check(kind, &new, &mut causes);
+    metadata::check(kind, &new, Some(old), &mut causes);
     metadata::check_update(kind, &new, old, &mut causes);
     if target == Target::Status
         && let Some(author) = author

@@ -320,7 +320,7 @@ impl Kind {
         (self.derive)(object);
     }
 
-    /// Completes the new state of an object, of which the stored state, `old`, is complete. Members
+    /// Completes the new state of an object, of which the stored state, `old`, is complete. Parts
     /// that did not change are left alone.
     pub(crate) fn complete_changed(&self, object: &mut Fields, old: &Fields) {
         let Some(known) = self.known_type().filter(|_| self.definition.is_none()) else {
@@ -332,7 +332,7 @@ impl Kind {
             whole
         });
         let is_kept = |name: &str, value: &Value| !value.is_null() && old.get(name) == Some(value);
-        normalize_changed(known, object, is_kept);
+        normalize_changed(known, object, old);
         for defaults in self.defaults {
             let first = defaults.under.split('.').next().unwrap_or_default();
             if !object.get(first).is_some_and(|value| is_kept(first, value)) {

@@ -12,17 +12,13 @@ use crate::quantity;
 
 /// Normalizes an object of a kind; `kind` and `apiVersion` are not in the table of types.
 pub(crate) fn normalize_kind(kind: &Type, object: &mut Fields) {
-    normalize_changed(kind, object, |_, _| false);
+    normalize_changed(kind, object, &Fields::new());
 }
 
-/// Normalizes an object of a kind, apart from members that are normalized already.
-pub(crate) fn normalize_changed(
-    kind: &Type,
-    object: &mut Fields,
-    is_normalized: impl Fn(&str, &Value) -> bool,
-) {
+/// Normalizes an object of a kind, apart from what `old`, a normalized state of it, has as well.
+pub(crate) fn normalize_changed(kind: &Type, object: &mut Fields, old: &Fields) {
     let (name, version) = (object.remove("kind"), object.remove("apiVersion"));
-    normalize_others(kind, object, is_normalized);
+    normalize_members(kind, object, old);
     for (key, value) in [("kind", name), ("apiVersion", version)] {
         if let Some(value) = value {
             object.insert(key.to_owned(), value);
@@ -32,19 +28,16 @@ pub(crate) fn normalize_changed(
 
 /// Normalizes an object of a type.
 pub(crate) fn normalize(known: &Type, object: &mut Fields) {
-    normalize_others(known, object, |_, _| false);
+    normalize_members(known, object, &Fields::new());
 }
 
-fn normalize_others(
-    known: &Type,
-    object: &mut Fields,
-    is_normalized: impl Fn(&str, &Value) -> bool,
-) {
+fn normalize_members(known: &Type, object: &mut Fields, old: &Fields) {
     object.retain(|name, value| {
-        if is_normalized(name, value) {
+        let old = old.get(name);
+        if is_normalized(value, old) {
             return true;
         }
-        let normalized = known.member(name).and_then(|member| member.normalize(value.take()));
+        let normalized = known.member(name).and_then(|member| member.normalize(value.take(), old));
         normalized.map(|normalized| *value = normalized).is_some()
     });
     for member in known.members.iter().filter(|member| member.is_always_encoded()) {
@@ -54,18 +47,23 @@ fn normalize_others(
     }
 }
 
+/// Returns whether a value is the normalized one at its place.
+fn is_normalized(value: &Value, old: Option<&Value>) -> bool {
+    !value.is_null() && old == Some(value)
+}
+
 // === impl Member ===
 
 impl Member {
     /// Returns the encoded value; `None` if the member is omitted.
-    fn normalize(&self, mut value: Value) -> Option<Value> {
+    fn normalize(&self, mut value: Value, old: Option<&Value>) -> Option<Value> {
         if self.dropped {
             return None;
         }
         if value.is_null() {
             return self.is_always_encoded().then(|| self.shape.zero());
         }
-        self.shape.normalize(&mut value);
+        self.shape.normalize(&mut value, old);
         let omitted = self.empty != Empty::Written && self.shape.is_zero(&value);
         (!omitted).then_some(value)
     }
@@ -125,18 +123,26 @@ impl Shape {
     }
 
     /// Normalizes a value. A value of a wrong type, which validation rejects, stays as it is.
-    fn normalize(&self, value: &mut Value) {
+    fn normalize(&self, value: &mut Value, old: Option<&Value>) {
         match (self, value) {
-            (Self::Object(id), Value::Object(object)) => normalize(Types::all().get(*id), object),
-            (Self::Pointer(inner), value) => inner.normalize(value),
+            (Self::Object(id), Value::Object(object)) => {
+                let known = Types::all().get(*id);
+                match old {
+                    Some(Value::Object(old)) => normalize_members(known, object, old),
+                    _ => normalize(known, object),
+                }
+            }
+            (Self::Pointer(inner), value) => inner.normalize(value, old),
             (Self::List(inner), Value::Array(list)) => {
-                for value in list {
-                    inner.normalize_element(value);
+                // Most lists grow at their end, or change in one item.
+                let old = old.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                for (at, value) in list.iter_mut().enumerate() {
+                    inner.normalize_element(value, old.get(at));
                 }
             }
             (Self::Map(inner), Value::Object(members)) => {
                 for value in members.values_mut() {
-                    inner.normalize_element(value);
+                    inner.normalize_element(value, None);
                 }
                 if let Self::Quantity = **inner {
                     members.values_mut().for_each(round_to_thousandths);
@@ -153,11 +159,11 @@ impl Shape {
         }
     }
 
-    fn normalize_element(&self, value: &mut Value) {
+    fn normalize_element(&self, value: &mut Value, old: Option<&Value>) {
         if value.is_null() {
             *value = self.zero();
-        } else {
-            self.normalize(value);
+        } else if !is_normalized(value, old) {
+            self.normalize(value, old);
         }
     }
 }
@@ -212,6 +218,38 @@ mod tests {
         let pod = json!({"spec": {"containers": [{"name": "c"}], "evictionResponders": [
             {"name": "a"}]}});
         assert_eq!(normalized("", "Pod", pod)["spec"].get("evictionResponders"), None);
+    }
+
+    #[test]
+    fn changed_parts_of_an_object_are_normalized() {
+        let types = Types::all();
+        let pod = types.of_kind("", "v1", "Pod").unwrap();
+        let Value::Object(old) = normalized(
+            "",
+            "Pod",
+            json!({
+                "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]},
+            }),
+        ) else {
+            unreachable!()
+        };
+        let changed = json!({
+            "metadata": {
+                "name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {}, "x": 1,
+                "deletionTimestamp": "2026-01-01T01:00:00+01:00",
+            },
+            "spec": {"containers": [
+                {"name": "c", "resources": {"limits": {"cpu": "2000m"}}, "args": []},
+                {"name": "d", "image": null},
+            ]},
+        });
+        let Value::Object(mut changed) = changed else { unreachable!() };
+        let mut whole = changed.clone();
+        normalize_kind(pod, &mut whole);
+        normalize_changed(pod, &mut changed, &old);
+        assert_eq!(changed, whole);
+        assert_eq!(changed["spec"]["containers"][0]["resources"]["limits"]["cpu"], "2");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reads a set in the encoding `FieldsV1` beside the fields that a write changes, without decoding
+//! Reads encoded owners, and a set of them beside the fields that a write changes, without decoding
 //! it.
 
 use std::borrow::Cow;
@@ -15,9 +15,9 @@ pub(super) struct Expected<'s> {
     pub(super) excluded: [&'s FieldSet; 2],
 }
 
-/// The rest of an encoded set. It has the form that this crate writes, without spaces; in another
-/// one nothing is found.
-struct Rest<'t>(&'t str);
+/// The rest of encoded owners, or of a set. It has the form that this crate writes, without spaces;
+/// in another one nothing is found.
+pub(super) struct Rest<'t>(pub(super) &'t str);
 
 /// A node of a set.
 struct Node {
@@ -44,20 +44,24 @@ pub(super) static NO_FIELDS: FieldSet = FieldSet::new();
 
 impl Expected<'_> {
     /// Returns whether an encoded set of the type has members, is as expected, and is current: it
-    /// has no members below a value that is atomic.
-    pub(super) fn is_met_by(self, set: &str, of: Type<'_>) -> bool {
+    /// has no members below a value that is atomic. Without a type it is known to be current.
+    pub(super) fn is_met_by(self, set: &str, of: Option<Type<'_>>) -> bool {
         let mut rest = Rest(set);
-        let node = rest.node(self, Some(of));
+        let node = rest.node(self, of);
         node.is_some_and(|node| node.has_children) && rest.0.is_empty()
+    }
+
+    fn is_empty(self) -> bool {
+        self.wanted.is_empty() && self.excluded.iter().all(|set| set.is_empty())
     }
 
     /// Returns the expectations of the node with this name, and of those below it; `None` if the
     /// name is no path element.
     fn at(self, name: &str) -> Option<(ExpectedNode, Self)> {
-        let Self { wanted, excluded: [one, other] } = self;
-        if wanted.is_empty() && one.is_empty() && other.is_empty() {
+        if self.is_empty() {
             return Some((ExpectedNode::default(), self));
         }
+        let Self { wanted, excluded: [one, other] } = self;
         let element = PathElement::parse(name).ok()?;
         let [wanted, one, other] = [wanted, one, other].map(|set| set.node(&element));
         let children = |node: Option<(bool, _)>| node.map_or(&NO_FIELDS, |(_, children)| children);
@@ -114,6 +118,12 @@ impl<'t> Rest<'t> {
         if self.0.starts_with("{}") {
             return self.node(expected, None);
         }
+        if of.is_none() && expected.is_empty() {
+            // A write changes few fields: most of a set is skipped here.
+            let node = self.skip_node()?;
+            let is_member = node.starts_with(r#"{".":{}"#);
+            return Some(Node { is_member, has_children: true });
+        }
         let of = of.and_then(|of| type_below(of, name.strip_prefix("f:")));
         if of.is_some_and(is_atomic) {
             return None;
@@ -124,7 +134,7 @@ impl<'t> Rest<'t> {
     /// Reads the name of a member and the colon behind it.
     fn name(&mut self) -> Option<Cow<'t, str>> {
         let quoted = self.0.strip_prefix('"')?;
-        let end = quoted.find(['"', '\\'])?;
+        let end = quoted.bytes().position(|byte| matches!(byte, b'"' | b'\\'))?;
         if let Some(rest) = quoted[end..].strip_prefix("\":") {
             self.0 = rest;
             return Some(Cow::Borrowed(&quoted[..end]));
@@ -135,8 +145,42 @@ impl<'t> Rest<'t> {
         Some(Cow::Owned(name))
     }
 
+    /// Reads a text without an escape that follows `before`, its opening quote included. It is
+    /// empty if `before` does not follow.
+    pub(super) fn text_after(&mut self, before: &str) -> Option<&'t str> {
+        if !self.skip(before) {
+            return Some("");
+        }
+        let end = self.0.bytes().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        let (text, rest) = self.0.split_at(end);
+        self.0 = rest.strip_prefix('"')?;
+        Some(text)
+    }
+
+    /// Skips a node and what is below it, and returns its text.
+    pub(super) fn skip_node(&mut self) -> Option<&'t str> {
+        let (mut depth, mut in_name) = (0_usize, false);
+        let mut bytes = self.0.bytes().enumerate();
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                b'\\' if in_name => drop(bytes.next()),
+                b'"' => in_name = !in_name,
+                _ if in_name => {}
+                b'{' => depth += 1,
+                b'}' => depth = depth.checked_sub(1)?,
+                _ => {}
+            }
+            if depth == 0 {
+                let (node, rest) = self.0.split_at(at + 1);
+                self.0 = rest;
+                return node.starts_with('{').then_some(node);
+            }
+        }
+        None
+    }
+
     /// Skips this text; returns whether it was there.
-    fn skip(&mut self, text: &str) -> bool {
+    pub(super) fn skip(&mut self, text: &str) -> bool {
         let rest = self.0.strip_prefix(text);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
@@ -155,7 +199,13 @@ mod tests {
 
     /// Returns whether a set of a `Thing` is as expected.
     fn is_met(expected: Expected<'_>, set: &str) -> bool {
-        expected.is_met_by(set, Type::Root(thing().root()))
+        let schema = thing();
+        let of = Type::Root(schema.root());
+        let is_met = expected.is_met_by(set, Some(of));
+        let is_current = NOTHING.is_met_by(set, Some(of));
+        let is_met_untyped = expected.is_met_by(set, None);
+        assert!(!is_current || is_met == is_met_untyped, "{set} without its type");
+        is_met
     }
 
     #[test]
@@ -181,6 +231,18 @@ mod tests {
         assert!(without(&json!({"f:spec": {"f:labels": {"f:b": {}}, "f:parts": {}}})));
         assert!(!without(&json!({"f:spec": {"f:labels": {}}})));
         assert!(!without(&json!({"f:spec": {"f:parts": {r#"k:{"name":"x"}"#: {}}}})));
+    }
+
+    #[test]
+    fn node_is_skipped_with_what_is_below_it() {
+        let (node, rest) = (r#"{"k:{\"a\":\"}\\\\\"}":{".":{},"f:b":{}}}"#, r#","f:c":{}}"#);
+        let text = format!("{node}{rest}");
+        let mut read = Rest(&text);
+        assert_eq!(read.skip_node(), Some(node));
+        assert_eq!(read.0, rest);
+        for text in ["", "}", "1", r#"{"f:a":{}"#, r#"{"a}"#, r#"{"a\"}"#, r#"{"a\"#] {
+            assert_eq!(Rest(text).skip_node(), None, "{text}");
+        }
     }
 
     #[test]

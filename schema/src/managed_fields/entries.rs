@@ -1,25 +1,25 @@
 //! The encoding of `metadata.managedFields`.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::encoded_set::Rest;
 use super::{ManagedFields, Manager, Operation, Owned};
 use crate::field_set::{Encoded, FieldSet, FieldsV1Error};
 
-/// An entry of the owners with a set of the type `F`, as it is encoded: members sort by name. A
-/// text with an escape does not parse.
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+/// An entry of the owners with a set of the type `F`, as it is encoded: members sort by name.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Entry<'e, F> {
     pub(super) api_version: &'e str,
     pub(super) fields_type: &'e str,
     pub(super) fields_v1: F,
-    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) manager: &'e str,
     pub(super) operation: &'e str,
-    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) subresource: &'e str,
-    #[serde(default, skip_serializing_if = "str::is_empty")]
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) time: &'e str,
 }
 
@@ -112,7 +112,83 @@ pub(super) fn sorted(owners: &ManagedFields) -> Vec<Entry<'_, Encoded<'_>>> {
     entries
 }
 
+/// Reads the entries, with encoded sets, from a text that
+/// [`ManagedFields::to_json`](super::ManagedFields::to_json) has returned. `None` for another form,
+/// and for a text with an escape.
+pub(super) fn split(text: &str) -> Option<Vec<Entry<'_, &str>>> {
+    let mut rest = Rest(text);
+    let mut entries = Vec::new();
+    let mut before = "[";
+    while rest.skip(before) {
+        before = ",";
+        entries.push(Entry::read(&mut rest)?);
+    }
+    (rest.0 == "]").then_some(entries)
+}
+
+/// Writes entries with encoded sets.
+pub(super) fn join(entries: &[Entry<'_, &str>]) -> Option<String> {
+    // The members besides the set take some 150 bytes.
+    let sizes = entries.iter().map(|entry| entry.fields_v1.len() + 256);
+    let mut text = String::with_capacity(sizes.sum());
+    for entry in entries {
+        text.push(if text.is_empty() { '[' } else { ',' });
+        entry.write(&mut text)?;
+    }
+    text.push(']');
+    Some(text)
+}
+
+fn write_member(text: &mut String, before: &str, value: &str) -> Option<()> {
+    text.push_str(before);
+    let needs_escape = |byte: u8| byte < b' ' || matches!(byte, b'"' | b'\\');
+    if value.bytes().any(needs_escape) {
+        text.push_str(&serde_json::to_string(value).ok()?);
+    } else {
+        text.push('"');
+        text.push_str(value);
+        text.push('"');
+    }
+    Some(())
+}
+
 // === impl Entry ===
+
+impl<'e> Entry<'e, &'e str> {
+    fn read(rest: &mut Rest<'e>) -> Option<Self> {
+        let api_version = rest.text_after(r#"{"apiVersion":""#)?;
+        let fields_type = rest.text_after(r#","fieldsType":""#)?;
+        let fields_v1 = rest.skip(r#","fieldsV1":"#).then(|| rest.skip_node())??;
+        let entry = Self {
+            api_version,
+            fields_type,
+            fields_v1,
+            manager: rest.text_after(r#","manager":""#)?,
+            operation: rest.text_after(r#","operation":""#)?,
+            subresource: rest.text_after(r#","subresource":""#)?,
+            time: rest.text_after(r#","time":""#)?,
+        };
+        rest.skip("}").then_some(entry)
+    }
+
+    fn write(&self, text: &mut String) -> Option<()> {
+        write_member(text, r#"{"apiVersion":"#, self.api_version)?;
+        write_member(text, r#","fieldsType":"#, self.fields_type)?;
+        text.push_str(r#","fieldsV1":"#);
+        text.push_str(self.fields_v1);
+        let others = [
+            (r#","manager":"#, self.manager),
+            (r#","operation":"#, self.operation),
+            (r#","subresource":"#, self.subresource),
+            (r#","time":"#, self.time),
+        ];
+        for (before, value) in others.into_iter().filter(|(_, value)| !value.is_empty()) {
+            write_member(text, before, value)?;
+        }
+        text.push('}');
+        Some(())
+    }
+}
 
 impl<'e> Entry<'e, Encoded<'e>> {
     fn of(manager: &'e Manager, owned: &'e Owned) -> Self {

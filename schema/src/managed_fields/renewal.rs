@@ -6,10 +6,9 @@
 //! decoded.
 
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::encoded_set::{Expected, NO_FIELDS};
-use super::entries::Entry;
+use super::entries::{Entry, join, split};
 use super::updater::Difference;
 use super::writer::{FieldWriter, MAX_UPDATERS, STRIPPED};
 use super::{Manager, Operation};
@@ -32,7 +31,7 @@ impl FieldWriter<'_> {
     ///
     /// `owners` is what [`ManagedFields::to_json`](super::ManagedFields::to_json) has returned.
     pub(super) fn renew(&self, owners: &str, compared: &Comparison) -> Option<String> {
-        let mut entries: Vec<Entry<'_, &RawValue>> = serde_json::from_str(owners).ok()?;
+        let mut entries = split(owners)?;
         let manager = Manager::updater(self.manager, self.api_version, self.subresource);
         let own = entries.iter().position(|entry| entry.is_of(&manager));
         let changed = Changed::of(compared, self.reset);
@@ -44,7 +43,7 @@ impl FieldWriter<'_> {
             Some(own) if self.meets(changed.of_owner(), &entries[own]) => None,
             _ if changed.owned.is_empty() => return None,
             Some(own) => Some(self.extended(&entries[own], &changed)?),
-            None => Some(to_raw_value(&changed.owned.encoded()).ok()?),
+            None => Some(serde_json::to_string(&changed.owned.encoded()).ok()?),
         };
         let own = own.unwrap_or_else(|| {
             entries.push(Entry::without_fields(&manager));
@@ -61,40 +60,42 @@ impl FieldWriter<'_> {
             return None;
         }
         entries.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
-        serde_json::to_string(&entries).ok()
+        join(&entries)
     }
 
-    fn meets(&self, expected: Expected<'_>, entry: &Entry<'_, &RawValue>) -> bool {
-        self.is_readable(entry) && expected.is_met_by(entry.fields_v1.get(), self.root())
+    fn meets(&self, expected: Expected<'_>, entry: &Entry<'_, &str>) -> bool {
+        // The types of built-in kinds do not change: their sets stay current.
+        let of = (!self.schema.is_built_in()).then(|| self.root());
+        self.is_readable(entry) && expected.is_met_by(entry.fields_v1, of)
     }
 
-    fn is_readable(&self, entry: &Entry<'_, &RawValue>) -> bool {
+    fn is_readable(&self, entry: &Entry<'_, &str>) -> bool {
         entry.api_version == self.api_version && entry.fields_type == "FieldsV1"
     }
 
     /// Returns the set of the writer's entry with the fields that it writes.
-    fn extended(&self, entry: &Entry<'_, &RawValue>, changed: &Changed) -> Option<Box<RawValue>> {
+    fn extended(&self, entry: &Entry<'_, &str>, changed: &Changed) -> Option<String> {
         if !self.is_readable(entry) {
             return None;
         }
-        let set: Value = serde_json::from_str(entry.fields_v1.get()).ok()?;
+        let set: Value = serde_json::from_str(entry.fields_v1).ok()?;
         let set = FieldSet::from_fields_v1(&set).ok()?;
         let mut set = reconcile(self.root(), &set).unwrap_or(set);
         set.subtract(&changed.not_own);
         set.extend(changed.owned.clone());
-        to_raw_value(&set.encoded()).ok()
+        serde_json::to_string(&set.encoded()).ok()
     }
 }
 
 // === impl Entry ===
 
-impl<'e> Entry<'e, &'e RawValue> {
+impl<'e> Entry<'e, &'e str> {
     /// Creates an entry without a set and a time.
     fn without_fields(manager: &'e Manager) -> Self {
         Self {
             api_version: &manager.api_version,
             fields_type: "FieldsV1",
-            fields_v1: RawValue::NULL,
+            fields_v1: "{}",
             manager: &manager.name,
             operation: manager.operation.as_str(),
             subresource: &manager.subresource,

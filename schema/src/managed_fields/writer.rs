@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::conflict::Conflicts;
 use super::updater::{UpdateError, Write};
 use super::{ManagedFields, Manager, Operation, last_applied};
-use crate::apply::{Comparison, Duplicates, Type, TypeErrors, compare, validate_object};
+use crate::apply::{Comparison, Duplicates, Type, TypeErrors, compare};
+use crate::apply::{validate_changed, validate_object};
 use crate::field_set::{FieldSet, PathElement};
 use crate::schema::Schema;
 
@@ -161,7 +162,12 @@ impl<'a> FieldWriter<'a> {
         live: &Map<String, Value>,
         new: &Map<String, Value>,
     ) -> Result<Comparison, TypeErrors> {
-        validate_object(self.root(), new, Duplicates::Allowed)?;
+        if self.schema.is_built_in() {
+            // The live object was checked by the same rules.
+            validate_changed(self.root(), live, new)?;
+        } else {
+            validate_object(self.root(), new, Duplicates::Allowed)?;
+        }
         let mut compared = compare(self.root(), live, new)?;
         compared.removed.subtract(&OWNERS);
         Ok(compared)
