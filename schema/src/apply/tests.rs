@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::validate::validate;
+use super::validate::{validate, validate_changed};
 use super::{Duplicates, Type, compare, field_set, merge, named_fields_as_members, remove};
 use crate::field_set::FieldSet;
 use crate::test_schema::{assert_same_errors, recorded, thing};
@@ -38,6 +38,24 @@ fn fields_of_values_are_those_of_upstream() {
         });
         assert_answer(&line, ours);
     }
+}
+
+#[test]
+fn check_of_changed_parts_finds_what_the_check_of_all_finds() {
+    let schema = thing();
+    let of = Type::Root(schema.root());
+    let check = |value| validate(of, value, Duplicates::Allowed);
+    let (mut fit, mut wrong) = (0, 0);
+    for line in recorded("compare") {
+        let (old, new) = (&line["old"], &line["new"]);
+        for (old, new) in [(old, new), (new, old)] {
+            if check(old).is_ok() {
+                assert_eq!(validate_changed(of, object(old), object(new)), check(new), "{line}");
+                *(if check(new).is_ok() { &mut fit } else { &mut wrong }) += 1;
+            }
+        }
+    }
+    assert!(fit > 100 && wrong > 10, "{fit} and {wrong} values");
 }
 
 #[test]
