@@ -44,7 +44,7 @@ fn fields_of_values_are_those_of_upstream() {
 fn check_of_changed_parts_finds_what_the_check_of_all_finds() {
     let schema = thing();
     let of = Type::Root(schema.root());
-    let check = |value| validate(of, value, Duplicates::Allowed);
+    let check = |value: &Value| validate(of, value, Duplicates::Allowed);
     let (mut fit, mut wrong) = (0, 0);
     for line in recorded("compare") {
         let (old, new) = (&line["old"], &line["new"]);

@@ -159,24 +159,22 @@ impl<'t> Rest<'t> {
 
     /// Skips a node and what is below it, and returns its text.
     pub(super) fn skip_node(&mut self) -> Option<&'t str> {
-        let (mut depth, mut in_name) = (0_usize, false);
-        let mut bytes = self.0.bytes().enumerate();
-        while let Some((at, byte)) = bytes.next() {
-            match byte {
-                b'\\' if in_name => drop(bytes.next()),
-                b'"' => in_name = !in_name,
-                _ if in_name => {}
+        let bytes = self.0.as_bytes();
+        let (mut depth, mut at) = (0_usize, 0);
+        loop {
+            match bytes.get(at)? {
+                b'"' => at = end_of_name(bytes, at + 1)?,
                 b'{' => depth += 1,
                 b'}' => depth = depth.checked_sub(1)?,
                 _ => {}
             }
+            at += 1;
             if depth == 0 {
-                let (node, rest) = self.0.split_at(at + 1);
+                let (node, rest) = self.0.split_at_checked(at)?;
                 self.0 = rest;
                 return node.starts_with('{').then_some(node);
             }
         }
-        None
     }
 
     /// Skips this text; returns whether it was there.
@@ -184,6 +182,18 @@ impl<'t> Rest<'t> {
         let rest = self.0.strip_prefix(text);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
+    }
+}
+
+/// Returns the position of the quote that ends a name.
+fn end_of_name(text: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        let rest = text.get(at..)?;
+        at += rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        if text[at] == b'"' {
+            return Some(at);
+        }
+        at += 2;
     }
 }
 
