@@ -107,7 +107,7 @@ impl RequestInfo {
     /// are decoded by the caller.
     pub fn parse(method: &Method, path: &str, query: &str) -> Self {
         let mut parts: Vec<&str> = path.split('/').skip(1).collect();
-        if parts.len() > 1 && parts.last() == Some(&"") {
+        while parts.len() > 1 && parts.last() == Some(&"") {
             parts.pop();
         }
         let (group, version, rest) = match parts.as_slice() {
@@ -217,20 +217,42 @@ fn verb(method: &Method, query: &str, has_name: bool) -> Verb {
         Method::PATCH => Verb::Patch,
         Method::DELETE if has_name => Verb::Delete,
         Method::DELETE => Verb::DeleteCollection,
-        Method::GET if is_watch(query) => Verb::Watch,
-        Method::GET if has_name => Verb::Get,
-        Method::GET => Verb::List,
+        // The API server watches collections alone.
+        Method::GET | Method::HEAD if has_name => Verb::Get,
+        Method::GET | Method::HEAD if is_watch(query) => Verb::Watch,
+        Method::GET | Method::HEAD => Verb::List,
         _ => Verb::Other,
     }
 }
 
-/// Returns true if the query has `watch` with any value except `0` and `false`. An empty value
-/// counts as true.
+/// Returns true if the first `watch` of the query has any value except `0` and `false`. An empty
+/// value counts as true.
 fn is_watch(query: &str) -> bool {
-    query.split('&').any(|pair| {
+    // The API server ignores pairs with a semicolon, and those that cannot be decoded.
+    let pairs = query.split('&').filter(|pair| !pair.contains(';'));
+    let mut values = pairs.filter_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        key == "watch" && !matches!(value, "0" | "false")
-    })
+        let value = decoded(value)?;
+        (decoded(key)? == "watch").then_some(value)
+    });
+    values.next().is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
+}
+
+/// Decodes the escapes of a query. Returns `None` if one is invalid.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            other => other,
+        });
+    }
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
@@ -250,7 +272,16 @@ mod tests {
             (Method::GET, "/api/v1/pods?watch", "watch pods"),
             (Method::GET, "/api/v1/pods?watch=0", "list pods"),
             (Method::GET, "/api/v1/namespaces/a/pods/p", "get pods a/p"),
-            (Method::GET, "/api/v1/namespaces/a/pods/p?watch=1", "watch pods a/p"),
+            (Method::GET, "/api/v1/namespaces/a/pods/p?watch=1", "get pods a/p"),
+            (Method::GET, "/api/v1/pods?watch=FALSE", "list pods"),
+            (Method::GET, "/api/v1/pods?watch=0&watch=1", "list pods"),
+            (Method::GET, "/api/v1/pods?watch=1&watch=0", "watch pods"),
+            (Method::GET, "/api/v1/pods?w%61tch=%31", "watch pods"),
+            (Method::GET, "/api/v1/pods?watch=%zz&watch=0", "list pods"),
+            (Method::GET, "/api/v1/pods?watch=1;&x", "list pods"),
+            (Method::GET, "/api/v1/namespaces/a/pods//", "list pods in a"),
+            (Method::HEAD, "/api/v1/pods", "list pods"),
+            (Method::HEAD, "/api/v1/namespaces/a/pods/p", "get pods a/p"),
             (Method::POST, "/api/v1/namespaces/a/pods?", "create pods in a"),
             (Method::POST, "/api/v1/namespaces/a/pods/p/binding", "create pods/binding a/p"),
             (Method::PATCH, "/api/v1/namespaces/a/pods/p/status", "patch pods/status a/p"),

@@ -68,7 +68,7 @@ impl Route {
     pub(crate) fn find(kinds: &Kinds, method: &Method, path: &str, query: &str) -> Self {
         let Some(path) = decode_lossy(path) else { return Self::Malformed };
         let mut parts: Vec<&str> = path.split('/').skip(1).collect();
-        if parts.len() > 1 && parts.last() == Some(&"") && !HEALTH.contains(&parts[0]) {
+        while parts.len() > 1 && parts.last() == Some(&"") && !HEALTH.contains(&parts[0]) {
             parts.pop();
         }
         match parts.as_slice() {
