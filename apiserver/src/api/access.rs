@@ -14,7 +14,9 @@ use crate::access::{
     Role, RoleRef, User,
 };
 use crate::core::Core;
+use crate::field_selector::{FieldOperator, FieldSelector};
 use crate::kinds::Author;
+use crate::names::path_segment;
 use crate::request::ApiCall;
 use crate::request::params::{Params, decode_lossy};
 use crate::status::{Failure, Result, aggregate};
@@ -205,10 +207,10 @@ fn impersonate(core: &Core, headers: &HeaderMap, user: Arc<User>) -> Result<Arc<
         groups.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect();
     let extra = impersonated_extra(headers);
     if name.is_empty() {
-        if groups.is_empty() && uid.is_empty() {
+        if groups.is_empty() && uid.is_empty() && extra.is_empty() {
             return Ok(user);
         }
-        return Err(Failure::bad_request(nameless(uid, &groups)));
+        return Err(Failure::bad_request(nameless(uid, &groups, &extra)));
     }
     if core.access.is_enforced() {
         let may = |resource: &str, group: &str, namespace: &str, name: &str| {
@@ -265,18 +267,22 @@ fn impersonation_of_extra(key: &str, value: &str) -> Attributes {
     }
 }
 
-/// Returns the text about groups or a uid without a user, with the user as Go prints it.
-fn nameless(uid: &str, groups: &[String]) -> String {
-    let groups = match groups {
-        [] => "(nil)".to_owned(),
-        groups => {
-            let quoted: Vec<String> = groups.iter().map(|group| format!("{group:?}")).collect();
-            format!("{{{}}}", quoted.join(", "))
-        }
+/// Returns the text about other headers without a user, with the user as Go prints it.
+fn nameless(uid: &str, groups: &[String], extra: &BTreeMap<String, Vec<String>>) -> String {
+    let list = |texts: &[String]| {
+        let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+        format!("[]string{{{}}}", quoted.join(", "))
+    };
+    let groups = if groups.is_empty() { "[]string(nil)".to_owned() } else { list(groups) };
+    let extra = if extra.is_empty() {
+        "(nil)".to_owned()
+    } else {
+        let members = extra.iter().map(|(key, values)| format!("{key:?}:{}", list(values)));
+        format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
     };
     format!(
-        "requested &user.DefaultInfo{{Name:\"\", UID:{uid:?}, Groups:[]string{groups}, \
-         Extra:map[string][]string(nil)}} without impersonating a user name"
+        "requested &user.DefaultInfo{{Name:\"\", UID:{uid:?}, Groups:{groups}, \
+         Extra:map[string][]string{extra}}} without impersonating a user name"
     )
 }
 
@@ -296,30 +302,37 @@ fn attributes(parts: &Parts) -> Option<Attributes> {
         "namespaces" if info.group.is_empty() => Some(name.clone()),
         _ => info.namespace,
     };
-    let name = if name.is_empty()
-        && matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection)
-    {
+    let name = if name.is_empty() && matches!(info.verb, Verb::List | Verb::Watch) {
         selected_name(query)
     } else {
         name
     };
+    // A path below a proxy belongs to the proxy.
+    let subresource = info.subresource.unwrap_or_default();
+    let subresource = subresource.split('/').next().unwrap_or_default().to_owned();
     Some(Attributes {
         verb: info.verb.to_string(),
         namespace: namespace.unwrap_or_default(),
         group: info.group,
         resource: info.resource,
-        subresource: info.subresource.unwrap_or_default(),
+        subresource,
         name,
         path: None,
     })
 }
 
-/// Returns the name of the one object that a field selector leaves; empty if there may be others.
+/// Returns the name of the one object that a field selector leaves; empty if there may be others, or
+/// if the options of the list are invalid.
 fn selected_name(query: &str) -> String {
     let params = Params::parse(query);
-    let selector = params.get("fieldSelector");
-    let mut terms = selector.split(',').filter_map(|term| term.strip_prefix("metadata.name="));
-    terms.next().map_or_else(String::new, |name| name.trim_start_matches('=').to_owned())
+    let are_numbers = ["limit", "timeoutSeconds"].iter().all(|name| params.number(name).is_ok());
+    let selector = FieldSelector::parse(params.get("fieldSelector"));
+    let Some(selector) = selector.ok().filter(|_| are_numbers) else { return String::new() };
+    let mut names = selector.requirements().filter(|(path, operator, _)| {
+        *path == "metadata.name" && *operator == FieldOperator::Equals
+    });
+    let name = names.next().map_or("", |(_, _, name)| name);
+    if path_segment(name).is_empty() { name.to_owned() } else { String::new() }
 }
 
 /// Fails with 403 if the user may not do this.
