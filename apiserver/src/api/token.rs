@@ -57,12 +57,14 @@ impl Token {
         let bytes = BASE64.decode(text).map_err(|error| {
             let at = match error {
                 DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
-                DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len() / 4 * 4,
+                DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
+                DecodeError::InvalidLength(_) => text.len() / 4 * 4,
             };
             refusal(format!("illegal base64 data at input byte {at}"))
         })?;
         let value: Value = serde_json::from_slice(&bytes)
             .map_err(|error| refusal(syntax_error(&bytes).unwrap_or_else(|| error.to_string())))?;
+        let value = with_lower_case(value);
         if let Some(detail) = wrong_member(&value) {
             return Err(refusal(format!("json: cannot unmarshal {detail}")));
         }
@@ -70,7 +72,8 @@ impl Token {
             serde_json::from_value(value).map_err(|error| refusal(error.to_string()))?;
         let token = token.unwrap_or_default();
         let known = token.v == "meta.k8s.io/v1";
-        let climbs = token.start_key().split('/').any(|part| part == "..");
+        let is_clean = |part: &str| !matches!(part, "" | "." | "..");
+        let is_clean = token.start == "/" || token.start_key().split('/').all(is_clean);
         if !known {
             return Err(refusal(format!(
                 "server does not recognize this encoded version {}",
@@ -86,10 +89,21 @@ impl Token {
                 token.v
             )));
         }
-        if climbs {
+        if !is_clean {
             return Err(refusal(token.start));
         }
         Ok(token)
+    }
+}
+
+/// Gives the members of an object names in lower case, and removes nulls: Go ignores both.
+fn with_lower_case(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(members.map(|(name, value)| (name.to_lowercase(), value)).collect())
+        }
+        other => other,
     }
 }
 
