@@ -76,7 +76,10 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     check_options(call)?;
     core.check_ready()?;
     let version = parse_version(params.get("resourceVersion"))?;
-    let listing = params.flag("sendInitialEvents");
+    // A watch of any version is one of the initial events, whose end a bookmark marks.
+    let is_legacy = !params.is_present("sendInitialEvents")
+        && matches!(params.get("resourceVersion"), "" | "0");
+    let listing = is_legacy || params.flag("sendInitialEvents");
     let bookmarks = params.flag("allowWatchBookmarks");
     let mut watch = Watch::new(core, call, selector, bookmarks)?;
     if call.media == Media::Yaml {
@@ -85,6 +88,9 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     if let Form::Partial { list: true, .. } = call.form {
         // The events of a watch are not lists. The real server notices when it encodes the first
         // event, and ends the stream.
+        return Ok(Reply::Watch(Body::full("")));
+    }
+    if params.number("timeoutSeconds")?.is_some_and(|seconds| nanoseconds(seconds) < 0) {
         return Ok(Reply::Watch(Body::full("")));
     }
     if listing {
@@ -101,6 +107,7 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
             None | Some(0) if params.is_present("sendInitialEvents") => {
                 watch.start_at_the_present();
             }
+            // It is 0 in other digits.
             None | Some(0) => watch.list(),
             Some(revision) => {
                 watch.revision = revision;
@@ -155,21 +162,16 @@ fn check_options(call: &ApiCall) -> Result<()> {
 impl Watch {
     fn new(core: &Arc<Core>, call: &ApiCall, selector: Selection, bookmarks: bool) -> Result<Self> {
         let now = Instant::now();
-        let seconds = match call
-            .params
-            .number("timeoutSeconds")?
-            .and_then(|seconds| u64::try_from(seconds).ok())
-        {
-            Some(seconds) if seconds > 0 => seconds,
-            _ => {
-                DEFAULT_SECONDS.start
-                    + core.chance.below(DEFAULT_SECONDS.end - DEFAULT_SECONDS.start)
-            }
+        let wanted = call.params.number("timeoutSeconds")?.map_or(0, nanoseconds);
+        let duration = if wanted == 0 {
+            let range = DEFAULT_SECONDS.end - DEFAULT_SECONDS.start;
+            Duration::from_secs(DEFAULT_SECONDS.start + core.chance.below(range))
+        } else {
+            Duration::from_nanos(u64::try_from(wanted).unwrap_or(0))
         };
         // A far deadline is as good as none; an overflow is not.
-        let deadline = now
-            .checked_add(Duration::from_secs(seconds))
-            .unwrap_or_else(|| now + Duration::from_secs(u32::MAX.into()));
+        let deadline =
+            now.checked_add(duration).unwrap_or_else(|| now + Duration::from_secs(u32::MAX.into()));
         let mut watch = Self {
             core: Arc::clone(core),
             renderer: Renderer::of(core, call)?,
@@ -381,6 +383,11 @@ impl Watch {
         let last = self.deadline.checked_sub(BOOKMARK_BEFORE_END)?;
         (now < last).then(|| last.min(now + BOOKMARK_EVERY))
     }
+}
+
+/// Returns a duration in nanoseconds, which overflows as in Go.
+fn nanoseconds(seconds: i64) -> i64 {
+    seconds.wrapping_mul(1_000_000_000)
 }
 
 /// Waits for the cancellation of a token; without a token it never ends.
