@@ -43,7 +43,9 @@ const MAX_BASE_LENGTH: usize = 58;
 /// Returns the resourceVersion that the client gave to a new object, if it is a number. The real
 /// server's storage ignores other texts.
 pub(crate) fn given_version(object: &Fields) -> Option<u64> {
-    meta_text(object, "resourceVersion").parse().ok()
+    let text = meta_text(object, "resourceVersion");
+    // Rust accepts a sign, unlike the real server.
+    if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
 /// Completes and checks a new object.

@@ -58,11 +58,21 @@ pub(crate) fn check_may_create(
 }
 
 fn another_uid(kind: &Kind, namespace: &str, name: &str, uid: &str, stored: &str) -> Failure {
+    precondition_failed(kind, (namespace, name), "UID", (uid, stored))
+}
+
+/// Returns the error for an object that has another `member` than the client wants.
+pub(crate) fn precondition_failed(
+    kind: &Kind,
+    (namespace, name): (&str, &str),
+    member: &str,
+    (wanted, stored): (&str, &str),
+) -> Failure {
     let key = kind.storage_key(namespace, name);
     let detail = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: \
-         {stored}"
+         AdditionalErrorMsg: Precondition failed: {member} in precondition: {wanted}, {member} in \
+         object meta: {stored}"
     );
     Failure::conflict(kind, name, &detail)
 }
@@ -74,15 +84,12 @@ pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: boo
     if is_put && !uid.is_empty() && uid != stored {
         return Err(another_uid(kind, meta_text(old, "namespace"), name, uid, stored));
     }
+    let version = match meta_text(new, "resourceVersion") {
+        "" => 0,
+        text => parse_integer::<u64>(text, GoInteger::Uint).map_err(Failure::internal)?,
+    };
     // 0 is no version: the update is unconditional.
-    let version = Some(meta_text(new, "resourceVersion")).filter(|version| *version != "0");
-    let version = version.unwrap_or("");
-    if !version.is_empty()
-        && let Err(detail) = parse_integer::<u64>(version, GoInteger::Uint)
-    {
-        return Err(Failure::internal(detail));
-    }
-    if version.is_empty() {
+    if version == 0 {
         if is_put && !kind.unconditional_update {
             let cause = Cause::invalid(
                 "metadata.resourceVersion",
@@ -93,7 +100,7 @@ pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: boo
         }
         return Ok(());
     }
-    if version == meta_text(old, "resourceVersion") {
+    if meta_text(old, "resourceVersion").parse() == Ok(version) {
         Ok(())
     } else {
         Err(Failure::modified(kind, name))

@@ -102,6 +102,8 @@ impl Request {
                 limit = 0;
                 State::Newest
             }
+            // It is 0 in other digits, which etcd takes for the present.
+            (None, Some(0), "Exact") => State::Newest,
             (None, Some(revision), "Exact") => State::Exactly(revision),
             (None, Some(revision), "") if limit > 0 => State::Exactly(revision),
             (None, Some(revision), _) => State::NotOlderThan(revision),
