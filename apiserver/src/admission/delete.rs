@@ -1,5 +1,7 @@
 //! Deletes: preconditions, grace periods, finalizers.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -57,6 +59,12 @@ const ORPHAN: &str = "orphan";
 // === impl DeleteOptions ===
 
 impl DeleteOptions {
+    /// Reads the options from JSON, in which a null is no value.
+    pub(crate) fn read(mut options: Fields) -> serde_json::Result<Self> {
+        options.retain(|_, value| !value.is_null());
+        serde_json::from_value(Value::Object(options))
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let (path, mut causes) = ("propagationPolicy", Vec::new());
         if let Some(policy) = self.propagation_policy.as_deref() {
@@ -212,6 +220,11 @@ fn propagate(kind: &Kind, object: &mut Fields, options: &DeleteOptions) {
     };
     let known = finalizers(object).into_iter().filter(|one| *one != FOREGROUND && *one != ORPHAN);
     let list: Vec<String> = known.map(str::to_owned).chain(wanted).collect();
+    let set: BTreeSet<&str> = list.iter().map(String::as_str).collect();
+    if set == finalizers(object).into_iter().collect() {
+        // They stay in their order.
+        return;
+    }
     let metadata = metadata_mut(object);
     if list.is_empty() {
         metadata.remove("finalizers");

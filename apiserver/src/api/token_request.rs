@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::access::API_AUDIENCE;
 use super::policies::Admit;
 use super::review::{audiences, spec};
-use super::update::check_same_namespace;
 use crate::access::{Account, Bound, Named, Validity};
 use crate::admission::meta_text;
 use crate::admission::owners::FieldManager;
@@ -49,7 +48,6 @@ pub(super) fn issue(
     let Some(stored) = core.get(served.resource, key) else {
         return Err(Failure::not_found(&served.kind, name));
     };
-    check_same_namespace(meta_text(&request, "namespace"), &stored.selectable.namespace)?;
     check_uid(&request, name, &stored.selectable.uid)?;
     let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
     let lifetime = asked.unwrap_or(LIFETIME);

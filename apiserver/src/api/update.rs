@@ -14,6 +14,7 @@ use crate::core::Core;
 use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::request::ApiCall;
+use crate::request::decode::check_same_namespace;
 use crate::status::{Failure, Result};
 
 pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
@@ -100,15 +101,4 @@ pub(super) fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<(
         return Err(Failure::bad_request(message));
     }
     check_same_namespace(meta_text(new, "namespace"), meta_text(old, "namespace"))
-}
-
-/// Fails if the client sent another namespace than that of the object.
-pub(super) fn check_same_namespace(namespace: &str, expected: &str) -> Result<()> {
-    // A cluster-scoped object has none, and loses the one that the client sent.
-    if !namespace.is_empty() && !expected.is_empty() && namespace != expected {
-        let message =
-            "the namespace of the provided object does not match the namespace sent on the request";
-        return Err(Failure::bad_request(message));
-    }
-    Ok(())
 }

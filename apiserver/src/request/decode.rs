@@ -100,6 +100,9 @@ impl ApiCall {
             return Err(invalid_result(wanted, &wrong.decoded));
         }
         self.check_problems(wanted, validation, problems)?;
+        if self.target.served.kind.namespaced {
+            check_same_namespace(meta_text(&value, "namespace"), self.namespace())?;
+        }
         Ok(value)
     }
 
@@ -238,11 +241,7 @@ impl ApiCall {
         };
         if kind.namespaced {
             let own = text(metadata, "namespace");
-            if !own.is_empty() && own != namespace {
-                let message = "the namespace of the provided object does not match the namespace \
-                    sent on the request";
-                return Err(Failure::bad_request(message));
-            }
+            check_same_namespace(&own, namespace)?;
             metadata.insert("namespace".to_owned(), json!(namespace));
         } else {
             metadata.remove("namespace");
@@ -286,7 +285,7 @@ impl ApiCall {
             if let Some(wrong) = wrong_member(known, &value) {
                 return Err(Failure::bad_request(wrong.decoded));
             }
-            serde_json::from_value(Value::Object(value)).map_err(|error| {
+            DeleteOptions::read(value).map_err(|error| {
                 let detail = format!("couldn't get version/kind; json parse error: {error}");
                 unreadable(OPTIONS, &detail, &self.body)
             })?
@@ -294,6 +293,17 @@ impl ApiCall {
         options.check()?;
         Ok(options)
     }
+}
+
+/// Fails if the client sent another namespace than that of the request or of the object.
+pub(crate) fn check_same_namespace(namespace: &str, expected: &str) -> Result<()> {
+    // A cluster-scoped object has none, and loses the one that the client sent.
+    if !namespace.is_empty() && !expected.is_empty() && namespace != expected {
+        let message =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Failure::bad_request(message));
+    }
+    Ok(())
 }
 
 /// The kind of the options of a delete.

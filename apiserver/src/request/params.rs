@@ -56,12 +56,19 @@ impl Params {
         parse_integer(text, GoInteger::Int).map(Some).map_err(Failure::bad_request)
     }
 
+    fn preconditions(&self) -> Option<Preconditions> {
+        let text = |key: &str| self.find(key).filter(|text| !text.is_empty()).map(str::to_owned);
+        let (uid, resource_version) = (text("uid"), text("resourceVersion"));
+        let is_any = uid.is_some() || resource_version.is_some();
+        is_any.then_some(Preconditions { uid, resource_version })
+    }
+
     /// Returns the options of a delete without a body.
     pub(crate) fn delete_options(&self) -> Result<DeleteOptions> {
         let text = |key: &str| self.find(key).map(str::to_owned);
         Ok(DeleteOptions {
             grace_period_seconds: self.number("gracePeriodSeconds")?,
-            preconditions: None::<Preconditions>,
+            preconditions: self.preconditions(),
             propagation_policy: text("propagationPolicy"),
             orphan_dependents: self.find("orphanDependents").map(|_| self.flag("orphanDependents")),
             dry_run: self.all("dryRun").into_iter().map(str::to_owned).collect(),
