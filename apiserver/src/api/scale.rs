@@ -11,6 +11,7 @@ use super::commit::{Replacement, commit, field_manager};
 use super::patched::{self, Patch};
 use super::read;
 use super::renderer::Renderer;
+use super::update::check_identity;
 use crate::admission::meta_text;
 use crate::admission::owners::{Ownership, Scaled};
 use crate::admission::update::{self, Change, Target};
@@ -41,7 +42,10 @@ pub(super) async fn serve(
     match *method {
         Method::GET => {
             let served = &call.target.served;
-            let version = read::parse_version(call.params.get("resourceVersion"))?;
+            let version = match call.params.get("resourceVersion") {
+                "" => None,
+                text => Some(read::revision(text).map_err(Failure::internal)?),
+            };
             if let Some(revision) = version {
                 core.wait_for_revision(revision, &call.client_view).await?;
             }
@@ -101,6 +105,7 @@ fn write(
         } else {
             patch(call, live.clone(), options.validation)?
         };
+        check_identity(&old, &requested, name)?;
         check(call, &old, &requested, name)?;
         let mut new = Fields::clone(&old);
         scale.write(&mut new, &requested);
@@ -147,7 +152,7 @@ fn apply(
             return Err(no_conversion(name));
         }
         let requested = applied.object.unwrap_or(live);
-        check_name(&requested, name)?;
+        check_identity(&old, &requested, name)?;
         check(call, &old, &requested, name)?;
         let mut new = Fields::clone(&old);
         scale.write(&mut new, &requested);
@@ -179,18 +184,8 @@ fn replaced(call: &ApiCall, name: &str, validation: Validation) -> Result<Fields
     let expected = known().map_or(Expected::Any, Expected::Kind);
     let wanted = Wanted { kind: KIND, api_version: API_VERSION, older: &[], expected };
     let scale = call.any_object(&wanted, validation)?;
-    check_name(&scale, name)?;
+    check_identity(&Fields::new(), &scale, name)?;
     Ok(scale)
-}
-
-fn check_name(scale: &Fields, name: &str) -> Result<()> {
-    let own = meta_text(scale, "name");
-    if own.is_empty() || own == name {
-        return Ok(());
-    }
-    let message =
-        format!("the name of the object ({own}) does not match the name on the URL ({name})");
-    Err(Failure::bad_request(message))
 }
 
 /// Returns the error of the real server for an apply that changes the scale of a custom resource:

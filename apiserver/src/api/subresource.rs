@@ -1,6 +1,6 @@
 //! POSTs on subresources: bindings, evictions, tokens.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::commit::{Replacement, commit, field_manager};
 use super::eviction::Eviction;
@@ -9,7 +9,7 @@ use super::{policies, token_request};
 use crate::admission::delete::DeleteOptions;
 use crate::admission::meta_text;
 use crate::admission::owners::Ownership;
-use crate::admission::update::{Change, Target};
+use crate::admission::update::{Change, Target, precondition_failed};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;
@@ -56,12 +56,7 @@ fn post_for(
     }
     policies::check_action(core, asked, (action, &body), (name, dry_run))?;
     let Effect::Change(change_object) = action.effect else {
-        let options = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
-        let mut options: DeleteOptions = serde_json::from_value(options)
-            .map_err(|error| Failure::bad_request(error.to_string()))?;
-        if dry_run && options.dry_run.is_empty() {
-            options.dry_run.push("All".to_owned());
-        }
+        let options = delete_options(&body, &call.params.all("dryRun"))?;
         return Eviction { core, served, key: &key, name, options }.carry_out();
     };
     loop {
@@ -71,7 +66,11 @@ fn post_for(
         let old = core.fields(served, &stored);
         let mut new = Fields::clone(&old);
         let now = rfc3339(core.clock.now());
-        change_object(&mut new, &body, &now).map_err(|error| match error {
+        let changed = change_object(&mut new, &body, &now);
+        if !matches!(changed, Err(ActionError::Invalid(_))) {
+            check_preconditions(&served.kind, &body, &old)?;
+        }
+        changed.map_err(|error| match error {
             ActionError::Invalid(detail) => Failure::internal(detail),
             ActionError::Conflict(detail) => {
                 let resource = format!("{}/{}", served.kind.plural, action.name);
@@ -86,6 +85,36 @@ fn post_for(
             return Ok(action_done());
         }
     }
+}
+
+/// Returns the options of an eviction. `dry_run` are those of the request.
+fn delete_options(eviction: &Fields, dry_run: &[&str]) -> Result<DeleteOptions> {
+    let options = eviction.get("deleteOptions").and_then(Value::as_object);
+    let mut options = DeleteOptions::read(options.cloned().unwrap_or_default())
+        .map_err(|error| Failure::bad_request(error.to_string()))?;
+    if options.dry_run.is_empty() {
+        options.dry_run = dry_run.iter().map(|value| (*value).to_owned()).collect();
+    } else if !dry_run.is_empty() && options.dry_run != dry_run {
+        return Err(Failure::internal(format!(
+            "Non-matching dry-run options in request and content: [{}] and [{}]",
+            dry_run.join(" "),
+            options.dry_run.join(" ")
+        )));
+    }
+    Ok(options)
+}
+
+/// Fails if the body of an action names another uid or version than that of the object.
+fn check_preconditions(kind: &Kind, body: &Fields, old: &Fields) -> Result<()> {
+    let names = [("UID", "uid"), ("ResourceVersion", "resourceVersion")];
+    names.into_iter().try_for_each(|(shown, name)| {
+        let (wanted, stored) = (meta_text(body, name), meta_text(old, name));
+        if wanted.is_empty() || wanted == stored {
+            return Ok(());
+        }
+        let place = (meta_text(old, "namespace"), meta_text(old, "name"));
+        Err(precondition_failed(kind, place, shown, (wanted, stored)))
+    })
 }
 
 /// Carries out a create that is a POST to a subresource of the object that the body names.

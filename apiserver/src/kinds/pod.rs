@@ -1,12 +1,13 @@
 //! Pods: grace periods, binding, quality of service.
 
+use homeostat_schema::quote;
 use serde_json::{Map, Value, json};
 
 use super::columns::ActionError;
 use super::{app_armor, checks, image_name, label_keys, pod_level, pod_update, resize};
 use crate::fields::{Fields, are_kept, read_path};
 use crate::plugin::{Addition, AdmissionPlugin, At};
-use crate::status::Cause;
+use crate::status::{Cause, aggregate};
 
 /// Returns the grace period of a deleted pod: none if no kubelet would ever confirm its end.
 pub(super) fn grace(pod: &Fields, requested: Option<i64>) -> i64 {
@@ -28,8 +29,19 @@ pub(super) fn grace(pod: &Fields, requested: Option<i64>) -> i64 {
 
 /// `pods/binding`: assigns a pod to a node, once.
 pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), ActionError> {
-    if read_path(binding, "target.name").and_then(Value::as_str).unwrap_or("").is_empty() {
-        return Err(ActionError::Invalid("target.name: Required value".to_owned()));
+    let target = |path: &str| read_path(binding, path).and_then(Value::as_str).unwrap_or("");
+    let mut problems = Vec::new();
+    let kind = target("target.kind");
+    if !matches!(kind, "" | "Node") {
+        let detail = "supported values: \"Node\", \"<empty>\"";
+        let kind = quote(kind);
+        problems.push(format!("target.kind: Unsupported value: {kind}: {detail}"));
+    }
+    if target("target.name").is_empty() {
+        problems.push("target.name: Required value".to_owned());
+    }
+    if !problems.is_empty() {
+        return Err(ActionError::Invalid(aggregate(problems)));
     }
     let name = read_path(pod, "metadata.name").and_then(Value::as_str).unwrap_or("").to_owned();
     if read_path(pod, "metadata.deletionTimestamp").is_some() {
