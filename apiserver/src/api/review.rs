@@ -127,7 +127,8 @@ fn decision_status(decision: &Decision) -> Value {
 }
 
 /// Returns the request that a review asks about. Fails if there are causes already.
-fn requested(call: &ApiCall, object: &Fields, mut causes: Vec<Cause>) -> Result<Attributes> {
+fn requested(call: &ApiCall, object: &Fields, others: Vec<Cause>) -> Result<Attributes> {
+    let mut causes = Vec::new();
     let kind = &call.target.served.kind;
     let spec = spec(object);
     let given = |name: &str| spec.get(name).filter(|value| !value.is_null());
@@ -141,6 +142,7 @@ fn requested(call: &ApiCall, object: &Fields, mut causes: Vec<Cause>) -> Result<
         );
         causes.push(Cause::invalid("spec", &shown, detail));
     }
+    causes.extend(others);
     if kind.namespaced {
         let namespace = resource.map_or("", |resource| text(resource, "namespace"));
         let own = meta_text(object, "namespace");
