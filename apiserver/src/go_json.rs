@@ -1,9 +1,13 @@
 //! The errors of Go's JSON decoder, which are part of the real server's messages.
 
+mod surrogates;
+
 use std::fmt::Write as _;
 
 use homeostat_schema::quote;
 use serde_json::Value;
+
+pub(crate) use surrogates::{parse, replace_halves};
 
 /// A position in a text.
 struct Reader<'a> {

@@ -3,13 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
-use crate::go_json::kind_of;
+use crate::go_json::{self, kind_of};
 
 pub(super) fn apply(mut current: Value, body: &[u8]) -> Result<Value, PatchError> {
     // A patch that is not an object would replace the whole document, but no API object is a list
     // or a scalar.
     let refusal = |why: &str| PatchError::BadRequest(why.to_owned());
-    let patch: Map<String, Value> = match serde_json::from_slice(body) {
+    let patch: Map<String, Value> = match go_json::parse(body) {
         Ok(Value::Object(patch)) => patch,
         Ok(Value::Null) => return Err(refusal("Invalid JSON Patch")),
         Ok(other) => {

@@ -1,6 +1,7 @@
 //! Decodes bodies as the real server does: unknown and duplicate fields are reported, in the order
 //! of the text, and otherwise ignored.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use homeostat_schema::quote;
@@ -10,6 +11,7 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{Shape, Type, Types, repeated_keys};
+use crate::go_json::replace_halves;
 use crate::object::Name;
 
 /// The expected type of a value.
@@ -53,7 +55,14 @@ const MAX_PROBLEMS: usize = 100;
 pub(crate) fn read_json(bytes: &[u8], expected: Expected) -> serde_json::Result<Decoded> {
     // Go replaces invalid UTF-8, too.
     let text = String::from_utf8_lossy(bytes);
-    let mut deserializer = serde_json::Deserializer::from_str(&text);
+    read_text(&text, expected).or_else(|error| match replace_halves(text.as_bytes()) {
+        Cow::Owned(text) => read_text(&String::from_utf8_lossy(&text), expected),
+        Cow::Borrowed(_) => Err(error),
+    })
+}
+
+fn read_text(text: &str, expected: Expected) -> serde_json::Result<Decoded> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
     let mut report = Report::default();
     let value = Seed { expected, report: &mut report }.deserialize(&mut deserializer)?;
     deserializer.end()?;
