@@ -21,7 +21,7 @@ use crate::object::{Encoded, Stored, pack_owners};
 use crate::plugin::AdmissionPlugin;
 use crate::policies::{self, Policies};
 use crate::recent::Recent;
-use crate::state::Journal;
+use crate::state::{Journal, Kept};
 use crate::status::{Failure, Result};
 use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage, TooOld};
 use crate::view::{ClientView, LaggingView};
@@ -394,6 +394,11 @@ impl Core {
     /// Sets the name of a resource in the state file.
     pub(crate) fn name_resource(&self, resource: ResourceId, name: &str) {
         self.storage.lock().name_resource(resource, name);
+    }
+
+    /// Takes the objects that the state file has of a resource which was not served so far.
+    pub(crate) fn take_unserved(&self, resource: &str) -> BTreeMap<String, Kept> {
+        self.storage.lock().take_unserved(resource).unwrap_or_default()
     }
 
     /// Records every change in a state file from now on.

@@ -9,13 +9,14 @@ mod compaction;
 mod history;
 mod lag;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use tokio::time::Instant;
 
 use crate::object::{Encoded, Stored};
-use crate::state::{Journal, Record};
+use crate::state::{Journal, Kept, Record};
 use compaction::Compaction;
 use history::History;
 
@@ -240,11 +241,16 @@ impl Storage {
             ..Resource::new(backup.revision)
         };
         self.resources = backup.objects.iter().enumerate().map(restored).collect();
+        self.empty = Resource::new(backup.revision);
         self.write_snapshot();
     }
 
     /// Increases the revision without a write.
     pub(crate) fn skip(&mut self, revisions: u64) {
+        if revisions == 0 {
+            // Each record of the state file has a revision of its own.
+            return;
+        }
         self.revision = self.revision.saturating_add(revisions);
         let revision = self.revision;
         self.record(|_| Record::Revision { revision });
@@ -267,7 +273,7 @@ impl Storage {
     /// Compacts the store: older states can no longer be listed. Watches read the changes from the
     /// watch cache, which keeps them.
     pub(crate) fn compact(&mut self) {
-        for resource in &mut self.resources {
+        for resource in self.resources.iter_mut().chain([&mut self.empty]) {
             resource.history.raise_list_floor(self.revision);
             resource.pinned.clear();
         }
@@ -285,7 +291,7 @@ impl Storage {
     /// Drops the watch cache: no watch can start at an older revision. Older states can still be
     /// listed from the store.
     pub(crate) fn drop_watch_cache(&mut self) {
-        for resource in &mut self.resources {
+        for resource in self.resources.iter_mut().chain([&mut self.empty]) {
             resource.history.raise_watch_floor(self.revision);
         }
     }
@@ -324,6 +330,11 @@ impl Storage {
     /// Sets the name of a resource in the state file.
     pub(crate) fn name_resource(&mut self, resource: ResourceId, name: &str) {
         self.at_mut(resource).name = Arc::from(name);
+    }
+
+    /// Takes the objects that the state file has of a resource which was not served so far.
+    pub(crate) fn take_unserved(&mut self, resource: &str) -> Option<BTreeMap<String, Kept>> {
+        self.journal.as_mut()?.take_unserved(resource)
     }
 
     /// Records every change from now on.

@@ -207,6 +207,51 @@ async fn objects_of_kinds_that_are_not_served_stay_in_the_file() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn kept_objects_are_served_once_their_kind_is_defined() {
+    use homeostat_apiserver::Kind;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let kind = Kind::custom("example.com", "v1", "Widget", "widgets");
+    let server = ApiServer::builder().kind(kind).state(open(&path).await).build();
+    let post = PostParams::default();
+    for name in ["a", "b"] {
+        widgets(&server.client()).create(&post, &widget(name, "red")).await.unwrap();
+    }
+    drop(server);
+    let server = start(&path).await;
+    define(&server.client()).await;
+    let client = server.client();
+    let selector = ListParams::default().fields("spec.color=red");
+    assert_eq!(widgets(&client).list(&selector).await.unwrap().items.len(), 2);
+    let mut changed = widgets(&client).get("a").await.unwrap();
+    changed.data["spec"]["color"] = json!("blue");
+    widgets(&client).replace("a", &post, &changed).await.unwrap();
+    widgets(&client).delete("b", &DeleteParams::default()).await.unwrap();
+    // A snapshot replaces the file.
+    server.restore(&server.backup());
+    let before = objects(&client).await;
+    drop((server, client));
+    let server = start(&path).await;
+    assert_eq!(objects(&server.client()).await, before);
+    let found = widgets(&server.client()).list(&ListParams::default()).await.unwrap();
+    let colors: Vec<_> = found.iter().map(|widget| &widget.data["spec"]["color"]).collect();
+    assert_eq!(colors, ["blue"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn revision_that_advances_by_nothing_leaves_the_file_valid() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let server = start(&path).await;
+    server.advance_revision(3);
+    server.advance_revision(0);
+    maps(&server.client()).create(&PostParams::default(), &map("a")).await.unwrap();
+    drop(server);
+    assert!(maps(&start(&path).await.client()).get("a").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn restored_backup_is_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");

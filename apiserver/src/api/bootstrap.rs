@@ -157,6 +157,11 @@ pub(crate) fn resume(core: &Core, state: State) {
     core.keep_journal(journal);
 }
 
+/// Loads the objects that the state file has of a kind which was not served so far.
+pub(super) fn adopt(core: &Core, served: &Served) {
+    load(core, served, core.take_unserved(&served.resource_name()));
+}
+
 fn load(core: &Core, served: &Served, objects: BTreeMap<String, Kept>) {
     for (key, Kept { revision, bytes }) in objects {
         // Without the copy, the whole file would stay in memory.

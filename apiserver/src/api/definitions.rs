@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::bootstrap;
 use super::delete::delete_object;
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::DeleteOptions;
@@ -171,6 +172,7 @@ fn install_kinds(core: &Core, name: &str, definition: &Fields) {
     let Some(installed) = after.installed(name) else { return };
     let served = &installed.served;
     core.name_resource(served.resource, name);
+    bootstrap::adopt(core, served);
     core.reopen(served.resource, |stored| Arc::new(served.relabel(stored)));
     let others = served.kind.other_names();
     core.faults.add_resource(&served.kind.plural, others.iter().map(String::as_str));

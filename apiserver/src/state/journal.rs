@@ -1,11 +1,12 @@
 //! The end of a state file, to which a server appends.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::beside;
-use super::contents::{Contents, FORMAT};
+use super::contents::{Contents, FORMAT, Kept};
 use super::record::Record;
 
 /// An open log.
@@ -64,6 +65,11 @@ impl Journal {
     /// Sets the objects that the server does not serve.
     pub(crate) fn keep_unserved(&mut self, unserved: Contents) {
         self.unserved = unserved;
+    }
+
+    /// Takes the objects of a resource that the server serves from now on.
+    pub(crate) fn take_unserved(&mut self, resource: &str) -> Option<BTreeMap<String, Kept>> {
+        self.unserved.resources.remove(resource)
     }
 
     /// Returns whether the file could not be written.

@@ -35,6 +35,23 @@ async fn write_that_expects_another_revision_is_stale() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn compaction_reaches_resources_without_writes() {
+    let mut storage = Storage::new(1);
+    let a = storage.put(MAPS, free("default/a"), &object("a"), Instant::now()).unwrap();
+    storage.put(MAPS, free("default/b"), &object("b"), Instant::now()).unwrap();
+    let unwritten = ResourceId(7);
+    assert!(storage.objects_at(unwritten, a.revision).is_ok());
+    storage.compact();
+    assert!(storage.objects_at(unwritten, a.revision).is_err());
+    assert!(storage.check_watchable(unwritten, a.revision).is_ok());
+    storage.drop_watch_cache();
+    assert!(storage.check_watchable(unwritten, a.revision).is_err());
+    let backup = Storage::new(1).backup();
+    storage.restore(&backup);
+    assert!(storage.objects_at(unwritten, backup.revision()).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn old_state_is_rebuilt_from_the_history() {
     let mut storage = Storage::new(1);
     let now = Instant::now();
