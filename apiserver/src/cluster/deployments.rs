@@ -1,6 +1,6 @@
 //! A simulated Deployment controller: a `ReplicaSet` per template, and the status.
 
-use futures::{StreamExt as _, stream};
+use futures::stream;
 use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentSpec, DeploymentStatus, ReplicaSet, ReplicaSetSpec,
 };
@@ -77,8 +77,8 @@ impl DeploymentController {
         let deployments = feed(Api::<Deployment>::all(client.clone()));
         let sets = feed(Api::<ReplicaSet>::all(client.clone()));
         let changes = stream::select(
-            deployments.map(|change| keys(change, |it| it.metadata.name.clone())),
-            sets.map(|change| keys(change, owner)),
+            keys(deployments, |it: &Deployment| it.metadata.name.clone()),
+            keys(sets, owner),
         );
         Self { actor: passes::start(client, changes, deploy) }
     }

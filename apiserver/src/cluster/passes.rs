@@ -1,7 +1,9 @@
 //! An actor that runs one pass for each object that a change affects.
 
+use std::collections::BTreeMap;
+
 use futures::future::BoxFuture;
-use futures::{FutureExt as _, Stream};
+use futures::{FutureExt as _, Stream, StreamExt as _};
 use kube_client::{Client, Resource, Result};
 use tokio::time::Instant;
 
@@ -32,21 +34,58 @@ where
     Actor::start(Passes { client, pass }, WorkQueue::new(), changes)
 }
 
-/// Returns the keys that the changed objects name. Each is in the namespace of its object.
-pub(super) fn keys<K, N>(change: Change<K>, names: impl Fn(&K) -> N) -> Vec<Key>
+/// Returns the keys that the changed objects name, before or after the change. Each is in the
+/// namespace of its object.
+pub(super) fn keys<K, N>(
+    changes: impl Stream<Item = Change<K>>,
+    names: impl Fn(&K) -> N,
+) -> impl Stream<Item = Vec<Key>>
 where
     K: Resource<DynamicType = ()>,
     N: IntoIterator<Item = String>,
 {
-    let objects = match change {
-        Change::Listed(objects) => objects,
-        Change::Applied(object) | Change::Deleted(object) => vec![object],
-    };
-    let keys = objects.iter().flat_map(|object| {
-        let namespace = object.meta().namespace.clone().unwrap_or_default();
-        names(object).into_iter().map(move |name| (namespace.clone(), name))
-    });
-    keys.collect()
+    let mut named = Named::default();
+    changes.map(move |change| named.change(change, &names))
+}
+
+/// The names in each object, as last seen: a relist does not report objects that are gone.
+#[derive(Debug, Default)]
+struct Named(BTreeMap<Key, Vec<String>>);
+
+// === impl Named ===
+
+impl Named {
+    fn change<K, N>(&mut self, change: Change<K>, names: impl Fn(&K) -> N) -> Vec<Key>
+    where
+        K: Resource<DynamicType = ()>,
+        N: IntoIterator<Item = String>,
+    {
+        let (objects, is_deleted, others) = match change {
+            Change::Listed(objects) => (objects, false, std::mem::take(&mut self.0)),
+            Change::Applied(object) => (vec![object], false, BTreeMap::new()),
+            Change::Deleted(object) => (vec![object], true, BTreeMap::new()),
+        };
+        let mut keys = Vec::new();
+        let mut add = |namespace: &str, names: &[String]| {
+            keys.extend(names.iter().map(|name| (namespace.to_owned(), name.clone())));
+        };
+        let mut others = others;
+        for object in &objects {
+            let meta = object.meta();
+            let namespace = meta.namespace.clone().unwrap_or_default();
+            let key = (namespace.clone(), meta.name.clone().unwrap_or_default());
+            let before = others.remove(&key).or_else(|| self.0.remove(&key)).unwrap_or_default();
+            let now: Vec<String> = names(object).into_iter().collect();
+            add(&namespace, &now);
+            let gone: Vec<String> = before.into_iter().filter(|name| !now.contains(name)).collect();
+            add(&namespace, &gone);
+            if !is_deleted && !now.is_empty() {
+                self.0.insert(key, now);
+            }
+        }
+        others.iter().for_each(|((namespace, _), names)| add(namespace, names));
+        keys
+    }
 }
 
 // === impl Passes ===

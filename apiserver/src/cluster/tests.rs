@@ -1,10 +1,11 @@
 use futures::{StreamExt as _, stream};
-use homeostat_faults::{Faults, Verb};
-use k8s_openapi::api::apps::v1::ReplicaSet;
-use k8s_openapi::api::core::v1::Pod;
+use homeostat_faults::{Calls, Faults, Verb};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube_client::Api;
 use kube_client::api::{DeleteParams, ListParams, PostParams};
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::runtime;
 use tokio::time::sleep;
 
@@ -74,6 +75,96 @@ async fn wait_until(pods: &Api<Pod>, is_done: impl Fn(&[Pod]) -> bool) -> Vec<Po
 fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
+}
+
+fn decoded<K: DeserializeOwned>(object: Value) -> K {
+    serde_json::from_value(object).unwrap()
+}
+
+/// Lets a client miss what happens to objects of a kind for a while: its watch ends, and its next
+/// list comes late.
+async fn miss(server: &ApiServer, resource: &str, client: &str, changes: impl Future<Output = ()>) {
+    let list = Calls::list(resource).by(client);
+    server.faults().delay_request(list, Duration::from_secs(5));
+    assert_eq!(server.faults().expire_watches(Calls::watch(resource).by(client)), 1);
+    sleep(Duration::from_secs(1)).await;
+    changes.await;
+    sleep(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missed_deletion_of_a_replica_set_is_made_good() {
+    let server = ApiServer::builder().seed(7).build();
+    let _controller = DeploymentController::start(server.client_as("deployments"));
+    let deployment = decoded(json!({
+        "metadata": { "name": "web" },
+        "spec": {
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{ "name": "c", "image": "i" }] },
+            },
+        },
+    }));
+    let deployments = Api::<Deployment>::default_namespaced(server.client());
+    deployments.create(&PostParams::default(), &deployment).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    let sets = Api::<ReplicaSet>::default_namespaced(server.client());
+    let list = async || sets.list(&ListParams::default()).await.unwrap().items;
+    let made = list().await;
+    miss(&server, "replicasets", "deployments", async {
+        let name = made[0].metadata.name.as_deref().unwrap();
+        sets.delete(name, &DeleteParams::background()).await.unwrap();
+    })
+    .await;
+    let again = list().await;
+    assert_eq!(again.len(), 1);
+    assert_ne!(again[0].metadata.uid, made[0].metadata.uid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn missed_deletion_of_a_pod_lets_its_claim_go() {
+    let server = ApiServer::builder().seed(7).build();
+    let _protection = VolumeProtection::start(server.client_as("protection"));
+    let claims = Api::<PersistentVolumeClaim>::default_namespaced(server.client());
+    let claim = decoded(json!({ "metadata": { "name": "data" }, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } },
+    } }));
+    claims.create(&PostParams::default(), &claim).await.unwrap();
+    let pods = Api::<Pod>::default_namespaced(server.client());
+    let pod = decoded(json!({ "metadata": { "name": "p" }, "spec": {
+        "nodeName": "n", "containers": [{ "name": "c", "image": "i" }],
+        "volumes": [{ "name": "v", "persistentVolumeClaim": { "claimName": "data" } }],
+    } }));
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    claims.delete("data", &DeleteParams::default()).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert!(claims.get_opt("data").await.unwrap().is_some());
+    miss(&server, "pods", "protection", async {
+        pods.delete("p", &DeleteParams::default().grace_period(0)).await.unwrap();
+    })
+    .await;
+    assert!(claims.get_opt("data").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn delays_without_end_are_accepted() {
+    let server = ApiServer::builder().seed(7).build();
+    let kubelet = Kubelet::builder(server.client()).ready_delay(Duration::MAX);
+    let kubelet = kubelet.stop_delay(Duration::MAX).restart_delay(Duration::MAX).start();
+    let pods = Api::<Pod>::default_namespaced(server.client());
+    let spec = json!({ "containers": [{ "name": "c", "image": "i" }] });
+    for name in ["a", "b"] {
+        let pod = decoded(json!({ "metadata": { "name": name }, "spec": spec }));
+        pods.create(&PostParams::default(), &pod).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        pods.delete(name, &DeleteParams::default()).await.unwrap();
+        sleep(Duration::from_secs(3600)).await;
+        let pod = pods.get(name).await.unwrap();
+        assert_eq!(pod.status.as_ref().unwrap().phase.as_deref(), Some("Running"));
+        assert!(!is_ready(&pod));
+    }
+    kubelet.stop().await;
 }
 
 #[test]

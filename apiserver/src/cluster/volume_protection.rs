@@ -1,6 +1,6 @@
 //! A simulated controller that lets volume claims go once no pod uses them.
 
-use futures::{StreamExt as _, stream};
+use futures::stream;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
 use kube_client::{Api, Client, Error, Result};
 use kube_core::params::{ListParams, Patch, PatchParams};
@@ -66,8 +66,8 @@ impl VolumeProtection {
         let claims = feed(Api::<PersistentVolumeClaim>::all(client.clone()));
         let pods = feed(Api::<Pod>::all(client.clone()));
         let changes = stream::select(
-            claims.map(|change| keys(change, |claim| claim.metadata.name.clone())),
-            pods.map(|change| keys(change, claims_of)),
+            keys(claims, |claim: &PersistentVolumeClaim| claim.metadata.name.clone()),
+            keys(pods, claims_of),
         );
         Self { actor: passes::start(client, changes, release) }
     }
