@@ -98,6 +98,13 @@ pub(super) enum RestartPolicy {
     Never,
 }
 
+/// Returns the time this long after another one. A delay that no clock can express, such as
+/// `Duration::MAX`, is 30 years.
+pub(super) fn later(since: Instant, delay: Duration) -> Instant {
+    const LONG: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+    since.checked_add(delay).unwrap_or_else(|| since + LONG)
+}
+
 // === impl RestartPolicy ===
 
 impl RestartPolicy {
@@ -276,7 +283,7 @@ impl Container {
                 Duration::ZERO => self.restarted(delays, at),
                 wait => self.backing_off(wait),
             },
-            (State::BackingOff, _) => match self.since + self.restart_delay(delays) {
+            (State::BackingOff, _) => match later(self.since, self.restart_delay(delays)) {
                 time if at.now < time => Next::Later(time),
                 _ => self.restarted(delays, at),
             },
@@ -287,7 +294,7 @@ impl Container {
         let readiness = self.next_readiness(delays, at.now);
         let ends_at = match run {
             Run::Forever => None,
-            Run::Exits { after, code } => Some((self.since + after, code)),
+            Run::Exits { after, code } => Some((later(self.since, after), code)),
         };
         match (ends_at, readiness) {
             (Some((time, code)), _) if time <= at.now => self.ended(code, at.time),
@@ -308,14 +315,14 @@ impl Container {
     /// Returns the next change of a running container's readiness, which may be due.
     fn next_readiness(&self, delays: &Delays, now: Instant) -> Option<(Instant, bool)> {
         let Some(script) = self.ready_script() else {
-            return (!self.was_ready).then(|| (self.since + self.ready_delay(delays), true));
+            return (!self.was_ready).then(|| (later(self.since, self.ready_delay(delays)), true));
         };
         let elapsed = now.duration_since(self.since);
         let wanted = script.after(elapsed);
         if self.status.as_ref().is_some_and(|status| status.ready != wanted) {
             return Some((now, wanted));
         }
-        script.next(elapsed).map(|(after, is_ready)| (self.since + after, is_ready))
+        script.next(elapsed).map(|(after, is_ready)| (later(self.since, after), is_ready))
     }
 
     fn is_ready_at_once(&self, delays: &Delays) -> bool {

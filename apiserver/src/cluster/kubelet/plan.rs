@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::addresses::{self, PodAddresses};
-use super::container::{Container, Delays, Moment, Next, RestartPolicy};
+use super::container::{Container, Delays, Moment, Next, RestartPolicy, later};
 use super::pod::Pod;
 use super::status::{self, PodState};
 
@@ -154,7 +154,7 @@ impl Pods {
             return Plan::Nothing;
         };
         if let Some(since) = known.deleted {
-            return known.plan_deletion(since + self.delays.stop, at);
+            return known.plan_deletion(later(since, self.delays.stop), at);
         }
         let host = addresses::of_node(position);
         let address = if known.pod.spec.host_network {
