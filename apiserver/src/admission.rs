@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use crate::fields::Fields;
 use crate::status::Cause;
 
+/// The member with the seconds that a deleted object has left.
+const GRACE: &str = "deletionGracePeriodSeconds";
+
 /// Returns the metadata, which every incoming object has been given.
 pub(crate) fn metadata_mut(object: &mut Fields) -> &mut Fields {
     let metadata = object.entry("metadata").or_insert_with(|| json!({}));

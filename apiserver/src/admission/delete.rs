@@ -112,6 +112,10 @@ pub(crate) fn check_preconditions(
     options: &DeleteOptions,
 ) -> Result<()> {
     let Some(wanted) = &options.preconditions else { return Ok(()) };
+    if matches!(&*kind.kind, "Namespace" | "CustomResourceDefinition") && !kind.custom {
+        // Their own check comes first.
+        return check_exact(kind, object, wanted);
+    }
     let name = meta_text(object, "name");
     let stored = meta_text(object, "uid");
     if let Some(uid) = wanted.uid.as_deref().filter(|uid| *uid != stored) {
@@ -132,6 +136,24 @@ pub(crate) fn check_preconditions(
     Ok(())
 }
 
+fn check_exact(kind: &Kind, object: &Fields, wanted: &Preconditions) -> Result<()> {
+    let members = [
+        ("UID", "uid", &wanted.uid),
+        ("ResourceVersion", "resourceVersion", &wanted.resource_version),
+    ];
+    for (shown, member, wanted) in members {
+        let (Some(wanted), stored) = (wanted, meta_text(object, member)) else { continue };
+        if wanted != stored {
+            let detail = format!(
+                "Precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: \
+                 {stored}"
+            );
+            return Err(Failure::conflict(kind, meta_text(object, "name"), &detail));
+        }
+    }
+    Ok(())
+}
+
 /// Decides the effect of a delete on the object.
 pub(crate) fn prepare(
     kind: &Kind,
@@ -142,7 +164,7 @@ pub(crate) fn prepare(
     let mut new = old.clone();
     let grace = kind.grace.map_or(0, |grace| grace(old, options.grace_period_seconds));
     let requested = options.grace_period_seconds.map(|_| grace);
-    if kind.grace.is_some() && is_pending(kind, old, requested) {
+    if kind.grace.is_some() && is_pending(old, requested) {
         // The finalizers stay, too.
         return Outcome::Pending;
     }
@@ -177,10 +199,9 @@ fn grace_period(object: &Fields) -> i64 {
 }
 
 /// Returns whether an earlier graceful delete is still going on, and this one does not shorten it.
-fn is_pending(kind: &Kind, object: &Fields, requested: Option<i64>) -> bool {
+fn is_pending(object: &Fields, requested: Option<i64>) -> bool {
     let period = grace_period(object);
-    let is_kept = period > 0 || !finalizers(object).is_empty() || is_held(kind, object);
-    is_terminating(object) && is_kept && requested.is_none_or(|requested| requested >= period)
+    is_terminating(object) && period > 0 && requested.is_none_or(|requested| requested >= period)
 }
 
 /// Shortens the grace period; a later delete cannot extend it. Returns whether it is over.

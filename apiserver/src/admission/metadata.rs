@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{finalizers, is_terminating, meta_text};
+use super::{GRACE, finalizers, is_terminating, meta_text};
 use crate::fields::Fields;
 use crate::kinds::{Kind, selectors};
 use crate::names::{self, NameCheck};
@@ -195,6 +195,11 @@ pub(super) fn check_update(kind: &Kind, object: &Fields, old: &Fields, causes: &
                 "field is immutable",
             ));
         }
+    }
+    let grace = |object: &Fields| object.get("metadata").and_then(|it| it.get(GRACE)).cloned();
+    if let Some(new) = grace(object).filter(|new| grace(old).as_ref() != Some(new)) {
+        let at = format!("metadata.{GRACE}");
+        found.push(Cause::invalid(at, &new, "field is immutable"));
     }
     if is_terminating(old) {
         let known = finalizers(old);

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::owners::{Ownership, take_requested};
 use super::{
-    bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata, metadata_mut,
+    GRACE, bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata,
+    metadata_mut,
 };
 use crate::fields::{Fields, read_path};
 use crate::go_json::{GoInteger, parse_integer};
@@ -360,13 +361,9 @@ fn keep_system_metadata(old: &Fields, new: &mut Fields) {
     }
     if let Some(value) = old_member("deletionTimestamp") {
         metadata.insert("deletionTimestamp".to_owned(), value.clone());
-        set_or_remove(
-            metadata,
-            "deletionGracePeriodSeconds",
-            old_member("deletionGracePeriodSeconds").cloned(),
-        );
-    } else {
-        metadata.remove("deletionGracePeriodSeconds");
+    }
+    if let Some(value) = old_member(GRACE) {
+        metadata.entry(GRACE).or_insert_with(|| value.clone());
     }
 }
 
