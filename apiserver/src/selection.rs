@@ -60,6 +60,15 @@ impl Selection {
         self.fields.iter().any(is_name)
     }
 
+    /// Returns the namespace whose objects alone can match.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        let is_namespace = |requirement: &&Requirement| {
+            matches!(requirement.field, Field::Namespace)
+                && requirement.operator == FieldOperator::Equals
+        };
+        self.fields.iter().find(is_namespace).map(|requirement| requirement.value.as_str())
+    }
+
     pub(crate) fn matches(&self, object: &Selectable) -> bool {
         self.fields.iter().all(|requirement| requirement.holds(object))
             && self.labels.matches(&object.labels)

@@ -9,6 +9,7 @@ use super::renderer::Renderer;
 use super::token::Token;
 use crate::core::Core;
 use crate::kinds::Kind;
+use crate::names;
 use crate::object::Stored;
 use crate::reply::Reply;
 use crate::request::ApiCall;
@@ -109,7 +110,10 @@ impl Request {
             (None, Some(revision), _) => State::NotOlderThan(revision),
         };
         let from_cache = start.is_none() && !version.is_empty();
-        let prefix = prefix(kind, call.namespace());
+        // A list of all namespaces that selects one reads only that one.
+        let selected = selector.namespace().filter(|name| names::dns_label(name).is_empty());
+        let namespace = if call.namespace().is_empty() { selected } else { None };
+        let prefix = prefix(kind, namespace.unwrap_or_else(|| call.namespace()));
         Ok(Self { selector, prefix, limit, state, start, from_cache })
     }
 

@@ -18,6 +18,7 @@ use crate::object::Stored;
 use crate::reply::{Body, Reply};
 use crate::request::ApiCall;
 use crate::request::negotiate::{self, Form};
+use crate::request::params::Params;
 use crate::selection::Selection;
 use crate::status::{Cause, Failure, Result};
 use crate::storage::{Change, Storage};
@@ -76,10 +77,7 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     check_options(call)?;
     core.check_ready()?;
     let version = parse_version(params.get("resourceVersion"))?;
-    // A watch of any version is one of the initial events, whose end a bookmark marks.
-    let is_legacy = !params.is_present("sendInitialEvents")
-        && matches!(params.get("resourceVersion"), "" | "0");
-    let listing = is_legacy || params.flag("sendInitialEvents");
+    let listing = is_legacy(params) || params.flag("sendInitialEvents");
     let bookmarks = params.flag("allowWatchBookmarks");
     let mut watch = Watch::new(core, call, selector, bookmarks)?;
     if call.media == Media::Yaml {
@@ -128,6 +126,13 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     Ok(Reply::Watch(Body::stream(events)))
 }
 
+/// Returns whether a watch of any version is one of the initial events, whose end a bookmark marks.
+fn is_legacy(params: &Params) -> bool {
+    !params.is_present("sendInitialEvents")
+        && params.get("resourceVersionMatch").is_empty()
+        && matches!(params.get("resourceVersion"), "" | "0")
+}
+
 fn parse_version(text: &str) -> Result<Option<u64>> {
     if text.is_empty() {
         return Ok(None);
@@ -138,21 +143,27 @@ fn parse_version(text: &str) -> Result<Option<u64>> {
 
 fn check_options(call: &ApiCall) -> Result<()> {
     let params = &call.params;
-    let field = "resourceVersionMatch";
-    let matched = params.get(field);
+    let (field, known) = ("resourceVersionMatch", "NotOlderThan");
+    let matched = if is_legacy(params) { known } else { params.get(field) };
+    let has_initial_events = is_legacy(params) || params.is_present("sendInitialEvents");
     let mut causes = Vec::new();
     let mut forbid = |detail| causes.push(Cause::forbidden(field, detail));
-    if !params.get("continue").is_empty() {
-        forbid("resourceVersionMatch is forbidden when continue is provided");
-    } else if params.is_present("sendInitialEvents") {
-        if matched != "NotOlderThan" {
-            forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    if has_initial_events && matched != known {
+        forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    }
+    if !matched.is_empty() {
+        if !has_initial_events {
+            forbid(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            );
         }
-        if !matches!(matched, "" | "NotOlderThan") {
-            causes.push(Cause::unsupported(field, &json!(matched), &["NotOlderThan"]));
+        if matched != known {
+            causes.push(Cause::unsupported(field, &json!(matched), &[known]));
         }
-    } else if !matched.is_empty() {
-        forbid("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+        if !params.get("continue").is_empty() {
+            let detail = "resourceVersionMatch is forbidden when continue is provided";
+            causes.push(Cause::forbidden(field, detail));
+        }
     }
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_options("ListOptions", &causes)) }
 }
