@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::names::{dns_label, dns_subdomain};
+
 /// The group whose members may do everything, whatever the roles say.
 const MASTERS: &str = "system:masters";
 /// The group of every user but the anonymous one.
@@ -116,7 +118,7 @@ impl User {
     /// Returns the namespace and the name of a service account from its user name.
     pub(crate) fn account_of(name: &str) -> Option<(&str, &str)> {
         let (namespace, account) = name.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')?;
-        (!namespace.is_empty() && !account.is_empty() && !account.contains(':'))
+        (dns_label(namespace).is_empty() && dns_subdomain(account).is_empty())
             .then_some((namespace, account))
     }
 
@@ -164,6 +166,8 @@ mod tests {
             "system:serviceaccount:a",
             "system:serviceaccount::b",
             "system:serviceaccount:a:b:c",
+            "system:serviceaccount:A:b",
+            "system:serviceaccount:a:b_c",
         ] {
             assert_eq!(User::account_of(other), None, "{other}");
         }

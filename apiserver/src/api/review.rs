@@ -133,23 +133,27 @@ fn requested(call: &ApiCall, object: &Fields, others: Vec<Cause>) -> Result<Attr
     let spec = spec(object);
     let given = |name: &str| spec.get(name).filter(|value| !value.is_null());
     let (resource, path) = (given("resourceAttributes"), given("nonResourceAttributes"));
+    // The real server shows its own type, which has other names.
+    let shown_path = path.map_or(
+        Value::Null,
+        |path| json!({"Path": text(path, "path"), "Verb": text(path, "verb")}),
+    );
     if resource.is_some() == path.is_some() {
         let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        // The real server shows its own type, which has other names.
-        let shown = path.map_or(
-            Value::Null,
-            |path| json!({"Path": text(path, "path"), "Verb": text(path, "verb")}),
-        );
-        causes.push(Cause::invalid("spec", &shown, detail));
+        causes.push(Cause::invalid("spec", &shown_path, detail));
     }
     causes.extend(others);
     if kind.namespaced {
-        let namespace = resource.map_or("", |resource| text(resource, "namespace"));
+        let namespace = resource.map(|resource| text(resource, "namespace"));
         let own = meta_text(object, "namespace");
-        if namespace != own {
+        if let Some(namespace) = namespace.filter(|namespace| *namespace != own) {
             let at = "spec.resourceAttributes.namespace";
             let detail = "must match metadata.namespace";
             causes.push(Cause::invalid(at, &json!(namespace), detail));
+        }
+        if path.is_some() {
+            let detail = "disallowed on this kind of request";
+            causes.push(Cause::invalid("spec.nonResourceAttributes", &shown_path, detail));
         }
     }
     if !causes.is_empty() {
