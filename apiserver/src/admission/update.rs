@@ -7,7 +7,7 @@ use super::{
     GRACE, bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata,
     metadata_mut,
 };
-use crate::fields::{Fields, read_path};
+use crate::fields::{Fields, read_path, shorten_numbers};
 use crate::go_json::{GoInteger, parse_integer};
 use crate::kinds::{Allocator, Author, Generation, Kind, Status, StatusWrite};
 use crate::plugin::At;
@@ -120,6 +120,9 @@ pub(crate) fn prepare(
     allocator: Option<Allocator<'_>>,
 ) -> Result<(Outcome, Vec<String>)> {
     let Change { old, mut new, target, owners } = change;
+    if kind.custom {
+        shorten_numbers(new.values_mut());
+    }
     let requested = take_requested(&mut new);
     let cleared = cleared(kind, &new);
     // Derived members follow from the client's values, even from those that are not kept.
