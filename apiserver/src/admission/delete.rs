@@ -144,8 +144,13 @@ fn check_exact(kind: &Kind, object: &Fields, wanted: &Preconditions) -> Result<(
     for (shown, member, wanted) in members {
         let (Some(wanted), stored) = (wanted, meta_text(object, member)) else { continue };
         if wanted != stored {
+            let failed = if kind.kind == "Namespace" {
+                "Precondition failed"
+            } else {
+                "precondition failed"
+            };
             let detail = format!(
-                "Precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: \
+                "{failed}: {shown} in precondition: {wanted}, {shown} in object meta: \
                  {stored}"
             );
             return Err(Failure::conflict(kind, meta_text(object, "name"), &detail));

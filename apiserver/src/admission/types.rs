@@ -33,7 +33,12 @@ pub(crate) fn wrong_metadata(object: &Fields) -> Option<String> {
     let metadata = match object.get("metadata") {
         None | Some(Value::Null) => return None,
         Some(Value::Object(metadata)) => metadata,
-        Some(other) => return Some(cannot(other, "metadata", "v1.ObjectMeta")),
+        Some(other) => {
+            let found = kind_of(other);
+            return Some(format!(
+                "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
+            ));
+        }
     };
     MEMBERS.iter().find_map(|(name, expected)| {
         let value = metadata.get(*name).filter(|value| !value.is_null())?;
@@ -43,7 +48,7 @@ pub(crate) fn wrong_metadata(object: &Fields) -> Option<String> {
 
 impl Type {
     fn reject(self, name: &str, value: &Value) -> Option<String> {
-        let path = format!("ObjectMeta.metadata.{name}");
+        let path = format!("ObjectMeta.{name}");
         let reject = |wrong: &Value, expected: &str| Some(cannot(wrong, &path, expected));
         match (self, value) {
             (Self::Text, Value::String(_)) => None,

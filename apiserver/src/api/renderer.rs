@@ -234,6 +234,7 @@ impl Renderer {
             Form::Partial { version, .. } => {
                 let items = items.map(|item| Partial::of(version, item)).collect();
                 let kind = "PartialObjectMetadataList";
+                let metadata = &without_empty(metadata);
                 encode(&PartialList { api_version: version, items, kind, metadata })
             }
             Form::Table { version } => {
@@ -247,10 +248,7 @@ impl Renderer {
                     *name = json!(format!("{} (default)", name.as_str().unwrap_or_default()));
                 }
                 let definitions = table::definitions(table::columns(&self.served.kind));
-                let mut metadata = metadata.clone();
-                if let Some(metadata) = metadata.as_object_mut() {
-                    metadata.retain(|_, value| *value != "");
-                }
+                let metadata = without_empty(metadata);
                 json!({
                     "kind": "Table", "apiVersion": version, "metadata": metadata,
                     "columnDefinitions": definitions,
@@ -303,6 +301,16 @@ impl Renderer {
         body.extend_from_slice(b"]}");
         body.into()
     }
+}
+
+/// Returns the metadata of a list without empty members: only a list of complete custom resources
+/// has them.
+fn without_empty(metadata: &Value) -> Value {
+    let mut metadata = metadata.clone();
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.retain(|_, value| *value != "");
+    }
+    metadata
 }
 
 /// Returns the object in the requested API version, if it is stored in another one.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use homeostat_schema::Envelope;
+use http::Method;
 use serde_json::{Value, json};
 
 use super::ApiCall;
@@ -246,7 +247,8 @@ impl ApiCall {
         } else {
             metadata.remove("namespace");
         }
-        let Some(name) = name else { return Ok(()) };
+        // A create ignores the name in the path: only that of a custom resource can have one.
+        let Some(name) = name.filter(|_| self.method != Method::POST) else { return Ok(()) };
         match text(metadata, "name").as_str() {
             own if own == name => Ok(()),
             "" => {
