@@ -389,6 +389,23 @@ async fn deletecollection_deletes_and_returns_the_selected_objects() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn error_of_a_watch_is_one_line_for_people_too() {
+    let server = server();
+    create(&server, "a", json!({})).await;
+    server.expire_history();
+    for query in ["resourceVersion=1", "resourceVersion=1&pretty=true"] {
+        let request = Request::get(format!("{MAPS}?watch=true&{query}"));
+        let request = request.header("user-agent", "curl/8.5.0").body(Full::<Bytes>::default());
+        let response = server.service().oneshot(request.unwrap()).await.unwrap();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let lines: Vec<&[u8]> = body.split_inclusive(|byte| *byte == b'\n').collect();
+        let [line] = lines[..] else { panic!("{query}: {} lines", lines.len()) };
+        let event: Value = serde_json::from_slice(line).unwrap();
+        assert_eq!(event["object"]["code"], 410);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn hostile_requests_get_a_response() {
     let server = server();
     let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));

@@ -95,7 +95,7 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
         if let Err(failure) = core.wait_for_revision(version.unwrap_or(0), &call.client_view).await
         {
             // The header was already sent, so the error is an event.
-            return Ok(Reply::Watch(Body::full(error_event(call.media, &failure))));
+            return Ok(ended(call.media, &failure));
         }
         watch.list();
         watch.marks_initial_end = bookmarks;
@@ -113,7 +113,7 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
                     core.read(|storage| storage.check_watchable(served.resource, revision))
                 {
                     let failure = expired(revision, gone.oldest);
-                    return Ok(Reply::Watch(Body::full(error_event(call.media, &failure))));
+                    return Ok(ended(call.media, &failure));
                 }
             }
         }
@@ -415,8 +415,10 @@ fn expired(revision: u64, oldest: u64) -> Failure {
     Failure::new(410, "Expired", message)
 }
 
-fn error_event(media: Media, failure: &Failure) -> Bytes {
-    event(media, "ERROR", &failure.to_json())
+/// Returns a watch that ends with an error. It is a stream: events have no line breaks for people.
+fn ended(media: Media, failure: &Failure) -> Reply {
+    let error = event(media, "ERROR", &failure.to_json());
+    Reply::Watch(Body::stream(futures::stream::iter([error])))
 }
 
 fn event(media: Media, kind: &str, object: &Value) -> Bytes {
