@@ -24,7 +24,7 @@ pub(crate) async fn create(client: &Client, file: &Path) -> anyhow::Result<()> {
         let created = match api.create(&PostParams::default(), &definition).await {
             // A state file has the definition from an earlier run.
             Err(Error::Api(status)) if status.is_already_exists() => {
-                api.get(&definition.name_any()).await
+                replace(&api, &definition).await
             }
             created => created,
         };
@@ -40,6 +40,17 @@ pub(crate) async fn create(client: &Client, file: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Gives a stored definition the spec of the file.
+async fn replace(
+    api: &Api<CustomResourceDefinition>,
+    definition: &CustomResourceDefinition,
+) -> kube_client::Result<CustomResourceDefinition> {
+    let name = definition.name_any();
+    let mut stored = api.get(&name).await?;
+    stored.spec = definition.spec.clone();
+    api.replace(&name, &PostParams::default(), &stored).await
 }
 
 async fn wait_for_established(api: &Api<CustomResourceDefinition>, name: &str) {

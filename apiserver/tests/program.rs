@@ -82,6 +82,28 @@ async fn definitions_of_a_file_are_served() {
     assert!(errors.contains("Unsupported value"), "{errors}");
 }
 
+#[tokio::test]
+async fn changed_definition_of_a_file_replaces_the_stored_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, kubeconfig) = (folder.path().join("crd.yaml"), folder.path().join("kubeconfig"));
+    let state = folder.path().join("state");
+    let arguments = ["--crd", file.to_str().unwrap(), "--state", state.to_str().unwrap()];
+    fs::write(&file, DEFINITION).unwrap();
+    Server::start(&arguments, &kubeconfig).stop("-TERM");
+    let schema = "type: object, properties: {size: {type: integer}}";
+    fs::write(&file, DEFINITION.replace("type: object", schema)).unwrap();
+    let server = Server::start(&arguments, &kubeconfig);
+    let config = Kubeconfig::read_from(&kubeconfig).unwrap();
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(config, &options).await.unwrap();
+    let client = Client::try_from(config).unwrap();
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    let stored = client.request_text(request).await.unwrap();
+    assert!(stored.contains("integer"), "{stored}");
+    server.stop("-TERM");
+}
+
 #[test]
 fn flags_of_kube_apiserver_that_mean_nothing_here_are_accepted() {
     let folder = tempfile::tempdir().unwrap();
