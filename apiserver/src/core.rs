@@ -103,6 +103,9 @@ struct Clients {
     ready_at: Option<Instant>,
 }
 
+/// The longest time until a watch cache is ready, 100 years.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 /// The longest time that a read waits for a future revision, as in the real server.
 const FUTURE_REVISION_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -432,7 +435,9 @@ impl Core {
     pub(crate) fn restart(&self, warm_up: Duration) {
         self.storage.lock().drop_watch_cache();
         self.faults.note("server: restarted");
-        self.clients.lock().ready_at = Instant::now().checked_add(warm_up);
+        // A time that no clock can express is never.
+        let ready_at = Instant::now().checked_add(warm_up.min(CENTURY));
+        self.clients.lock().ready_at = ready_at;
         self.end_streams();
     }
 

@@ -261,10 +261,13 @@ impl Storage {
         let history = &self.at(resource).history;
         let revision = match lag {
             Lag::Revisions(revisions) => self.revision.saturating_sub(revisions),
-            Lag::Time(time) => now
-                .checked_sub(time)
-                .and_then(|then| history.first_after(then))
-                .map_or(self.revision, |change| change.revision - 1),
+            Lag::Time(time) => match now.checked_sub(time) {
+                Some(then) => {
+                    history.first_after(then).map_or(self.revision, |change| change.revision - 1)
+                }
+                // It was before all changes.
+                None => 0,
+            },
         };
         // A watch cache contains no older changes.
         revision.max(history.watch_floor())

@@ -167,6 +167,8 @@ async fn client_of_a_lagging_server_sees_an_older_state_until_it_catches_up() {
     assert!(mine.get_with("b", &GetParams::any()).await.is_err());
     let mut events = watch(&mine, "0").await;
     assert_eq!(describe(events.next().await), "added a");
+    // The end of the initial objects.
+    assert_eq!(describe(events.next().await), format!("at {}", view.revision()));
     timeout(SHORT, events.next()).await.unwrap_err();
 
     view.advance_to(now.parse().unwrap());
@@ -308,6 +310,18 @@ async fn restarting_server_refuses_watches_and_serves_consistent_lists() {
     version(&mine).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(mine.watch(&WatchParams::default(), "0").await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn longest_times_are_later_and_earlier_than_all_others() {
+    let (server, _, mine, _) = setup();
+    create(&mine, "a").await.unwrap();
+    server.stale_reads(Calls::list("configmaps").by("me"), Lag::Time(Duration::MAX));
+    assert!(mine.list(&ListParams::default()).await.unwrap().items.is_empty());
+    server.restart_slowly(Duration::MAX);
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let Err(refused) = mine.watch(&WatchParams::default(), "0").await else { panic!("open") };
+    assert_eq!(code(&refused), 429);
 }
 
 #[tokio::test(start_paused = true)]
