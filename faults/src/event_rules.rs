@@ -51,7 +51,8 @@ impl Faults {
     /// let late = ObjectEvents::of("a");
     /// server.faults().delay_object_events("configmaps", late, Duration::from_secs(10));
     /// let maps = Api::<ConfigMap>::default_namespaced(server.client());
-    /// let mut events = maps.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    /// let params = WatchParams::default().disable_bookmarks();
+    /// let mut events = maps.watch(&params, "0").await.unwrap().boxed();
     /// for name in ["a", "b"] {
     ///     let mut map = ConfigMap::default();
     ///     map.metadata.name = Some(name.to_owned());
