@@ -120,9 +120,7 @@ pub(crate) fn prepare(
     allocator: Option<Allocator<'_>>,
 ) -> Result<(Outcome, Vec<String>)> {
     let Change { old, mut new, target, owners } = change;
-    if kind.custom {
-        shorten_numbers(new.values_mut());
-    }
+    shorten_numbers(new.values_mut().filter(|_| kind.custom));
     let requested = take_requested(&mut new);
     let cleared = cleared(kind, &new);
     // Derived members follow from the client's values, even from those that are not kept.

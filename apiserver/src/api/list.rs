@@ -97,14 +97,13 @@ impl Request {
         }
         let state = match (&start, parse_version(version)?, params.get("resourceVersionMatch")) {
             (Some(token), ..) => u64::try_from(token.rv).map_or(State::Newest, State::Exactly),
-            (None, None, _) => State::Newest,
+            // An exact 0 is written in other digits: etcd takes it for the present.
+            (None, None, _) | (None, Some(0), "Exact") => State::Newest,
             (None, Some(0), "") => {
                 // Any state will do: the cache returns its complete one.
                 limit = 0;
                 State::Newest
             }
-            // It is 0 in other digits, which etcd takes for the present.
-            (None, Some(0), "Exact") => State::Newest,
             (None, Some(revision), "Exact") => State::Exactly(revision),
             (None, Some(revision), "") if limit > 0 => State::Exactly(revision),
             (None, Some(revision), _) => State::NotOlderThan(revision),

@@ -44,8 +44,8 @@ where
     K: Resource<DynamicType = ()>,
     N: IntoIterator<Item = String>,
 {
-    let mut named = Named::default();
-    changes.map(move |change| named.change(change, &names))
+    let mut seen = Named::default();
+    changes.map(move |change| seen.change(change, &names))
 }
 
 /// The names in each object, as last seen: a relist does not report objects that are gone.
@@ -83,7 +83,9 @@ impl Named {
                 self.0.insert(key, now);
             }
         }
-        others.iter().for_each(|((namespace, _), names)| add(namespace, names));
+        for ((namespace, _), names) in &others {
+            add(namespace, names);
+        }
         keys
     }
 }
