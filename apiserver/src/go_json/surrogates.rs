@@ -63,7 +63,7 @@ mod tests {
         ] {
             assert_eq!(parse(text.as_bytes()).unwrap(), json!(expected), "{text}");
         }
-        for wrong in [r#""\ud8""#, r#""\ud800"#, r#"\"#, r#""\ud+00""#] {
+        for wrong in [r#""\ud8""#, r#""\ud800"#, r"\", r#""\ud+00""#] {
             assert!(parse(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }
