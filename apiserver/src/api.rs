@@ -28,6 +28,7 @@ mod token;
 mod token_request;
 mod update;
 mod watch;
+mod webhooks;
 
 pub(crate) use access::{API_AUDIENCE, admit};
 pub(crate) use bootstrap::{populate, recreate, resume};
@@ -55,7 +56,7 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> 
     let subresource = target.info.subresource.as_deref();
     match target.served.kind.operations {
         Operations::All => {}
-        Operations::Create => return create_only(core, call),
+        Operations::Create => return replayed(core, call, create_only).await,
         Operations::Read if call.method == Method::GET && !call.params.flag("watch") => {
             if let Some(name) = name {
                 return Err(no_component(&target.served.kind, name));
@@ -77,28 +78,41 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> 
         {
             Err(Failure::method_not_allowed(&target.served.kind, verb(&call.method, false)))
         }
-        (&Method::POST, None, None) => create::create(core, call),
+        (&Method::POST, None, None) => replayed(core, call, create::create).await,
         // For custom resources the real server treats this as a create.
-        (&Method::POST, Some(_), None) if target.served.kind.custom => create::create(core, call),
+        (&Method::POST, Some(_), None) if target.served.kind.custom => {
+            replayed(core, call, create::create).await
+        }
         (&Method::PUT, Some(name), part)
             if part == Some("finalize") || is_readable(target, part) =>
         {
-            update::update(core, call, name)
+            replayed(core, call, |core, call| update::update(core, call, name)).await
         }
         (&Method::PATCH, Some(name), part) if is_readable(target, part) => {
-            update::patch(core, call, name)
+            replayed(core, call, |core, call| update::patch(core, call, name)).await
         }
-        (&Method::DELETE, Some(name), None) => delete::delete(core, call, name),
+        (&Method::DELETE, Some(name), None) => {
+            replayed(core, call, |core, call| delete::delete(core, call, name)).await
+        }
         (&Method::DELETE, None, None) => delete::delete_collection(core, call).await,
         (&Method::POST, Some(name), Some(action))
             if target.served.kind.action(action).is_some() =>
         {
-            subresource::post(core, call, name, action)
+            replayed(core, call, |core, call| subresource::post(core, call, name, action)).await
         }
         (method, ..) => {
             Err(Failure::method_not_allowed(&target.served.kind, verb(method, name.is_some())))
         }
     }
+}
+
+/// Carries out a verb, and again after each call of a webhook at which it stops.
+async fn replayed(
+    core: &Core,
+    call: &ApiCall,
+    verb: impl Fn(&Core, &ApiCall) -> Result<Reply>,
+) -> Result<Reply> {
+    webhooks::replay(core, &call.conversation, || verb(core, call)).await
 }
 
 /// Returns the error for an object of a kind that the server has none of, which names the kind in

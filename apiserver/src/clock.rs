@@ -98,6 +98,11 @@ impl Chance {
         HeaderValue::from_bytes(&uuid(&self.audit)).expect("the id is ASCII")
     }
 
+    /// Returns the uid of a review that a webhook is sent.
+    pub(crate) fn review_id(&self) -> String {
+        uuid(&self.audit).iter().copied().map(char::from).collect()
+    }
+
     /// Returns the five characters that `generateName` appends. Upstream's alphabet has no vowels,
     /// so that no words appear.
     pub(crate) fn name_suffix(&self) -> String {

@@ -25,6 +25,7 @@ use crate::state::{Journal, Kept};
 use crate::status::{Failure, Result};
 use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage, TooOld};
 use crate::view::{ClientView, LaggingView};
+use crate::webhooks::{self, Directory, Webhooks};
 
 /// The state of one server.
 #[derive(Debug)]
@@ -44,6 +45,12 @@ pub(crate) struct Core {
     policy_resources: Option<[ResourceId; 2]>,
     /// The compiled policies. No other lock is taken while this one is held.
     policies: Mutex<policies::Cache>,
+    /// The storage of the configurations of webhooks, mutating ones first; `None` if they are off.
+    webhook_resources: [Option<ResourceId>; 2],
+    /// The webhooks that are configured. No other lock is taken while this one is held.
+    webhooks: Mutex<webhooks::Cache>,
+    /// The servers behind the services that webhooks name.
+    pub(crate) directory: Directory,
     /// Locked while a service is written. The lock of the storage is taken while this one is held.
     allocations: Mutex<Allocations>,
     pub(crate) clock: WallClock,
@@ -118,6 +125,12 @@ impl Core {
         let policy_resources = kinds
             .runs(AdmissionPlugin::ValidatingAdmissionPolicy)
             .then(|| kinds.admission_policies().map(|served| served.resource));
+        let webhook_resources = kinds.webhook_configurations().map(|served| served.resource);
+        let [mutating, validating] = webhook_resources;
+        let webhook_resources = [
+            kinds.runs(AdmissionPlugin::MutatingAdmissionWebhook).then_some(mutating),
+            kinds.runs(AdmissionPlugin::ValidatingAdmissionWebhook).then_some(validating),
+        ];
         let stopped = CancellationToken::new();
         let streams = Mutex::new(stopped.child_token());
         Arc::new(Self {
@@ -129,6 +142,9 @@ impl Core {
             names_in_use: Mutex::default(),
             policy_resources,
             policies: Mutex::default(),
+            webhook_resources,
+            webhooks: Mutex::default(),
+            directory: Directory::default(),
             allocations: Mutex::default(),
             clock,
             chance,
@@ -351,6 +367,17 @@ impl Core {
             (!bindings.is_empty()).then(|| (storage.objects(policies).clone(), bindings.clone()))
         })?;
         Some(self.policies.lock().follow(&policies, &bindings))
+    }
+
+    /// Returns the webhooks that are configured; `None` if there are none.
+    pub(crate) fn webhooks(&self) -> Option<Arc<Webhooks>> {
+        let [mutating, validating] = self.read(|storage| {
+            let of = |resource: Option<ResourceId>| resource.map(|id| storage.objects(id));
+            let all = self.webhook_resources.map(of);
+            let is_used = all.iter().flatten().any(|objects| !objects.is_empty());
+            is_used.then(|| all.map(|objects| objects.cloned().unwrap_or_default()))
+        })?;
+        self.webhooks.lock().follow(&mutating, &validating)
     }
 
     /// Returns the cluster IPs and node ports in use; `None` if the kind allocates nothing. No

@@ -32,6 +32,7 @@ use crate::request::target::Target;
 use crate::request::{ApiCall, Warnings, negotiate};
 use crate::status::{Failure, Result};
 use crate::view::ClientView;
+use crate::webhooks::Conversation;
 use openapi::Documents;
 use route::Route;
 
@@ -122,7 +123,7 @@ where
         Route::NotFound => Reply::NotFound,
         Route::NoResource => Reply::Failure(Failure::no_resource()),
         Route::NoSubresource(failure) => Reply::Failure(failure),
-        Route::Kubelet(info) => api::answer_without_kubelet(core, &user, &info, &parts.uri),
+        Route::Kubelet(info) => api::answer_without_kubelet(core, &user, &info, &parts.uri).await,
         Route::Malformed => Reply::Malformed,
         Route::Health { check: Some(_), .. } => Reply::Sniffed("ok"),
         Route::Health { kind, check: None } => {
@@ -209,7 +210,20 @@ where
     let body = collect(body).await?;
     let client_view = parts.extensions.remove::<ClientView>().unwrap_or_default();
     let (method, headers, warnings) = (parts.method, parts.headers, Warnings::default());
-    Ok(ApiCall { method, target, params, form, media, headers, body, user, client_view, warnings })
+    let conversation = Conversation::default();
+    Ok(ApiCall {
+        method,
+        target,
+        params,
+        form,
+        media,
+        headers,
+        body,
+        user,
+        client_view,
+        warnings,
+        conversation,
+    })
 }
 
 /// Fails if a name cannot be part of a path.

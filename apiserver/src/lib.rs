@@ -75,6 +75,7 @@ mod selection;
 mod status;
 mod table;
 mod types;
+mod webhooks;
 
 /// Compiles the examples of the pages.
 #[cfg(doctest)]

@@ -92,6 +92,11 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     crd: Vec<PathBuf>,
 
+    /// Address of the server behind a service that webhooks name, such as
+    /// `shop/checks:443=127.0.0.1:9443`. Can be given several times.
+    #[arg(long, value_name = "NAMESPACE/NAME:PORT=ADDRESS", value_parser = webhook_service)]
+    webhook_service: Vec<WebhookService>,
+
     /// File to keep the objects in. The server starts with the objects that the file has. Each
     /// write is in it before its reply is sent, so that a killed server loses none.
     #[arg(long, value_name = "FILE")]
@@ -104,6 +109,15 @@ struct Arguments {
 
     #[command(flatten)]
     upstream: Flags,
+}
+
+/// A service that webhooks name, and the address of the server behind it.
+#[derive(Debug, Clone)]
+struct WebhookService {
+    namespace: String,
+    name: String,
+    port: u16,
+    address: SocketAddr,
 }
 
 /// A simulated component of the cluster.
@@ -243,6 +257,9 @@ impl Arguments {
         if let Some((certificate, key)) = upstream.serving_certificate()? {
             builder = builder.serving_certificate(certificate, key);
         }
+        for WebhookService { namespace, name, port, address } in &self.webhook_service {
+            builder = builder.webhook_service(namespace, name, *port, *address);
+        }
         if let Some(file) = &self.state {
             builder = builder.state(State::open(file)?);
         }
@@ -318,6 +335,19 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(n) => Ok(n),
         Err(error) => Err(format!("{error}")),
     }
+}
+
+fn webhook_service(text: &str) -> Result<WebhookService, String> {
+    let wrong = || format!("`{text}` is not of the form NAMESPACE/NAME:PORT=ADDRESS");
+    let (service, address) = text.split_once('=').ok_or_else(wrong)?;
+    let (namespace, rest) = service.split_once('/').ok_or_else(wrong)?;
+    let (name, port) = rest.split_once(':').ok_or_else(wrong)?;
+    Ok(WebhookService {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        port: port.parse().map_err(|_| wrong())?,
+        address: address.parse().map_err(|_| wrong())?,
+    })
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -20,6 +20,8 @@ pub enum AdmissionPlugin {
     DefaultTolerationSeconds,
     /// Fills in the defaults of limit ranges, and refuses what exceeds them.
     LimitRanger,
+    /// Asks webhooks that may change the object of a request.
+    MutatingAdmissionWebhook,
     /// Refuses new objects in a namespace that is missing or being deleted, and the deletion of
     /// `default`, `kube-system` and `kube-public`.
     NamespaceLifecycle,
@@ -35,6 +37,8 @@ pub enum AdmissionPlugin {
     StorageObjectInUseProtection,
     /// Refuses what the policies of this kind refuse.
     ValidatingAdmissionPolicy,
+    /// Asks webhooks that may refuse a request.
+    ValidatingAdmissionWebhook,
 }
 
 /// The members that a plugin adds to each object of a kind.
@@ -60,16 +64,18 @@ pub(crate) type Off = BTreeSet<AdmissionPlugin>;
 
 impl AdmissionPlugin {
     /// The plugins, in the order of their names.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::DefaultStorageClass,
         Self::DefaultTolerationSeconds,
         Self::LimitRanger,
+        Self::MutatingAdmissionWebhook,
         Self::NamespaceLifecycle,
         Self::PodResizeValidator,
         Self::Priority,
         Self::RuntimeClass,
         Self::StorageObjectInUseProtection,
         Self::ValidatingAdmissionPolicy,
+        Self::ValidatingAdmissionWebhook,
     ];
 
     /// Returns the name that kube-apiserver's `--disable-admission-plugins` takes.
@@ -87,12 +93,14 @@ impl AdmissionPlugin {
             Self::DefaultStorageClass => "DefaultStorageClass",
             Self::DefaultTolerationSeconds => "DefaultTolerationSeconds",
             Self::LimitRanger => "LimitRanger",
+            Self::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
             Self::NamespaceLifecycle => "NamespaceLifecycle",
             Self::PodResizeValidator => "PodResizeValidator",
             Self::Priority => "Priority",
             Self::RuntimeClass => "RuntimeClass",
             Self::StorageObjectInUseProtection => "StorageObjectInUseProtection",
             Self::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
+            Self::ValidatingAdmissionWebhook => "ValidatingAdmissionWebhook",
         }
     }
 }

@@ -11,9 +11,9 @@ mod params;
 mod policy;
 
 pub(crate) use attributes::{Attributes, GroupKind, Operation, Place};
-pub(crate) use cache::Cache;
-pub(crate) use decide::{Denial, Outcome, World, decide};
-pub(crate) use matching::Matched;
+pub(crate) use cache::{Cache, Kept};
+pub(crate) use decide::{Denial, Outcome, World, decide, input_of, is_exempt};
+pub(crate) use matching::{MatchResources, Matched};
 pub(crate) use params::ParamKind;
 pub(crate) use policy::Policies;
 

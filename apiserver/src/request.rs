@@ -16,6 +16,7 @@ use crate::access::User;
 use crate::kinds::Served;
 use crate::media::Media;
 use crate::view::ClientView;
+use crate::webhooks::Conversation;
 use negotiate::Form;
 use params::Params;
 use target::Target;
@@ -39,6 +40,8 @@ pub(crate) struct ApiCall {
     pub(crate) client_view: ClientView,
     /// The warnings that go with the reply.
     pub(crate) warnings: Warnings,
+    /// The calls of webhooks.
+    pub(crate) conversation: Conversation,
 }
 
 // === impl ApiCall ===
@@ -61,6 +64,7 @@ impl ApiCall {
             user: Arc::clone(&self.user),
             client_view: self.client_view.clone(),
             warnings: Warnings::default(),
+            conversation: Conversation::default(),
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Failure {
     pub(crate) details: Option<Value>,
     /// A fresh continue token, for a reply to an expired one.
     pub(crate) token: Option<String>,
+    /// The complete status, if a webhook states it.
+    pub(crate) stated: Option<Box<Map<String, Value>>>,
 }
 
 /// The names of a kind, as messages write them.
@@ -70,12 +72,24 @@ fn with_group(name: &str, group: &str) -> String {
 
 impl Failure {
     pub(crate) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, token: None }
+        Self { code, reason, message: message.into(), details: None, token: None, stated: None }
     }
 
     pub(crate) fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
+    }
+
+    /// A status that a webhook states.
+    pub(crate) fn stated(code: u16, message: String, status: Map<String, Value>) -> Self {
+        let details = status.get("details").cloned();
+        let stated = Some(Box::new(status));
+        Self { details, stated, ..Self::new(code, "", message) }
+    }
+
+    /// A webhook has to be asked before the request can be answered. No client sees this.
+    pub(crate) fn open_question() -> Self {
+        Self::internal("a webhook has not been asked yet")
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
@@ -291,6 +305,9 @@ impl Failure {
     }
 
     pub(crate) fn to_json(&self) -> Value {
+        if let Some(stated) = &self.stated {
+            return Value::Object((**stated).clone());
+        }
         let mut status =
             json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"});
         status["message"] = json!(self.message);

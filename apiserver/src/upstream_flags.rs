@@ -87,7 +87,7 @@ pub(crate) const OPTIONAL: [(&str, &str); 2] =
 pub(crate) const QUOTAS: &str = "ResourceQuota";
 pub(crate) const SERVICE_ACCOUNTS: &str = "ServiceAccount";
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
-const ABSENT: [&str; 28] = [
+const ABSENT: [&str; 26] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -102,7 +102,6 @@ const ABSENT: [&str; 28] = [
     "ImagePolicyWebhook",
     "LimitPodHardAntiAffinityTopology",
     "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
     "NamespaceAutoProvision",
     "NamespaceExists",
     "NodeDeclaredFeatureValidator",
@@ -115,7 +114,6 @@ const ABSENT: [&str; 28] = [
     "PodTolerationRestriction",
     "PodTopologyLabels",
     "TaintNodesByCondition",
-    "ValidatingAdmissionWebhook",
 ];
 
 // === impl Flags ===

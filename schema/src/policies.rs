@@ -128,6 +128,16 @@ impl Policy {
         problems
     }
 
+    /// Evaluates the conditions of the match alone. Returns whether they hold; with the failure
+    /// policy `Ignore`, conditions that fail do not.
+    ///
+    /// # Errors
+    ///
+    /// Returns the message about the conditions that fail.
+    pub fn applies(&self, input: &PolicyInput<'_>) -> Result<bool, String> {
+        run::applies(self, input)
+    }
+
     /// Evaluates the policy, and returns the reasons to refuse the request; none if it is accepted,
     /// or if the conditions of the match do not hold.
     ///

@@ -34,6 +34,8 @@ pub(crate) enum Ownership {
     Tracked(FieldManager),
     /// The owners that an apply led to.
     Known(ManagedFields),
+    /// The owners after admission by webhooks, and the time of the write.
+    Admitted(ManagedFields, String),
     /// The server changes the object itself: the owners stay.
     Kept,
 }
@@ -71,6 +73,7 @@ impl Ownership {
     pub(super) fn now(&self) -> Option<&str> {
         match self {
             Self::Tracked(manager) => Some(&manager.now),
+            Self::Admitted(_, now) => Some(now),
             Self::Known(_) | Self::Kept => None,
         }
     }
@@ -82,7 +85,7 @@ impl Ownership {
                 manager.create(kind, &shown_as(kind, object), requested).to_json()
             }
             Self::Tracked(manager) => manager.create(kind, object, requested).to_json(),
-            Self::Known(owners) => owners.to_json(),
+            Self::Known(owners) | Self::Admitted(owners, _) => owners.to_json(),
             Self::Kept => return,
         };
         set(object, owners);
@@ -125,7 +128,7 @@ impl Ownership {
         let owners = match self {
             Self::Tracked(_) if is_same && keeps => None,
             Self::Tracked(manager) => manager.update(kind, old, new, requested),
-            Self::Known(owners) => Some(owners.clone()),
+            Self::Known(owners) | Self::Admitted(owners, _) => Some(owners.clone()),
             Self::Kept => None,
         };
         let Some(owners) = owners else { return set(new, before.map(str::to_owned)) };

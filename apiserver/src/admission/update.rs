@@ -119,37 +119,8 @@ pub(crate) fn prepare(
     author: Option<&dyn Author>,
     allocator: Option<Allocator<'_>>,
 ) -> Result<(Outcome, Vec<String>)> {
-    let Change { old, mut new, target, owners } = change;
-    shorten_numbers(new.values_mut().filter(|_| kind.custom));
-    let requested = take_requested(&mut new);
-    let cleared = cleared(kind, &new);
-    // Derived members follow from the client's values, even from those that are not kept.
-    (kind.derive)(&mut new);
-    // A subresource that writes a part gives its client all members that it sends.
-    let sent = matches!(target, Target::Part(_) | Target::Resize).then(|| new.clone());
-    restore_unwritten(kind, old, &mut new, target);
-    keep_system_metadata(old, &mut new);
-    kind.complete_changed(&mut new, old);
-    if let Some(now) = owners.now() {
-        (kind.record_time)(&mut new, old, now);
-    }
-    for key in ["kind", "apiVersion"] {
-        // The server sets `kind` and `apiVersion`.
-        new.insert(key.to_owned(), old.get(key).cloned().unwrap_or_default());
-    }
-    // As on the real server, a client that omits a member gives it up even if the member stays.
-    match sent {
-        Some(sent) => {
-            let after = owners_as_sent((kind, served), old, sent, owners, requested.as_ref());
-            set_or_remove(metadata_mut(&mut new), "managedFields", after);
-        }
-        None => owners.of_changed(served, old, &mut new, requested.as_ref()),
-    }
-    (kind.inherits)(&mut new, old);
-    for path in cleared {
-        set_path(&mut new, path, None);
-    }
-    kind.add(At::Write, &mut new);
+    let (target, old) = (change.target, change.old);
+    let mut new = completed(kind, served, change);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
     }
@@ -184,6 +155,49 @@ pub(crate) fn prepare(
     let is_finished = is_finished(kind, old, &new);
     let outcome = if is_finished { Outcome::Delete(new) } else { Outcome::Store(new) };
     Ok((outcome, warnings))
+}
+
+/// Returns the new state of an object, completed from the stored one, with its owners.
+fn completed(kind: &Kind, served: &Kind, change: Change<'_>) -> Fields {
+    let Change { old, mut new, target, owners } = change;
+    shorten_numbers(new.values_mut().filter(|_| kind.custom));
+    let requested = take_requested(&mut new);
+    let cleared = cleared(kind, &new);
+    // Derived members follow from the client's values, even from those that are not kept.
+    (kind.derive)(&mut new);
+    // A subresource that writes a part gives its client all members that it sends.
+    let sent = matches!(target, Target::Part(_) | Target::Resize).then(|| new.clone());
+    restore_unwritten(kind, old, &mut new, target);
+    keep_system_metadata(old, &mut new);
+    kind.complete_changed(&mut new, old);
+    if let Some(now) = owners.now() {
+        (kind.record_time)(&mut new, old, now);
+    }
+    for key in ["kind", "apiVersion"] {
+        // The server sets `kind` and `apiVersion`.
+        new.insert(key.to_owned(), old.get(key).cloned().unwrap_or_default());
+    }
+    // As on the real server, a client that omits a member gives it up even if the member stays.
+    match sent {
+        Some(sent) => {
+            let after = owners_as_sent((kind, served), old, sent, owners, requested.as_ref());
+            set_or_remove(metadata_mut(&mut new), "managedFields", after);
+        }
+        None => owners.of_changed(served, old, &mut new, requested.as_ref()),
+    }
+    (kind.inherits)(&mut new, old);
+    for path in cleared {
+        set_path(&mut new, path, None);
+    }
+    kind.add(At::Write, &mut new);
+    new
+}
+
+/// Returns the owners after a write, before admission changes the object: packed, as they are
+/// stored.
+pub(crate) fn owners(kind: &Kind, served: &Kind, change: Change<'_>) -> Option<Value> {
+    let mut new = completed(kind, served, change);
+    metadata_mut(&mut new).remove("managedFields")
 }
 
 /// Returns the paths of the lists that a client clears: it sends them, and they are empty.

@@ -4,7 +4,7 @@ use homeostat_schema::{Applied, ApplyError, Conflicts};
 use serde_json::{Value, json};
 
 use super::commit::{Replacement, commit, field_manager, target_of};
-use super::create::{New, admit, check_namespace, create_object};
+use super::create::{New, admit, check_namespace, create_object, mutate};
 use super::renderer::Renderer;
 use super::update::check_identity;
 use crate::admission::owners::{FieldManager, Ownership, object_text, type_text};
@@ -84,10 +84,11 @@ fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<
     apply.kind.rename_for_storage(&mut object);
     check_namespace(core, call, &object)?;
     admit(core, call, &mut object)?;
+    let dry_run = apply.options.write.dry_run;
+    let owners = mutate(core, call, &mut object, (Ownership::Known(owners), dry_run))?;
     // The storage sets the version, and does not look at a stated one.
     metadata_mut(&mut object).remove("resourceVersion");
-    let owners = Ownership::Known(owners);
-    let new = New { owners, dry_run: apply.options.write.dry_run, is_upsert: true };
+    let new = New { owners, dry_run, is_upsert: true };
     create_object(core, call, &object, &new)
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::access::Requester;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{addresses, escalation, limits, policies, resize, size};
+use super::{addresses, escalation, limits, policies, resize, size, webhooks};
 use crate::admission::owners::FieldManager;
 use crate::admission::update::{self, Change, Target};
 use crate::admission::{finalizers, metadata};
@@ -39,6 +39,10 @@ pub(super) fn commit(
     let Replacement { mut change, dry_run, call } = replacement;
     let (old, target) = (change.old, change.target);
     limits::complete_update(core, served, old, target, &mut change.new);
+    let admitted = webhooks::mutate_change(core, (call, target, dry_run), &mut change)?;
+    if let Some(owners) = &admitted {
+        change.owners = owners;
+    }
     escalation::check(core, call, &change.new, Some(old))?;
     let author = Requester { core, call };
     // Held until the object is stored: no other write allocates in between.
@@ -154,7 +158,7 @@ pub(super) fn field_manager(core: &Core, call: &ApiCall) -> FieldManager {
         name: call.field_manager(),
         subresource: call.target.info.subresource.clone().unwrap_or_default(),
         target: target_of(call),
-        now: rfc3339(core.clock.now()),
+        now: rfc3339(call.conversation.time(core.clock.now())),
     }
 }
 

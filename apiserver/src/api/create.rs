@@ -9,7 +9,9 @@ use super::addresses::Reserved;
 use super::commit::{field_manager, warnings_of};
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{access, addresses, escalation, limits, policies, service_accounts, size};
+use super::{
+    access, addresses, escalation, limits, policies, service_accounts, size, webhooks,
+};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::owners::Ownership;
 use crate::admission::{meta_text, metadata};
@@ -21,6 +23,7 @@ use crate::plugin::{AdmissionPlugin, At};
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::status::{Failure, Result};
+use crate::webhooks::Drawn;
 
 /// The number of generated names that are tried, as upstream, before the client must retry.
 const NAME_ATTEMPTS: usize = 8;
@@ -46,8 +49,20 @@ pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
         Ownership::Known(create::owners(&call.target.served, &manager, &object))
     };
     admit(core, call, &mut object)?;
+    let owners = mutate(core, call, &mut object, (owners, options.dry_run))?;
     let new = New { owners, dry_run: options.dry_run, is_upsert: false };
     create_object(core, call, &object, &new)
+}
+
+/// Applies the admission of webhooks that may change a new object. Returns the object's owners.
+pub(super) fn mutate(
+    core: &Core,
+    call: &ApiCall,
+    object: &mut Fields,
+    owners: (Ownership, bool),
+) -> Result<Ownership> {
+    let again = |object: &mut Fields| admit(core, call, object);
+    webhooks::mutate_new(core, call, object, owners, &again)
 }
 
 pub(super) fn create_object(
@@ -69,14 +84,17 @@ pub(super) fn create_object(
     let mut name = String::new();
     // Admission comes before the name is known to be free, and once.
     let mut is_charged = false;
-    for _ in 0..NAME_ATTEMPTS {
+    let is_replayed = core.webhooks().is_some();
+    for attempt in 0..NAME_ATTEMPTS {
         // Held until the object is stored: no other write allocates in between.
         let allocations = core.allocations(served);
         let allocations = allocations.as_deref();
+        let draw = || Drawn { uid: core.chance.uid(), suffix: core.chance.name_suffix() };
+        let drawn = if is_replayed { call.conversation.drawn(attempt, draw) } else { draw() };
         let system = SystemMetadata {
-            now: core.clock.now(),
-            uid: core.chance.uid(),
-            suffix: core.chance.name_suffix(),
+            now: call.conversation.time(core.clock.now()),
+            uid: drawn.uid,
+            suffix: drawn.suffix,
             owners: owners.clone(),
             author: Arc::clone(&call.user),
             allocator: allocations.map(|allocations| Allocator { allocations, dry_run }),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::policies::{self, Admit};
 use super::renderer::Renderer;
-use super::{addresses, list};
+use super::{addresses, list, webhooks};
 use crate::admission::delete::{self, DeleteOptions};
 use crate::core::Core;
 use crate::fields::Fields;
@@ -124,7 +124,11 @@ pub(super) async fn delete_collection(core: &Core, call: &ApiCall) -> Result<Rep
         let key = served.kind.key(&selectable.namespace, &selectable.name);
         // The request names no object.
         let admit = |old: &Fields| policies::check_delete(core, call, old, ("", &options));
-        match delete_object(core, served, (&key, &selectable.name), &options, &admit) {
+        let names = (&*key, &*selectable.name);
+        let delete = || delete_object(core, served, names, &options, &admit);
+        let deleted = webhooks::replay(core, &call.conversation, delete).await;
+        call.conversation.forget();
+        match deleted {
             Ok(_) => {}
             // A concurrent delete was faster: the object is gone, as requested.
             Err(failure) if failure.code == 404 => {}

@@ -5,7 +5,7 @@ use homeostat_schema::quote;
 use http::Uri;
 use serde_json::{Value, json};
 
-use super::{access, policies};
+use super::{access, policies, webhooks};
 use crate::access::User;
 use crate::admission::meta_text;
 use crate::core::Core;
@@ -13,22 +13,33 @@ use crate::fields::{Fields, read_path};
 use crate::reply::{Document, Reply};
 use crate::request::params::Params;
 use crate::status::{Cause, Failure, ResourceName, Result};
+use crate::webhooks::Conversation;
 
 /// Returns the reply to a request that needs a kubelet or a pod that answers. The checks before
 /// that are the real server's.
-pub(crate) fn answer(core: &Core, user: &User, info: &RequestInfo, uri: &Uri) -> Reply {
+pub(crate) async fn answer(core: &Core, user: &User, info: &RequestInfo, uri: &Uri) -> Reply {
+    let conversation = Conversation::default();
+    let reply = || Ok(answer_once(core, (user, info, uri), &conversation));
+    webhooks::replay(core, &conversation, reply).await.unwrap_or_else(Reply::Failure)
+}
+
+fn answer_once(
+    core: &Core,
+    (user, info, uri): (&User, &RequestInfo, &Uri),
+    conversation: &Conversation,
+) -> Reply {
     let name = info.name.as_deref().unwrap_or_default();
     let subresource = info.subresource.as_deref().unwrap_or_default();
     let params = &Params::parse(uri.query().unwrap_or_default());
     let checked = match (&*info.resource, subresource) {
-        ("pods", "attach" | "exec" | "portforward") => stream(core, user, info, params),
+        ("pods", "attach" | "exec" | "portforward") => stream(core, (user, info, params), conversation),
         ("pods", "log") => match log(core, info, params) {
             // A pod that was never on a node has logged nothing.
             Ok(false) => return Reply::Document(Document::empty(204)),
             Ok(true) => Ok(()),
             Err(failure) => Err(failure),
         },
-        _ => policies::check_connect(core, user, info, (params, uri.path()))
+        _ => policies::check_connect(core, user, info, (params, uri.path()), conversation)
             .and_then(|()| proxy(core, info)),
     };
     let unanswered = || Failure::without_kubelet(&info.resource, name, subresource);
@@ -55,13 +66,17 @@ fn proxy(core: &Core, info: &RequestInfo) -> Result<()> {
 }
 
 /// Checks a request that opens a stream to a container.
-fn stream(core: &Core, user: &User, info: &RequestInfo, params: &Params) -> Result<()> {
+fn stream(
+    core: &Core,
+    (user, info, params): (&User, &RequestInfo, &Params),
+    conversation: &Conversation,
+) -> Result<()> {
     if !matches!(info.verb, Verb::Get | Verb::Create) {
         return Err(Failure::method_unknown());
     }
     // A GET may open a stream, which is more than a read.
     access::check_as(core, user, info, "create")?;
-    policies::check_connect(core, user, info, (params, ""))?;
+    policies::check_connect(core, user, info, (params, ""), conversation)?;
     let pod = find(core, info, "pods")?;
     if info.subresource.as_deref() != Some("portforward") {
         check_container(&pod, params.get("container"))?;

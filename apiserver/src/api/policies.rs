@@ -1,7 +1,9 @@
-//! Admission by policies: the requests that they see, and the objects that they read.
+//! Admission by policies and webhooks: the requests that they see, and the objects that they read.
 
-mod asked;
+pub(super) mod asked;
 mod world;
+
+use std::sync::Arc;
 
 use homeostat_faults::RequestInfo;
 use serde_json::{Map, Value, json};
@@ -17,8 +19,15 @@ use crate::policies::{Attributes, Denial, GroupKind, Operation, Outcome, Place, 
 use crate::request::ApiCall;
 use crate::request::params::Params;
 use crate::status::{Failure, ResourceName, Result};
+use crate::webhooks::{Admission, Conversation, Webhooks};
 
-/// The admission of an object or a body by policies.
+/// The policies and webhooks that may refuse or change a request.
+pub(super) struct Plugins {
+    policies: Option<Arc<Policies>>,
+    webhooks: Option<Arc<Webhooks>>,
+}
+
+/// The admission of an object or a body.
 pub(super) type Admit<'a> = &'a dyn Fn(&Fields) -> Result<()>;
 
 /// Checks the creation of an object, which is complete apart from its version.
@@ -28,7 +37,7 @@ pub(super) fn check_create(
     new: &Fields,
     (name, dry_run): (&str, bool),
 ) -> Result<()> {
-    let Some(policies) = core.policies() else { return Ok(()) };
+    let Some(plugins) = Plugins::of(core) else { return Ok(()) };
     let served = &call.target.served;
     let request = Attributes {
         object: asked::shown(served, new),
@@ -36,7 +45,7 @@ pub(super) fn check_create(
         dry_run,
         ..asked::of_call(call, Operation::Create, name)
     };
-    enforce(core, &policies, Some(served), &request).report(call)
+    plugins.check(core, Some(served), &request, call)
 }
 
 /// Checks a change of a stored object.
@@ -51,7 +60,7 @@ pub(super) fn check_update(
     if target == Target::AllMembers {
         return Ok(());
     }
-    let Some(policies) = core.policies() else { return Ok(()) };
+    let Some(plugins) = Plugins::of(core) else { return Ok(()) };
     let served = &call.target.served;
     let name = call.target.info.name.as_deref().unwrap_or_default();
     let scale = served.kind.scale.as_ref();
@@ -70,7 +79,7 @@ pub(super) fn check_update(
     if scale.is_some() {
         request.kind = GroupKind::new("autoscaling", "v1", "Scale");
     }
-    enforce(core, &policies, Some(served), &request).report(call)
+    plugins.check(core, Some(served), &request, call)
 }
 
 /// Checks the deletion of an object. `name` is empty for one of a collection.
@@ -80,38 +89,44 @@ pub(super) fn check_delete(
     old: &Fields,
     (name, options): (&str, &DeleteOptions),
 ) -> Result<()> {
-    let Some(policies) = core.policies() else { return Ok(()) };
+    let Some(plugins) = Plugins::of(core) else { return Ok(()) };
     let served = &call.target.served;
-    let request = Attributes {
+    let mut request = Attributes {
         old: asked::shown(served, old),
         options: asked::delete_options(options),
         dry_run: options.is_dry_run(),
         ..asked::of_call(call, Operation::Delete, name)
     };
-    enforce(core, &policies, Some(served), &request).report(call)
+    plugins.mutate(core, Some(served), &mut request, call, &Ok)?;
+    plugins.check(core, Some(served), &request, call)
 }
 
-/// Checks a POST on a subresource, such as an eviction.
+/// Changes and checks the body of a POST on a subresource, such as an eviction.
 pub(super) fn check_action(
     core: &Core,
     call: &ApiCall,
-    (action, body): (&Action, &Fields),
+    (action, body): (&Action, &mut Fields),
     (name, dry_run): (&str, bool),
 ) -> Result<()> {
-    let Some(policies) = core.policies() else { return Ok(()) };
+    let Some(plugins) = Plugins::of(core) else { return Ok(()) };
     let (group, version) = action.api_version.split_once('/').unwrap_or(("", action.api_version));
     let kind = GroupKind::new(group, version, action.body);
     let mut object = body.clone();
     object.insert("kind".to_owned(), json!(action.body));
     object.insert("apiVersion".to_owned(), json!(action.api_version));
-    let request = Attributes {
+    let mut request = Attributes {
         kind,
         object: Value::Object(object),
         options: asked::write_options("CreateOptions", &call.params),
         dry_run,
         ..asked::of_call(call, Operation::Create, name)
     };
-    enforce(core, &policies, None, &request).report(call)
+    if plugins.mutate(core, None, &mut request, call, &Ok)?
+        && let Value::Object(mutated) = &request.object
+    {
+        body.clone_from(mutated);
+    }
+    plugins.check(core, None, &request, call)
 }
 
 /// Checks a request that the real server would send on to a kubelet or a pod.
@@ -120,14 +135,15 @@ pub(super) fn check_connect(
     user: &User,
     info: &RequestInfo,
     (params, path): (&Params, &str),
+    conversation: &Conversation,
 ) -> Result<()> {
-    let Some(policies) = core.policies() else { return Ok(()) };
+    let Some(plugins) = Plugins::of(core) else { return Ok(()) };
     let subresource = info.subresource.as_deref().unwrap_or_default();
     let Some((kind, object)) = asked::connection(&info.resource, subresource, (params, path))
     else {
         return Ok(());
     };
-    let request = Attributes {
+    let mut request = Attributes {
         operation: Operation::Connect,
         resource: Place::new("", "v1", &info.resource),
         subresource,
@@ -141,33 +157,105 @@ pub(super) fn check_connect(
         user,
     };
     // The reply has no place for warnings.
-    enforce(core, &policies, None, &request).refusal.map_or(Ok(()), Err)
+    let asking = Asking { core, served: None, conversation, warn: &drop };
+    plugins.mutate_with(&asking, &mut request, &Ok)?;
+    plugins.check_with(&asking, &request)
 }
 
-/// The decision of the policies on one request.
-struct Verdict {
-    refusal: Option<Failure>,
-    warnings: Vec<String>,
+/// The state that policies and webhooks read, and the request's place for what they say.
+struct Asking<'a> {
+    core: &'a Core,
+    /// The kind of the request's object; `None` for an object that is not stored.
+    served: Option<&'a Served>,
+    conversation: &'a Conversation,
+    warn: &'a dyn Fn(String),
 }
 
-// === impl Verdict ===
+// === impl Plugins ===
 
-impl Verdict {
-    fn report(self, call: &ApiCall) -> Result<()> {
-        call.warnings.extend(self.warnings);
-        self.refusal.map_or(Ok(()), Err)
+impl Plugins {
+    /// Returns the policies and webhooks of a server; `None` if there are none.
+    fn of(core: &Core) -> Option<Self> {
+        let plugins = Self { policies: core.policies(), webhooks: core.webhooks() };
+        (plugins.policies.is_some() || plugins.webhooks.is_some()).then_some(plugins)
+    }
+
+    /// Returns the webhooks of a server that may change objects; `None` if there are none.
+    pub(super) fn mutating(core: &Core) -> Option<Self> {
+        let webhooks = core.webhooks().filter(|webhooks| webhooks.may_mutate())?;
+        Some(Self { policies: None, webhooks: Some(webhooks) })
+    }
+
+    /// Changes the object of a request as mutating webhooks say. `again` applies the admission that
+    /// does not depend on them once more. Returns whether the object changed.
+    pub(super) fn mutate(
+        &self,
+        core: &Core,
+        served: Option<&Served>,
+        request: &mut Attributes<'_>,
+        call: &ApiCall,
+        again: &dyn Fn(Value) -> Result<Value>,
+    ) -> Result<bool> {
+        let warn = |text: String| call.warnings.add(text);
+        let asking = Asking { core, served, conversation: &call.conversation, warn: &warn };
+        self.mutate_with(&asking, request, again)
+    }
+
+    fn mutate_with(
+        &self,
+        asking: &Asking<'_>,
+        request: &mut Attributes<'_>,
+        again: &dyn Fn(Value) -> Result<Value>,
+    ) -> Result<bool> {
+        let Some(webhooks) = &self.webhooks else { return Ok(false) };
+        let user = request.user;
+        asking.ask(webhooks, user, |admission| admission.mutate(request, again))
+    }
+
+    /// Checks a request by the policies, then by the validating webhooks.
+    fn check(
+        &self,
+        core: &Core,
+        served: Option<&Served>,
+        request: &Attributes<'_>,
+        call: &ApiCall,
+    ) -> Result<()> {
+        let warn = |text: String| call.warnings.add(text);
+        let asking = Asking { core, served, conversation: &call.conversation, warn: &warn };
+        self.check_with(&asking, request)
+    }
+
+    fn check_with(&self, asking: &Asking<'_>, request: &Attributes<'_>) -> Result<()> {
+        if let Some(policies) = &self.policies {
+            let world = CoreWorld::new(asking.core, asking.served, request.user);
+            let Outcome { denial, warnings } = decide(policies, request, &world);
+            warnings.into_iter().for_each(asking.warn);
+            denial.map_or(Ok(()), |denial| Err(refusal(request, denial)))?;
+        }
+        let Some(webhooks) = &self.webhooks else { return Ok(()) };
+        asking.ask(webhooks, request.user, |admission| admission.validate(request))
     }
 }
 
-fn enforce(
-    core: &Core,
-    policies: &Policies,
-    served: Option<&Served>,
-    request: &Attributes<'_>,
-) -> Verdict {
-    let world = CoreWorld::new(core, served, request.user);
-    let Outcome { denial, warnings } = decide(policies, request, &world);
-    Verdict { refusal: denial.map(|denial| refusal(request, denial)), warnings }
+// === impl Asking ===
+
+impl Asking<'_> {
+    fn ask<T>(
+        &self,
+        webhooks: &Webhooks,
+        user: &User,
+        ask: impl FnOnce(Admission<'_>) -> T,
+    ) -> T {
+        let world = CoreWorld::new(self.core, self.served, user);
+        ask(Admission {
+            webhooks,
+            world: &world,
+            codec: &world,
+            conversation: self.conversation,
+            uid: &|| self.core.chance.review_id(),
+            warn: self.warn,
+        })
+    }
 }
 
 fn refusal(request: &Attributes<'_>, denial: Denial) -> Failure {

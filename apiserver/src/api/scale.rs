@@ -12,6 +12,7 @@ use super::patched::{self, Patch};
 use super::read;
 use super::renderer::Renderer;
 use super::update::check_identity;
+use super::webhooks;
 use crate::admission::meta_text;
 use crate::admission::owners::{Ownership, Scaled};
 use crate::admission::update::{self, Change, Target};
@@ -65,9 +66,13 @@ pub(super) async fn serve(
             Ok(reply(&renderer, scale, &object))
         }
         Method::PATCH if call.content_type() == applied::CONTENT_TYPE => {
-            apply(core, call, (scale, name), &renderer)
+            let apply = || apply(core, call, (scale, name), &renderer);
+            webhooks::replay(core, &call.conversation, apply).await
         }
-        Method::PUT | Method::PATCH => write(core, call, (scale, name), &renderer),
+        Method::PUT | Method::PATCH => {
+            let write = || write(core, call, (scale, name), &renderer);
+            webhooks::replay(core, &call.conversation, write).await
+        }
         _ => Err(Failure::method_unknown()),
     }
 }

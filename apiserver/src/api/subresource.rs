@@ -42,19 +42,19 @@ fn post_for(
     let expected = Types::all().named(action.body_type).map_or(Expected::Any, Expected::Kind);
     let Action { body: kind, api_version, older, .. } = *action;
     let wanted = Wanted { kind, api_version, older, expected };
-    let body = call.any_object(&wanted, options.validation)?;
+    let mut body = call.any_object(&wanted, options.validation)?;
     let key = served.kind.key(call.namespace(), name);
     if let Effect::IssueToken = action.effect {
         let manager = field_manager(core, call);
         let admit =
-            |body: &Fields| policies::check_action(core, asked, (action, body), (name, dry_run));
+            |body: &mut Fields| policies::check_action(core, asked, (action, body), (name, dry_run));
         return token_request::issue(core, served, (&key, name), body, (&manager, &admit));
     }
     if meta_text(&body, "name") != name {
         let detail = format!("name in URL does not match name in {} object", action.body);
         return Err(Failure::bad_request(detail));
     }
-    policies::check_action(core, asked, (action, &body), (name, dry_run))?;
+    policies::check_action(core, asked, (action, &mut body), (name, dry_run))?;
     let Effect::Change(change_object) = action.effect else {
         let options = delete_options(&body, &call.params.all("dryRun"))?;
         return Eviction { core, served, key: &key, name, options }.carry_out();

@@ -5,8 +5,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::access::API_AUDIENCE;
-use super::policies::Admit;
 use super::review::{audiences, spec};
+use super::webhooks::is_admission_dynamic;
 use crate::access::{Account, Bound, Named, Validity};
 use crate::admission::meta_text;
 use crate::admission::owners::FieldManager;
@@ -37,7 +37,7 @@ pub(super) fn issue(
     served: &Served,
     (key, name): (&str, &str),
     mut request: Fields,
-    (manager, admit): (&FieldManager, Admit<'_>),
+    (manager, admit): (&FieldManager, &dyn Fn(&mut Fields) -> Result<()>),
 ) -> Result<Reply> {
     let named = meta_text(&request, "name");
     if !named.is_empty() && named != name {
@@ -53,10 +53,10 @@ pub(super) fn issue(
     let lifetime = asked.unwrap_or(LIFETIME);
     check(spec(&request), lifetime)?;
     let wanted = audiences(spec(&request));
-    if core.policies().is_some() {
+    if is_admission_dynamic(core) {
         let mut admitted = request.clone();
         complete(&mut admitted, &stored, (lifetime, wanted.clone()), manager);
-        admit(&admitted)?;
+        admit(&mut admitted)?;
     }
     let bound = bound(core, spec(&request), &stored, name)?;
     let validity = validity(core, lifetime, bound.as_ref(), &wanted);

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::commit::{Replacement, commit, field_manager, target_of};
-use super::create::{New, check_namespace, create_object};
+use super::create::{New, check_namespace, create_object, mutate};
 use super::renderer::Renderer;
 use super::{applied, patched};
 use crate::admission::owners::Ownership;
@@ -34,6 +34,7 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
                 check_namespace(core, call, &body)?;
                 update::check_may_create(&served.kind, call.namespace(), name, &body)?;
                 let owners = Ownership::Tracked(field_manager(core, call));
+                let owners = mutate(core, call, &mut body, (owners, dry_run))?;
                 return create_object(core, call, &body, &New { owners, dry_run, is_upsert: true });
             }
             return Err(Failure::not_found(&served.kind, name));

@@ -167,6 +167,14 @@ impl Kinds {
         })
     }
 
+    /// Returns the kinds `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`.
+    pub(crate) fn webhook_configurations(&self) -> [Served; 2] {
+        ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"].map(|plural| {
+            let found = self.find("admissionregistration.k8s.io", "v1", plural);
+            found.expect("the table has configurations")
+        })
+    }
+
     /// Finds the kind that stores the objects of a [named](Served::resource_name) resource.
     pub(crate) fn find_resource(&self, name: &str) -> Option<Served> {
         let is_same = |row: &&Served| row.resource_name() == name;

@@ -112,7 +112,7 @@ impl GroupKind {
 impl Attributes<'_> {
     /// Returns the request as `request` in expressions, for the version that a policy names.
     /// Texts that are empty are absent.
-    pub(super) fn request(&self, resource: &Place, kind: &GroupKind) -> Value {
+    pub(crate) fn request(&self, resource: &Place, kind: &GroupKind) -> Value {
         let mut request = Map::new();
         let mut add = |name: &str, value: Value| drop(request.insert(name.to_owned(), value));
         add("kind", kind.to_json());

@@ -19,7 +19,7 @@ pub(crate) struct Cache {
 
 /// The objects of one kind, and what they were read as.
 #[derive(Debug)]
-struct Kept<T> {
+pub(crate) struct Kept<T> {
     entries: Vec<(Arc<Stored>, Arc<T>)>,
 }
 
@@ -49,7 +49,7 @@ impl<T> Default for Kept<T> {
 
 impl<T> Kept<T> {
     /// Returns whether these are the objects that were read.
-    fn is(&self, objects: &Objects) -> bool {
+    pub(crate) fn is(&self, objects: &Objects) -> bool {
         self.entries.len() == objects.len()
             && self
                 .entries
@@ -58,7 +58,8 @@ impl<T> Kept<T> {
                 .all(|((known, _), (_, now))| Arc::ptr_eq(known, now))
     }
 
-    fn follow(&mut self, objects: &Objects, read: impl Fn(&Fields) -> T) {
+    /// Reads the objects that have changed.
+    pub(crate) fn follow(&mut self, objects: &Objects, read: impl Fn(&Fields) -> T) {
         let known = std::mem::take(&mut self.entries).into_iter();
         let mut known: HashMap<*const Stored, (Arc<Stored>, Arc<T>)> =
             known.map(|entry| (Arc::as_ptr(&entry.0), entry)).collect();
@@ -69,7 +70,7 @@ impl<T> Kept<T> {
         self.entries = objects.iter().map(entry).collect();
     }
 
-    fn all(&self) -> Vec<Arc<T>> {
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
         self.entries.iter().map(|(_, value)| Arc::clone(value)).collect()
     }
 }

@@ -53,7 +53,7 @@ pub(crate) enum Denial {
 
 /// Returns whether requests for a resource are exempt from all policies: those for the policies
 /// themselves, and reviews, without which a cluster could not be repaired.
-fn is_exempt(request: &Attributes<'_>) -> bool {
+pub(crate) fn is_exempt(request: &Attributes<'_>) -> bool {
     matches!(
         (request.resource.group.as_str(), request.resource.plural.as_str()),
         (
@@ -86,6 +86,30 @@ pub(crate) fn decide(policies: &Policies, request: &Attributes<'_>, world: &dyn 
         }
     }
     decider.outcome
+}
+
+/// Returns the values of the variables of expressions, with the objects in the version that
+/// `matched` names.
+pub(crate) fn input_of<'a>(
+    request: &Attributes<'_>,
+    world: &'a dyn World,
+    matched: &Matched,
+    namespace: Value,
+) -> PolicyInput<'a> {
+    let converted = |object: &Value| match object {
+        Value::Null => Value::Null,
+        object if matched.kind == request.kind => object.clone(),
+        object => world.converted(object, matched),
+    };
+    PolicyInput {
+        object: converted(&request.object),
+        old_object: converted(&request.old),
+        request: request.request(&matched.resource, &matched.kind),
+        condition_request: request.request(&request.resource, &matched.kind),
+        namespace,
+        resource: request.access_check(),
+        ..PolicyInput::new(world.authorizer())
+    }
 }
 
 struct Decider<'a> {
@@ -167,20 +191,7 @@ impl<'a> Decider<'a> {
             Some(Some(namespace)) => namespace,
             Some(None) => return Err(request.namespace.to_owned()),
         };
-        let converted = |object: &Value| match object {
-            Value::Null => Value::Null,
-            object if matched.kind == request.kind => object.clone(),
-            object => self.world.converted(object, matched),
-        };
-        Ok(PolicyInput {
-            object: converted(&request.object),
-            old_object: converted(&request.old),
-            request: request.request(&matched.resource, &matched.kind),
-            condition_request: request.request(&request.resource, &matched.kind),
-            namespace,
-            resource: request.access_check(),
-            ..PolicyInput::new(world.authorizer())
-        })
+        Ok(input_of(request, world, matched, namespace))
     }
 
     /// Counts a finding as the actions of the binding say. The action `Audit` has no effect here.

@@ -9,7 +9,7 @@ use crate::kinds::selector_of;
 
 /// `matchConstraints` of a policy, or `matchResources` of a binding.
 #[derive(Debug)]
-pub(super) struct MatchResources {
+pub(crate) struct MatchResources {
     /// None if the selector is invalid.
     namespaces: Option<LabelSelector>,
     objects: Option<LabelSelector>,
@@ -71,12 +71,19 @@ impl MatchResources {
         }
     }
 
+    /// Reads the rules and selectors of a webhook. Returns `None` if it has no rules: they apply to
+    /// no request.
+    pub(crate) fn of_webhook(of: &Value) -> Option<Self> {
+        let rules: Vec<Rule> = of["rules"].as_array()?.iter().map(Rule::read).collect();
+        (!rules.is_empty()).then(|| Self { rules, ..Self::read(of) })
+    }
+
     /// Returns what the rules name, or `None` if they do not apply to the request.
     ///
     /// # Errors
     ///
     /// Returns the reason if the namespace of the request is missing.
-    pub(super) fn matches(
+    pub(crate) fn matches(
         &self,
         request: &Attributes<'_>,
         world: &dyn World,

@@ -50,6 +50,13 @@ pub(super) fn run(policy: &Policy, input: &PolicyInput<'_>) -> Vec<PolicyFinding
     findings
 }
 
+pub(super) fn applies(policy: &Policy, input: &PolicyInput<'_>) -> Result<bool, String> {
+    match matches(policy, input) {
+        Err(_) if policy.ignores_failures => Ok(false),
+        result => result,
+    }
+}
+
 /// Returns whether the conditions hold, or the message about those that fail.
 fn matches(policy: &Policy, input: &PolicyInput<'_>) -> Result<bool, String> {
     if policy.conditions.is_empty() {

@@ -11,7 +11,7 @@ use crate::request::ApiCall;
 use crate::request::params::Params;
 
 /// Returns a request without objects and options.
-pub(super) fn of_call<'a>(
+pub(in crate::api) fn of_call<'a>(
     call: &'a ApiCall,
     operation: Operation,
     name: &'a str,
@@ -35,7 +35,7 @@ pub(super) fn of_call<'a>(
 }
 
 /// Returns an object, in the form that rules apply to, as the client sees it.
-pub(super) fn fields(served: &Served, object: &Fields) -> Fields {
+pub(in crate::api) fn fields(served: &Served, object: &Fields) -> Fields {
     let mut shown = object.clone();
     unpack_owners(&mut shown);
     if served.kind.definition.is_none() {
@@ -47,12 +47,12 @@ pub(super) fn fields(served: &Served, object: &Fields) -> Fields {
 }
 
 /// Returns [`fields`] as a value.
-pub(super) fn shown(served: &Served, object: &Fields) -> Value {
+pub(in crate::api) fn shown(served: &Served, object: &Fields) -> Value {
     Value::Object(fields(served, object))
 }
 
 /// Returns the options of a write.
-pub(super) fn write_options(kind: &str, params: &Params) -> Value {
+pub(in crate::api) fn write_options(kind: &str, params: &Params) -> Value {
     let mut options = options_of(kind);
     let dry_run = params.all("dryRun");
     if !dry_run.is_empty() {

@@ -15,6 +15,8 @@ use crate::fields::Fields;
 use crate::kinds::{Kinds, Served};
 use crate::object::Stored;
 use crate::policies::{Attributes, GroupKind, Matched, ParamKind, Place, World};
+use crate::request::decode::prune;
+use crate::webhooks::Codec;
 
 /// The state of a server, for the policies of one request.
 pub(super) struct CoreWorld<'a> {
@@ -116,6 +118,49 @@ impl World for CoreWorld<'_> {
 
     fn authorizer(&self) -> &dyn Authorizer {
         &self.permissions
+    }
+}
+
+impl Codec for CoreWorld<'_> {
+    fn decoded(
+        &self,
+        before: &Value,
+        patched: Value,
+        of: &Matched,
+    ) -> Result<(Value, bool), String> {
+        let Place { group, version, plural } = &of.resource;
+        let target = self.served.and_then(|_| self.kinds.find(group, version, plural));
+        let is_of_kind = |served: &Served| {
+            (&*served.kind.group, &*served.kind.kind) == (&*of.kind.group, &*of.kind.kind)
+        };
+        let Some(target) = target.filter(is_of_kind) else {
+            let is_changed = patched != *before;
+            return Ok((patched, is_changed));
+        };
+        let Value::Object(mut object) = patched else {
+            return Err(format!("{patched} is no object"));
+        };
+        if let Some(wrong) = target.kind.wrong_member(&object) {
+            return Err(wrong.decoded);
+        }
+        prune(&target.kind, &mut object)?;
+        target.kind.complete(&mut object);
+        let object = Value::Object(object);
+        let is_changed = object != *before;
+        Ok((object, is_changed))
+    }
+
+    fn restored(&self, object: Value, from: &Matched) -> Value {
+        let Place { group, version, plural } = &from.resource;
+        let other = self.kinds.find(group, version, plural);
+        let (Some(served), Some(other), Value::Object(mut object)) = (self.served, other, object)
+        else {
+            return Value::Null;
+        };
+        if served.kind.definition.is_none() {
+            other.kind.rename_for_storage(&mut object);
+        }
+        asked::shown(served, &object)
     }
 }
 

@@ -1,0 +1,233 @@
+//! Admission by webhooks: the changes that they make, and the calls.
+
+use std::time::Duration;
+
+use homeostat_schema::{ManagedFields, quote};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::commit::field_manager;
+use super::limits;
+use super::policies::{Plugins, asked};
+use crate::admission::owners::Ownership;
+use crate::admission::update::{self, Change, Target};
+use crate::admission::{create, meta_text, metadata, metadata_mut};
+use crate::core::Core;
+use crate::fields::{Fields, read_path};
+use crate::kinds::Served;
+use crate::policies::{Attributes, GroupKind, Operation};
+use crate::request::ApiCall;
+use crate::status::{Failure, Result};
+use crate::webhooks::{self, Conversation};
+
+/// The longest time of a request that asks webhooks, which is the real server's for any request.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Carries out a part of a request that may stop at a webhook: asks the webhook, and carries out the
+/// part again, until it does not stop.
+///
+/// # Cancel safety
+///
+/// A part that stops has changed nothing, so a request that is cancelled during a call has no
+/// effect.
+pub(super) async fn replay<T>(
+    core: &Core,
+    conversation: &Conversation,
+    part: impl Fn() -> Result<T>,
+) -> Result<T> {
+    let mut deadline = None;
+    loop {
+        let result = part();
+        let open = conversation.take_open();
+        if open.is_empty() {
+            return result;
+        }
+        let now = Instant::now();
+        if now >= *deadline.get_or_insert(now + TIMEOUT) {
+            let message = "Timeout: request did not complete within requested timeout";
+            return Err(Failure::new(504, "Timeout", message).with_details(json!({})));
+        }
+        let unreachable = |namespace: &str, name: &str, port| service(core, namespace, name, port);
+        let asked = open.into_iter().map(async |question| {
+            let answer = webhooks::ask(&question, &core.directory, unreachable).await;
+            (question, answer)
+        });
+        conversation.keep(futures::future::join_all(asked).await);
+    }
+}
+
+/// Returns the reason why a service cannot be reached, in the words of the real server. Nothing
+/// listens at the addresses of services here.
+fn service(core: &Core, namespace: &str, name: &str, port: u16) -> String {
+    let Some(stored) = core.find("services", namespace, name) else {
+        return format!("service {} not found", quote(name));
+    };
+    let service = stored.fields();
+    let text = |path| read_path(&service, path).and_then(Value::as_str).unwrap_or_default();
+    let ports = read_path(&service, "spec.ports").and_then(Value::as_array);
+    match (text("spec.type"), text("spec.clusterIP")) {
+        ("ExternalName", _) => {
+            format!("dial tcp: lookup {}: no such host", text("spec.externalName"))
+        }
+        ("ClusterIP", "None") => "cannot route to service with ClusterIP \"None\"".to_owned(),
+        _ if !ports.into_iter().flatten().any(|known| known["port"] == port) => {
+            format!("no service port {port} found for service {}", quote(name))
+        }
+        (_, address) => format!("dial tcp {address}:{port}: connect: connection refused"),
+    }
+}
+
+/// Changes a new object as mutating webhooks say. `again` applies the other admission.
+///
+/// Returns the owners of the object. The client does not own what webhooks change.
+pub(super) fn mutate_new(
+    core: &Core,
+    call: &ApiCall,
+    object: &mut Fields,
+    (owners, dry_run): (Ownership, bool),
+    again: &dyn Fn(&mut Fields) -> Result<()>,
+) -> Result<Ownership> {
+    let Some(plugins) = Plugins::mutating(core) else { return Ok(owners) };
+    let served = &call.target.served;
+    let owners = match owners {
+        Ownership::Tracked(manager) => create::owners(served, &manager, object),
+        Ownership::Known(owners) | Ownership::Admitted(owners, _) => owners,
+        Ownership::Kept => ManagedFields::new(),
+    };
+    let name = meta_text(object, "name").to_owned();
+    let mut shown = object.clone();
+    served.home.complete(&mut shown);
+    if served.kind.namespaced {
+        metadata_mut(&mut shown).insert("namespace".to_owned(), json!(call.namespace()));
+    }
+    set_owners(&mut shown, owners.encode());
+    let mut request = Attributes {
+        object: asked::shown(served, &shown),
+        options: asked::write_options("CreateOptions", &call.params),
+        dry_run,
+        ..asked::of_call(call, Operation::Create, &name)
+    };
+    let again = |object: Value| reapplied(served, object, again);
+    if !plugins.mutate(core, Some(served), &mut request, call, &again)? {
+        return Ok(Ownership::Known(owners));
+    }
+    *object = stored(served, request.object);
+    let owners = admitted_owners(call, object, owners);
+    warn_of_repeated_owners(call, object);
+    Ok(Ownership::Known(owners))
+}
+
+/// Changes the new state of a stored object as mutating webhooks say. Returns the owners of the new
+/// state, if a webhook has changed it.
+pub(super) fn mutate_change(
+    core: &Core,
+    (call, target, dry_run): (&ApiCall, Target, bool),
+    change: &mut Change<'_>,
+) -> Result<Option<Ownership>> {
+    // The request for such a change was admitted as the creation of its body.
+    if target == Target::AllMembers {
+        return Ok(None);
+    }
+    let Some(plugins) = Plugins::mutating(core) else { return Ok(None) };
+    let served = &call.target.served;
+    let scale = served.kind.scale.as_ref();
+    let scale = scale.filter(|_| call.target.info.subresource.as_deref() == Some("scale"));
+    let before = Change { new: change.new.clone(), ..*change };
+    let owners = update::owners(served.rules(), &served.kind, before);
+    let shown = |object: &Fields| match scale {
+        Some(scale) => Value::Object(scale.read(&asked::fields(served, object))),
+        None => asked::shown(served, object),
+    };
+    let mut new = change.new.clone();
+    served.rules().complete(&mut new);
+    set_owners(&mut new, owners.clone());
+    let name = call.target.info.name.as_deref().unwrap_or_default();
+    let mut request = Attributes {
+        object: shown(&new),
+        old: shown(change.old),
+        options: asked::write_options("UpdateOptions", &call.params),
+        dry_run,
+        ..asked::of_call(call, Operation::Update, name)
+    };
+    if scale.is_some() {
+        request.kind = GroupKind::new("autoscaling", "v1", "Scale");
+    }
+    let old = change.old;
+    let complete = |object: &mut Fields| {
+        limits::complete_update(core, served, old, target, object);
+        Ok(())
+    };
+    let again = |object: Value| match scale {
+        Some(_) => Ok(object),
+        None => reapplied(served, object, &complete),
+    };
+    if !plugins.mutate(core, Some(served), &mut request, call, &again)? {
+        return Ok(None);
+    }
+    if let Some(scale) = scale {
+        if let Value::Object(mutated) = request.object {
+            scale.write(&mut change.new, &mutated);
+        }
+        return Ok(None);
+    }
+    change.new = stored(served, request.object);
+    let owners = owners.as_ref().and_then(Value::as_str).map(ManagedFields::from_json);
+    let owners = admitted_owners(call, &mut change.new, owners.unwrap_or_default());
+    warn_of_repeated_owners(call, &mut change.new);
+    Ok(Some(Ownership::Admitted(owners, field_manager(core, call).now)))
+}
+
+fn warn_of_repeated_owners(call: &ApiCall, object: &mut Fields) {
+    let when = " after mutating admission happens";
+    call.warnings.extend(metadata::drop_repeated_owners(object, when));
+}
+
+fn set_owners(object: &mut Fields, owners: Option<Value>) {
+    let metadata = metadata_mut(object);
+    match owners {
+        Some(owners) => metadata.insert("managedFields".to_owned(), owners),
+        None => metadata.remove("managedFields"),
+    };
+}
+
+/// Applies other admission to an object in the form that webhooks see.
+fn reapplied(
+    served: &Served,
+    object: Value,
+    apply: &dyn Fn(&mut Fields) -> Result<()>,
+) -> Result<Value> {
+    let mut object = stored(served, object);
+    apply(&mut object)?;
+    Ok(asked::shown(served, &object))
+}
+
+/// Returns an object that webhooks have seen in the form in which it is stored.
+fn stored(served: &Served, object: Value) -> Fields {
+    let Value::Object(mut object) = object else { return Fields::new() };
+    if served.kind.definition.is_none() {
+        served.kind.rename_for_storage(&mut object);
+    }
+    object
+}
+
+/// Takes the owners from an object that webhooks have changed: those of `before` if a webhook has
+/// made them invalid.
+fn admitted_owners(call: &ApiCall, object: &mut Fields, before: ManagedFields) -> ManagedFields {
+    let found = metadata_mut(object).remove("managedFields");
+    match ManagedFields::decode(&found.unwrap_or_else(|| json!([]))) {
+        Ok(owners) => owners,
+        Err(error) => {
+            call.warnings.add(format!(
+                ".metadata.managedFields was in an invalid state after admission; this could be \
+                 caused by an outdated mutating admission controller; please fix your requests: \
+                 {error}"
+            ));
+            before
+        }
+    }
+}
+
+/// Returns whether webhooks or policies may see requests.
+pub(super) fn is_admission_dynamic(core: &Core) -> bool {
+    core.policies().is_some() || core.webhooks().is_some()
+}

@@ -1,0 +1,27 @@
+//! Admission by webhooks: which of them a request concerns, what they are sent, and what their
+//! replies mean.
+//!
+//! A write decides in plain code and under locks, so it cannot wait for a webhook in the middle.
+//! It stops at the first webhook whose answer is missing, and leaves a [`Question`] in the
+//! [`Conversation`] of its request. The shell asks, keeps the answer, and carries out the write from
+//! its start again, which now finds the answer. A write that reads a changed object the second time
+//! has another question, so it asks again: the optimistic retry of the real server. Writes that no
+//! webhook concerns never stop.
+
+mod admit;
+mod cache;
+mod client;
+mod conversation;
+mod directory;
+mod json_patch;
+mod review;
+#[cfg(feature = "tls")]
+mod tls;
+mod webhook;
+
+pub(crate) use admit::{Admission, Codec};
+pub(crate) use cache::Cache;
+pub(crate) use client::ask;
+pub(crate) use conversation::{Conversation, Drawn};
+pub(crate) use directory::{Directory, Server};
+pub(crate) use webhook::Webhooks;

@@ -1,0 +1,319 @@
+//! Asks the webhooks that a request concerns, and does what they say.
+
+use std::collections::HashSet;
+
+use homeostat_schema::{PolicyInput, quote};
+use serde_json::Value;
+
+use super::conversation::{Answer, Conversation, Question};
+use super::review::{self, Response};
+use super::webhook::{Webhook, Webhooks};
+use super::json_patch;
+use crate::policies::{Attributes, Matched, World, input_of, is_exempt};
+use crate::status::{Failure, ResourceName, Result};
+
+/// Reads and converts the objects of a request.
+pub(crate) trait Codec {
+    /// Returns an object that a webhook has changed, as the real server decodes and completes it,
+    /// and whether that is another object than `before`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why it is no object of its kind.
+    fn decoded(
+        &self,
+        before: &Value,
+        patched: Value,
+        of: &Matched,
+    ) -> std::result::Result<(Value, bool), String>;
+
+    /// Returns an object of another version in the version of the request.
+    fn restored(&self, object: Value, from: &Matched) -> Value;
+}
+
+/// The admission of one request by webhooks.
+pub(crate) struct Admission<'a> {
+    pub(crate) webhooks: &'a Webhooks,
+    pub(crate) world: &'a dyn World,
+    pub(crate) codec: &'a dyn Codec,
+    pub(crate) conversation: &'a Conversation,
+    /// Makes the uid of a review.
+    pub(crate) uid: &'a dyn Fn() -> String,
+    /// Sends a warning to the client.
+    pub(crate) warn: &'a dyn Fn(String),
+}
+
+/// The reason why a webhook lets a request not pass.
+#[derive(Debug)]
+enum Stop {
+    /// The call failed: the failure policy decides.
+    Call(String),
+    /// The request is refused.
+    Refused(Failure),
+    /// The webhook has not been asked yet.
+    Open,
+}
+
+/// The webhooks that are called again after a change (`webhookReinvokeContext`).
+#[derive(Debug, Default)]
+struct Reinvocation {
+    /// Those that were called, and would be called again after a change.
+    called: HashSet<String>,
+    /// Those that are to be called again.
+    due: HashSet<String>,
+    /// True if a webhook has changed the object.
+    is_changed: bool,
+}
+
+// === impl Admission ===
+
+impl Admission<'_> {
+    /// Asks the mutating webhooks, and changes the object of the request as they say. `again`
+    /// applies the other admission once more, after a change. Returns whether the object changed.
+    pub(crate) fn mutate(
+        &self,
+        request: &mut Attributes<'_>,
+        again: &dyn Fn(Value) -> Result<Value>,
+    ) -> Result<bool> {
+        if is_exempt_from_webhooks(request) {
+            return Ok(false);
+        }
+        let mut reinvocation = Reinvocation::default();
+        self.round(request, 0, &mut reinvocation)?;
+        if !reinvocation.is_changed {
+            return Ok(false);
+        }
+        let changed = again(request.object.clone())?;
+        if changed != request.object {
+            request.object = changed;
+            reinvocation.require();
+        }
+        if !reinvocation.due.is_empty() {
+            self.round(request, 1, &mut reinvocation)?;
+        }
+        Ok(true)
+    }
+
+    fn round(
+        &self,
+        request: &mut Attributes<'_>,
+        round: u8,
+        reinvocation: &mut Reinvocation,
+    ) -> Result<()> {
+        for webhook in &self.webhooks.mutating {
+            let Some(matched) = self.matched(webhook, request)? else { continue };
+            if round > 0 && !reinvocation.due.contains(&webhook.id) {
+                continue;
+            }
+            let result = self
+                .call(webhook, request, &matched, (true, round))
+                .and_then(|response| self.patch(webhook, request, &matched, &response));
+            if matches!(result, Ok(true)) {
+                reinvocation.is_changed = true;
+                reinvocation.require();
+            }
+            if webhook.is_reinvoked {
+                reinvocation.called.insert(webhook.id.clone());
+            }
+            match result {
+                Ok(_) => {}
+                Err(stop) => stop.judge(webhook)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the validating webhooks, all at once.
+    pub(crate) fn validate(&self, request: &Attributes<'_>) -> Result<()> {
+        if is_exempt_from_webhooks(request) {
+            return Ok(());
+        }
+        let mut concerned = Vec::new();
+        for webhook in &self.webhooks.validating {
+            if let Some(matched) = self.matched(webhook, request)? {
+                concerned.push((webhook, matched));
+            }
+        }
+        let mut is_open = false;
+        let mut first = None;
+        for (webhook, matched) in concerned {
+            let Err(stop) = self.call(webhook, request, &matched, (false, 0)) else { continue };
+            is_open |= matches!(stop, Stop::Open);
+            if let Err(failure) = stop.judge(webhook) {
+                first.get_or_insert(failure);
+            }
+        }
+        match first {
+            _ if is_open => Err(Failure::open_question()),
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns what the rules of a webhook name, or `None` if the request does not concern it.
+    fn matched(&self, webhook: &Webhook, request: &Attributes<'_>) -> Result<Option<Matched>> {
+        let Some(resources) = &webhook.resources else { return Ok(None) };
+        let no_namespace = |name: &str| {
+            Failure::not_found(ResourceName::built_in("", "namespaces"), name)
+        };
+        let matched = resources.matches(request, self.world);
+        let matched = matched.map_err(|_| no_namespace(request.namespace))?;
+        let (Some(matched), Some(conditions)) = (&matched, &webhook.conditions) else {
+            return Ok(matched);
+        };
+        // Conditions do not see the namespace.
+        let input = input_of(request, self.world, matched, Value::Null);
+        match conditions.applies(&PolicyInput { condition_request: input.condition_request.clone(), ..input }) {
+            Ok(true) => Ok(Some(matched.clone())),
+            Ok(false) => Ok(None),
+            Err(error) => {
+                let resource =
+                    ResourceName::built_in(&request.resource.group, &request.resource.plural);
+                Err(Failure::forbidden(resource, request.name, &error))
+            }
+        }
+    }
+
+    /// Asks a webhook, and returns its response if it permits the request.
+    fn call(
+        &self,
+        webhook: &Webhook,
+        request: &Attributes<'_>,
+        matched: &Matched,
+        (is_mutating, round): (bool, u8),
+    ) -> std::result::Result<Response, Stop> {
+        if request.dry_run && webhook.has_side_effects {
+            let name = quote(&webhook.name);
+            let message = format!("admission webhook {name} does not support dry run");
+            return Err(Stop::Refused(Failure::bad_request(message)));
+        }
+        let Some(version) = webhook.version else {
+            return Err(Stop::Call(
+                "could not create admission objects: webhook does not accept known AdmissionReview \
+                 versions (v1, v1beta1)"
+                    .to_owned(),
+            ));
+        };
+        let content = self.content(request, matched);
+        let caller = (if is_mutating { "mutating/" } else { "validating/" }).to_owned();
+        let caller = (caller + &webhook.id, round);
+        let question = |content| Question {
+            caller: caller.clone(),
+            content,
+            uid: (self.uid)(),
+            version,
+            address: webhook.address.clone(),
+        };
+        let caller = (caller.0.as_str(), round);
+        let Some((uid, answer)) = self.conversation.answer(caller, content, question) else {
+            return Err(Stop::Open);
+        };
+        let failed = |why: String| Stop::Call(format!("failed to call webhook: {why}"));
+        let review = match answer {
+            Answer::Body(body) => review::decode(&body, version).map_err(failed)?,
+            Answer::Failed(why) => return Err(failed(why)),
+        };
+        let response = review::verify(&review, (&uid, version), is_mutating)
+            .map_err(|why| Stop::Call(format!("received invalid webhook response: {why}")))?;
+        response.warnings.iter().cloned().for_each(self.warn);
+        if response.allowed {
+            return Ok(response);
+        }
+        Err(Stop::Refused(review::refusal(&webhook.name, &response.status)))
+    }
+
+    /// Returns the request of a review in JSON, without its uid.
+    fn content(&self, request: &Attributes<'_>, matched: &Matched) -> String {
+        let mut content = request.request(&matched.resource, &matched.kind);
+        content["object"] = self.shown(request, &request.object, matched);
+        content["oldObject"] = self.shown(request, &request.old, matched);
+        content.to_string()
+    }
+
+    /// Returns an object of the request in the version that a webhook names.
+    fn shown(&self, request: &Attributes<'_>, object: &Value, matched: &Matched) -> Value {
+        if object.is_null() || matched.kind == request.kind {
+            return object.clone();
+        }
+        self.world.converted(object, matched)
+    }
+
+    /// Applies the patch of a response. Returns whether the object changed.
+    fn patch(
+        &self,
+        webhook: &Webhook,
+        request: &mut Attributes<'_>,
+        matched: &Matched,
+        response: &Response,
+    ) -> std::result::Result<bool, Stop> {
+        if response.patch.is_empty() {
+            return Ok(false);
+        }
+        let operations = json_patch::read(&response.patch).map_err(|why| {
+            Stop::Call(format!("received undecodable patch in webhook response: {why}"))
+        })?;
+        if operations.is_empty() {
+            return Ok(false);
+        }
+        let internal = |why: &str| Stop::Refused(Failure::internal_error(why));
+        if request.object.is_null() {
+            return Err(internal(&format!(
+                "admission webhook {} attempted to modify the object, which is not supported for \
+                 this operation",
+                quote(&webhook.name)
+            )));
+        }
+        if response.patch_type != "JSONPatch" {
+            let kind = quote(&response.patch_type);
+            return Err(Stop::Call(format!("unsupported patch type {kind}")));
+        }
+        let before = self.shown(request, &request.object, matched);
+        let patched =
+            json_patch::apply(before.clone(), &operations).map_err(|why| internal(&why))?;
+        let (object, is_changed) =
+            self.codec.decoded(&before, patched, matched).map_err(|why| internal(&why))?;
+        request.object = if matched.kind == request.kind {
+            object
+        } else {
+            self.codec.restored(object, matched)
+        };
+        Ok(is_changed)
+    }
+}
+
+/// Returns whether no webhook sees a request: one for the configuration of admission itself, or a
+/// review of permissions.
+fn is_exempt_from_webhooks(request: &Attributes<'_>) -> bool {
+    let is_configuration = request.kind.group == "admissionregistration.k8s.io"
+        && matches!(
+            request.kind.kind.as_str(),
+            "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration"
+        );
+    is_configuration || is_exempt(request)
+}
+
+// === impl Stop ===
+
+impl Stop {
+    /// Returns the reply to the request; `Ok` if the failure of the webhook is ignored.
+    fn judge(self, webhook: &Webhook) -> Result<()> {
+        match self {
+            Self::Call(_) if webhook.ignores_failures => Ok(()),
+            Self::Call(why) => {
+                let name = quote(&webhook.name);
+                Err(Failure::internal_error(&format!("failed calling webhook {name}: {why}")))
+            }
+            Self::Refused(failure) => Err(failure),
+            Self::Open => Err(Failure::open_question()),
+        }
+    }
+}
+
+// === impl Reinvocation ===
+
+impl Reinvocation {
+    /// Marks all that were called as due again.
+    fn require(&mut self) {
+        self.due.extend(self.called.drain());
+    }
+}

@@ -1,0 +1,150 @@
+//! The patch in the response of a mutating webhook, with the texts of the library that the real
+//! server uses.
+
+use serde_json::Value;
+
+use crate::go_json::kind_of;
+use crate::patch::{self, PatchKind};
+
+/// Reads the operations of a patch.
+///
+/// # Errors
+///
+/// Returns the reason why it is none.
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<Value>, String> {
+    let wrong = |found: &Value, wanted: &str| {
+        format!("json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}", kind_of(found))
+    };
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Array(operations)) => {
+            match operations.iter().find(|operation| !operation.is_object()) {
+                Some(other) => Err(wrong(other, "Operation")),
+                None => Ok(operations),
+            }
+        }
+        Ok(Value::Null) => Ok(Vec::new()),
+        Ok(other) => Err(wrong(&other, "Patch")),
+        Err(_) => Err(match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'[' | b'{' | b'"') | None => "unexpected end of JSON input".to_owned(),
+            Some(first) => format!(
+                "invalid character '{}' looking for beginning of value",
+                char::from(*first)
+            ),
+        }),
+    }
+}
+
+/// Applies the operations of a patch.
+///
+/// # Errors
+///
+/// Returns the reason why one of them does not apply.
+pub(super) fn apply(object: Value, operations: &[Value]) -> Result<Value, String> {
+    operations.iter().try_fold(object, |object, operation| {
+        let body = Value::Array(vec![operation.clone()]).to_string();
+        let before = object.clone();
+        patch::apply(PatchKind::Json, object, body.as_bytes(), "", "")
+            .map_err(|_| refusal(&before, operation))
+    })
+}
+
+/// Returns the reason why an operation does not apply to an object.
+fn refusal(object: &Value, operation: &Value) -> String {
+    let text = |name: &str| operation.get(name).and_then(Value::as_str);
+    let op = text("op").unwrap_or("unknown");
+    let Some(path) = text("path") else {
+        return format!("{op} operation failed to decode path: missing value");
+    };
+    let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
+    let key = key.replace("~1", "/").replace("~0", "~");
+    let parent = object.pointer(parent).filter(|parent| parent.is_object() || parent.is_array());
+    match (op, parent) {
+        ("test", _) => format!("testing value {path} failed: test failed"),
+        ("add" | "remove", None) => {
+            format!("{op} operation does not apply: doc is missing path: \"{path}\": missing value")
+        }
+        ("replace", None) => {
+            format!("replace operation does not apply: doc is missing path: {path}: missing value")
+        }
+        ("replace", Some(_)) => {
+            format!("replace operation does not apply: doc is missing key: {path}: missing value")
+        }
+        ("add", Some(Value::Array(_))) => {
+            format!("error in add for path: '{path}': {}", wrong_index(&key, true))
+        }
+        ("remove", Some(Value::Object(_))) => format!(
+            "error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing \
+             value"
+        ),
+        ("remove", Some(Value::Array(_))) => {
+            format!("error in remove for path: '{path}': {}", wrong_index(&key, false))
+        }
+        ("move" | "copy", _) => {
+            let from = text("from").unwrap_or_default();
+            let is_found = object.pointer(from).is_some();
+            let (side, at) = if is_found { ("destination", path) } else { ("from", from) };
+            format!("{op} operation does not apply: doc is missing {side} path: {at}: missing value")
+        }
+        _ => format!("Unexpected kind: {op}"),
+    }
+}
+
+/// Returns the reason why a key is no index of a list.
+fn wrong_index(key: &str, may_end: bool) -> String {
+    match key.parse::<i64>() {
+        Ok(index) => format!("Unable to access invalid index: {index}: invalid index referenced"),
+        Err(_) => {
+            let why = format!("strconv.Atoi: parsing {}: invalid syntax", Value::from(key));
+            if may_end {
+                format!("value was not a proper array index: '{key}': {why}")
+            } else {
+                why
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn operation_that_does_not_apply_has_the_text_of_the_real_server() {
+        let object = json!({"data": {"a": "1"}, "list": [1]});
+        let refused = |operation: Value| apply(object.clone(), &[operation]).unwrap_err();
+        assert_eq!(
+            refused(json!({"op": "add", "path": "/spec/x", "value": 1})),
+            "add operation does not apply: doc is missing path: \"/spec/x\": missing value"
+        );
+        assert_eq!(
+            refused(json!({"op": "remove", "path": "/data/b"})),
+            "error in remove for path: '/data/b': Unable to remove nonexistent key: b: missing \
+             value"
+        );
+        assert_eq!(
+            refused(json!({"op": "add", "path": "/list/7", "value": 1})),
+            "error in add for path: '/list/7': Unable to access invalid index: 7: invalid index \
+             referenced"
+        );
+        assert_eq!(
+            refused(json!({"op": "test", "path": "/data/a", "value": "2"})),
+            "testing value /data/a failed: test failed"
+        );
+        assert_eq!(refused(json!({"op": "dance", "path": "/data"})), "Unexpected kind: dance");
+    }
+
+    #[test]
+    fn text_that_is_no_patch_is_refused() {
+        assert_eq!(
+            read(b"{}").unwrap_err(),
+            "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+        );
+        assert_eq!(
+            read(b"nonsense").unwrap_err(),
+            "invalid character 'n' looking for beginning of value"
+        );
+        assert_eq!(read(b"null").unwrap(), Vec::<Value>::new());
+    }
+}

@@ -1,0 +1,179 @@
+//! The reviews that webhooks are sent, and the responses in them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use homeostat_schema::quote;
+use serde_json::{Map, Value, json};
+
+use crate::status::Failure;
+
+/// A response that follows the rules.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Response {
+    pub(super) allowed: bool,
+    /// The status of a refusal; null if there is none.
+    pub(super) status: Value,
+    pub(super) warnings: Vec<String>,
+    /// Empty if the webhook changes nothing.
+    pub(super) patch: Vec<u8>,
+    pub(super) patch_type: String,
+}
+
+const GROUP: &str = "admission.k8s.io";
+const KIND: &str = "AdmissionReview";
+
+/// Returns the review with a request, which `content` describes in JSON.
+pub(super) fn request(content: &str, uid: &str, version: &str) -> String {
+    let mut request: Map<String, Value> = serde_json::from_str(content).unwrap_or_default();
+    request.insert("uid".to_owned(), json!(uid));
+    json!({"kind": KIND, "apiVersion": format!("{GROUP}/{version}"), "request": request})
+        .to_string()
+}
+
+/// Reads the body of a reply as a review.
+///
+/// # Errors
+///
+/// Returns the reason why it is none.
+pub(super) fn decode(body: &[u8], version: &str) -> Result<Map<String, Value>, String> {
+    let review: Map<String, Value> = match serde_json::from_slice(body) {
+        Ok(Value::Object(review)) => review,
+        Ok(_) | Err(_) => {
+            let why = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+                Some(b'{' | b'[' | b'"') => "unexpected end of JSON input".to_owned(),
+                Some(first) => {
+                    let first = char::from(*first);
+                    format!("invalid character '{first}' looking for beginning of value")
+                }
+                None => return Err("0-length response with status code: 200 and content type: \
+                                    application/json"
+                    .to_owned()),
+            };
+            return Err(format!("couldn't get version/kind; json parse error: {why}"));
+        }
+    };
+    let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
+    let wanted = format!("{GROUP}/{version}");
+    let is_known = |name: &str| name.is_empty() || name == GROUP_V1 || name == GROUP_V1BETA1;
+    if !kind.is_empty() && (kind != KIND || !is_known(api_version)) {
+        return Err(format!(
+            "no kind {} is registered for version {} in scheme \
+             \"k8s.io/apiserver/pkg/util/webhook/client.go:99\"",
+            quote(kind),
+            quote(api_version)
+        ));
+    }
+    if !api_version.is_empty() && api_version != wanted {
+        let (got, wanted) = (go_version(api_version), go_version(&wanted));
+        return Err(format!(
+            "unable to decode {GROUP}/{version}, Kind={KIND} into *{wanted}.{KIND}: converting \
+             ({got}.{KIND}) to ({wanted}.{KIND}): unknown conversion"
+        ));
+    }
+    Ok(review)
+}
+
+const GROUP_V1: &str = "admission.k8s.io/v1";
+const GROUP_V1BETA1: &str = "admission.k8s.io/v1beta1";
+
+fn go_version(api_version: &str) -> &str {
+    api_version.rsplit('/').next().unwrap_or_default()
+}
+
+fn text<'a>(of: &'a Map<String, Value>, name: &str) -> &'a str {
+    of.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Checks the response in a review.
+///
+/// # Errors
+///
+/// Returns the rule that it breaks.
+pub(super) fn verify(
+    review: &Map<String, Value>,
+    (uid, version): (&str, &str),
+    is_mutating: bool,
+) -> Result<Response, String> {
+    let Some(Value::Object(response)) = review.get("response") else {
+        return Err("webhook response was absent".to_owned());
+    };
+    let patch = text(response, "patch");
+    let patch_type = response.get("patchType").and_then(Value::as_str);
+    if version == "v1" {
+        verify_v1(review, response, uid)?;
+        verify_patch(!patch.is_empty(), patch_type, is_mutating)?;
+    }
+    let warnings = response.get("warnings").and_then(Value::as_array).into_iter().flatten();
+    let is_patched = is_mutating && !patch.is_empty();
+    // Version v1beta1 has one type of patches only.
+    let patch_type = if version == "v1" { patch_type.unwrap_or_default() } else { "JSONPatch" };
+    Ok(Response {
+        allowed: response.get("allowed").and_then(Value::as_bool).unwrap_or_default(),
+        status: response.get("status").cloned().unwrap_or_default(),
+        warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
+        patch: if is_patched { STANDARD.decode(patch).unwrap_or_default() } else { Vec::new() },
+        patch_type: patch_type.to_owned(),
+    })
+}
+
+/// Checks that the response answers this review.
+fn verify_v1(
+    review: &Map<String, Value>,
+    response: &Map<String, Value>,
+    uid: &str,
+) -> Result<(), String> {
+    let answered = text(response, "uid");
+    if answered != uid {
+        return Err(format!("expected response.uid={}, got {}", quote(uid), quote(answered)));
+    }
+    let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
+    if api_version != GROUP_V1 || kind != KIND {
+        let got = if api_version.is_empty() { "/" } else { api_version };
+        return Err(format!(
+            "expected webhook response of {GROUP_V1}, Kind={KIND}, got {got}, Kind={kind}"
+        ));
+    }
+    Ok(())
+}
+
+fn verify_patch(
+    is_present: bool,
+    patch_type: Option<&str>,
+    is_mutating: bool,
+) -> Result<(), String> {
+    let problem = match (is_mutating, is_present, patch_type) {
+        (true, true, None) => "webhook returned response.patch but not response.patchType",
+        (true, false, Some(_)) => "webhook returned response.patchType but not response.patch",
+        (true, true, Some("")) => "webhook returned invalid response.patchType of \"\"",
+        (false, true, _) => "validating webhook may not return response.patch",
+        (false, false, Some(_)) => "validating webhook may not return response.patchType",
+        _ => return Ok(()),
+    };
+    Err(problem.to_owned())
+}
+
+/// Returns the reply to a request that a webhook refuses, from the status in its response.
+pub(super) fn refusal(webhook: &str, status: &Value) -> Failure {
+    let mut status = status.as_object().cloned().unwrap_or_default();
+    let code = status.get("code").and_then(Value::as_u64).filter(|code| *code >= 400);
+    let code = code.and_then(|code| u16::try_from(code).ok()).unwrap_or(400);
+    let denied_by = format!("admission webhook {} denied the request", quote(webhook));
+    let message = match (text(&status, "message"), text(&status, "reason")) {
+        ("", "") => format!("{denied_by} without explanation"),
+        ("", reason) => format!("{denied_by}: {reason}"),
+        (message, _) => format!("{denied_by}: {message}"),
+    };
+    if matches!(text(&status, "status"), "" | "Success") {
+        status.insert("status".to_owned(), json!("Failure"));
+    }
+    for (name, value) in [
+        ("kind", json!("Status")),
+        ("apiVersion", json!("v1")),
+        ("message", json!(message)),
+        ("code", json!(code)),
+    ] {
+        status.insert(name.to_owned(), value);
+    }
+    status.entry("metadata").or_insert_with(|| json!({}));
+    Failure::stated(code, message, status)
+}

@@ -1,0 +1,156 @@
+//! Webhooks, as their configurations describe them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use homeostat_schema::Policy;
+use serde_json::Value;
+
+use crate::fields::{Fields, read_path};
+use crate::policies::MatchResources;
+
+/// One webhook of a configuration.
+#[derive(Debug)]
+pub(crate) struct Webhook {
+    /// The configuration, the name and the position: unique among all webhooks of its kind.
+    pub(super) id: String,
+    pub(super) name: String,
+    /// None if the webhook has no rules, and is never called.
+    pub(super) resources: Option<MatchResources>,
+    /// None if there are no conditions.
+    pub(super) conditions: Option<Policy>,
+    pub(super) ignores_failures: bool,
+    /// True if the webhook may not be called for a dry run.
+    pub(super) has_side_effects: bool,
+    /// True if the webhook is called again after later changes.
+    pub(super) is_reinvoked: bool,
+    /// The version of the reviews that it is sent; `None` if it reads no known one.
+    pub(super) version: Option<&'static str>,
+    pub(super) address: Arc<Address>,
+}
+
+/// The server of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(super) target: Target,
+    /// Certificates of the authorities of the server, in PEM.
+    pub(super) authorities: Vec<u8>,
+    pub(super) timeout: Duration,
+}
+
+/// The place of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    Url(String),
+    Service { namespace: String, name: String, port: u16, path: String },
+}
+
+/// All webhooks, in the order in which they are called: that of the names of their configurations.
+#[derive(Debug, Default)]
+pub(crate) struct Webhooks {
+    pub(super) mutating: Vec<Arc<Webhook>>,
+    pub(super) validating: Vec<Arc<Webhook>>,
+}
+
+/// The versions of reviews.
+const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+fn text<'a>(of: &'a Value, name: &str) -> &'a str {
+    of.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn items<'a>(of: &'a Value, name: &str) -> &'a [Value] {
+    of.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+// === impl Webhook ===
+
+impl Webhook {
+    /// Reads the webhooks of a configuration.
+    pub(super) fn read_all(configuration: &Fields) -> Vec<Arc<Self>> {
+        let name = read_path(configuration, "metadata.name").and_then(Value::as_str);
+        let webhooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+        let numbered = webhooks.enumerate();
+        numbered.map(|(at, of)| Arc::new(Self::read(name.unwrap_or_default(), at, of))).collect()
+    }
+
+    fn read(configuration: &str, position: usize, of: &Value) -> Self {
+        let name = text(of, "name");
+        let accepted = items(of, "admissionReviewVersions").iter().filter_map(Value::as_str);
+        let mut known = accepted.filter_map(|one| VERSIONS.into_iter().find(|known| *known == one));
+        let has_conditions = !items(of, "matchConditions").is_empty();
+        Self {
+            id: format!("{configuration}/{name}/{position}"),
+            name: name.to_owned(),
+            resources: MatchResources::of_webhook(of),
+            conditions: has_conditions.then(|| Policy::compile(&conditions(of))),
+            ignores_failures: of["failurePolicy"] == "Ignore",
+            has_side_effects: !matches!(text(of, "sideEffects"), "None" | "NoneOnDryRun"),
+            is_reinvoked: of["reinvocationPolicy"] == "IfNeeded",
+            version: known.next(),
+            address: Arc::new(Address::read(of)),
+        }
+    }
+}
+
+/// Returns the conditions of a webhook in the form of a policy's `spec`.
+fn conditions(of: &Value) -> Value {
+    let members = ["matchConditions", "failurePolicy"];
+    let members = members.map(|name| (name.to_owned(), of[name].clone()));
+    Value::Object(Fields::from_iter(members))
+}
+
+// === impl Address ===
+
+impl Address {
+    fn read(webhook: &Value) -> Self {
+        let config = &webhook["clientConfig"];
+        let service = &config["service"];
+        let port = service["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+        let target = match config["url"].as_str() {
+            Some(url) if service.is_null() => Target::Url(url.to_owned()),
+            _ => Target::Service {
+                namespace: text(service, "namespace").to_owned(),
+                name: text(service, "name").to_owned(),
+                port: port.unwrap_or(443),
+                path: text(service, "path").to_owned(),
+            },
+        };
+        Self {
+            target,
+            authorities: STANDARD.decode(text(config, "caBundle")).unwrap_or_default(),
+            timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10)),
+        }
+    }
+
+    /// Returns the URL, as the texts of errors name it.
+    pub(super) fn url(&self) -> String {
+        let seconds = self.timeout.as_secs();
+        let base = match &self.target {
+            Target::Url(url) => url.clone(),
+            Target::Service { namespace, name, port, path } => {
+                let slash = if path.starts_with('/') { "" } else { "/" };
+                format!("https://{name}.{namespace}.svc:{port}{slash}{path}")
+            }
+        };
+        // A URL without a path has the path `/`.
+        let host = base.split_once("://").map_or(&*base, |(_, rest)| rest);
+        let slash = if host.contains('/') { "" } else { "/" };
+        format!("{base}{slash}?timeout={seconds}s")
+    }
+}
+
+// === impl Webhooks ===
+
+impl Webhooks {
+    /// Returns whether a webhook may change objects.
+    pub(crate) fn may_mutate(&self) -> bool {
+        !self.mutating.is_empty()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.mutating.is_empty() && self.validating.is_empty()
+    }
+}

@@ -1,0 +1,242 @@
+//! A webhook server with TLS. The path of a request says what it answers.
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// The reviews that the server got: the path, and the body.
+type Received = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// A running webhook server.
+pub(crate) struct Hooks {
+    address: SocketAddr,
+    /// The certificate of its authority, in PEM and Base64.
+    bundle: String,
+    received: Received,
+}
+
+impl Hooks {
+    /// Starts a server at a free port of 127.0.0.1.
+    pub(crate) async fn start() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let params = CertificateParams::new(names).unwrap();
+        let chain = vec![params.signed_by(&key, &*authority).unwrap().der().clone()];
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let received = Received::default();
+        tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), received.clone()));
+        Self { address, bundle: STANDARD.encode(authority.pem()), received }
+    }
+
+    /// Returns the configuration of a client for a path.
+    pub(crate) fn client_config(&self, path: &str) -> Value {
+        json!({"url": format!("https://{}{path}", self.address), "caBundle": self.bundle})
+    }
+
+    pub(crate) fn bundle(&self) -> &str {
+        &self.bundle
+    }
+
+    /// Returns the address, as texts of errors have it.
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Takes the reviews that the server got.
+    pub(crate) fn take(&self) -> Vec<(String, Value)> {
+        std::mem::take(&mut self.received.lock())
+    }
+}
+
+async fn accept(listener: TcpListener, tls: TlsAcceptor, received: Received) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (tls, received) = (tls.clone(), received.clone());
+        tokio::spawn(async move {
+            let Ok(stream) = tls.accept(stream).await else { return };
+            let service = service_fn(|request| answer(request, &received));
+            let connection = hyper::server::conn::http1::Builder::new();
+            // A client that goes away is none of this test's concerns.
+            drop(connection.serve_connection(TokioIo::new(stream), service).await);
+        });
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    received: &Received,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let review: Value = serde_json::from_slice(&body).unwrap();
+    if !path.starts_with("/probe") {
+        received.lock().push((path.clone(), review.clone()));
+    }
+    if path == "/slow" {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+    }
+    let reply = Response::builder().header("Content-Type", "application/json");
+    if let Some(code) = path.strip_prefix("/status/") {
+        let reply = Response::builder().status(code.parse::<u16>().unwrap());
+        let reply = reply.header("Content-Type", "text/plain; charset=utf-8");
+        return Ok(reply.body(Full::from("something \"odd\"\n")).unwrap());
+    }
+    let text = match path.as_str() {
+        "/not-json" => "nonsense".to_owned(),
+        "/empty" => String::new(),
+        "/other-kind" => r#"{"kind":"Pod","apiVersion":"v1"}"#.to_owned(),
+        _ => respond(&path, review).to_string(),
+    };
+    Ok(reply.body(Full::from(text)).unwrap())
+}
+
+/// Returns a review with the response that a path asks for.
+fn respond(path: &str, mut review: Value) -> Value {
+    let request = review["request"].take();
+    let uid = request["uid"].clone();
+    let allow = json!({"uid": uid, "allowed": true});
+    let deny = |status: Value| json!({"uid": uid, "allowed": false, "status": status});
+    let patch = |operations: Value| {
+        let patch = STANDARD.encode(operations.to_string());
+        json!({"uid": uid, "allowed": true, "patch": patch, "patchType": "JSONPatch"})
+    };
+    let (verb, rest) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
+    let response = match (verb, rest) {
+        ("probe", _) => deny(json!({"message": "ready"})),
+        ("deny", "") => json!({"uid": uid, "allowed": false}),
+        ("deny", "message") => deny(json!({"message": "no way"})),
+        ("deny", "reason") => deny(json!({"reason": "Teapot", "code": 418})),
+        ("deny", "success") => deny(json!({"status": "Success", "code": 200, "reason": "Odd"})),
+        ("deny", "details") => deny(json!({
+            "message": "wrong", "reason": "Invalid", "code": 422, "status": "Failure",
+            "details": {"name": "x", "kind": "y", "retryAfterSeconds": 3, "causes": [
+                {"reason": "FieldValueInvalid", "message": "bad", "field": "data"}]},
+        })),
+        ("warn", "") => {
+            let warnings = ["first \"quoted\"", "second", "first \"quoted\""];
+            json!({"uid": uid, "allowed": true, "warnings": warnings})
+        }
+        ("warn", _) => json!({"uid": uid, "allowed": false, "warnings": ["before"]}),
+        ("annotate", _) => {
+            json!({"uid": uid, "allowed": true, "auditAnnotations": {"a": "b"}})
+        }
+        ("label", name) => {
+            let labels = &request["object"]["metadata"]["labels"];
+            if labels.is_null() {
+                patch(json!([{"op": "add", "path": "/metadata/labels", "value": {name: "set"}}]))
+            } else {
+                let path = format!("/metadata/labels/{name}");
+                patch(json!([{"op": "add", "path": path, "value": "set"}]))
+            }
+        }
+        // Sets the label to the number of labels, so that each call changes it.
+        ("count", name) => {
+            let labels = request["object"]["metadata"]["labels"].as_object();
+            let count = labels.map_or(0, serde_json::Map::len).to_string();
+            let path = format!("/metadata/labels/{name}");
+            patch(json!([{"op": "add", "path": path, "value": count}]))
+        }
+        ("patch", which) => patch(operations(which)),
+        ("patch-without-type", _) => json!({"uid": uid, "allowed": true, "patch": "W10="}),
+        ("type-without-patch", _) => json!({"uid": uid, "allowed": true, "patchType": "JSONPatch"}),
+        ("empty-type", _) => {
+            json!({"uid": uid, "allowed": true, "patch": "W10=", "patchType": ""})
+        }
+        ("other-type", _) => {
+            let patch = STANDARD.encode(operations("data").to_string());
+            json!({"uid": uid, "allowed": true, "patch": patch, "patchType": "Merge"})
+        }
+        ("bad-patch", which) => {
+            let text = match which {
+                "object" => "{}",
+                "text" => "nonsense",
+                _ => "[]",
+            };
+            let patch = STANDARD.encode(text);
+            json!({"uid": uid, "allowed": true, "patch": patch, "patchType": "JSONPatch"})
+        }
+        ("wrong-uid", _) => json!({"uid": "other", "allowed": true}),
+        ("no-response", _) => Value::Null,
+        _ => allow,
+    };
+    match (verb, rest) {
+        ("no-kind", _) => json!({"response": response}),
+        ("beta", _) => {
+            json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1",
+                "response": response})
+        }
+        ("no-response", _) => json!({"kind": review["kind"], "apiVersion": review["apiVersion"]}),
+        _ => json!({"kind": review["kind"], "apiVersion": review["apiVersion"],
+            "response": response}),
+    }
+}
+
+/// Returns the operations of a patch with a name.
+fn operations(which: &str) -> Value {
+    match which {
+        "data" => json!([{"op": "add", "path": "/data", "value": {"hook": "was here"}}]),
+        "path" => json!([{"op": "add", "path": "/spec/deep/er", "value": 1}]),
+        "absent" => json!([{"op": "remove", "path": "/data/absent"}]),
+        "test" => json!([{"op": "test", "path": "/data/a", "value": "other"}]),
+        "kind" => json!([{"op": "dance", "path": "/data/a"}]),
+        "type" => json!([{"op": "add", "path": "/data", "value": "text"}]),
+        "unknown" => json!([{"op": "add", "path": "/unknown", "value": {"x": 1}},
+            {"op": "add", "path": "/immutable", "value": true}]),
+        "invalid" => json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b/c!"}}]),
+        "name" => json!([{"op": "replace", "path": "/metadata/name", "value": "renamed"}]),
+        "nothing" => json!([{"op": "replace", "path": "/kind", "value": "ConfigMap"}]),
+        "managers" => json!([{"op": "add", "path": "/metadata/managedFields", "value": [
+            {"manager": "x", "operation": "Wrong", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                "fieldsV1": {}}]}]),
+        "no-managers" => json!([{"op": "remove", "path": "/metadata/managedFields"}]),
+        "owners" => json!([{"op": "add", "path": "/metadata/ownerReferences", "value": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"},
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}]}]),
+        "finalizer" => {
+            json!([{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/f"]}])
+        }
+        "image" => json!([
+            {"op": "add", "path": "/spec/template/spec/containers/-",
+                "value": {"name": "side", "image": "side"}},
+            {"op": "remove", "path": "/spec/template/spec/containers/0/imagePullPolicy"},
+        ]),
+        "container" => json!([{"op": "add", "path": "/spec/containers/-",
+            "value": {"name": "side", "image": "side"}}]),
+        "status" => json!([{"op": "add", "path": "/status/phase", "value": "Succeeded"}]),
+        "replicas" => json!([{"op": "replace", "path": "/spec/replicas", "value": 7}]),
+        "widget" => json!([{"op": "add", "path": "/spec/size", "value": 3},
+            {"op": "add", "path": "/spec/pruned", "value": true},
+            {"op": "remove", "path": "/spec/color"}]),
+        "wrong-widget" => json!([{"op": "add", "path": "/spec/size", "value": "large"}]),
+        "targets" => json!([{"op": "replace", "path": "/spec/maxReplicas", "value": 9}]),
+        other => panic!("no patch has the name {other}"),
+    }
+}
