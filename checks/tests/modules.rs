@@ -214,6 +214,7 @@ fn apiserver_has_no_arrow_up() {
             &["plugin", "recent", "storage", "types"],
             &["kinds", "patch", "reply", "view"],
             &["policies"],
+            &["webhooks"],
             &["admission", "core", "selection", "table"],
             &["request"],
             &["api"],

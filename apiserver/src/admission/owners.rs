@@ -162,7 +162,8 @@ impl FieldManager {
         (group, version, kind): (&str, &str, &str),
         object: &Fields,
     ) -> ManagedFields {
-        let api_version = format!("{group}/{version}");
+        let api_version =
+            if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let schema = built_in::schema_of(group, version, kind).unwrap_or_else(Schema::any);
         let type_meta = [("apiVersion", &*api_version), ("kind", kind)];
         let type_meta = type_meta.map(|(name, text)| (name.to_owned(), json!(text)));

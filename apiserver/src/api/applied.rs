@@ -88,7 +88,7 @@ fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<
     let owners = mutate(core, call, &mut object, (Ownership::Known(owners), dry_run))?;
     // The storage sets the version, and does not look at a stated one.
     metadata_mut(&mut object).remove("resourceVersion");
-    let new = New { owners, dry_run, is_upsert: true };
+    let new = New { owners, dry_run, name: name.to_owned(), is_upsert: true };
     create_object(core, call, &object, &new)
 }
 

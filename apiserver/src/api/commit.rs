@@ -49,7 +49,7 @@ pub(super) fn commit(
     let allocations = core.allocations(served);
     let allocator = allocations.as_deref().map(|allocations| Allocator { allocations, dry_run });
     let (rules, kind) = (served.rules(), &served.kind);
-    let (outcome, warnings) = update::prepare(rules, kind, change, Some(&author), allocator)?;
+    let (mut outcome, warnings) = update::prepare(rules, kind, change, Some(&author), allocator)?;
     let new = match &outcome {
         update::Outcome::Unchanged => old,
         update::Outcome::Store(new) | update::Outcome::Delete(new) => new,
@@ -67,6 +67,11 @@ pub(super) fn commit(
         call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
     }
     policies::check_update(core, (call, target, dry_run), old, new)?;
+    if let update::Outcome::Store(new) = &mut outcome
+        && admitted.is_some()
+    {
+        webhooks::prune(served, new);
+    }
     if let update::Outcome::Store(new) = &outcome
         && let Some(subresource) = charged_as(target)
     {

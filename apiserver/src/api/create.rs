@@ -32,6 +32,8 @@ const NAME_ATTEMPTS: usize = 8;
 pub(super) struct New {
     pub(super) owners: Ownership,
     pub(super) dry_run: bool,
+    /// The name in the request; empty if the server generates one.
+    pub(super) name: String,
     /// True for an update or a patch of an absent object: its user needs permission to create, too.
     pub(super) is_upsert: bool,
 }
@@ -48,9 +50,10 @@ pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
         // The server, not the client, owns what admission adds.
         Ownership::Known(create::owners(&call.target.served, &manager, &object))
     };
+    let name = meta_text(&object, "name").to_owned();
     admit(core, call, &mut object)?;
     let owners = mutate(core, call, &mut object, (owners, options.dry_run))?;
-    let new = New { owners, dry_run: options.dry_run, is_upsert: false };
+    let new = New { owners, dry_run: options.dry_run, name, is_upsert: false };
     create_object(core, call, &object, &new)
 }
 
@@ -71,7 +74,7 @@ pub(super) fn create_object(
     object: &Fields,
     new: &New,
 ) -> Result<Reply> {
-    let New { owners, dry_run, is_upsert } = new;
+    let New { owners, dry_run, name: asked, is_upsert } = new;
     let dry_run = *dry_run;
     let served = &call.target.served;
     let renderer = Renderer::of_object(core, call)?;
@@ -99,7 +102,7 @@ pub(super) fn create_object(
             author: Arc::clone(&call.user),
             allocator: allocations.map(|allocations| Allocator { allocations, dry_run }),
         };
-        let new = create::prepare(
+        let mut new = create::prepare(
             served.rules(),
             &served.kind,
             call.namespace(),
@@ -114,7 +117,9 @@ pub(super) fn create_object(
         limits::check(core, served, &new)?;
         service_accounts::check(core, served, &new)?;
         call.warnings.extend(warnings);
-        policies::check_create(core, call, &new, (&name, dry_run))?;
+        let shown = if asked.is_empty() { &name } else { asked };
+        policies::check_create(core, call, &new, (shown, dry_run))?;
+        webhooks::prune(served, &mut new);
         if !is_charged {
             quota::charge(core, &Charged::creation(served, &new, dry_run))?;
             is_charged = true;

@@ -9,8 +9,10 @@ use homeostat_faults::RequestInfo;
 use serde_json::{Map, Value, json};
 
 use self::world::CoreWorld;
+use super::commit::field_manager;
 use crate::access::User;
 use crate::admission::delete::DeleteOptions;
+use crate::admission::metadata_mut;
 use crate::admission::update::Target;
 use crate::core::Core;
 use crate::fields::Fields;
@@ -112,6 +114,11 @@ pub(super) fn check_action(
     let (group, version) = action.api_version.split_once('/').unwrap_or(("", action.api_version));
     let kind = GroupKind::new(group, version, action.body);
     let mut object = body.clone();
+    let metadata = metadata_mut(&mut object);
+    metadata.insert("namespace".to_owned(), json!(call.namespace()));
+    let manager = field_manager(core, call);
+    let owners = manager.create_unstored((group, version, action.body), body).encode();
+    metadata.extend(owners.map(|owners| ("managedFields".to_owned(), owners)));
     object.insert("kind".to_owned(), json!(action.body));
     object.insert("apiVersion".to_owned(), json!(action.api_version));
     let mut request = Attributes {

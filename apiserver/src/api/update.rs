@@ -35,7 +35,9 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
                 update::check_may_create(&served.kind, call.namespace(), name, &body)?;
                 let owners = Ownership::Tracked(field_manager(core, call));
                 let owners = mutate(core, call, &mut body, (owners, dry_run))?;
-                return create_object(core, call, &body, &New { owners, dry_run, is_upsert: true });
+                let name = name.to_owned();
+                let new = New { owners, dry_run, name, is_upsert: true };
+                return create_object(core, call, &body, &new);
             }
             return Err(Failure::not_found(&served.kind, name));
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use homeostat_schema::{ManagedFields, quote};
+use homeostat_schema::{ManagedFields, PathElement, quote};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -142,9 +142,20 @@ pub(super) fn mutate_change(
     served.rules().complete(&mut new);
     set_owners(&mut new, owners.clone());
     let name = call.target.info.name.as_deref().unwrap_or_default();
+    let (mut object, mut old) = (shown(&new), shown(change.old));
+    if let Some(scale) = scale {
+        let before = ManagedFields::from_json(packed_owners(change.old));
+        let after = match change.owners {
+            Ownership::Known(owners) => owners,
+            _ => &before,
+        };
+        set_scale_owners(&mut object, after, &scale.wanted);
+        set_times(&mut object, &field_manager(core, call).now);
+        set_scale_owners(&mut old, &before, &scale.wanted);
+    }
     let mut request = Attributes {
-        object: shown(&new),
-        old: shown(change.old),
+        object,
+        old,
         options: asked::write_options("UpdateOptions", &call.params),
         dry_run,
         ..asked::of_call(call, Operation::Update, name)
@@ -175,6 +186,27 @@ pub(super) fn mutate_change(
     let owners = admitted_owners(call, &mut change.new, owners.unwrap_or_default());
     warn_of_repeated_owners(call, &mut change.new);
     Ok(Some(Ownership::Admitted(owners, field_manager(core, call).now)))
+}
+
+/// Returns the owners of a stored object, packed.
+fn packed_owners(object: &Fields) -> &str {
+    read_path(object, "metadata.managedFields").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Shows the owners of the replicas of an object as those of its scale.
+fn set_scale_owners(scale: &mut Value, owners: &ManagedFields, replicas: &str) {
+    let path: Vec<PathElement> = replicas.split('.').map(PathElement::field).collect();
+    if let (Value::Object(scale), owners) = (scale, owners.of_scale(&path).encode()) {
+        set_owners(scale, owners);
+    }
+}
+
+/// Sets the time of a new entry. Only a scale shows it: the entry of the object has none.
+fn set_times(scale: &mut Value, now: &str) {
+    let entries = scale["metadata"]["managedFields"].as_array_mut();
+    for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
+        entry.entry("time").or_insert_with(|| json!(now));
+    }
 }
 
 fn warn_of_repeated_owners(call: &ApiCall, object: &mut Fields) {
@@ -224,6 +256,14 @@ fn admitted_owners(call: &ApiCall, object: &mut Fields, before: ManagedFields) -
             ));
             before
         }
+    }
+}
+
+/// Removes the unknown members that webhooks have added to a custom object. Until the object is
+/// stored they count, as on the real server.
+pub(super) fn prune(served: &Served, object: &mut Fields) {
+    if let Some(definition) = &served.kind.definition {
+        definition.prune(object);
     }
 }
 

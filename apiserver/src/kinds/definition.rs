@@ -327,6 +327,11 @@ impl Definition {
         Ok(removed)
     }
 
+    /// Removes unknown members.
+    pub(crate) fn prune(&self, object: &mut Fields) {
+        with_value(object, |value| self.schema.prune(value));
+    }
+
     /// Fills in defaults.
     pub(crate) fn set_defaults(&self, object: &mut Fields) {
         with_value(object, |value| self.schema.set_defaults(value));

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::go_json::kind_of;
+use crate::go_json::{kind_of, syntax_error};
 use crate::patch::{self, PatchKind};
 
 /// Reads the operations of a patch.
@@ -24,13 +24,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Value>, String> {
         }
         Ok(Value::Null) => Ok(Vec::new()),
         Ok(other) => Err(wrong(&other, "Patch")),
-        Err(_) => Err(match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(b'[' | b'{' | b'"') | None => "unexpected end of JSON input".to_owned(),
-            Some(first) => format!(
-                "invalid character '{}' looking for beginning of value",
-                char::from(*first)
-            ),
-        }),
+        Err(error) => Err(syntax_error(bytes).unwrap_or_else(|| error.to_string())),
     }
 }
 
@@ -59,7 +53,10 @@ fn refusal(object: &Value, operation: &Value) -> String {
     let key = key.replace("~1", "/").replace("~0", "~");
     let parent = object.pointer(parent).filter(|parent| parent.is_object() || parent.is_array());
     match (op, parent) {
-        ("test", _) => format!("testing value {path} failed: test failed"),
+        ("test", None) => {
+            format!("test operation does not apply: is missing path: {path}: missing value")
+        }
+        ("test", Some(_)) => format!("testing value {path} failed: test failed"),
         ("add" | "remove", None) => {
             format!("{op} operation does not apply: doc is missing path: \"{path}\": missing value")
         }
@@ -143,7 +140,7 @@ mod tests {
         );
         assert_eq!(
             read(b"nonsense").unwrap_err(),
-            "invalid character 'n' looking for beginning of value"
+            "invalid character 'o' in literal null (expecting 'u')"
         );
         assert_eq!(read(b"null").unwrap(), Vec::<Value>::new());
     }

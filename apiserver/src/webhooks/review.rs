@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use homeostat_schema::quote;
 use serde_json::{Map, Value, json};
 
+use crate::go_json::kind_of;
 use crate::status::Failure;
 
 /// A response that follows the rules.
@@ -21,6 +22,10 @@ pub(super) struct Response {
 
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
+
+const EMPTY: &str = "0-length response with status code: 200 and content type: application/json";
+/// Go's name of the type that the real server reads first.
+const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// Returns the review with a request, which `content` describes in JSON.
 pub(super) fn request(content: &str, uid: &str, version: &str) -> String {
@@ -39,17 +44,15 @@ pub(super) fn decode(body: &[u8], version: &str) -> Result<Map<String, Value>, S
     let review: Map<String, Value> = match serde_json::from_slice(body) {
         Ok(Value::Object(review)) => review,
         Ok(_) | Err(_) => {
-            let why = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
-                Some(b'{' | b'[' | b'"') => "unexpected end of JSON input".to_owned(),
-                Some(first) => {
-                    let first = char::from(*first);
-                    format!("invalid character '{first}' looking for beginning of value")
-                }
-                None => return Err("0-length response with status code: 200 and content type: \
-                                    application/json"
-                    .to_owned()),
-            };
-            return Err(format!("couldn't get version/kind; json parse error: {why}"));
+            if body.is_empty() {
+                return Err(EMPTY.to_owned());
+            }
+            // The decoder takes YAML, too, where most texts are strings.
+            let found = serde_json::from_slice(body).map_or("string", |value| kind_of(&value));
+            return Err(format!(
+                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into \
+                 Go value of type {TYPE_META}"
+            ));
         }
     };
     let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
@@ -58,7 +61,7 @@ pub(super) fn decode(body: &[u8], version: &str) -> Result<Map<String, Value>, S
     if !kind.is_empty() && (kind != KIND || !is_known(api_version)) {
         return Err(format!(
             "no kind {} is registered for version {} in scheme \
-             \"k8s.io/apiserver/pkg/util/webhook/client.go:99\"",
+             \"pkg/runtime/scheme.go:111\"",
             quote(kind),
             quote(api_version)
         ));

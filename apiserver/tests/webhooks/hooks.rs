@@ -14,16 +14,27 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// The reviews that the server got: the path, and the body.
 type Received = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// The names in the certificates.
+const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "hook.shop.svc"];
+
+/// Makes an authority.
+fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
 
 /// A running webhook server.
 pub(crate) struct Hooks {
@@ -36,13 +47,27 @@ pub(crate) struct Hooks {
 impl Hooks {
     /// Starts a server at a free port of 127.0.0.1.
     pub(crate) async fn start() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        let (authority, key) = (authority("hooks"), KeyPair::generate().unwrap());
+        let params = CertificateParams::new(NAMES.map(str::to_owned)).unwrap();
+        let certificate = params.signed_by(&key, &*authority).unwrap();
+        Self::start_with(certificate.der().clone(), &key, &authority.pem()).await
+    }
+
+    /// Starts a server whose certificate is its own authority.
+    pub(crate) async fn start_self_signed() -> Self {
+        let mut params = CertificateParams::new(NAMES.map(str::to_owned)).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let key = KeyPair::generate().unwrap();
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let params = CertificateParams::new(names).unwrap();
-        let chain = vec![params.signed_by(&key, &*authority).unwrap().der().clone()];
+        let certificate = params.self_signed(&key).unwrap();
+        Self::start_with(certificate.der().clone(), &key, &certificate.pem()).await
+    }
+
+    async fn start_with(
+        certificate: CertificateDer<'static>,
+        key: &KeyPair,
+        authority: &str,
+    ) -> Self {
+        let chain = vec![certificate];
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -54,12 +79,21 @@ impl Hooks {
         let address = listener.local_addr().unwrap();
         let received = Received::default();
         tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), received.clone()));
-        Self { address, bundle: STANDARD.encode(authority.pem()), received }
+        Self { address, bundle: STANDARD.encode(authority), received }
     }
 
     /// Returns the configuration of a client for a path.
     pub(crate) fn client_config(&self, path: &str) -> Value {
         json!({"url": format!("https://{}{path}", self.address), "caBundle": self.bundle})
+    }
+
+    /// Returns an authority that has not signed the server's certificate.
+    pub(crate) fn other_bundle(&self) -> Value {
+        json!(STANDARD.encode(authority("other").pem()))
+    }
+
+    pub(crate) fn socket(&self) -> SocketAddr {
+        self.address
     }
 
     pub(crate) fn bundle(&self) -> &str {

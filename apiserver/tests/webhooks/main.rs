@@ -14,8 +14,12 @@ use std::path::{Path, PathBuf};
 
 use homeostat_apiserver::ApiServer;
 use homeostat_testing::control_plane::{Binaries, ControlPlane};
-use kube_client::Client;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_client::api::PostParams;
+use kube_client::{Api, Client};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use self::cases::Case;
@@ -29,6 +33,8 @@ fn main() {
     for name in names {
         trials.push(Trial::test(format!("embedded::{name}"), move || embedded(name)));
     }
+    trials.push(Trial::test("embedded::service_at_an_address", service_at_an_address));
+    trials.push(Trial::test("embedded::certificate_in_the_bundle", certificate_in_the_bundle));
     trials.push(Trial::ignorable_test("control_plane", on_control_plane));
     libtest_mimic::run(&arguments, trials).exit();
 }
@@ -41,6 +47,47 @@ fn embedded(name: &str) -> Result<(), Failed> {
         let hooks = Hooks::start().await;
         compare(&case, &play::play(&case, &server.client(), &hooks).await)
     })
+}
+
+/// A service of `Builder::webhook_service` is called at its address, under its name.
+fn service_at_an_address() -> Result<(), Failed> {
+    Runtime::new()?.block_on(async {
+        let hooks = Hooks::start().await;
+        let builder = ApiServer::builder().webhook_service("shop", "hook", 8443, hooks.socket());
+        let service = json!({"namespace": "shop", "name": "hook", "port": 8443, "path": "/deny"});
+        let config = json!({"service": service, "caBundle": hooks.bundle()});
+        refuses_maps(&builder.build(), &config).await;
+        Ok(())
+    })
+}
+
+/// A certificate that the bundle contains is trusted, as by Go, even if it is that of an authority.
+fn certificate_in_the_bundle() -> Result<(), Failed> {
+    Runtime::new()?.block_on(async {
+        let hooks = Hooks::start_self_signed().await;
+        refuses_maps(&ApiServer::new(), &hooks.client_config("/deny")).await;
+        Ok(())
+    })
+}
+
+/// Checks that a webhook with this server, which denies all, refuses a config map.
+async fn refuses_maps(server: &ApiServer, config: &Value) {
+    let configuration = serde_json::from_value(json!({
+        "metadata": {"name": "hooks"},
+        "webhooks": [{
+            "name": "maps.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": config,
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["configmaps"]}],
+        }],
+    }));
+    let configurations = Api::<ValidatingWebhookConfiguration>::all(server.client());
+    configurations.create(&PostParams::default(), &configuration.unwrap()).await.unwrap();
+    let maps = Api::<ConfigMap>::default_namespaced(server.client());
+    let map = serde_json::from_value(json!({"metadata": {"name": "m"}})).unwrap();
+    let error = maps.create(&PostParams::default(), &map).await.unwrap_err().to_string();
+    let denied = "admission webhook \"maps.example.com\" denied the request without explanation";
+    assert!(error.contains(denied), "{error}");
 }
 
 /// Plays all cases on a real server, and compares or records them.

@@ -44,7 +44,9 @@ pub(crate) async fn play(case: &Case, client: &Client, hooks: &Hooks) -> String 
         writeln!(text, "=== {}", part.name).unwrap();
         hooks.take();
         for send in &part.sends {
-            player.write_exchange(send, &mut text).await;
+            // The real server asks validating webhooks at the same time.
+            let is_ordered = !part.mutating.is_empty();
+            player.write_exchange(send, is_ordered, &mut text).await;
         }
         player.remove_configurations().await;
     }
@@ -139,6 +141,10 @@ impl Player<'_> {
             let config = self.hooks.client_config(path.as_str().unwrap());
             webhook.insert("clientConfig".to_owned(), config);
         }
+        if let Some(bundle) = webhook.remove("bundle") {
+            let other = self.hooks.other_bundle();
+            webhook["clientConfig"]["caBundle"] = if bundle == "other" { other } else { json!("") };
+        }
         if let Some(config) = webhook.get_mut("clientConfig").and_then(Value::as_object_mut) {
             config.entry("caBundle").or_insert_with(|| json!(self.hooks.bundle()));
         }
@@ -155,11 +161,15 @@ impl Player<'_> {
         Value::Object(webhook)
     }
 
-    async fn write_exchange(&self, send: &Send, text: &mut String) {
+    async fn write_exchange(&self, send: &Send, is_ordered: bool, text: &mut String) {
         let path = self.path(send.path);
         let reply = self.send(send.method, &path, send.media, &send.body).await;
         writeln!(text, "\n> {} {path} {}", send.method, send.body).unwrap();
-        for (path, mut review) in self.hooks.take() {
+        let mut received = self.hooks.take();
+        if !is_ordered {
+            received.sort_by(|(one, _), (other, _)| one.cmp(other));
+        }
+        for (path, mut review) in received {
             masked(&mut review);
             writeln!(text, "  {path} {}", self.plain(&review.to_string())).unwrap();
         }
@@ -200,6 +210,7 @@ fn mask(name: &str, value: &mut Value) {
     let is_text = value.is_string();
     match name {
         "uid" | "resourceVersion" | "creationTimestamp" | "time" | "deletionTimestamp"
+        | "lastTransitionTime"
             if is_text && value != "u" && value != "" =>
         {
             *value = json!("MASKED");

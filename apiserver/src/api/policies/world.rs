@@ -15,7 +15,6 @@ use crate::fields::Fields;
 use crate::kinds::{Kinds, Served};
 use crate::object::Stored;
 use crate::policies::{Attributes, GroupKind, Matched, ParamKind, Place, World};
-use crate::request::decode::prune;
 use crate::webhooks::Codec;
 
 /// The state of a server, for the policies of one request.
@@ -143,7 +142,10 @@ impl Codec for CoreWorld<'_> {
         if let Some(wrong) = target.kind.wrong_member(&object) {
             return Err(wrong.decoded);
         }
-        prune(&target.kind, &mut object)?;
+        // Unknown members of custom objects stay until the object is stored.
+        if let Some(definition) = &target.kind.definition {
+            definition.set_defaults(&mut object);
+        }
         target.kind.complete(&mut object);
         let object = Value::Object(object);
         let is_changed = object != *before;

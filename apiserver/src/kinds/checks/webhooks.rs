@@ -1,7 +1,9 @@
 //! Configurations of admission webhooks.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use homeostat_schema::Policy;
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, OneOf};
@@ -26,7 +28,7 @@ const WEBHOOK: &[Check] = &[
     ("objectSelector", By(selectors::selector)),
     ("reinvocationPolicy", OneOf(REINVOCATION)),
     ("clientConfig", By(client_config::client)),
-    ("matchConditions", By(rules::conditions)),
+    ("matchConditions", By(conditions)),
     ("admissionReviewVersions", By(versions)),
 ];
 
@@ -48,15 +50,49 @@ const EXCLUDED: [(&str, &[&str]); 2] = [
 pub(crate) fn configuration(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     let webhooks = object.get("webhooks").unwrap_or(&Value::Null);
     let mut known = BTreeSet::new();
+    let before = old.and_then(|old| old.get("webhooks")).unwrap_or(&Value::Null);
+    let are_known = old.is_some() && has_same_conditions(items(webhooks), items(before));
     for (place, webhook) in items(webhooks).iter().enumerate() {
         let at = format!("webhooks[{place}]");
-        super::run(WEBHOOK, webhook, &at, causes);
+        let mut checked = Cow::Borrowed(webhook);
+        if are_known && let Value::Object(webhook) = checked.to_mut() {
+            webhook.remove("matchConditions");
+        }
+        super::run(WEBHOOK, &checked, &at, causes);
         let name = text(webhook, "name");
         if !name.is_empty() && !known.insert(name) {
             causes.push(Cause::duplicate(join(&at, "name"), member(webhook, "name")));
         }
     }
     rules::name(object, old, causes);
+}
+
+/// Returns whether two lists of webhooks have the same conditions, which an update keeps whatever
+/// they are.
+fn has_same_conditions(webhooks: &[Value], before: &[Value]) -> bool {
+    let conditions = |webhook| member(webhook, "matchConditions");
+    webhooks.len() == before.len()
+        && webhooks.iter().zip(before).all(|(new, old)| conditions(new) == conditions(old))
+}
+
+/// Checks the conditions of a webhook, and compiles their expressions.
+fn conditions(of: &Value, list: &Value, at: &str, causes: Causes<'_>) {
+    let mut found = Vec::new();
+    rules::conditions(of, list, at, &mut found);
+    for mut problem in Policy::problems(&json!({"matchConditions": list})) {
+        problem.field = problem.field.replacen("spec.matchConditions", at, 1);
+        let place = place(&problem.field, at);
+        let next = found.iter().position(|cause: &Cause| self::place(cause.field(), at) > place);
+        found.insert(next.unwrap_or(found.len()), problem.into());
+    }
+    causes.append(&mut found);
+}
+
+/// Returns the position of an error about a condition: expressions come before names.
+fn place(field: &str, at: &str) -> Option<(usize, bool)> {
+    let rest = field.strip_prefix(at)?.strip_prefix('[')?;
+    let (place, member) = rest.split_once(']')?;
+    Some((place.parse().ok()?, member == ".name"))
 }
 
 /// Returns the warnings about a configuration.

@@ -1,5 +1,5 @@
-//! The groups `admissionregistration.k8s.io` and `apiregistration.k8s.io`. The server stores these
-//! objects and calls none of the webhooks, policies and servers that they name.
+//! The groups `admissionregistration.k8s.io` and `apiregistration.k8s.io`. The server acts on
+//! policies that validate and on webhooks; policies that mutate and services are only stored.
 
 use serde_json::{Value, json};
 
