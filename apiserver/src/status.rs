@@ -87,9 +87,9 @@ impl Failure {
         Self { details, stated, ..Self::new(code, "", message) }
     }
 
-    /// A webhook has to be asked before the request can be answered. No client sees this.
+    /// The request stops at a webhook, which the server calls next. No client sees this.
     pub(crate) fn open_question() -> Self {
-        Self::internal("a webhook has not been asked yet")
+        Self::internal("the server has to call a webhook first")
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {

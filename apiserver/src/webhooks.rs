@@ -2,11 +2,11 @@
 //! replies mean.
 //!
 //! A write decides in plain code and under locks, so it cannot wait for a webhook in the middle.
-//! It stops at the first webhook whose answer is missing, and leaves a [`Question`] in the
-//! [`Conversation`] of its request. The shell asks, keeps the answer, and carries out the write from
-//! its start again, which now finds the answer. A write that reads a changed object the second time
-//! has another question, so it asks again: the optimistic retry of the real server. Writes that no
-//! webhook concerns never stop.
+//! It stops at the first webhook whose answer is missing, and leaves a question in the
+//! [`Conversation`] of its request. The shell calls the webhook, keeps the answer, and carries out
+//! the write from its start again, which now finds the answer. A write that reads a changed object
+//! the second time has another question, so it stops again: the optimistic retry of the real
+//! server. Writes that no webhook concerns never stop.
 
 mod admit;
 mod cache;

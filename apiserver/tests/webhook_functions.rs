@@ -96,19 +96,23 @@ async fn mutating_webhook_sees_an_object_without_uid_and_generated_name() {
     assert_eq!(seen[0]["object"]["metadata"]["name"], Value::Null);
 }
 
+/// Changes the object `m`, and waits for the reply.
+fn write_now(client: Client) {
+    let maps = Api::<ConfigMap>::default_namespaced(client);
+    let data = merge(&json!({"other": "1"}));
+    let write = async { maps.patch("m", &PatchParams::default(), &data).await };
+    tokio::runtime::Handle::current().block_on(write).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn change_during_a_review_leads_to_another_review() {
     let other: Arc<Mutex<Option<Client>>> = Arc::default();
     let writer = Arc::clone(&other);
     let (server, seen) = server(ApiServer::builder(), move |_| {
         // The first review takes long enough for another client's write.
-        if let Some(client) = writer.lock().take() {
-            tokio::task::block_in_place(|| {
-                let maps = Api::<ConfigMap>::default_namespaced(client);
-                let data = merge(&json!({"other": "1"}));
-                let write = async { maps.patch("m", &PatchParams::default(), &data).await };
-                tokio::runtime::Handle::current().block_on(write).unwrap();
-            });
+        let client = writer.lock().take();
+        if let Some(client) = client {
+            tokio::task::block_in_place(|| write_now(client));
         }
         json!({"allowed": true})
     });
@@ -128,9 +132,10 @@ async fn change_during_a_review_leads_to_another_review() {
 async fn client_does_not_own_what_a_webhook_adds_in_an_update() {
     let patch = json!([{"op": "add", "path": "/data/hook", "value": "1"}]);
     let patch = STANDARD.encode(patch.to_string());
-    let (server, _) = server(ApiServer::builder().seed(1), move |_| {
-        json!({"allowed": true, "patch": patch, "patchType": "JSONPatch"})
-    });
+    let (server, _) = server(
+        ApiServer::builder().seed(1),
+        move |_| json!({"allowed": true, "patch": patch, "patchType": "JSONPatch"}),
+    );
     create(server.client(), json!({"metadata": {"name": "m"}, "data": {"a": "1"}})).await.unwrap();
     mutate(server.client(), &["UPDATE"]).await;
     let maps = Api::<ConfigMap>::default_namespaced(server.client());

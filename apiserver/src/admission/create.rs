@@ -104,6 +104,9 @@ pub(crate) fn owners(served: &Served, manager: &FieldManager, object: &Fields) -
     let mut object = object.clone();
     let requested = take_requested(&mut object);
     served.home.complete(&mut object);
+    if served.kind.stored_as.is_some() {
+        served.kind.rename_from_storage(&mut object);
+    }
     manager.create(&served.kind, &object, requested.as_ref())
 }
 

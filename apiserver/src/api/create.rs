@@ -9,9 +9,7 @@ use super::addresses::Reserved;
 use super::commit::{field_manager, warnings_of};
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{
-    access, addresses, escalation, limits, policies, service_accounts, size, webhooks,
-};
+use super::{access, addresses, escalation, limits, policies, service_accounts, size, webhooks};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::owners::Ownership;
 use crate::admission::{meta_text, metadata};
@@ -87,17 +85,15 @@ pub(super) fn create_object(
     let mut name = String::new();
     // Admission comes before the name is known to be free, and once.
     let mut is_charged = false;
-    let is_replayed = core.webhooks().is_some();
     for attempt in 0..NAME_ATTEMPTS {
         // Held until the object is stored: no other write allocates in between.
         let allocations = core.allocations(served);
         let allocations = allocations.as_deref();
-        let draw = || Drawn { uid: core.chance.uid(), suffix: core.chance.name_suffix() };
-        let drawn = if is_replayed { call.conversation.drawn(attempt, draw) } else { draw() };
+        let Drawn { uid, suffix } = draw(core, call, attempt);
         let system = SystemMetadata {
             now: call.conversation.time(core.clock.now()),
-            uid: drawn.uid,
-            suffix: drawn.suffix,
+            uid,
+            suffix,
             owners: owners.clone(),
             author: Arc::clone(&call.user),
             allocator: allocations.map(|allocations| Allocator { allocations, dry_run }),
@@ -113,12 +109,8 @@ pub(super) fn create_object(
         if *is_upsert {
             access::check_as(core, &call.user, &call.target.info, "create")?;
         }
-        let warnings = warnings_of(served, &new, None);
-        limits::check(core, served, &new)?;
-        service_accounts::check(core, served, &new)?;
-        call.warnings.extend(warnings);
         let shown = if asked.is_empty() { &name } else { asked };
-        policies::check_create(core, call, &new, (shown, dry_run))?;
+        check(core, call, &new, (shown, dry_run))?;
         webhooks::prune(served, &mut new);
         if !is_charged {
             quota::charge(core, &Charged::creation(served, &new, dry_run))?;
@@ -143,6 +135,22 @@ pub(super) fn create_object(
         }
     }
     Err(Failure::generated_name_taken(&served.kind, &name))
+}
+
+/// Draws the random values of a new object, which stay the same when a webhook stops the create.
+fn draw(core: &Core, call: &ApiCall, attempt: usize) -> Drawn {
+    let draw = || Drawn { uid: core.chance.uid(), suffix: core.chance.name_suffix() };
+    if core.webhooks().is_some() { call.conversation.drawn(attempt, draw) } else { draw() }
+}
+
+/// Applies the admission that checks a complete object.
+fn check(core: &Core, call: &ApiCall, new: &Fields, named: (&str, bool)) -> Result<()> {
+    let served = &call.target.served;
+    let warnings = warnings_of(served, new, None);
+    limits::check(core, served, new)?;
+    service_accounts::check(core, served, new)?;
+    call.warnings.extend(warnings);
+    policies::check_create(core, call, new, named)
 }
 
 /// The place of a new object.

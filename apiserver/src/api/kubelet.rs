@@ -32,7 +32,9 @@ fn answer_once(
     let subresource = info.subresource.as_deref().unwrap_or_default();
     let params = &Params::parse(uri.query().unwrap_or_default());
     let checked = match (&*info.resource, subresource) {
-        ("pods", "attach" | "exec" | "portforward") => stream(core, (user, info, params), conversation),
+        ("pods", "attach" | "exec" | "portforward") => {
+            stream(core, (user, info, params), conversation)
+        }
         ("pods", "log") => match log(core, info, params) {
             // A pod that was never on a node has logged nothing.
             Ok(false) => return Reply::Document(Document::empty(204)),

@@ -29,7 +29,10 @@ pub(super) struct Plugins {
     webhooks: Option<Arc<Webhooks>>,
 }
 
-/// The admission of an object or a body.
+/// The admission of the body of a POST on a subresource.
+pub(super) type AdmitBody<'a> = &'a dyn Fn(&mut Fields) -> Result<()>;
+
+/// The admission of an object.
 pub(super) type Admit<'a> = &'a dyn Fn(&Fields) -> Result<()>;
 
 /// Checks the creation of an object, which is complete apart from its version.
@@ -99,7 +102,7 @@ pub(super) fn check_delete(
         dry_run: options.is_dry_run(),
         ..asked::of_call(call, Operation::Delete, name)
     };
-    plugins.mutate(core, Some(served), &mut request, call, &Ok)?;
+    plugins.mutate((core, Some(served)), &mut request, call, &Ok)?;
     plugins.check(core, Some(served), &request, call)
 }
 
@@ -128,7 +131,7 @@ pub(super) fn check_action(
         dry_run,
         ..asked::of_call(call, Operation::Create, name)
     };
-    if plugins.mutate(core, None, &mut request, call, &Ok)?
+    if plugins.mutate((core, None), &mut request, call, &Ok)?
         && let Value::Object(mutated) = &request.object
     {
         body.clone_from(mutated);
@@ -193,12 +196,11 @@ impl Plugins {
         Some(Self { policies: None, webhooks: Some(webhooks) })
     }
 
-    /// Changes the object of a request as mutating webhooks say. `again` applies the admission that
-    /// does not depend on them once more. Returns whether the object changed.
+    /// Changes the object of a request as mutating webhooks say. `again` applies the other
+    /// admission a second time. Returns whether the object changed.
     pub(super) fn mutate(
         &self,
-        core: &Core,
-        served: Option<&Served>,
+        (core, served): (&Core, Option<&Served>),
         request: &mut Attributes<'_>,
         call: &ApiCall,
         again: &dyn Fn(Value) -> Result<Value>,
@@ -247,12 +249,7 @@ impl Plugins {
 // === impl Asking ===
 
 impl Asking<'_> {
-    fn ask<T>(
-        &self,
-        webhooks: &Webhooks,
-        user: &User,
-        ask: impl FnOnce(Admission<'_>) -> T,
-    ) -> T {
+    fn ask<T>(&self, webhooks: &Webhooks, user: &User, ask: impl FnOnce(Admission<'_>) -> T) -> T {
         let world = CoreWorld::new(self.core, self.served, user);
         ask(Admission {
             webhooks,

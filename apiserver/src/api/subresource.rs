@@ -46,8 +46,9 @@ fn post_for(
     let key = served.kind.key(call.namespace(), name);
     if let Effect::IssueToken = action.effect {
         let manager = field_manager(core, call);
-        let admit =
-            |body: &mut Fields| policies::check_action(core, asked, (action, body), (name, dry_run));
+        let admit = |body: &mut Fields| {
+            policies::check_action(core, asked, (action, body), (name, dry_run))
+        };
         return token_request::issue(core, served, (&key, name), body, (&manager, &admit));
     }
     if meta_text(&body, "name") != name {

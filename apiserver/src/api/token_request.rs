@@ -5,6 +5,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::access::API_AUDIENCE;
+use super::policies::AdmitBody;
 use super::review::{audiences, spec};
 use super::webhooks::is_admission_dynamic;
 use crate::access::{Account, Bound, Named, Validity};
@@ -37,7 +38,7 @@ pub(super) fn issue(
     served: &Served,
     (key, name): (&str, &str),
     mut request: Fields,
-    (manager, admit): (&FieldManager, &dyn Fn(&mut Fields) -> Result<()>),
+    (manager, admit): (&FieldManager, AdmitBody<'_>),
 ) -> Result<Reply> {
     let named = meta_text(&request, "name");
     if !named.is_empty() && named != name {

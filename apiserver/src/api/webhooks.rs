@@ -23,8 +23,8 @@ use crate::webhooks::{self, Conversation};
 /// The longest time of a request that asks webhooks, which is the real server's for any request.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Carries out a part of a request that may stop at a webhook: asks the webhook, and carries out the
-/// part again, until it does not stop.
+/// Carries out a part of a request that may stop at a webhook: calls the webhook, and carries out
+/// the part again, until it does not stop.
 ///
 /// # Cancel safety
 ///
@@ -89,6 +89,7 @@ pub(super) fn mutate_new(
 ) -> Result<Ownership> {
     let Some(plugins) = Plugins::mutating(core) else { return Ok(owners) };
     let served = &call.target.served;
+    let before = owners.clone();
     let owners = match owners {
         Ownership::Tracked(manager) => create::owners(served, &manager, object),
         Ownership::Known(owners) | Ownership::Admitted(owners, _) => owners,
@@ -108,8 +109,8 @@ pub(super) fn mutate_new(
         ..asked::of_call(call, Operation::Create, &name)
     };
     let again = |object: Value| reapplied(served, object, again);
-    if !plugins.mutate(core, Some(served), &mut request, call, &again)? {
-        return Ok(Ownership::Known(owners));
+    if !plugins.mutate((core, Some(served)), &mut request, call, &again)? {
+        return Ok(before);
     }
     *object = stored(served, request.object);
     let owners = admitted_owners(call, object, owners);
@@ -144,14 +145,8 @@ pub(super) fn mutate_change(
     let name = call.target.info.name.as_deref().unwrap_or_default();
     let (mut object, mut old) = (shown(&new), shown(change.old));
     if let Some(scale) = scale {
-        let before = ManagedFields::from_json(packed_owners(change.old));
-        let after = match change.owners {
-            Ownership::Known(owners) => owners,
-            _ => &before,
-        };
-        set_scale_owners(&mut object, after, &scale.wanted);
-        set_times(&mut object, &field_manager(core, call).now);
-        set_scale_owners(&mut old, &before, &scale.wanted);
+        let now = field_manager(core, call).now;
+        show_scale_owners((&mut object, &mut old), change, &scale.wanted, &now);
     }
     let mut request = Attributes {
         object,
@@ -172,7 +167,7 @@ pub(super) fn mutate_change(
         Some(_) => Ok(object),
         None => reapplied(served, object, &complete),
     };
-    if !plugins.mutate(core, Some(served), &mut request, call, &again)? {
+    if !plugins.mutate((core, Some(served)), &mut request, call, &again)? {
         return Ok(None);
     }
     if let Some(scale) = scale {
@@ -193,7 +188,23 @@ fn packed_owners(object: &Fields) -> &str {
     read_path(object, "metadata.managedFields").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Shows the owners of the replicas of an object as those of its scale.
+/// Shows the owners of the replicas of an object as those of its new and its old scale.
+fn show_scale_owners(
+    (new, old): (&mut Value, &mut Value),
+    change: &Change<'_>,
+    replicas: &str,
+    now: &str,
+) {
+    let before = ManagedFields::from_json(packed_owners(change.old));
+    let after = match change.owners {
+        Ownership::Known(owners) => owners,
+        _ => &before,
+    };
+    set_scale_owners(new, after, replicas);
+    set_times(new, now);
+    set_scale_owners(old, &before, replicas);
+}
+
 fn set_scale_owners(scale: &mut Value, owners: &ManagedFields, replicas: &str) {
     let path: Vec<PathElement> = replicas.split('.').map(PathElement::field).collect();
     if let (Value::Object(scale), owners) = (scale, owners.of_scale(&path).encode()) {

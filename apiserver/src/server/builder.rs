@@ -331,7 +331,9 @@ impl Builder {
     /// let configuration = serde_json::from_value(json!({
     ///     "metadata": {"name": "checks"},
     ///     "webhooks": [{
-    ///         "name": "maps.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+    ///         "name": "maps.example.com",
+    ///         "sideEffects": "None",
+    ///         "admissionReviewVersions": ["v1"],
     ///         "clientConfig": {"service": {"namespace": "shop", "name": "checks"}},
     ///         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
     ///             "resources": ["configmaps"]}],

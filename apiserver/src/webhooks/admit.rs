@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use homeostat_schema::{PolicyInput, quote};
+use homeostat_schema::quote;
 use serde_json::Value;
 
 use super::conversation::{Answer, Conversation, Question};
+use super::json_patch;
 use super::review::{self, Response};
 use super::webhook::{Webhook, Webhooks};
-use super::json_patch;
 use crate::policies::{Attributes, Matched, World, input_of, is_exempt};
 use crate::status::{Failure, ResourceName, Result};
 
@@ -50,7 +50,7 @@ enum Stop {
     Call(String),
     /// The request is refused.
     Refused(Failure),
-    /// The webhook has not been asked yet.
+    /// The server has to call the webhook first.
     Open,
 }
 
@@ -69,7 +69,8 @@ struct Reinvocation {
 
 impl Admission<'_> {
     /// Asks the mutating webhooks, and changes the object of the request as they say. `again`
-    /// applies the other admission once more, after a change. Returns whether the object changed.
+    /// applies the other admission a second time, after a change. Returns whether the object has
+    /// changed.
     pub(crate) fn mutate(
         &self,
         request: &mut Attributes<'_>,
@@ -153,9 +154,8 @@ impl Admission<'_> {
     /// Returns what the rules of a webhook name, or `None` if the request does not concern it.
     fn matched(&self, webhook: &Webhook, request: &Attributes<'_>) -> Result<Option<Matched>> {
         let Some(resources) = &webhook.resources else { return Ok(None) };
-        let no_namespace = |name: &str| {
-            Failure::not_found(ResourceName::built_in("", "namespaces"), name)
-        };
+        let no_namespace =
+            |name: &str| Failure::not_found(ResourceName::built_in("", "namespaces"), name);
         let matched = resources.matches(request, self.world);
         let matched = matched.map_err(|_| no_namespace(request.namespace))?;
         let (Some(matched), Some(conditions)) = (&matched, &webhook.conditions) else {
@@ -163,7 +163,7 @@ impl Admission<'_> {
         };
         // Conditions do not see the namespace.
         let input = input_of(request, self.world, matched, Value::Null);
-        match conditions.applies(&PolicyInput { condition_request: input.condition_request.clone(), ..input }) {
+        match conditions.applies(&input) {
             Ok(true) => Ok(Some(matched.clone())),
             Ok(false) => Ok(None),
             Err(error) => {

@@ -17,7 +17,7 @@ pub(crate) struct Conversation {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Questions that nobody has asked yet. Empty unless the last attempt stopped.
+    /// Questions that are not asked yet. Empty unless the last attempt stopped.
     open: Vec<Question>,
     answered: Vec<(Question, Answer)>,
     /// The time of the request, once a write has used it.
@@ -59,7 +59,7 @@ pub(crate) enum Answer {
 // === impl Conversation ===
 
 impl Conversation {
-    /// Returns the answer to a question, with the uid that it was asked with. An open question is
+    /// Returns the answer to a question, with the uid of its review. An open question is
     /// kept until [`take_open`](Self::take_open).
     pub(super) fn answer(
         &self,

@@ -13,7 +13,10 @@ use crate::patch::{self, PatchKind};
 /// Returns the reason why it is none.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Value>, String> {
     let wrong = |found: &Value, wanted: &str| {
-        format!("json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}", kind_of(found))
+        format!(
+            "json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}",
+            kind_of(found)
+        )
     };
     match serde_json::from_slice(bytes) {
         Ok(Value::Array(operations)) => {
@@ -80,7 +83,9 @@ fn refusal(object: &Value, operation: &Value) -> String {
             let from = text("from").unwrap_or_default();
             let is_found = object.pointer(from).is_some();
             let (side, at) = if is_found { ("destination", path) } else { ("from", from) };
-            format!("{op} operation does not apply: doc is missing {side} path: {at}: missing value")
+            format!(
+                "{op} operation does not apply: doc is missing {side} path: {at}: missing value"
+            )
         }
         _ => format!("Unexpected kind: {op}"),
     }
@@ -88,17 +93,11 @@ fn refusal(object: &Value, operation: &Value) -> String {
 
 /// Returns the reason why a key is no index of a list.
 fn wrong_index(key: &str, may_end: bool) -> String {
-    match key.parse::<i64>() {
-        Ok(index) => format!("Unable to access invalid index: {index}: invalid index referenced"),
-        Err(_) => {
-            let why = format!("strconv.Atoi: parsing {}: invalid syntax", Value::from(key));
-            if may_end {
-                format!("value was not a proper array index: '{key}': {why}")
-            } else {
-                why
-            }
-        }
+    if let Ok(index) = key.parse::<i64>() {
+        return format!("Unable to access invalid index: {index}: invalid index referenced");
     }
+    let why = format!("strconv.Atoi: parsing {}: invalid syntax", Value::from(key));
+    if may_end { format!("value was not a proper array index: '{key}': {why}") } else { why }
 }
 
 #[cfg(test)]

@@ -41,19 +41,8 @@ pub(super) fn request(content: &str, uid: &str, version: &str) -> String {
 ///
 /// Returns the reason why it is none.
 pub(super) fn decode(body: &[u8], version: &str) -> Result<Map<String, Value>, String> {
-    let review: Map<String, Value> = match serde_json::from_slice(body) {
-        Ok(Value::Object(review)) => review,
-        Ok(_) | Err(_) => {
-            if body.is_empty() {
-                return Err(EMPTY.to_owned());
-            }
-            // The decoder takes YAML, too, where most texts are strings.
-            let found = serde_json::from_slice(body).map_or("string", |value| kind_of(&value));
-            return Err(format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into \
-                 Go value of type {TYPE_META}"
-            ));
-        }
+    let Ok(Value::Object(review)) = serde_json::from_slice(body) else {
+        return Err(undecodable(body));
     };
     let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
     let wanted = format!("{GROUP}/{version}");
@@ -74,6 +63,19 @@ pub(super) fn decode(body: &[u8], version: &str) -> Result<Map<String, Value>, S
         ));
     }
     Ok(review)
+}
+
+/// Returns the reason why a body is no object.
+fn undecodable(body: &[u8]) -> String {
+    if body.is_empty() {
+        return EMPTY.to_owned();
+    }
+    // The decoder takes YAML, too, where most texts are strings.
+    let found = serde_json::from_slice(body).map_or("string", |value| kind_of(&value));
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value \
+         of type {TYPE_META}"
+    )
 }
 
 const GROUP_V1: &str = "admission.k8s.io/v1";

@@ -71,7 +71,8 @@ impl Webhook {
     /// Reads the webhooks of a configuration.
     pub(super) fn read_all(configuration: &Fields) -> Vec<Arc<Self>> {
         let name = read_path(configuration, "metadata.name").and_then(Value::as_str);
-        let webhooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+        let webhooks =
+            configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
         let numbered = webhooks.enumerate();
         numbered.map(|(at, of)| Arc::new(Self::read(name.unwrap_or_default(), at, of))).collect()
     }

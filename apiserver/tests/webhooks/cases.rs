@@ -32,6 +32,9 @@ pub(crate) struct Send {
     pub(crate) body: Value,
 }
 
+const EXEMPT: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/exempt";
+/// Resources that name others twice.
+const WIDE: &[&str] = &["configmaps", "configmaps/*", "*/status", "a/b"];
 const MAPS: &str = "/api/v1/namespaces/NS/configmaps";
 const MAP: &str = "/api/v1/namespaces/NS/configmaps/m";
 
@@ -96,7 +99,12 @@ fn with(mut webhook: Value, members: Value) -> Value {
     webhook
 }
 
-fn part(name: &'static str, mutating: Vec<Value>, validating: Vec<Value>, sends: Vec<Send>) -> Part {
+fn part(
+    name: &'static str,
+    mutating: Vec<Value>,
+    validating: Vec<Value>,
+    sends: Vec<Send>,
+) -> Part {
     Part { name, mutating, validating, sends }
 }
 
@@ -134,7 +142,9 @@ fn reviews() -> Case {
                     apply("/api/v1/namespaces/NS/configmaps/applied?fieldManager=me", changed),
                     delete("/api/v1/namespaces/NS/configmaps/m?gracePeriodSeconds=0"),
                     delete("/api/v1/namespaces/NS/configmaps?labelSelector=none%3Dthere"),
-                    delete("/api/v1/namespaces/NS/configmaps?fieldSelector=metadata.name%3Dapplied"),
+                    delete(
+                        "/api/v1/namespaces/NS/configmaps?fieldSelector=metadata.name%3Dapplied",
+                    ),
                     get(MAP),
                 ],
             ),
@@ -234,8 +244,7 @@ fn ignored_failures() -> Case {
     let ignored = |hook| with(hook, json!({"failurePolicy": "Ignore"}));
     let mut parts = Vec::new();
     for path in ["/not-json", "/status/500", "/bad-patch/text", "/patch/absent", "/deny"] {
-        let sends =
-            vec![post("/api/v1/namespaces/NS/configmaps?dryRun=All", map("m"))];
+        let sends = vec![post("/api/v1/namespaces/NS/configmaps?dryRun=All", map("m"))];
         parts.push(part(
             path,
             vec![ignored(on_maps("mutate", path)), on_maps("later", "/label/later")],
@@ -372,9 +381,8 @@ fn reinvocation() -> Case {
 }
 
 fn matches() -> Case {
-    let labelled = |name: &str, label: &str| {
-        json!({"metadata": {"name": name, "labels": {"l": label}}})
-    };
+    let labelled =
+        |name: &str, label: &str| json!({"metadata": {"name": name, "labels": {"l": label}}});
     let selecting = json!({"objectSelector": {"matchLabels": {"l": "1"}}});
     let other = json!({"namespaceSelector": {"matchLabels": {"in": "other"}}});
     let cluster = |scope: &str| {
@@ -426,13 +434,21 @@ fn matches() -> Case {
                 vec![with(with(on_maps("deny", "/deny"), cluster("Cluster")), of_case)],
                 vec![
                     post("/api/v1/namespaces", namespace),
-                    send("PUT", "/api/v1/namespaces/matches-other",
-                        json!({"metadata": {"name": "matches-other", "labels": {"in": "matches"}}})),
+                    send(
+                        "PUT",
+                        "/api/v1/namespaces/matches-other",
+                        json!({"metadata": {"name": "matches-other", "labels": {"in": "matches"}}}),
+                    ),
                     post("/api/v1/namespaces/NS/configmaps?dryRun=All", map("dry")),
-                    post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-                        json!({"metadata": {"name": "exempt"}})),
-                    delete("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/exempt"),
-                    post("/apis/authentication.k8s.io/v1/tokenreviews", json!({"spec": {"token": "x"}})),
+                    post(
+                        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+                        json!({"metadata": {"name": "exempt"}}),
+                    ),
+                    delete(EXEMPT),
+                    post(
+                        "/apis/authentication.k8s.io/v1/tokenreviews",
+                        json!({"spec": {"token": "x"}}),
+                    ),
                 ],
             ),
         ],
@@ -440,9 +456,8 @@ fn matches() -> Case {
 }
 
 fn conditions() -> Case {
-    let condition = |expression: &str| {
-        json!({"matchConditions": [{"name": "c", "expression": expression}]})
-    };
+    let condition =
+        |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
     let dry = "/api/v1/namespaces/NS/configmaps?dryRun=All";
     let mut parts = Vec::new();
     for (name, expression) in [
@@ -527,14 +542,20 @@ fn subresources() -> Case {
                     vec![],
                     vec![parts("/deny/message")],
                     vec![
-                        post("/api/v1/namespaces/NS/pods/p/exec?command=ls&container=c&stdout=true",
-                            Value::Null),
+                        post(
+                            "/api/v1/namespaces/NS/pods/p/exec?command=ls&container=c&stdout=true",
+                            Value::Null,
+                        ),
                         get("/api/v1/namespaces/NS/services/s/proxy/path"),
                     ],
                 ),
                 part(
                     "scale",
-                    vec![on("all", "/patch/replicas", rule("apps", &["replicasets/scale"], &["*"]))],
+                    vec![on(
+                        "all",
+                        "/patch/replicas",
+                        rule("apps", &["replicasets/scale"], &["*"]),
+                    )],
                     vec![on("see", "/allow", rule("apps", &["replicasets/scale"], &["*"]))],
                     vec![scale, get("/apis/apps/v1/namespaces/NS/replicasets/r")],
                 ),
@@ -619,7 +640,8 @@ fn custom_resources() -> Case {
     let hook = |name: &str, path: &str| with(on_maps(name, path), rules.clone());
     let v1 = "/apis/webhooks.example.com/v1/namespaces/NS/widgets";
     let v2 = "/apis/webhooks.example.com/v2/namespaces/NS/widgets";
-    let size = |path| Send { method: "PATCH", path, media: MERGE, body: json!({"spec": {"size": 2}}) };
+    let size =
+        |path| Send { method: "PATCH", path, media: MERGE, body: json!({"spec": {"size": 2}}) };
     Case {
         before: vec![post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)],
         until: Some("/apis/webhooks.example.com/v2/namespaces/NS/widgets"),
@@ -726,7 +748,7 @@ fn configurations() -> Case {
         json!({"timeoutSeconds": 31, "failurePolicy": "Maybe", "matchPolicy": "Same"}),
         json!({"reinvocationPolicy": "Often"}),
         json!({"admissionReviewVersions": ["v9", "v9", "V"]}),
-        json!({"rules": rule("", &["configmaps", "configmaps/*", "*/status", "a/b"], &["*", "CREATE"])}),
+        json!({"rules": rule("", WIDE, &["*", "CREATE"])}),
         json!({"rules": [{"apiGroups": ["", "*"], "apiVersions": ["", "*"], "operations": ["GET"],
             "resources": ["*/*", "pods"], "scope": "Wide"}]}),
         json!({"rules": [{}]}),

@@ -1,8 +1,9 @@
 //! Admission webhooks: the same cases on the embedded server and on a real kube-apiserver.
 //!
-//! A webhook server with TLS runs in this process. Each case configures webhooks, sends requests, and
-//! writes down the replies and the reviews that the webhooks got. The texts in `tests/webhooks/*.txt`
-//! are those of the real server: `HOMEOSTAT_RECORD=webhooks` writes them again.
+//! A webhook server with TLS runs in this process. Each case configures webhooks, sends requests,
+//! and writes down the replies and the reviews that the webhooks got. The texts in
+//! `tests/webhooks/*.txt` are those of the real server: `HOMEOSTAT_RECORD=webhooks` writes them
+//! again.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is meant to panic")]
 

@@ -120,7 +120,11 @@ impl Player<'_> {
             if is_refused != is_accepted {
                 return;
             }
-            assert!(Instant::now() < deadline, "the {kind} webhooks are not called: {}", reply.body);
+            assert!(
+                Instant::now() < deadline,
+                "the {kind} webhooks are not called: {}",
+                reply.body
+            );
             sleep(Duration::from_millis(50)).await;
         }
     }
@@ -155,9 +159,9 @@ impl Player<'_> {
         webhook.entry("objectSelector").or_insert_with(
             || json!({"matchExpressions": [{"key": "probe", "operator": "DoesNotExist"}]}),
         );
-        webhook.entry("namespaceSelector").or_insert_with(|| {
-            json!({"matchLabels": {"kubernetes.io/metadata.name": self.case}})
-        });
+        webhook
+            .entry("namespaceSelector")
+            .or_insert_with(|| json!({"matchLabels": {"kubernetes.io/metadata.name": self.case}}));
         Value::Object(webhook)
     }
 
