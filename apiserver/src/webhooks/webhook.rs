@@ -129,18 +129,31 @@ impl Address {
     /// Returns the URL, as the texts of errors name it.
     pub(super) fn url(&self) -> String {
         let seconds = self.timeout.as_secs();
-        let base = match &self.target {
-            Target::Url(url) => url.clone(),
+        let (base, path) = match &self.target {
+            Target::Url(url) => {
+                let host = url.find("://").map_or(0, |scheme| scheme + 3);
+                let end = url[host..].find('/').map_or(url.len(), |slash| host + slash);
+                (url[..end].to_owned(), &url[end..])
+            }
             Target::Service { namespace, name, port, path } => {
-                let slash = if path.starts_with('/') { "" } else { "/" };
-                format!("https://{name}.{namespace}.svc:{port}{slash}{path}")
+                (format!("https://{name}.{namespace}.svc:{port}"), path.as_str())
             }
         };
-        // A URL without a path has the path `/`.
-        let host = base.split_once("://").map_or(&*base, |(_, rest)| rest);
-        let slash = if host.contains('/') { "" } else { "/" };
-        format!("{base}{slash}?timeout={seconds}s")
+        format!("{base}{}?timeout={seconds}s", cleaned(path))
     }
+}
+
+/// Returns a path as Go's `path.Join` does: without empty steps, `.` and `..`.
+fn cleaned(path: &str) -> String {
+    let mut steps = Vec::new();
+    for step in path.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => drop(steps.pop()),
+            step => steps.push(step),
+        }
+    }
+    format!("/{}", steps.join("/"))
 }
 
 // === impl Webhooks ===

@@ -20,6 +20,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 /// The reviews that the server got: the path, and the body.
@@ -42,6 +43,8 @@ pub(crate) struct Hooks {
     /// The certificate of its authority, in PEM and Base64.
     bundle: String,
     received: Received,
+    /// Ends with this value.
+    _server: JoinSet<()>,
 }
 
 impl Hooks {
@@ -78,8 +81,9 @@ impl Hooks {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let received = Received::default();
-        tokio::spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), received.clone()));
-        Self { address, bundle: STANDARD.encode(authority), received }
+        let mut server = JoinSet::new();
+        server.spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), received.clone()));
+        Self { address, bundle: STANDARD.encode(authority), received, _server: server }
     }
 
     /// Returns the configuration of a client for a path.
@@ -88,7 +92,7 @@ impl Hooks {
     }
 
     /// Returns an authority that has not signed the server's certificate.
-    pub(crate) fn other_bundle(&self) -> Value {
+    pub(crate) fn other_bundle() -> Value {
         json!(STANDARD.encode(authority("other").pem()))
     }
 
@@ -112,9 +116,10 @@ impl Hooks {
 }
 
 async fn accept(listener: TcpListener, tls: TlsAcceptor, received: Received) {
+    let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (tls, received) = (tls.clone(), received.clone());
-        tokio::spawn(async move {
+        connections.spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
             let service = service_fn(|request| answer(request, &received));
             let connection = hyper::server::conn::http1::Builder::new();
@@ -155,82 +160,88 @@ async fn answer(
 /// Returns a review with the response that a path asks for.
 fn respond(path: &str, mut review: Value) -> Value {
     let request = review["request"].take();
-    let uid = request["uid"].clone();
-    let allow = json!({"uid": uid, "allowed": true});
-    let deny = |status: Value| json!({"uid": uid, "allowed": false, "status": status});
-    let patch = |operations: Value| {
-        let patch = STANDARD.encode(operations.to_string());
-        json!({"uid": uid, "allowed": true, "patch": patch, "patchType": "JSONPatch"})
-    };
-    let (verb, rest) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
-    let response = match (verb, rest) {
-        ("probe", _) => deny(json!({"message": "ready"})),
-        ("deny", "") => json!({"uid": uid, "allowed": false}),
-        ("deny", "message") => deny(json!({"message": "no way"})),
-        ("deny", "reason") => deny(json!({"reason": "Teapot", "code": 418})),
-        ("deny", "success") => deny(json!({"status": "Success", "code": 200, "reason": "Odd"})),
-        ("deny", "details") => deny(json!({
-            "message": "wrong", "reason": "Invalid", "code": 422, "status": "Failure",
-            "details": {"name": "x", "kind": "y", "retryAfterSeconds": 3, "causes": [
-                {"reason": "FieldValueInvalid", "message": "bad", "field": "data"}]},
-        })),
+    let (verb, rest) = path[1..].split_once('/').unwrap_or_else(|| (&path[1..], ""));
+    let mut response = match (verb, rest) {
+        ("probe", _) => json!({"allowed": false, "status": {"message": "ready"}}),
+        ("deny", which) => denied(which),
         ("warn", "") => {
             let warnings = ["first \"quoted\"", "second", "first \"quoted\""];
-            json!({"uid": uid, "allowed": true, "warnings": warnings})
+            json!({"allowed": true, "warnings": warnings})
         }
-        ("warn", _) => json!({"uid": uid, "allowed": false, "warnings": ["before"]}),
-        ("annotate", _) => {
-            json!({"uid": uid, "allowed": true, "auditAnnotations": {"a": "b"}})
-        }
+        ("warn", _) => json!({"allowed": false, "warnings": ["before"]}),
+        ("annotate", _) => json!({"allowed": true, "auditAnnotations": {"a": "b"}}),
         ("label", name) => {
             let labels = &request["object"]["metadata"]["labels"];
             if labels.is_null() {
-                patch(json!([{"op": "add", "path": "/metadata/labels", "value": {name: "set"}}]))
+                patched(&json!([{"op": "add", "path": "/metadata/labels", "value": {name: "set"}}]))
             } else {
-                let path = format!("/metadata/labels/{name}");
-                patch(json!([{"op": "add", "path": path, "value": "set"}]))
+                let at = format!("/metadata/labels/{name}");
+                patched(&json!([{"op": "add", "path": at, "value": "set"}]))
             }
         }
         // Sets the label to the number of labels, so that each call changes it.
         ("count", name) => {
             let labels = request["object"]["metadata"]["labels"].as_object();
             let count = labels.map_or(0, serde_json::Map::len).to_string();
-            let path = format!("/metadata/labels/{name}");
-            patch(json!([{"op": "add", "path": path, "value": count}]))
+            let at = format!("/metadata/labels/{name}");
+            patched(&json!([{"op": "add", "path": at, "value": count}]))
         }
-        ("patch", which) => patch(operations(which)),
-        ("patch-without-type", _) => json!({"uid": uid, "allowed": true, "patch": "W10="}),
-        ("type-without-patch", _) => json!({"uid": uid, "allowed": true, "patchType": "JSONPatch"}),
-        ("empty-type", _) => {
-            json!({"uid": uid, "allowed": true, "patch": "W10=", "patchType": ""})
+        ("patch", which) => patched(&operations(which)),
+        _ => odd_patch(verb, rest).unwrap_or_else(|| json!({"allowed": true})),
+    };
+    response["uid"] = if verb == "wrong-uid" { json!("other") } else { request["uid"].clone() };
+    let (kind, api_version) = (&review["kind"], &review["apiVersion"]);
+    match verb {
+        "no-kind" => json!({"response": response}),
+        "beta" => json!({"kind": kind, "apiVersion": "admission.k8s.io/v1beta1",
+            "response": response}),
+        "no-response" => json!({"kind": kind, "apiVersion": api_version}),
+        _ => json!({"kind": kind, "apiVersion": api_version, "response": response}),
+    }
+}
+
+fn denied(which: &str) -> Value {
+    let status = match which {
+        "" => return json!({"allowed": false}),
+        "reason" => json!({"reason": "Teapot", "code": 418}),
+        "success" => json!({"status": "Success", "code": 200, "reason": "Odd"}),
+        "details" => json!({
+            "message": "wrong", "reason": "Invalid", "code": 422, "status": "Failure",
+            "details": {"name": "x", "kind": "y", "retryAfterSeconds": 3, "causes": [
+                {"reason": "FieldValueInvalid", "message": "bad", "field": "data"}]},
+        }),
+        _ => json!({"message": "no way"}),
+    };
+    json!({"allowed": false, "status": status})
+}
+
+fn patched(operations: &Value) -> Value {
+    let encoded = STANDARD.encode(operations.to_string());
+    json!({"allowed": true, "patch": encoded, "patchType": "JSONPatch"})
+}
+
+/// Returns a response with a patch that breaks a rule.
+fn odd_patch(verb: &str, which: &str) -> Option<Value> {
+    const EMPTY: &str = "W10=";
+    Some(match verb {
+        "patch-without-type" => json!({"allowed": true, "patch": EMPTY}),
+        "type-without-patch" => json!({"allowed": true, "patchType": "JSONPatch"}),
+        "empty-type" => json!({"allowed": true, "patch": EMPTY, "patchType": ""}),
+        "other-type" => {
+            let mut response = patched(&operations("data"));
+            response["patchType"] = json!("Merge");
+            response
         }
-        ("other-type", _) => {
-            let patch = STANDARD.encode(operations("data").to_string());
-            json!({"uid": uid, "allowed": true, "patch": patch, "patchType": "Merge"})
-        }
-        ("bad-patch", which) => {
+        "bad-patch" => {
             let text = match which {
                 "object" => "{}",
                 "text" => "nonsense",
                 _ => "[]",
             };
-            let patch = STANDARD.encode(text);
-            json!({"uid": uid, "allowed": true, "patch": patch, "patchType": "JSONPatch"})
+            json!({"allowed": true, "patch": STANDARD.encode(text), "patchType": "JSONPatch"})
         }
-        ("wrong-uid", _) => json!({"uid": "other", "allowed": true}),
-        ("no-response", _) => Value::Null,
-        _ => allow,
-    };
-    match (verb, rest) {
-        ("no-kind", _) => json!({"response": response}),
-        ("beta", _) => {
-            json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1",
-                "response": response})
-        }
-        ("no-response", _) => json!({"kind": review["kind"], "apiVersion": review["apiVersion"]}),
-        _ => json!({"kind": review["kind"], "apiVersion": review["apiVersion"],
-            "response": response}),
-    }
+        _ => return None,
+    })
 }
 
 /// Returns the operations of a patch with a name.

@@ -146,7 +146,7 @@ impl Player<'_> {
             webhook.insert("clientConfig".to_owned(), config);
         }
         if let Some(bundle) = webhook.remove("bundle") {
-            let other = self.hooks.other_bundle();
+            let other = Hooks::other_bundle();
             webhook["clientConfig"]["caBundle"] = if bundle == "other" { other } else { json!("") };
         }
         if let Some(config) = webhook.get_mut("clientConfig").and_then(Value::as_object_mut) {
@@ -228,9 +228,8 @@ fn mask(name: &str, value: &mut Value) {
 fn without_uids(text: &str) -> Option<String> {
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
     let is_uid = |part: &[u8]| {
-        part.iter().enumerate().all(|(at, byte)| match HYPHENS.contains(&at) {
-            true => *byte == b'-',
-            false => byte.is_ascii_hexdigit(),
+        part.iter().enumerate().all(|(at, byte)| {
+            if HYPHENS.contains(&at) { *byte == b'-' } else { byte.is_ascii_hexdigit() }
         })
     };
     let at = text.as_bytes().windows(36).position(is_uid)?;
