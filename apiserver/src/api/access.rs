@@ -321,7 +321,7 @@ fn attributes(parts: &Parts) -> Option<Attributes> {
     })
 }
 
-/// Returns the name of the one object that a field selector leaves; empty if there may be others, or
+/// Returns the name of the object that a field selector leaves; empty if there may be others, or
 /// if the options of the list are invalid.
 fn selected_name(query: &str) -> String {
     let params = Params::parse(query);

@@ -1,4 +1,4 @@
-//! Escapes of halves of a character, such as `\\ud800`. Go reads each as U+FFFD; serde refuses them.
+//! Escapes of half a character, such as `\\ud800`. Go reads each as U+FFFD; serde refuses them.
 
 use std::borrow::Cow;
 

@@ -296,7 +296,7 @@ mod tests {
             (r#"[{"op":1,"path":"/a"}]"#, 400),
             (r#"["add"]"#, 400),
             (r#"[{"op":"remove","path":"a"}]"#, 422),
-            (r#"[null]"#, 422),
+            ("[null]", 422),
         ] {
             let error = apply(json!({"a": 1}), body.as_bytes()).unwrap_err();
             assert_eq!(error.code(), code, "{body}");

@@ -234,6 +234,12 @@ mod tests {
             wrong("Secret", number),
             into("number into Go struct field Secret.data of type []uint8")
         );
+        let bad = wrong("Secret", json!({"data": {"a": "!!"}}));
+        assert_eq!(bad.as_deref(), Some("illegal base64 data at input byte 0"));
+    }
+
+    #[test]
+    fn wrong_type_of_a_restored_member_is_reported_with_the_converters_text() {
         let restored = |spec: Value| {
             let Value::Object(object) = json!({"spec": spec}) else { unreachable!() };
             wrong_member(Types::all().of_kind("", "v1", "Service").unwrap(), &object)
@@ -254,7 +260,5 @@ mod tests {
         ] {
             assert_eq!(restored(spec).as_deref(), Some(expected));
         }
-        let bad = wrong("Secret", json!({"data": {"a": "!!"}}));
-        assert_eq!(bad.as_deref(), Some("illegal base64 data at input byte 0"));
     }
 }

@@ -103,7 +103,7 @@ fn verb() -> impl Strategy<Value = Verb> {
         1 => Just(Verb::Delete),
         2 => Just(Verb::Create),
         2 => select(SUBRESOURCES).prop_map(Verb::Update),
-        3 => (select(MERGES), select(SUBRESOURCES))
+        5 => (select(MERGES), select(SUBRESOURCES))
             .prop_map(|(merge, below)| Verb::Patch(merge, below)),
         3 => operations.prop_map(Verb::JsonPatch),
     ]

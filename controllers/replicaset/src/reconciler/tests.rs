@@ -239,9 +239,9 @@ async fn status_is_left_to_the_pass_that_sees_the_created_pods() {
 
 #[tokio::test(start_paused = true)]
 async fn failure_is_in_the_status_before_a_pass_that_follows_at_once() {
-    let world = World::new(|_, asked| match asked.line.starts_with("POST") {
-        true => refusal(403, "exceeded quota"),
-        false => Answer::Said(200, json!({"metadata": {"name": "web"}})),
+    let world = World::new(|_, asked| match asked.line.split(' ').next() {
+        Some("POST") => refusal(403, "exceeded quota"),
+        _ => Answer::Said(200, json!({"metadata": {"name": "web"}})),
     });
     world.sets.apply(set("web", 1, plain));
     let reconciled = world.reconcile_request(&request("web").requested_again()).await;
