@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::names::{dns_label, dns_subdomain};
+use homeostat_schema::names::{dns_label, dns_subdomain};
 
 /// The group whose members may do everything, whatever the roles say.
 const MASTERS: &str = "system:masters";
