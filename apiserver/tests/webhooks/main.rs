@@ -103,7 +103,7 @@ fn on_control_plane() -> Result<Completion, Failed> {
         let client = Client::try_from(control_plane.config())?;
         let hooks = Hooks::start().await;
         let mut failed = Vec::new();
-        for case in cases::all().iter() {
+        for case in &cases::all() {
             let played = play::play(case, &client, &hooks).await;
             if records {
                 std::fs::write(recording(case), &played)?;
