@@ -294,12 +294,13 @@ impl Reader<'_> {
     }
 }
 
-/// Writes whole floating-point numbers as integers, as Go's encoder does.
+/// Writes numbers without a fraction as integers, as Go does when it encodes an object without a
+/// type: `1.0` is 1.
 pub(crate) fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            let whole = number.as_f64().and_then(as_whole);
-            if let Some(whole) = whole {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0);
+            if let Some(Ok(whole)) = whole.map(|whole| format!("{whole:.0}").parse::<i64>()) {
                 *value = whole.into();
             }
         }
@@ -309,14 +310,19 @@ pub(crate) fn whole_numbers(value: &mut Value) {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the number has no fraction and is in bounds")]
-fn as_whole(number: f64) -> Option<i64> {
-    (number.fract() == 0.0 && number.abs() < 9.2e18).then_some(number as i64)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{GoInteger, parse_integer, syntax_error};
+    use serde_json::json;
+
+    use super::{GoInteger, parse_integer, syntax_error, whole_numbers};
+
+    #[test]
+    fn numbers_without_a_fraction_are_integers() {
+        let mut value = json!({"a": [1.0, -2e2, {"b": -0.0}], "c": 1.5, "d": 1e300, "e": "1.0"});
+        whole_numbers(&mut value);
+        let expected = json!({"a": [1, -200, {"b": 0}], "c": 1.5, "d": 1e300, "e": "1.0"});
+        assert_eq!(value, expected);
+    }
 
     #[test]
     fn valid_json_has_no_error() {

@@ -10,7 +10,8 @@ use super::owners::{FieldManager, Ownership, take_requested};
 use super::{drop_empty, meta_text, metadata, metadata_mut};
 use crate::access::User;
 use crate::clock::rfc3339;
-use crate::fields::{Fields, shorten_numbers};
+use crate::fields::Fields;
+use crate::go_json::whole_numbers;
 use crate::kinds::{Allocator, Generation, Kind, OnCreate, Served, Status};
 use crate::plugin::At;
 use crate::status::{Cause, Failure, Result};
@@ -59,7 +60,7 @@ pub(crate) fn prepare(
     system: &SystemMetadata<'_>,
 ) -> Result<Fields> {
     if kind.custom {
-        shorten_numbers(object.values_mut());
+        object.values_mut().for_each(whole_numbers);
     }
     let metadata = metadata_mut(&mut object);
     for member in SYSTEM {

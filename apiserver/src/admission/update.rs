@@ -7,8 +7,8 @@ use super::{
     GRACE, bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata,
     metadata_mut,
 };
-use crate::fields::{Fields, read_path, shorten_numbers};
-use crate::go_json::{GoInteger, parse_integer};
+use crate::fields::{Fields, read_path};
+use crate::go_json::{GoInteger, parse_integer, whole_numbers};
 use crate::kinds::{Allocator, Author, Generation, Kind, Status, StatusWrite};
 use crate::plugin::At;
 use crate::status::{Cause, Failure, Result};
@@ -160,7 +160,9 @@ pub(crate) fn prepare(
 /// Returns the new state of an object, completed from the stored one, with its owners.
 fn completed(kind: &Kind, served: &Kind, change: Change<'_>) -> Fields {
     let Change { old, mut new, target, owners } = change;
-    shorten_numbers(new.values_mut().filter(|_| kind.custom));
+    if kind.custom {
+        new.values_mut().for_each(whole_numbers);
+    }
     let requested = take_requested(&mut new);
     let cleared = cleared(kind, &new);
     // Derived members follow from the client's values, even from those that are not kept.
