@@ -253,11 +253,13 @@ impl<K: WorkloadKind> ReplicaController<K> {
         status: &ReplicaSetStatus,
         may_leave: bool,
     ) -> Result<(), kube_client::Error> {
-        if may_leave && !is_current(set, status) && self.left_statuses.leave(key) {
-            tracing::debug!(%key, "Leaving the status to the next pass");
-            return Ok(());
+        if !is_current(set, status) {
+            if may_leave && self.left_statuses.leave(key) {
+                tracing::debug!(%key, "Leaving the status to the next pass");
+                return Ok(());
+            }
+            self.write_status(key, set, status).await?;
         }
-        self.write_status(key, set, status).await?;
         self.left_statuses.settle(key);
         Ok(())
     }
@@ -270,9 +272,6 @@ impl<K: WorkloadKind> ReplicaController<K> {
         set: &Workload<K>,
         status: &ReplicaSetStatus,
     ) -> Result<(), kube_client::Error> {
-        if is_current(set, status) {
-            return Ok(());
-        }
         let (from, to, need) = (set.status.replicas, status.replicas, set.spec.replicas);
         tracing::debug!(%key, from, to, need, "Updating status");
         let first = self.requests.put_status(set, status).await;
