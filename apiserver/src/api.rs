@@ -112,7 +112,7 @@ async fn replayed(
     call: &ApiCall,
     verb: impl Fn(&Core, &ApiCall) -> Result<Reply>,
 ) -> Result<Reply> {
-    webhooks::replay(core, &call.conversation, || verb(core, call)).await
+    webhooks::replay(core, (&call.conversation, &call.params), || verb(core, call)).await
 }
 
 /// Returns the error for an object of a kind that the server has none of, which names the kind in

@@ -25,7 +25,7 @@ use crate::state::{Journal, Kept};
 use crate::status::{Failure, Result};
 use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage, TooOld};
 use crate::view::{ClientView, LaggingView};
-use crate::webhooks::{self, Directory, Webhooks};
+use crate::webhooks::{self, Webhooks};
 
 /// The state of one server.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ pub(crate) struct Core {
     webhook_resources: [Option<ResourceId>; 2],
     /// The webhooks that are configured. No other lock is taken while this one is held.
     webhooks: Mutex<webhooks::Cache>,
-    /// The servers behind the services that webhooks name.
-    pub(crate) directory: Directory,
+    /// Calls webhooks.
+    pub(crate) webhook_client: webhooks::Client,
     /// Locked while a service is written. The lock of the storage is taken while this one is held.
     allocations: Mutex<Allocations>,
     pub(crate) clock: WallClock,
@@ -144,7 +144,7 @@ impl Core {
             policies: Mutex::default(),
             webhook_resources,
             webhooks: Mutex::default(),
-            directory: Directory::default(),
+            webhook_client: webhooks::Client::default(),
             allocations: Mutex::default(),
             clock,
             chance,

@@ -11,6 +11,7 @@ mod route;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use homeostat_schema::quote;
@@ -97,24 +98,11 @@ where
     if let Some(uri) = legacy_watch::rewrite(&parts.method, &parts.uri) {
         parts.uri = uri;
     }
-    if let Err(failure) = deadline::check(&parts) {
-        let media = negotiate::status_media(&parts.headers);
-        return (without_body(&parts.method, Reply::Failure(failure).into_response(media)), true);
-    }
-    let query = parts.uri.query().unwrap_or_default();
-    let user = match api::admit(core, &parts) {
-        Ok(user) => user,
-        Err(failure) => {
-            let media = negotiate::status_media(&parts.headers);
-            let is_refused = failure.code != 401;
-            let mut response = Reply::Failure(failure).into_response(media);
-            if is_refused {
-                let nosniff = HeaderValue::from_static("nosniff");
-                response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-            }
-            return (without_body(&parts.method, response), true);
-        }
+    let (limit, user) = match admit(core, &parts) {
+        Ok(admitted) => admitted,
+        Err(response) => return (without_body(&parts.method, *response), true),
     };
+    let query = parts.uri.query().unwrap_or_default();
     let kinds = core.kinds();
     let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
     let status_media = negotiate::status_media(&parts.headers);
@@ -140,7 +128,10 @@ where
             let wanted = discovery::Wanted { document: &document, headers, hash, now };
             discovery::answer(&kinds, documents, &wanted)
         }
-        Route::Resource(target) => return (answer(core, user, parts, target, body).await, true),
+        Route::Resource(target) => {
+            let response = answer(core, user, parts, target, body);
+            return (deadline::within(limit, response).await, true);
+        }
     };
     let media = match (&reply, status_media) {
         (Reply::Failure(_), media) => media,
@@ -149,6 +140,27 @@ where
     };
     let is_audited = !matches!(reply, Reply::Malformed);
     (without_body(&parts.method, reply.into_response(media)), is_audited)
+}
+
+/// The time that the client gives to a request, and its user.
+type Admitted = (Option<Duration>, Arc<User>);
+
+/// Fails with the reply to a request that goes no further.
+fn admit(core: &Core, parts: &Parts) -> std::result::Result<Admitted, Box<Response<Body>>> {
+    let reply = |failure| {
+        Box::new(Reply::Failure(failure).into_response(negotiate::status_media(&parts.headers)))
+    };
+    let limit = deadline::limit(parts).map_err(reply)?;
+    let user = api::admit(core, parts).map_err(|failure| {
+        let is_refused = failure.code != 401;
+        let mut response = reply(failure);
+        if is_refused {
+            let nosniff = HeaderValue::from_static("nosniff");
+            response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+        }
+        response
+    })?;
+    Ok((limit, user))
 }
 
 /// Removes the body of a reply to HEAD.

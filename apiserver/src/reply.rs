@@ -28,6 +28,8 @@ pub(crate) enum Reply {
     Sniffed(&'static str),
     /// A malformed request.
     Malformed,
+    /// The time that the client gave to the request is over.
+    Late,
     Failure(Failure),
     /// An unknown path. The reply is not a Status: the real server's mux answers before any
     /// resource does.
@@ -43,6 +45,10 @@ pub(crate) struct Document {
     pub(crate) body: Bytes,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
+
+/// The real server's filter writes a status without its type, and finds out the media type.
+const LATE: &str = "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"Timeout: request did not \
+    complete within the allotted timeout\",\"reason\":\"Timeout\",\"details\":{},\"code\":504}\n";
 
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -73,6 +79,11 @@ impl Reply {
                 let mut response = respond(400, TEXT, Body::full("400 Bad Request"));
                 response.headers_mut().remove(header::X_CONTENT_TYPE_OPTIONS);
                 response.headers_mut().remove(header::CACHE_CONTROL);
+                response
+            }
+            Self::Late => {
+                let mut response = respond(504, TEXT, Body::full(LATE));
+                response.headers_mut().remove(header::X_CONTENT_TYPE_OPTIONS);
                 response
             }
             Self::NotFound => respond(404, TEXT, Body::full("404 page not found\n")),

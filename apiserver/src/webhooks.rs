@@ -11,6 +11,7 @@
 mod admit;
 mod cache;
 mod client;
+mod connections;
 mod conversation;
 mod directory;
 mod json_patch;
@@ -21,7 +22,7 @@ mod webhook;
 
 pub(crate) use admit::{Admission, Codec};
 pub(crate) use cache::Cache;
-pub(crate) use client::ask;
+pub(crate) use client::Client;
 pub(crate) use conversation::{Conversation, Drawn};
-pub(crate) use directory::{Directory, Server};
+pub(crate) use directory::Server;
 pub(crate) use webhook::Webhooks;

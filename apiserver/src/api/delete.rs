@@ -126,7 +126,7 @@ pub(super) async fn delete_collection(core: &Core, call: &ApiCall) -> Result<Rep
         let admit = |old: &Fields| policies::check_delete(core, call, old, ("", &options));
         let names = (&*key, &*selectable.name);
         let delete = || delete_object(core, served, names, &options, &admit);
-        let deleted = webhooks::replay(core, &call.conversation, delete).await;
+        let deleted = webhooks::replay(core, (&call.conversation, &call.params), delete).await;
         call.conversation.forget();
         match deleted {
             Ok(_) => {}

@@ -19,8 +19,10 @@ use crate::webhooks::Conversation;
 /// that are the real server's.
 pub(crate) async fn answer(core: &Core, user: &User, info: &RequestInfo, uri: &Uri) -> Reply {
     let conversation = Conversation::default();
+    // The client does not limit the time: a stream may last for long.
+    let params = Params::default();
     let reply = || Ok(answer_once(core, (user, info, uri), &conversation));
-    webhooks::replay(core, &conversation, reply).await.unwrap_or_else(Reply::Failure)
+    webhooks::replay(core, (&conversation, &params), reply).await.unwrap_or_else(Reply::Failure)
 }
 
 fn answer_once(

@@ -67,11 +67,11 @@ pub(super) async fn serve(
         }
         Method::PATCH if call.content_type() == applied::CONTENT_TYPE => {
             let apply = || apply(core, call, (scale, name), &renderer);
-            webhooks::replay(core, &call.conversation, apply).await
+            webhooks::replay(core, (&call.conversation, &call.params), apply).await
         }
         Method::PUT | Method::PATCH => {
             let write = || write(core, call, (scale, name), &renderer);
-            webhooks::replay(core, &call.conversation, write).await
+            webhooks::replay(core, (&call.conversation, &call.params), write).await
         }
         _ => Err(Failure::method_unknown()),
     }

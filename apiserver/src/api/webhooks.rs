@@ -17,11 +17,12 @@ use crate::fields::{Fields, read_path};
 use crate::kinds::Served;
 use crate::policies::{Attributes, GroupKind, Operation};
 use crate::request::ApiCall;
+use crate::request::params::Params;
 use crate::status::{Failure, Result};
-use crate::webhooks::{self, Conversation};
+use crate::webhooks::Conversation;
 
-/// The longest time of a request that asks webhooks, which is the real server's for any request.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest time of a write (`requestTimeoutUpperBound` of the real server's handlers).
+const LONGEST: Duration = Duration::from_secs(34);
 
 /// Carries out a part of a request that may stop at a webhook: calls the webhook, and carries out
 /// the part again, until it does not stop.
@@ -32,28 +33,35 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// effect.
 pub(super) async fn replay<T>(
     core: &Core,
-    conversation: &Conversation,
+    (conversation, params): (&Conversation, &Params),
     part: impl Fn() -> Result<T>,
 ) -> Result<T> {
-    let mut deadline = None;
     loop {
         let result = part();
         let open = conversation.take_open();
         if open.is_empty() {
             return result;
         }
+        // The time of the client ends the request elsewhere. Webhooks learn how much is left.
         let now = Instant::now();
-        if now >= *deadline.get_or_insert(now + TIMEOUT) {
-            let message = "Timeout: request did not complete within requested timeout";
-            return Err(Failure::new(504, "Timeout", message).with_details(json!({})));
-        }
+        let start = conversation.start(now);
+        let limit = params.time_limit().map_or(LONGEST, |limit| limit.min(LONGEST));
+        let left = limit.saturating_sub(now - start);
         let unreachable = |namespace: &str, name: &str, port| service(core, namespace, name, port);
         let asked = open.into_iter().map(async |question| {
-            let answer = webhooks::ask(&question, &core.directory, unreachable).await;
+            let answer = core.webhook_client.ask(&question, left, unreachable).await;
             (question, answer)
         });
-        conversation.keep(futures::future::join_all(asked).await);
+        let answers =
+            tokio::time::timeout_at(start + LONGEST, futures::future::join_all(asked)).await;
+        conversation.keep(answers.map_err(|_| too_late())?);
     }
+}
+
+fn too_late() -> Failure {
+    let message =
+        "Timeout: request did not complete within requested timeout - context deadline exceeded";
+    Failure::new(504, "Timeout", message).with_details(json!({}))
 }
 
 /// Returns the reason why a service cannot be reached, in the words of the real server. Nothing

@@ -1,31 +1,56 @@
 //! The parameter `timeout`: the time that a client gives to a request.
-//!
-//! The server answers sooner than any client waits, so that it only checks the parameter.
+
+use std::time::Duration;
 
 use homeostat_faults::{RequestInfo, Verb};
+use http::Response;
 use http::request::Parts;
 
 use crate::clock::check_go_duration;
+use crate::media::Media;
+use crate::reply::{Body, Reply};
 use crate::request::params::{Params, decode_lossy};
 use crate::status::{Failure, Result};
 
 /// Subresources whose requests last as long as their client wants.
 const LONG_RUNNING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
-/// Fails if the timeout of a request is no duration, unless the request may last for long.
-pub(super) fn check(parts: &Parts) -> Result<()> {
+/// Returns the time that the client gives to a request; `None` if it sets none, or if the request
+/// may last for long.
+///
+/// # Errors
+///
+/// Fails if the parameter is no duration.
+pub(super) fn limit(parts: &Parts) -> Result<Option<Duration>> {
     let query = parts.uri.query().unwrap_or_default();
     if !query.contains("timeout=") {
-        return Ok(());
+        return Ok(None);
     }
     let params = Params::parse(query);
     let timeout = params.get("timeout");
     if timeout.is_empty() || is_long_running(parts, query) {
-        return Ok(());
+        return Ok(None);
     }
     check_go_duration(timeout).map_err(|why| {
         Failure::bad_request(format!("invalid timeout specified in the request URL - {why}"))
-    })
+    })?;
+    Ok(params.time_limit())
+}
+
+/// Returns a response, or an error once its time is over.
+///
+/// # Cancel safety
+///
+/// A request that is over has no effect: it waits before it changes anything. The exception is the
+/// deletion of a collection, which stops between two objects.
+pub(super) async fn within(
+    limit: Option<Duration>,
+    response: impl Future<Output = Response<Body>>,
+) -> Response<Body> {
+    let Some(limit) = limit else { return response.await };
+    tokio::time::timeout(limit, response)
+        .await
+        .unwrap_or_else(|_| Reply::Late.into_response(Media::Json))
 }
 
 fn is_long_running(parts: &Parts, query: &str) -> bool {

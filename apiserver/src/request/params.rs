@@ -1,8 +1,15 @@
 //! The query of a request.
 
+use std::time::Duration;
+
+use homeostat_core::parse_go_duration;
+
 use crate::admission::delete::{DeleteOptions, Preconditions};
 use crate::go_json::{GoInteger, parse_integer};
 use crate::status::{Failure, Result};
+
+/// The time that the real server gives to any request (`--request-timeout`). A client may set less.
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// The parameters of a query, decoded.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +56,14 @@ impl Params {
     /// Returns true for any value but "0" and "false", also for an empty one: `?watch`.
     pub(crate) fn flag(&self, key: &str) -> bool {
         self.find(key).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
+    }
+
+    /// Returns the time that the client gives to the request; `None` if that is no less than the
+    /// server's own limit.
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        let nanoseconds = parse_go_duration(self.get("timeout")).ok()?;
+        let limit = Duration::from_nanos(u64::try_from(nanoseconds).ok()?);
+        (!limit.is_zero() && limit < MAX_TIME).then_some(limit)
     }
 
     pub(crate) fn number(&self, key: &str) -> Result<Option<i64>> {

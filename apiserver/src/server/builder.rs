@@ -414,7 +414,7 @@ impl Builder {
         let rules = faults.rule_set();
         let core = Core::new(kinds, clock, chance, faults);
         for ((namespace, name, port), server) in self.services {
-            core.directory.add((&namespace, &name, port), server);
+            core.webhook_client.directory.add((&namespace, &name, port), server);
         }
         if self.on.quotas {
             core.enforce_quotas();

@@ -1,59 +1,129 @@
 //! Calls webhooks: by HTTP over TLS, or in this process.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_util::rt::TokioIo;
+use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
+use http_body_util::Full;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use super::connections::{Connection, Connections, Place, SendError};
 use super::conversation::{Answer, Question};
 use super::directory::{Directory, Function, Server};
 use super::review;
-use super::webhook::{Address, Target};
+use super::webhook::Target;
 
-/// The longest reply that is read, in bytes. The longest object and a patch for it fit.
-const MAX_REPLY: usize = 16 << 20;
 /// The longest part of an error's body that its text names, in bytes, as in client-go.
 const MAX_SHOWN: usize = 2048;
 /// The real server's name for itself; the version is that of the server that this one follows.
 const USER_AGENT: &str = "kube-apiserver-admission";
 
-/// Asks a webhook. `resolve` explains why a service without a server in `directory` cannot be
-/// reached.
-pub(crate) async fn ask(
-    question: &Question,
-    directory: &Directory,
-    resolve: impl Fn(&str, &str, u16) -> String,
-) -> Answer {
-    let address = &question.address;
-    let body = review::request(&question.content, &question.uid, question.version);
-    let reply = match &address.target {
-        Target::Url(url) => match Place::of_url(url) {
-            Some(place) => call(address, &place, body).await,
-            None => Err(Trouble::Other("unsupported protocol scheme \"\"".to_owned())),
-        },
-        Target::Service { namespace, name, port, path } => {
-            match directory.find(namespace, name, *port) {
-                Some(Server::Function(function)) => {
-                    return Answer::Body(run(&*function, path, &body));
+/// Calls webhooks, and keeps the connections to their servers.
+#[derive(Debug, Default)]
+pub(crate) struct Client {
+    pub(crate) directory: Directory,
+    connections: Connections,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Asks a webhook. `left` is the time that its request has. `resolve` explains why a service
+    /// that the directory does not have cannot be reached.
+    pub(crate) async fn ask(
+        &self,
+        question: &Question,
+        left: Duration,
+        resolve: impl Fn(&str, &str, u16) -> String,
+    ) -> Answer {
+        let address = &question.address;
+        let url = address.url(whole_seconds(address.timeout.min(left)));
+        let body = review::request(&question.content, &question.uid, question.version);
+        let reply = match &address.target {
+            Target::Url(target) => match Place::of_url(target, &address.authorities) {
+                Some(place) => self.call(address.timeout, place, &url, body).await,
+                None => Err(Trouble::Other("unsupported protocol scheme \"\"".to_owned())),
+            },
+            Target::Service { namespace, name, port, path } => {
+                match self.directory.find(namespace, name, *port) {
+                    Some(Server::Function(function)) => {
+                        return Answer::Body(run(&*function, path, &body));
+                    }
+                    Some(Server::Address(socket)) => {
+                        let host = format!("{name}.{namespace}.svc");
+                        let dialed = (socket.ip().to_string(), socket.port());
+                        let authority = format!("{host}:{port}");
+                        let authorities = address.authorities.clone();
+                        let place = Place { dialed, host, authority, authorities };
+                        self.call(address.timeout, place, &url, body).await
+                    }
+                    None => Err(Trouble::Other(resolve(namespace, name, *port))),
                 }
-                Some(Server::Address(socket)) => {
-                    let host = format!("{name}.{namespace}.svc");
-                    let dialed = (socket.ip().to_string(), socket.port());
-                    let authority = format!("{host}:{port}");
-                    call(address, &Place { dialed, host, authority }, body).await
+            }
+        };
+        match reply {
+            Ok(body) => Answer::Body(body),
+            Err(Trouble::Status(why)) => Answer::Failed(why),
+            Err(Trouble::Other(why)) => Answer::Failed(format!("Post \"{url}\": {why}")),
+        }
+    }
+
+    /// Sends a review, and returns the body of the reply.
+    async fn call(
+        &self,
+        timeout: Duration,
+        place: Place,
+        url: &str,
+        body: String,
+    ) -> Result<Bytes, Trouble> {
+        let exchange = async {
+            let request = request(&place, url, body)?;
+            let reply = self.exchange(place, request).await?;
+            judge(reply.status(), reply.headers(), reply.body())?;
+            Ok(reply.into_body())
+        };
+        match tokio::time::timeout(timeout, exchange).await {
+            Ok(reply) => reply,
+            Err(_) => Err(Trouble::Other("context deadline exceeded".to_owned())),
+        }
+    }
+
+    /// Sends a request on a connection that was kept, or else on a new one.
+    async fn exchange(
+        &self,
+        place: Place,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Bytes>, Trouble> {
+        let (mut connection, mut is_kept) = match self.connections.take(&place).await {
+            Some(connection) => (connection, true),
+            None => (connect(&place).await?, false),
+        };
+        loop {
+            match connection.send(request.clone()).await {
+                Ok(reply) => {
+                    self.connections.keep(place, connection);
+                    return Ok(reply);
                 }
-                None => Err(Trouble::Other(resolve(namespace, name, *port))),
+                // The server has closed it before the request was sent.
+                Err(SendError::Request(error)) if is_kept && error.is_canceled() => {
+                    (connection, is_kept) = (connect(&place).await?, false);
+                }
+                Err(SendError::Request(error)) => return Err(Trouble::Other(broken(&error))),
+                Err(SendError::Body(error)) => {
+                    return Err(Trouble::Status(format!(
+                        "unexpected error when reading response body. Please retry. Original \
+                         error: {error}"
+                    )));
+                }
             }
         }
-    };
-    match reply {
-        Ok(body) => Answer::Body(body),
-        Err(Trouble::Status(why)) => Answer::Failed(why),
-        Err(Trouble::Other(why)) => Answer::Failed(format!("Post \"{}\": {why}", address.url())),
     }
+}
+
+/// Rounds up, as the real server does in the parameter `timeout`.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 /// Calls a webhook in this process.
@@ -69,31 +139,14 @@ enum Trouble {
     Other(String),
 }
 
-/// The server of a URL.
-struct Place {
-    /// The host and the port to connect to.
-    dialed: (String, u16),
-    /// The name that the server's certificate must have.
-    host: String,
-    /// The value of the header `Host`.
-    authority: String,
-}
-
-/// Sends a review, and returns the body of the reply.
-async fn call(address: &Address, place: &Place, body: String) -> Result<Bytes, Trouble> {
-    let timeout = address.timeout;
-    match tokio::time::timeout(timeout, exchange(address, place, body)).await {
-        Ok(reply) => reply,
-        Err(_) => Err(Trouble::Other("context deadline exceeded".to_owned())),
-    }
-}
-
-async fn exchange(address: &Address, place: &Place, body: String) -> Result<Bytes, Trouble> {
+/// Opens a connection to a server.
+async fn connect(place: &Place) -> Result<Connection, Trouble> {
     let (host, port) = &place.dialed;
     let stream = TcpStream::connect((host.as_str(), *port)).await;
     let stream = stream.map_err(|error| Trouble::Other(dial_error(host, *port, &error)))?;
-    let stream = connect_tls(stream, &place.host, &address.authorities).await;
-    send(stream.map_err(Trouble::Other)?, address, place, body).await
+    let stream = connect_tls(stream, &place.host, &place.authorities).await;
+    let opened = Connection::open(stream.map_err(Trouble::Other)?).await;
+    opened.map_err(|error| Trouble::Other(broken(&error)))
 }
 
 #[cfg(feature = "tls")]
@@ -118,49 +171,20 @@ fn dial_error(host: &str, port: u16, error: &std::io::Error) -> String {
     }
 }
 
-async fn send<S>(
-    stream: S,
-    address: &Address,
-    place: &Place,
-    body: String,
-) -> Result<Bytes, Trouble>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let broken = |error: hyper::Error| {
-        let is_closed = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
-        Trouble::Other(if is_closed { "EOF".to_owned() } else { error.to_string() })
-    };
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let request = Request::post(path_of(&address.url()))
+/// Returns the text of an error of a connection.
+fn broken(error: &hyper::Error) -> String {
+    let is_closed = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+    if is_closed { "EOF".to_owned() } else { error.to_string() }
+}
+
+fn request(place: &Place, url: &str, body: String) -> Result<Request<Full<Bytes>>, Trouble> {
+    Request::post(path_of(url))
         .header(header::HOST, &place.authority)
         .header(header::USER_AGENT, USER_AGENT)
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::ACCEPT, "application/json, */*")
         .body(Full::new(Bytes::from(body)))
-        .map_err(|error| Trouble::Other(error.to_string()))?;
-    let exchange = async {
-        let (head, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
-        let body = Limited::new(body, MAX_REPLY).collect().await;
-        let body = body.map_err(|error| {
-            Trouble::Status(format!(
-                "unexpected error when reading response body. Please retry. Original error: {error}"
-            ))
-        })?;
-        judge(head.status, &head.headers, body.to_bytes())
-    };
-    // The connection ends with the exchange: it has no task of its own that could outlive it.
-    let mut connection = std::pin::pin!(connection);
-    let mut exchange = std::pin::pin!(exchange);
-    let mut is_open = true;
-    loop {
-        tokio::select! {
-            biased;
-            reply = &mut exchange => return reply,
-            _ = &mut connection, if is_open => is_open = false,
-        }
-    }
+        .map_err(|error| Trouble::Other(error.to_string()))
 }
 
 /// Returns the path and the query of a URL.
@@ -170,10 +194,10 @@ fn path_of(url: &str) -> Uri {
     path.map_or_else(|| Uri::from_static("/"), Uri::from)
 }
 
-/// Returns the body of a reply with a status of success, or else client-go's text for the status.
-fn judge(status: StatusCode, headers: &HeaderMap, body: Bytes) -> Result<Bytes, Trouble> {
+/// Fails with client-go's text for a status that is no success.
+fn judge(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Result<(), Trouble> {
     if (200..=206).contains(&status.as_u16()) {
-        return Ok(body);
+        return Ok(());
     }
     let media = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
     let is_text = media.is_none_or(|media| media.starts_with("text/"));
@@ -216,16 +240,4 @@ fn text_of(code: u16, said: &str) -> String {
         }
     };
     text.to_owned()
-}
-
-// === impl Place ===
-
-impl Place {
-    fn of_url(url: &str) -> Option<Self> {
-        let uri: Uri = url.parse().ok()?;
-        let authority = uri.authority()?;
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        let port = authority.port_u16().unwrap_or(443);
-        Some(Self { dialed: (host.clone(), port), host, authority: authority.to_string() })
-    }
 }

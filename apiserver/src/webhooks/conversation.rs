@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::webhook::Address;
 
@@ -22,6 +23,8 @@ struct State {
     answered: Vec<(Question, Answer)>,
     /// The time of the request, once a write has used it.
     time: Option<Timestamp>,
+    /// The time of the first question.
+    start: Option<Instant>,
     /// The values that each attempt at a name has drawn.
     drawn: Vec<Drawn>,
 }
@@ -98,6 +101,11 @@ impl Conversation {
     /// Returns the time of the request, which is `now` at the first call.
     pub(crate) fn time(&self, now: Timestamp) -> Timestamp {
         *self.state.lock().time.get_or_insert(now)
+    }
+
+    /// Returns the time at which the request began to ask, which is `now` at the first call.
+    pub(crate) fn start(&self, now: Instant) -> Instant {
+        *self.state.lock().start.get_or_insert(now)
     }
 
     /// Returns the random values of an attempt at a name, which it draws once.

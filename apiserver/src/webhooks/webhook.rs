@@ -126,9 +126,8 @@ impl Address {
         }
     }
 
-    /// Returns the URL, as the texts of errors name it.
-    pub(super) fn url(&self) -> String {
-        let seconds = self.timeout.as_secs();
+    /// Returns the URL of a call with this timeout.
+    pub(super) fn url(&self, seconds: u64) -> String {
         let (base, path) = match &self.target {
             Target::Url(url) => {
                 let host = url.find("://").map_or(0, |scheme| scheme + 3);

@@ -46,6 +46,7 @@ pub(crate) fn all() -> Vec<Case> {
         denials(),
         failures(),
         ignored_failures(),
+        timeouts(),
         patches(),
         reinvocation(),
         matches(),
@@ -236,7 +237,7 @@ fn failures() -> Case {
         let sends = vec![post(MAPS, map("m"))];
         parts.push(part(path, vec![], vec![on_maps("validate", path)], sends));
     }
-    let slow = with(on_maps("slow", "/slow"), json!({"timeoutSeconds": 1}));
+    let slow = with(on_maps("slow", "/slow/4000"), json!({"timeoutSeconds": 1}));
     parts.push(part("slow", vec![], vec![slow], vec![post(MAPS, map("m"))]));
     for bundle in ["other", "none"] {
         let hook = with(on_maps("tls", "/allow"), json!({"bundle": bundle}));
@@ -268,6 +269,50 @@ fn ignored_failures() -> Case {
         vec![post(MAPS, map("m"))],
     ));
     case("ignored_failures", parts)
+}
+
+/// The time of a request, which its webhooks share.
+fn timeouts() -> Case {
+    const IN_TEN_SECONDS: &str = "/api/v1/namespaces/NS/configmaps?timeout=10s";
+    const IN_TWO_SECONDS: &str = "/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=2s";
+    let slow = |name, milliseconds: u32, seconds: u32| {
+        let hook = on_maps(name, &format!("/slow/{milliseconds}"));
+        with(hook, json!({"timeoutSeconds": seconds}))
+    };
+    let ignored = |hook| with(hook, json!({"failurePolicy": "Ignore"}));
+    let asks = |path| vec![post(path, map("m"))];
+    let quick = || vec![slow("long", 1, 20), slow("short", 2, 5)];
+    let waiting = vec![slow("long", 1000, 20), slow("short", 1001, 5), slow("last", 1002, 20)];
+    let late = || vec![ignored(slow("late", 4000, 30)), ignored(slow("last", 1, 5))];
+    case(
+        "timeouts",
+        vec![
+            part("minimum", quick(), vec![slow("validate", 3, 20)], asks(IN_TEN_SECONDS)),
+            part("validating", vec![], quick(), asks(IN_TEN_SECONDS)),
+            part("consumed", waiting, vec![slow("validate", 3, 20)], asks(IN_TEN_SECONDS)),
+            part(
+                "of_every_write",
+                vec![slow("first", 5000, 30), slow("last", 1, 30)],
+                vec![],
+                asks(MAPS),
+            ),
+            part("ignored", late(), vec![], asks(IN_TWO_SECONDS)),
+            part("failed", vec![slow("late", 4000, 30)], vec![], asks(IN_TWO_SECONDS)),
+            part("ignored_validating", vec![], late(), asks(IN_TWO_SECONDS)),
+            part("failed_validating", vec![], vec![slow("late", 4000, 30)], asks(IN_TWO_SECONDS)),
+            part(
+                "none",
+                vec![slow("first", 1, 10)],
+                vec![],
+                vec![
+                    post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=0s", map("m")),
+                    post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=100s", map("m")),
+                    post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=-1s", map("m")),
+                    post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=1", map("m")),
+                ],
+            ),
+        ],
+    )
 }
 
 #[expect(clippy::too_many_lines, reason = "a list of parts")]

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -43,6 +44,7 @@ pub(crate) struct Hooks {
     /// The certificate of its authority, in PEM and Base64.
     bundle: String,
     received: Received,
+    connections: Arc<AtomicUsize>,
     /// Ends with this value.
     _server: JoinSet<()>,
 }
@@ -80,10 +82,11 @@ impl Hooks {
             .unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let received = Received::default();
+        let (received, connections) = (Received::default(), Arc::<AtomicUsize>::default());
         let mut server = JoinSet::new();
-        server.spawn(accept(listener, TlsAcceptor::from(Arc::new(config)), received.clone()));
-        Self { address, bundle: STANDARD.encode(authority), received, _server: server }
+        let tls = TlsAcceptor::from(Arc::new(config));
+        server.spawn(accept(listener, tls, received.clone(), connections.clone()));
+        Self { address, bundle: STANDARD.encode(authority), received, connections, _server: server }
     }
 
     /// Returns the configuration of a client for a path.
@@ -109,17 +112,28 @@ impl Hooks {
         self.address.to_string()
     }
 
+    /// Returns the number of connections that the server has accepted.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
     /// Takes the reviews that the server got.
     pub(crate) fn take(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut self.received.lock())
     }
 }
 
-async fn accept(listener: TcpListener, tls: TlsAcceptor, received: Received) {
-    let mut connections = JoinSet::new();
+async fn accept(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    received: Received,
+    connections: Arc<AtomicUsize>,
+) {
+    let mut tasks = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
+        connections.fetch_add(1, Ordering::Relaxed);
         let (tls, received) = (tls.clone(), received.clone());
-        connections.spawn(async move {
+        tasks.spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
             let service = service_fn(|request| answer(request, &received));
             let connection = hyper::server::conn::http1::Builder::new();
@@ -134,13 +148,18 @@ async fn answer(
     received: &Received,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
+    let query = request.uri().query().unwrap_or_default().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let review: Value = serde_json::from_slice(&body).unwrap();
-    if !path.starts_with("/probe") {
+    let milliseconds = match path.split_once("/slow/") {
+        Some((_, milliseconds)) => milliseconds.parse().unwrap(),
+        None => 0,
+    };
+    if milliseconds > 0 {
+        received.lock().push((format!("{path}?{query}"), review.clone()));
+        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+    } else if !path.starts_with("/probe") {
         received.lock().push((path.clone(), review.clone()));
-    }
-    if path == "/slow" {
-        tokio::time::sleep(Duration::from_secs(4)).await;
     }
     let reply = Response::builder().header("Content-Type", "application/json");
     if let Some(code) = path.strip_prefix("/status/") {
@@ -154,6 +173,8 @@ async fn answer(
         "/other-kind" => r#"{"kind":"Pod","apiVersion":"v1"}"#.to_owned(),
         _ => respond(&path, review).to_string(),
     };
+    // The server closes such a connection after the reply.
+    let reply = if path == "/close" { reply.header("Connection", "close") } else { reply };
     Ok(reply.body(Full::from(text)).unwrap())
 }
 

@@ -36,6 +36,8 @@ fn main() {
     }
     trials.push(Trial::test("embedded::service_at_an_address", service_at_an_address));
     trials.push(Trial::test("embedded::certificate_in_the_bundle", certificate_in_the_bundle));
+    trials.push(Trial::test("embedded::connection_is_kept", connection_is_kept));
+    trials.push(Trial::test("embedded::closed_connection_is_replaced", closed_connection));
     trials.push(Trial::ignorable_test("control_plane", on_control_plane));
     libtest_mimic::run(&arguments, trials).exit();
 }
@@ -71,8 +73,47 @@ fn certificate_in_the_bundle() -> Result<(), Failed> {
     })
 }
 
+/// One call after the other needs one connection.
+fn connection_is_kept() -> Result<(), Failed> {
+    Runtime::new()?.block_on(async {
+        assert_eq!(connections_of_three_calls("/allow").await, 1);
+        Ok(())
+    })
+}
+
+/// A connection that the server has closed is not used again.
+fn closed_connection() -> Result<(), Failed> {
+    Runtime::new()?.block_on(async {
+        assert_eq!(connections_of_three_calls("/close").await, 3);
+        Ok(())
+    })
+}
+
+/// Creates three config maps, and returns how many connections the webhook's server got.
+async fn connections_of_three_calls(path: &str) -> usize {
+    let (hooks, server) = (Hooks::start().await, ApiServer::new());
+    configure(&server, &hooks.client_config(path)).await;
+    let maps = Api::<ConfigMap>::default_namespaced(server.client());
+    for name in ["a", "b", "c"] {
+        let map = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        maps.create(&PostParams::default(), &map).await.unwrap();
+    }
+    assert_eq!(hooks.take().len(), 3);
+    hooks.connections()
+}
+
 /// Checks that a webhook with this server, which denies all, refuses a config map.
 async fn refuses_maps(server: &ApiServer, config: &Value) {
+    configure(server, config).await;
+    let maps = Api::<ConfigMap>::default_namespaced(server.client());
+    let map = serde_json::from_value(json!({"metadata": {"name": "m"}})).unwrap();
+    let error = maps.create(&PostParams::default(), &map).await.unwrap_err().to_string();
+    let denied = "admission webhook \"maps.example.com\" denied the request without explanation";
+    assert!(error.contains(denied), "{error}");
+}
+
+/// Creates a webhook for new config maps.
+async fn configure(server: &ApiServer, config: &Value) {
     let configuration = serde_json::from_value(json!({
         "metadata": {"name": "hooks"},
         "webhooks": [{
@@ -84,11 +125,6 @@ async fn refuses_maps(server: &ApiServer, config: &Value) {
     }));
     let configurations = Api::<ValidatingWebhookConfiguration>::all(server.client());
     configurations.create(&PostParams::default(), &configuration.unwrap()).await.unwrap();
-    let maps = Api::<ConfigMap>::default_namespaced(server.client());
-    let map = serde_json::from_value(json!({"metadata": {"name": "m"}})).unwrap();
-    let error = maps.create(&PostParams::default(), &map).await.unwrap_err().to_string();
-    let denied = "admission webhook \"maps.example.com\" denied the request without explanation";
-    assert!(error.contains(denied), "{error}");
 }
 
 /// Plays all cases on a real server, and compares or records them.
