@@ -8,6 +8,7 @@ pub(super) mod formatting;
 mod lists;
 pub(super) mod network;
 mod numbers;
+mod patterns;
 mod quantities;
 mod semver;
 mod strings;

@@ -2,11 +2,10 @@
 
 use regex::Regex;
 
-use super::Result;
+use super::{Result, patterns};
 use crate::cel::error::EvalError;
 use crate::cel::evaluator::Evaluator;
 use crate::cel::value::Value;
-use crate::go_pattern;
 
 pub(super) fn call<'a>(
     evaluator: &Evaluator<'a>,
@@ -95,7 +94,7 @@ fn regex(
     pattern: &str,
 ) -> std::result::Result<Regex, EvalError> {
     evaluator.spend((text.len() / 10 + 1).saturating_mul(pattern.len() / 4 + 1))?;
-    go_pattern::compile(pattern).map_err(|error| EvalError::new(error.to_string()))
+    patterns::compiled(pattern).map_err(|error| EvalError::new(error.to_string()))
 }
 
 /// Quotes a text; of the control characters those with a letter are escaped alone.
