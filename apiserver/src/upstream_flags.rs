@@ -164,7 +164,7 @@ impl Flags {
         enabled: &[&str],
     ) -> anyhow::Result<Vec<AdmissionPlugin>> {
         let mut disabled = Vec::new();
-        for name in self.disable_admission_plugins.iter().map(String::as_str) {
+        for name in items(&self.disable_admission_plugins) {
             let plugin = AdmissionPlugin::ALL.into_iter().find(|plugin| plugin.name() == name);
             let optional = OPTIONAL.iter().find(|(plugin, _)| *plugin == name);
             match (plugin, optional) {
@@ -191,7 +191,7 @@ impl Flags {
     ///
     /// Fails if a plugin is unknown.
     pub(crate) fn absent_plugins(&self) -> anyhow::Result<Vec<&str>> {
-        let names = self.enable_admission_plugins.iter().map(String::as_str);
+        let names = items(&self.enable_admission_plugins);
         let mut absent = Vec::new();
         let is_optional = |name: &&str| OPTIONAL.iter().any(|(plugin, _)| plugin == name);
         for name in names.filter(|name| !is_optional(name)) {
@@ -211,16 +211,20 @@ impl Flags {
     ///
     /// Fails if a gate is not set to `true` or `false`.
     pub(crate) fn ignored_gates(&self) -> anyhow::Result<BTreeSet<&str>> {
-        let gates = &self.feature_gates;
-        let name = |gate: &'_ String| -> anyhow::Result<()> {
+        let name = |gate: &str| -> anyhow::Result<()> {
             let (_, value) =
                 gate.split_once('=').with_context(|| format!("no value for {gate}"))?;
             let is_boolean = matches!(value.to_ascii_lowercase().as_str(), "true" | "false");
             is_boolean.then_some(()).ok_or_else(|| anyhow!("{gate} is neither true nor false"))
         };
-        gates.iter().try_for_each(name).context("invalid --feature-gates")?;
-        Ok(gates.iter().filter_map(|gate| Some(gate.split_once('=')?.0)).collect())
+        items(&self.feature_gates).try_for_each(name).context("invalid --feature-gates")?;
+        Ok(items(&self.feature_gates).filter_map(|gate| Some(gate.split_once('=')?.0)).collect())
     }
+}
+
+/// Returns the items of a list. A flag with an empty value has none.
+fn items(list: &[String]) -> impl Iterator<Item = &str> {
+    list.iter().map(String::as_str).filter(|item| !item.is_empty())
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {
@@ -242,7 +246,7 @@ mod tests {
             Flags { disable_admission_plugins, ..Flags::default() }.disabled_plugins(enabled)
         };
         assert_eq!(
-            off(&["ServiceAccount", "LimitRanger", "ResourceQuota"], &[]).unwrap(),
+            off(&["ServiceAccount", "", "LimitRanger", "ResourceQuota"], &[]).unwrap(),
             [AdmissionPlugin::LimitRanger]
         );
         for (plugin, expected) in [
