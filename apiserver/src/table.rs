@@ -3,9 +3,12 @@
 //! The columns of a kind are data ([`mod@columns`]). A cell is a path, or a function in
 //! [`mod@cells`] where a path is not enough.
 
+mod administration;
 mod cells;
 mod columns;
+mod descriptions;
 mod duration;
+mod extensions;
 mod pod;
 mod several;
 mod stored;
@@ -14,9 +17,10 @@ mod text;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::fields::{Fields, read_path};
+use crate::fields::{self, Fields, read_path};
 use crate::go_json::go_text;
 use crate::kinds::{Kind, PrinterColumn};
+use columns::Row;
 
 /// A column of a kind's table.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +30,6 @@ pub(crate) struct Column {
     format: &'static str,
     /// `kubectl` shows a column above 0 only with `-o wide`.
     priority: u8,
-    description: &'static str,
     cell: Cell,
 }
 
@@ -55,7 +58,7 @@ struct Subject<'a> {
 /// The columns of a kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Columns<'a> {
-    listed: &'static [Column],
+    listed: Row,
     /// The columns of a definition, after the listed ones.
     printed: &'a [PrinterColumn],
 }
@@ -78,10 +81,11 @@ pub(crate) fn scale_columns(kind: &Kind) -> Columns<'static> {
 
 /// Returns the column definitions of a table.
 pub(crate) fn definitions(columns: Columns<'_>) -> Value {
-    let listed = columns.listed.iter().map(|column| {
+    let (group, kind, listed) = columns.listed;
+    let listed = listed.iter().map(|column| {
         json!({
             "name": column.name, "type": column.kind, "format": column.format,
-            "description": column.description, "priority": column.priority,
+            "description": descriptions::of(group, kind, column.name), "priority": column.priority,
         })
     });
     let printed = columns.printed.iter().map(|column| {
@@ -96,7 +100,7 @@ pub(crate) fn definitions(columns: Columns<'_>) -> Value {
 /// Returns the cells of an object in its stored form.
 pub(crate) fn cells(columns: Columns<'_>, object: &Fields, now: Timestamp) -> Value {
     let subject = Subject { object, now };
-    let listed = columns.listed.iter().map(|column| column.cell.make(&subject));
+    let listed = columns.listed.2.iter().map(|column| column.cell.make(&subject));
     let printed = columns.printed.iter().map(|column| subject.print(column));
     listed.chain(printed).collect()
 }
@@ -136,6 +140,11 @@ impl Subject<'_> {
 
     fn list(&self, path: &str) -> &[Value] {
         self.get(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the condition of a type in the list at a path.
+    fn condition(&self, path: &str, kind: &str) -> Option<&Value> {
+        self.list(path).iter().find(|condition| fields::text(condition, "type") == kind)
     }
 
     fn time(&self, path: &str) -> Option<Timestamp> {

@@ -1,28 +1,22 @@
-//! The columns of every kind: name, type, format, priority, description, and cell.
+//! The columns of every kind: name, type, format, priority, and cell.
 
 use super::Cell::{Age, Date, Number, Of, Text};
-use super::{Cell, Column, cells, pod, stored};
+use super::{Cell, Column, administration, cells, extensions, pod, stored};
 use crate::access::RBAC_GROUP;
 
-/// Returns the columns of a kind; the default columns for a kind that is not listed.
-pub(super) fn of(group: &str, kind: &str) -> &'static [Column] {
-    TABLE
-        .iter()
-        .chain(stored::TABLE)
-        .find(|(known, name, _)| *known == group && *name == kind)
-        .map_or(PLAIN, |(_, _, columns)| *columns)
+/// Returns the row of a kind; that with the default columns for a kind that is not listed.
+pub(super) fn of(group: &str, kind: &str) -> Row {
+    let others = [stored::TABLE, administration::TABLE, extensions::TABLE];
+    let mut rows = TABLE.iter().chain(others.into_iter().flatten());
+    *rows.find(|(known, name, _)| *known == group && *name == kind).unwrap_or(&PLAIN)
 }
 
-pub(super) const fn text(name: &'static str, cell: Cell, description: &'static str) -> Column {
-    Column { name, kind: "string", format: "", priority: 0, description, cell }
+pub(super) const fn text(name: &'static str, cell: Cell) -> Column {
+    Column { name, kind: "string", format: "", priority: 0, cell }
 }
 
-pub(super) const fn integer(
-    name: &'static str,
-    path: &'static str,
-    description: &'static str,
-) -> Column {
-    Column { kind: "integer", ..text(name, Number(path), description) }
+pub(super) const fn integer(name: &'static str, path: &'static str) -> Column {
+    Column { kind: "integer", ..text(name, Number(path)) }
 }
 
 pub(super) const fn wide(column: Column) -> Column {
@@ -30,66 +24,52 @@ pub(super) const fn wide(column: Column) -> Column {
 }
 
 pub(super) const NAME: Column =
-    Column { format: "name", ..text("Name", Text("metadata.name", ""), "The name of the object") };
-pub(super) const AGE: Column =
-    text("Age", Age("metadata.creationTimestamp"), "How long ago the object was created");
-pub(super) const CONTAINERS: Column =
-    wide(text("Containers", Of(cells::containers), "Names of each container in the template."));
-pub(super) const IMAGES: Column =
-    wide(text("Images", Of(cells::images), "Images referenced by each container in the template."));
-const SELECTOR: Column =
-    wide(text("Selector", Of(cells::spec_selector), "The labels of the pods that it counts"));
+    Column { format: "name", ..text("Name", Text("metadata.name", "")) };
+pub(super) const AGE: Column = text("Age", Age("metadata.creationTimestamp"));
+pub(super) const CONTAINERS: Column = wide(text("Containers", Of(cells::containers)));
+pub(super) const IMAGES: Column = wide(text("Images", Of(cells::images)));
+const SELECTOR: Column = wide(text("Selector", Of(cells::spec_selector)));
 
-const PLAIN: &[Column] = &[NAME, AGE];
+const PLAIN: Row = (ANY, "", &[NAME, AGE]);
 
 /// The first column of a kind with a definition, which states the others.
-pub(super) const DEFINED: &[Column] = &[NAME];
+pub(super) const DEFINED: Row = (ANY, "", &[NAME]);
 
 /// The columns of a custom kind without a definition.
-pub(super) const CUSTOM: &[Column] = &[NAME, CUSTOM_AGE];
+pub(super) const CUSTOM: Row = (ANY, "", &[NAME, CUSTOM_AGE]);
 
-const CUSTOM_AGE: Column = Column {
-    kind: "date",
-    ..text("Age", Date("metadata.creationTimestamp"), "How long ago the object was created")
-};
+const CUSTOM_AGE: Column =
+    Column { kind: "date", ..text("Age", Date("metadata.creationTimestamp")) };
 
 /// The columns of a scale.
-pub(super) const SCALE: &[Column] = &[Column { format: "", ..NAME }, DESIRED, AVAILABLE, AGE];
+pub(super) const SCALE: Row =
+    ("autoscaling", "Scale", &[Column { format: "", ..NAME }, DESIRED, AVAILABLE, AGE]);
 
 /// The columns of the scale of a custom kind.
-pub(super) const CUSTOM_SCALE: &[Column] = &[NAME, DESIRED, AVAILABLE, CUSTOM_AGE];
+pub(super) const CUSTOM_SCALE: Row = (ANY, "Scale", &[NAME, DESIRED, AVAILABLE, CUSTOM_AGE]);
 
-const AVAILABLE: Column = integer("Available", "status.replicas", "How many instances there are");
+const AVAILABLE: Column = integer("Available", "status.replicas");
 
+/// The group, the kind, and its columns.
 pub(super) type Row = (&'static str, &'static str, &'static [Column]);
 
+/// Stands for any group.
+pub(super) const ANY: &str = "*";
+
 const TABLE: &[Row] = &[
-    (
-        "",
-        "Namespace",
-        &[NAME, text("Status", Text("status.phase", ""), "The status of the namespace"), AGE],
-    ),
+    ("", "Namespace", &[NAME, text("Status", Text("status.phase", "")), AGE]),
     ("", "Node", NODE),
     ("", "Pod", POD),
     ("", "Service", SERVICE),
-    ("", "ConfigMap", &[NAME, text("Data", Of(cells::data_count), "How many entries it has"), AGE]),
+    ("", "ConfigMap", &[NAME, text("Data", Of(cells::data_count)), AGE]),
     (
         "",
         "Secret",
-        &[
-            NAME,
-            text("Type", Text("type", ""), "What the data is for"),
-            text("Data", Of(cells::data_count), "How many entries it has"),
-            AGE,
-        ],
+        &[NAME, text("Type", Text("type", "")), text("Data", Of(cells::data_count)), AGE],
     ),
     ("", "PersistentVolumeClaim", CLAIM),
     ("", "Event", EVENT),
-    (
-        "coordination.k8s.io",
-        "Lease",
-        &[NAME, text("Holder", Text("spec.holderIdentity", ""), "Who holds it"), AGE],
-    ),
+    ("coordination.k8s.io", "Lease", &[NAME, text("Holder", Text("spec.holderIdentity", "")), AGE]),
     (
         "",
         "ReplicationController",
@@ -101,7 +81,7 @@ const TABLE: &[Row] = &[
             AGE,
             CONTAINERS,
             IMAGES,
-            wide(text("Selector", Of(cells::spec_labels), "The labels of the pods that it counts")),
+            wide(text("Selector", Of(cells::spec_labels))),
         ],
     ),
     ("apps", "ReplicaSet", &[NAME, DESIRED, CURRENT, READY, AGE, CONTAINERS, IMAGES, SELECTOR]),
@@ -110,19 +90,9 @@ const TABLE: &[Row] = &[
         "Deployment",
         &[
             NAME,
-            text("Ready", Of(cells::ready_of_desired), "Number of the pod with ready state"),
-            Column {
-                kind: "string",
-                ..integer("Up-to-date", "status.updatedReplicas", "Pods of the newest template")
-            },
-            Column {
-                kind: "string",
-                ..integer(
-                    "Available",
-                    "status.availableReplicas",
-                    "Pods that have been ready long enough",
-                )
-            },
+            text("Ready", Of(cells::ready_of_desired)),
+            Column { kind: "string", ..integer("Up-to-date", "status.updatedReplicas") },
+            Column { kind: "string", ..integer("Available", "status.availableReplicas") },
             AGE,
             CONTAINERS,
             IMAGES,
@@ -132,13 +102,7 @@ const TABLE: &[Row] = &[
     (
         "apps",
         "StatefulSet",
-        &[
-            NAME,
-            text("Ready", Of(cells::ready_of_desired), "Number of the pod with ready state"),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-        ],
+        &[NAME, text("Ready", Of(cells::ready_of_desired)), AGE, CONTAINERS, IMAGES],
     ),
     ("apps", "DaemonSet", DAEMON_SET),
     (
@@ -146,13 +110,9 @@ const TABLE: &[Row] = &[
         "Job",
         &[
             NAME,
-            text("Status", Of(cells::job_status), "Status of the job."),
-            text(
-                "Completions",
-                Of(cells::job_completions),
-                "How many pods have succeeded, and must",
-            ),
-            text("Duration", Of(cells::job_duration), "Time required to complete the job."),
+            text("Status", Of(cells::job_status)),
+            text("Completions", Of(cells::job_completions)),
+            text("Duration", Of(cells::job_duration)),
             AGE,
             CONTAINERS,
             IMAGES,
@@ -165,8 +125,8 @@ const TABLE: &[Row] = &[
         "ResourceQuota",
         &[
             NAME,
-            text("Request", Of(cells::quota_requests), "Used and allowed of what is requested"),
-            text("Limit", Of(cells::quota_limits), "Used and allowed of the limits"),
+            text("Request", Of(cells::quota_requests)),
+            text("Limit", Of(cells::quota_limits)),
             AGE,
         ],
     ),
@@ -178,24 +138,16 @@ const TABLE: &[Row] = &[
     (
         "resource.k8s.io",
         "ResourceClaim",
-        &[
-            NAME,
-            text(
-                "State",
-                Of(cells::resource_claim_state),
-                "A summary of the current state (allocated, pending, reserved, etc.).",
-            ),
-            AGE,
-        ],
+        &[NAME, text("State", Of(cells::resource_claim_state)), AGE],
     ),
     (
         "resource.k8s.io",
         "ResourceSlice",
         &[
             NAME,
-            text("Node", Text("spec.nodeName", ""), "The node that has the devices"),
-            text("Driver", Text("spec.driver", ""), "The driver that offers the devices"),
-            text("Pool", Text("spec.pool.name", ""), "The pool that the devices are part of"),
+            text("Node", Text("spec.nodeName", "")),
+            text("Driver", Text("spec.driver", "")),
+            text("Pool", Text("spec.pool.name", "")),
             AGE,
         ],
     ),
@@ -204,148 +156,98 @@ const TABLE: &[Row] = &[
         "PriorityClass",
         &[
             NAME,
-            integer("Value", "value", "The priority of its pods"),
-            Column {
-                kind: "boolean",
-                ..text(
-                    "Global-Default",
-                    Of(cells::global_default),
-                    "Whether pods without a class are of this one",
-                )
-            },
+            integer("Value", "value"),
+            Column { kind: "boolean", ..text("Global-Default", Of(cells::global_default)) },
             AGE,
-            text(
-                "PreemptionPolicy",
-                Text("preemptionPolicy", ""),
-                "Whether its pods may evict others",
-            ),
+            text("PreemptionPolicy", Text("preemptionPolicy", "")),
         ],
     ),
 ];
 
-const CREATED_AT: Column = Column {
-    kind: "date",
-    ..text("Created At", Text("metadata.creationTimestamp", ""), "When it was created")
-};
+const CREATED_AT: Column =
+    Column { kind: "date", ..text("Created At", Text("metadata.creationTimestamp", "")) };
 
 const ROLE_BINDING: &[Column] = &[
     NAME,
-    text("Role", Of(cells::bound_role), "The role that the subjects get"),
+    text("Role", Of(cells::bound_role)),
     AGE,
-    wide(text("Users", Of(cells::bound_users), "The users that get the role")),
-    wide(text("Groups", Of(cells::bound_groups), "The groups that get the role")),
-    wide(text("ServiceAccounts", Of(cells::bound_accounts), "The accounts that get the role")),
+    wide(text("Users", Of(cells::bound_users))),
+    wide(text("Groups", Of(cells::bound_groups))),
+    wide(text("ServiceAccounts", Of(cells::bound_accounts))),
 ];
 
-const DESIRED: Column = integer("Desired", "spec.replicas", "The number of pods that is wanted");
-const CURRENT: Column = integer("Current", "status.replicas", "The number of pods that there are");
-const READY: Column = integer("Ready", "status.readyReplicas", "The number of pods that are ready");
+const DESIRED: Column = integer("Desired", "spec.replicas");
+const CURRENT: Column = integer("Current", "status.replicas");
+const READY: Column = integer("Ready", "status.readyReplicas");
 
 const NODE: &[Column] = &[
     NAME,
-    text("Status", Of(cells::node_status), "The status of the node"),
-    text("Roles", Of(cells::node_roles), "The roles of the node"),
+    text("Status", Of(cells::node_status)),
+    text("Roles", Of(cells::node_roles)),
     AGE,
-    text(
-        "Version",
-        Text("status.nodeInfo.kubeletVersion", ""),
-        "Kubelet Version reported by the node.",
-    ),
-    wide(text("Internal-IP", Of(cells::internal_ip), "The address inside the cluster")),
-    wide(text("External-IP", Of(cells::external_ip), "The address outside of the cluster")),
-    wide(text("OS-Image", Text("status.nodeInfo.osImage", "<unknown>"), "The operating system")),
-    wide(text("Kernel-Version", Text("status.nodeInfo.kernelVersion", "<unknown>"), "The kernel")),
-    wide(text(
-        "Container-Runtime",
-        Text("status.nodeInfo.containerRuntimeVersion", "<unknown>"),
-        "What runs the containers",
-    )),
+    text("Version", Text("status.nodeInfo.kubeletVersion", "")),
+    wide(text("Internal-IP", Of(cells::internal_ip))),
+    wide(text("External-IP", Of(cells::external_ip))),
+    wide(text("OS-Image", Text("status.nodeInfo.osImage", "<unknown>"))),
+    wide(text("Kernel-Version", Text("status.nodeInfo.kernelVersion", "<unknown>"))),
+    wide(text("Container-Runtime", Text("status.nodeInfo.containerRuntimeVersion", "<unknown>"))),
 ];
 
 const POD: &[Column] = &[
     NAME,
-    text(
-        "Ready",
-        Of(pod::ready),
-        "The aggregate readiness state of this pod for accepting traffic.",
-    ),
-    text("Status", Of(pod::status), "The aggregate status of the containers in this pod."),
-    text(
-        "Restarts",
-        Of(pod::restarts),
-        "The number of times the containers in this pod have been restarted and when the last \
-         container in this pod has restarted.",
-    ),
+    text("Ready", Of(pod::ready)),
+    text("Status", Of(pod::status)),
+    text("Restarts", Of(pod::restarts)),
     AGE,
-    wide(text("IP", Of(pod::address), "The address of the pod")),
-    wide(text("Node", Text("spec.nodeName", "<none>"), "The node that the pod is on")),
-    wide(text(
-        "Nominated Node",
-        Text("status.nominatedNodeName", "<none>"),
-        "The node that room is being made on",
-    )),
-    wide(text("Readiness Gates", Of(pod::readiness_gates), "How many of the gates are open")),
+    wide(text("IP", Of(pod::address))),
+    wide(text("Node", Text("spec.nodeName", "<none>"))),
+    wide(text("Nominated Node", Text("status.nominatedNodeName", "<none>"))),
+    wide(text("Readiness Gates", Of(pod::readiness_gates))),
 ];
 
 const SERVICE: &[Column] = &[
     NAME,
-    text("Type", Text("spec.type", ""), "How the service is exposed"),
-    text("Cluster-IP", Of(cells::cluster_ip), "The address inside the cluster"),
-    text("External-IP", Of(cells::service_external_ip), "The addresses outside of the cluster"),
-    text("Port(s)", Of(cells::service_ports), "The ports that are exposed"),
+    text("Type", Text("spec.type", "")),
+    text("Cluster-IP", Of(cells::cluster_ip)),
+    text("External-IP", Of(cells::service_external_ip)),
+    text("Port(s)", Of(cells::service_ports)),
     AGE,
-    wide(text("Selector", Of(cells::spec_labels), "The labels of the pods behind it")),
+    wide(text("Selector", Of(cells::spec_labels))),
 ];
 
 const CLAIM: &[Column] = &[
     NAME,
-    text("Status", Of(cells::claim_status), "The phase of the claim"),
-    text("Volume", Text("spec.volumeName", ""), "The volume that the claim is bound to"),
-    text("Capacity", Of(cells::claim_capacity), "The size of the volume"),
-    text("Access Modes", Of(cells::claim_access_modes), "How the volume can be mounted"),
-    text("StorageClass", Of(cells::claim_class), "StorageClass of the pvc"),
-    text(
-        "VolumeAttributesClass",
-        Text("spec.volumeAttributesClassName", "<unset>"),
-        "VolumeAttributesClass of the pvc",
-    ),
+    text("Status", Of(cells::claim_status)),
+    text("Volume", Text("spec.volumeName", "")),
+    text("Capacity", Of(cells::claim_capacity)),
+    text("Access Modes", Of(cells::claim_access_modes)),
+    text("StorageClass", Of(cells::claim_class)),
+    text("VolumeAttributesClass", Text("spec.volumeAttributesClassName", "<unset>")),
     AGE,
-    wide(text("VolumeMode", Of(cells::claim_mode), "Whether it is a file system or a device")),
+    wide(text("VolumeMode", Of(cells::claim_mode))),
 ];
 
 const EVENT: &[Column] = &[
-    text("Last Seen", Of(cells::event_last_seen), "How long ago it happened last"),
-    text("Type", Text("type", ""), "Normal or Warning"),
-    text("Reason", Text("reason", ""), "Why it happened, in one word"),
-    text("Object", Of(cells::event_object), "The object that this event is about."),
-    wide(text("Subobject", Text("involvedObject.fieldPath", ""), "The part of the object")),
-    wide(text("Source", Of(cells::event_source), "Who reports it")),
-    text("Message", Of(cells::event_message), "What happened"),
-    wide(text("First Seen", Of(cells::event_first_seen), "How long ago it happened first")),
-    wide(text("Count", Of(cells::event_count), "How often it happened")),
+    text("Last Seen", Of(cells::event_last_seen)),
+    text("Type", Text("type", "")),
+    text("Reason", Text("reason", "")),
+    text("Object", Of(cells::event_object)),
+    wide(text("Subobject", Text("involvedObject.fieldPath", ""))),
+    wide(text("Source", Of(cells::event_source))),
+    text("Message", Of(cells::event_message)),
+    wide(text("First Seen", Of(cells::event_first_seen))),
+    wide(text("Count", Of(cells::event_count))),
     wide(NAME),
 ];
 
 const DAEMON_SET: &[Column] = &[
     NAME,
-    integer(
-        "Desired",
-        "status.desiredNumberScheduled",
-        "The number of nodes that should run the pod",
-    ),
-    integer("Current", "status.currentNumberScheduled", "The number of nodes that should and do"),
-    integer("Ready", "status.numberReady", "The number of nodes with a ready pod"),
-    integer(
-        "Up-to-date",
-        "status.updatedNumberScheduled",
-        "The number of nodes with the newest pod",
-    ),
-    integer(
-        "Available",
-        "status.numberAvailable",
-        "The number of nodes whose pod has been ready long enough",
-    ),
-    text("Node Selector", Of(cells::node_selector), "The labels of the nodes"),
+    integer("Desired", "status.desiredNumberScheduled"),
+    integer("Current", "status.currentNumberScheduled"),
+    integer("Ready", "status.numberReady"),
+    integer("Up-to-date", "status.updatedNumberScheduled"),
+    integer("Available", "status.numberAvailable"),
+    text("Node Selector", Of(cells::node_selector)),
     AGE,
     CONTAINERS,
     IMAGES,
@@ -354,27 +256,13 @@ const DAEMON_SET: &[Column] = &[
 
 const CRON_JOB: &[Column] = &[
     NAME,
-    text("Schedule", Text("spec.schedule", ""), "When it runs, as cron writes it"),
-    text("Timezone", Text("spec.timeZone", "<none>"), "The time zone of the schedule"),
-    Column {
-        kind: "boolean",
-        ..text("Suspend", Of(cells::cron_job_suspend), "Whether it is held back")
-    },
-    Column {
-        kind: "integer",
-        ..text("Active", Of(cells::cron_job_active), "The number of running jobs")
-    },
-    text("Last Schedule", Of(cells::cron_job_last), "How long ago it ran last"),
+    text("Schedule", Text("spec.schedule", "")),
+    text("Timezone", Text("spec.timeZone", "<none>")),
+    Column { kind: "boolean", ..text("Suspend", Of(cells::cron_job_suspend)) },
+    Column { kind: "integer", ..text("Active", Of(cells::cron_job_active)) },
+    text("Last Schedule", Of(cells::cron_job_last)),
     AGE,
-    wide(text(
-        "Containers",
-        Of(cells::cron_job_containers),
-        "Names of each container in the template.",
-    )),
-    wide(text(
-        "Images",
-        Of(cells::cron_job_images),
-        "Images referenced by each container in the template.",
-    )),
-    wide(text("Selector", Of(cells::cron_job_selector), "The labels of the pods of the jobs")),
+    wide(text("Containers", Of(cells::cron_job_containers))),
+    wide(text("Images", Of(cells::cron_job_images))),
+    wide(text("Selector", Of(cells::cron_job_selector))),
 ];

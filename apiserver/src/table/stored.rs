@@ -9,19 +9,15 @@ use super::{Column, Subject, cells, several};
 use crate::fields;
 
 pub(super) const TABLE: &[Row] = &[
-    (
-        "",
-        "Endpoints",
-        &[NAME, text("Endpoints", Of(several::endpoints), "The addresses with their ports"), AGE],
-    ),
+    ("", "Endpoints", &[NAME, text("Endpoints", Of(several::endpoints)), AGE]),
     (
         "discovery.k8s.io",
         "EndpointSlice",
         &[
             NAME,
-            text("AddressType", Text("addressType", ""), "The type of its addresses"),
-            text("Ports", Of(several::slice_ports), "The ports of each address"),
-            text("Endpoints", Of(several::slice_addresses), "The addresses"),
+            text("AddressType", Text("addressType", "")),
+            text("Ports", Of(several::slice_ports)),
+            text("Endpoints", Of(several::slice_addresses)),
             AGE,
         ],
     ),
@@ -30,17 +26,11 @@ pub(super) const TABLE: &[Row] = &[
         "HorizontalPodAutoscaler",
         &[
             NAME,
-            text("Reference", Of(several::scaled), "The object that it scales"),
-            text("Targets", Of(several::metrics), "The metrics, present and wanted"),
-            text("MinPods", Of(several::least_replicas), "The least number of replicas"),
-            Column {
-                kind: "string",
-                ..integer("MaxPods", "spec.maxReplicas", "The most replicas")
-            },
-            Column {
-                kind: "string",
-                ..integer("Replicas", "status.currentReplicas", "The replicas at present")
-            },
+            text("Reference", Of(several::scaled)),
+            text("Targets", Of(several::metrics)),
+            text("MinPods", Of(several::least_replicas)),
+            Column { kind: "string", ..integer("MaxPods", "spec.maxReplicas") },
+            Column { kind: "string", ..integer("Replicas", "status.currentReplicas") },
             AGE,
         ],
     ),
@@ -52,7 +42,7 @@ pub(super) const TABLE: &[Row] = &[
             NAME,
             Column { priority: 0, ..CONTAINERS_OF_TEMPLATE },
             Column { priority: 0, ..IMAGES_OF_TEMPLATE },
-            text("Pod Labels", Of(template_labels), "The labels of the pods"),
+            text("Pod Labels", Of(template_labels)),
         ],
     ),
     (
@@ -60,8 +50,8 @@ pub(super) const TABLE: &[Row] = &[
         "ControllerRevision",
         &[
             NAME,
-            text("Controller", Of(controller), "The controller of the object"),
-            Column { kind: "string", ..integer("Revision", "revision", "The revision's number") },
+            text("Controller", Of(controller)),
+            Column { kind: "string", ..integer("Revision", "revision") },
             AGE,
         ],
     ),
@@ -71,43 +61,23 @@ pub(super) const TABLE: &[Row] = &[
         "IngressClass",
         &[
             Column { cell: Of(ingress_class_name), ..NAME },
-            text("Controller", Text("spec.controller", ""), "The controller of its ingresses"),
-            text("Parameters", Of(ingress_class_parameters), "The object with more parameters"),
+            text("Controller", Text("spec.controller", "")),
+            text("Parameters", Of(ingress_class_parameters)),
             AGE,
         ],
     ),
-    (
-        "networking.k8s.io",
-        "IPAddress",
-        &[NAME, text("ParentRef", Of(parent), "The object that has the address"), AGE],
-    ),
-    (
-        "networking.k8s.io",
-        "ServiceCIDR",
-        &[NAME, text("CIDRs", Of(ranges), "The ranges of addresses"), AGE],
-    ),
-    (
-        "networking.k8s.io",
-        "NetworkPolicy",
-        &[NAME, text("Pod-Selector", Of(pod_selector), "The labels of its pods"), AGE],
-    ),
-    (
-        "node.k8s.io",
-        "RuntimeClass",
-        &[NAME, text("Handler", Text("handler", ""), "The name that the runtime knows"), AGE],
-    ),
+    ("networking.k8s.io", "IPAddress", &[NAME, text("ParentRef", Of(parent)), AGE]),
+    ("networking.k8s.io", "ServiceCIDR", &[NAME, text("CIDRs", Of(ranges)), AGE]),
+    ("networking.k8s.io", "NetworkPolicy", &[NAME, text("Pod-Selector", Of(pod_selector)), AGE]),
+    ("node.k8s.io", "RuntimeClass", &[NAME, text("Handler", Text("handler", "")), AGE]),
     (
         "policy",
         "PodDisruptionBudget",
         &[
             NAME,
-            text("Min Available", Of(min_available), "The pods that must be available"),
-            text("Max Unavailable", Of(max_unavailable), "The pods that may be unavailable"),
-            integer(
-                "Allowed Disruptions",
-                "status.disruptionsAllowed",
-                "The number of evictions that it permits now",
-            ),
+            text("Min Available", Of(min_available)),
+            text("Max Unavailable", Of(max_unavailable)),
+            integer("Allowed Disruptions", "status.disruptionsAllowed"),
             AGE,
         ],
     ),
@@ -115,31 +85,17 @@ pub(super) const TABLE: &[Row] = &[
     (
         "storage.k8s.io",
         "CSIStorageCapacity",
-        &[
-            NAME,
-            Column {
-                kind: "date",
-                ..text("Created At", Date("metadata.creationTimestamp"), "The time of its creation")
-            },
-        ],
+        &[NAME, Column { kind: "date", ..text("Created At", Date("metadata.creationTimestamp")) }],
     ),
     (
         "storage.k8s.io",
         "StorageClass",
         &[
             NAME,
-            text("Provisioner", Text("provisioner", ""), "The source of the volumes"),
-            text("ReclaimPolicy", Text("reclaimPolicy", "Delete"), "The fate of a released volume"),
-            text(
-                "VolumeBindingMode",
-                Text("volumeBindingMode", "Immediate"),
-                "The time at which a claim is bound",
-            ),
-            text(
-                "AllowVolumeExpansion",
-                Of(|class| flag(class, "allowVolumeExpansion", false)),
-                "True if a volume may grow",
-            ),
+            text("Provisioner", Text("provisioner", "")),
+            text("ReclaimPolicy", Text("reclaimPolicy", "Delete")),
+            text("VolumeBindingMode", Text("volumeBindingMode", "Immediate")),
+            text("AllowVolumeExpansion", Of(|class| flag(class, "allowVolumeExpansion", false))),
             AGE,
         ],
     ),
@@ -151,75 +107,44 @@ const IMAGES_OF_TEMPLATE: Column = Column { cell: Of(template_images), ..IMAGES 
 
 const VOLUME: &[Column] = &[
     NAME,
-    text("Capacity", Text("spec.capacity.storage", "0"), "The size of the volume"),
-    text("Access Modes", Of(access_modes), "The ways in which nodes may mount it"),
-    text(
-        "Reclaim Policy",
-        Text("spec.persistentVolumeReclaimPolicy", ""),
-        "The fate of the volume",
-    ),
-    text("Status", Of(cells::claim_status), "The phase of the volume"),
-    text("Claim", Of(claim), "The claim that it is bound to"),
-    text("StorageClass", Of(cells::claim_class), "The class of the volume"),
-    text(
-        "VolumeAttributesClass",
-        Text("spec.volumeAttributesClassName", "<unset>"),
-        "The class of its attributes",
-    ),
-    text("Reason", Text("status.reason", ""), "The reason for its phase"),
+    text("Capacity", Text("spec.capacity.storage", "0")),
+    text("Access Modes", Of(access_modes)),
+    text("Reclaim Policy", Text("spec.persistentVolumeReclaimPolicy", "")),
+    text("Status", Of(cells::claim_status)),
+    text("Claim", Of(claim)),
+    text("StorageClass", Of(cells::claim_class)),
+    text("VolumeAttributesClass", Text("spec.volumeAttributesClassName", "<unset>")),
+    text("Reason", Text("status.reason", "")),
     AGE,
-    wide(text("VolumeMode", Of(cells::claim_mode), "A file system, or a block device")),
+    wide(text("VolumeMode", Of(cells::claim_mode))),
 ];
 
 const INGRESS: &[Column] = &[
     NAME,
-    text("Class", Text("spec.ingressClassName", "<none>"), "The class of the ingress"),
-    text("Hosts", Of(hosts), "The hosts of its rules"),
-    text("Address", Of(cells::balancer_address), "The addresses of the load balancer"),
-    text("Ports", Of(ingress_ports), "The ports of its hosts"),
+    text("Class", Text("spec.ingressClassName", "<none>")),
+    text("Hosts", Of(hosts)),
+    text("Address", Of(cells::balancer_address)),
+    text("Ports", Of(ingress_ports)),
     AGE,
 ];
 
 const DRIVER: &[Column] = &[
     NAME,
-    boolean(text(
-        "AttachRequired",
-        Of(|driver| flag(driver, "spec.attachRequired", true)),
-        "True if volumes must be attached to a node",
-    )),
-    boolean(text(
-        "PodInfoOnMount",
-        Of(|driver| flag(driver, "spec.podInfoOnMount", false)),
-        "True if the driver needs to know the pod",
-    )),
-    boolean(text(
-        "StorageCapacity",
-        Of(|driver| flag(driver, "spec.storageCapacity", false)),
-        "True if the scheduler considers the capacity",
-    )),
-    text("TokenRequests", Of(token_requests), "The audiences of the tokens that it needs"),
-    boolean(text(
-        "RequiresRepublish",
-        Of(|driver| flag(driver, "spec.requiresRepublish", false)),
-        "True if volumes are published periodically",
-    )),
-    text("Modes", Of(lifecycle_modes), "The modes of its volumes"),
+    boolean(text("AttachRequired", Of(|driver| flag(driver, "spec.attachRequired", true)))),
+    boolean(text("PodInfoOnMount", Of(|driver| flag(driver, "spec.podInfoOnMount", false)))),
+    boolean(text("StorageCapacity", Of(|driver| flag(driver, "spec.storageCapacity", false)))),
+    text("TokenRequests", Of(token_requests)),
+    boolean(text("RequiresRepublish", Of(|driver| flag(driver, "spec.requiresRepublish", false)))),
+    text("Modes", Of(lifecycle_modes)),
     AGE,
 ];
 
 const ATTACHMENT: &[Column] = &[
     NAME,
-    Column {
-        format: "name",
-        ..text("Attacher", Text("spec.attacher", ""), "The driver that attaches the volume")
-    },
-    text("PV", Text("spec.source.persistentVolumeName", ""), "The volume"),
-    text("Node", Text("spec.nodeName", ""), "The node"),
-    boolean(text(
-        "Attached",
-        Of(|attachment| flag(attachment, "status.attached", false)),
-        "True if the volume is attached",
-    )),
+    Column { format: "name", ..text("Attacher", Text("spec.attacher", "")) },
+    text("PV", Text("spec.source.persistentVolumeName", "")),
+    text("Node", Text("spec.nodeName", "")),
+    boolean(text("Attached", Of(|attachment| flag(attachment, "status.attached", false)))),
     AGE,
 ];
 

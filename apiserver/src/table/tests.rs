@@ -82,7 +82,7 @@ fn selector_is_sorted_by_key() {
 
 #[test]
 fn unlisted_kind_has_a_name_and_an_age() {
-    let columns = columns::of("example.com", "Widget");
+    let (_, _, columns) = columns::of("example.com", "Widget");
     assert_eq!(columns.iter().map(|column| column.name).collect::<Vec<_>>(), ["Name", "Age"]);
 }
 
