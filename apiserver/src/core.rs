@@ -45,6 +45,11 @@ pub(crate) struct Core {
     policy_resources: Option<[ResourceId; 2]>,
     /// The compiled policies. No other lock is taken while this one is held.
     policies: Mutex<policies::Cache>,
+    /// The storage of the policies that change objects, and that of their bindings; `None` if they
+    /// are off.
+    mutating_resources: Option<[ResourceId; 2]>,
+    /// The compiled policies that change objects. No other lock is taken while this one is held.
+    mutating: Mutex<policies::Cache>,
     /// The storage of the configurations of webhooks, mutating ones first; `None` if they are off.
     webhook_resources: [Option<ResourceId>; 2],
     /// The webhooks that are configured. No other lock is taken while this one is held.
@@ -125,6 +130,9 @@ impl Core {
         let policy_resources = kinds
             .runs(AdmissionPlugin::ValidatingAdmissionPolicy)
             .then(|| kinds.admission_policies().map(|served| served.resource));
+        let mutating_resources = kinds
+            .runs(AdmissionPlugin::MutatingAdmissionPolicy)
+            .then(|| kinds.mutating_policies().map(|served| served.resource));
         let webhook_resources = kinds.webhook_configurations().map(|served| served.resource);
         let [mutating, validating] = webhook_resources;
         let webhook_resources = [
@@ -142,6 +150,8 @@ impl Core {
             names_in_use: Mutex::default(),
             policy_resources,
             policies: Mutex::default(),
+            mutating_resources,
+            mutating: Mutex::default(),
             webhook_resources,
             webhooks: Mutex::default(),
             webhook_client: webhooks::Client::default(),
@@ -361,12 +371,24 @@ impl Core {
 
     /// Returns the admission policies that have bindings; `None` if there are none.
     pub(crate) fn policies(&self) -> Option<Arc<Policies>> {
-        let [policies, bindings] = self.policy_resources?;
+        self.bound(self.policy_resources?, &self.policies)
+    }
+
+    /// Returns the policies that change objects and have bindings; `None` if there are none.
+    pub(crate) fn mutating_policies(&self) -> Option<Arc<Policies>> {
+        self.bound(self.mutating_resources?, &self.mutating)
+    }
+
+    fn bound(
+        &self,
+        [policies, bindings]: [ResourceId; 2],
+        cache: &Mutex<policies::Cache>,
+    ) -> Option<Arc<Policies>> {
         let (policies, bindings) = self.read(|storage| {
             let bindings = storage.objects(bindings);
             (!bindings.is_empty()).then(|| (storage.objects(policies).clone(), bindings.clone()))
         })?;
-        Some(self.policies.lock().follow(&policies, &bindings))
+        Some(cache.lock().follow(&policies, &bindings))
     }
 
     /// Returns the webhooks that are configured; `None` if there are none.

@@ -27,8 +27,11 @@ use serde_json::Value;
 mod json;
 mod list;
 mod merge;
+mod operations;
 mod rules;
 mod strategic;
+
+pub(crate) use self::operations::{OperationError, apply_operations, read_operations};
 
 /// The format of a patch's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -20,6 +20,8 @@ pub enum AdmissionPlugin {
     DefaultTolerationSeconds,
     /// Fills in the defaults of limit ranges, and refuses what exceeds them.
     LimitRanger,
+    /// Changes objects as the policies of this kind say.
+    MutatingAdmissionPolicy,
     /// Asks webhooks that may change the object of a request.
     MutatingAdmissionWebhook,
     /// Refuses new objects in a namespace that is missing or being deleted, and the deletion of
@@ -64,10 +66,11 @@ pub(crate) type Off = BTreeSet<AdmissionPlugin>;
 
 impl AdmissionPlugin {
     /// The plugins, in the order of their names.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::DefaultStorageClass,
         Self::DefaultTolerationSeconds,
         Self::LimitRanger,
+        Self::MutatingAdmissionPolicy,
         Self::MutatingAdmissionWebhook,
         Self::NamespaceLifecycle,
         Self::PodResizeValidator,
@@ -93,6 +96,7 @@ impl AdmissionPlugin {
             Self::DefaultStorageClass => "DefaultStorageClass",
             Self::DefaultTolerationSeconds => "DefaultTolerationSeconds",
             Self::LimitRanger => "LimitRanger",
+            Self::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
             Self::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
             Self::NamespaceLifecycle => "NamespaceLifecycle",
             Self::PodResizeValidator => "PodResizeValidator",

@@ -1,21 +1,29 @@
-//! Admission by `ValidatingAdmissionPolicy`: which policies apply to a request, and what they say.
+//! Admission by `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`: which policies apply to
+//! a request, and what they say.
 //!
 //! Pure code. A [`World`] gives it the other objects that it reads.
 
 mod attributes;
 mod binding;
 mod cache;
+mod codec;
 mod decide;
 mod matching;
+mod mutate;
 mod params;
 mod policy;
+mod reinvocation;
+mod select;
 
 pub(crate) use attributes::{Attributes, GroupKind, Operation, Place};
 pub(crate) use cache::{Cache, Kept};
+pub(crate) use codec::{Codec, Source};
 pub(crate) use decide::{Denial, Outcome, World, decide, input_of, is_exempt};
 pub(crate) use matching::{MatchResources, Matched};
+pub(crate) use mutate::Mutation;
 pub(crate) use params::ParamKind;
 pub(crate) use policy::Policies;
+pub(crate) use reinvocation::Reinvocation;
 
 #[cfg(test)]
 mod tests;

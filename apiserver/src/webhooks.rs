@@ -14,13 +14,12 @@ mod client;
 mod connections;
 mod conversation;
 mod directory;
-mod json_patch;
 mod review;
 #[cfg(feature = "tls")]
 mod tls;
 mod webhook;
 
-pub(crate) use admit::{Admission, Codec};
+pub(crate) use admit::Admission;
 pub(crate) use cache::Cache;
 pub(crate) use client::Client;
 pub(crate) use conversation::{Conversation, Drawn};

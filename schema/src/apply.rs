@@ -6,6 +6,7 @@
 
 mod atom;
 mod compare;
+mod configuration;
 mod errors;
 mod fields;
 mod go_format;
@@ -17,6 +18,7 @@ mod validate;
 
 pub(crate) use self::atom::Type;
 pub(crate) use self::compare::{Comparison, compare};
+pub use self::configuration::merge_configuration;
 pub use self::errors::{TypeError, TypeErrors};
 pub(crate) use self::fields::{field_set, named_fields_as_members, object_fields};
 pub use self::go_format::go_type;

@@ -18,9 +18,11 @@ mod literals;
 mod parser;
 mod scope;
 mod signature;
+mod structs;
 #[cfg(test)]
 mod tests;
 mod types;
+mod unify;
 mod value;
 
 pub(crate) use bounds::Bounds;
@@ -37,6 +39,7 @@ pub(crate) use lazy::Lazy;
 pub(crate) use parser::{MAX_DEPTH, parse};
 pub(crate) use scope::Scope;
 pub(crate) use signature::{AUTHORIZER, RESOURCE_CHECK};
+pub(crate) use structs::StructValue;
 pub(crate) use types::Type;
 pub(crate) use types::escape;
 pub use types::is_cel_identifier;

@@ -47,6 +47,8 @@ pub enum FieldErrorReason {
     TooLong,
     /// `FieldValueTooMany`
     TooMany,
+    /// `InternalError`
+    Internal,
 }
 
 // === impl FieldError ===
@@ -97,6 +99,11 @@ impl FieldError {
             Some(value) => Self::duplicate(field, value),
             None => Self::new(FieldErrorReason::Duplicate, field, "Duplicate value".to_owned()),
         }
+    }
+
+    /// Creates an error for a value that the server cannot use for a reason of its own.
+    pub fn internal(field: impl Into<String>, detail: &str) -> Self {
+        Self::new(FieldErrorReason::Internal, field, with_detail("Internal error", detail))
     }
 
     /// Creates an error for a value of a wrong type.
@@ -165,6 +172,7 @@ impl FieldErrorReason {
             Self::Forbidden => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
+            Self::Internal => "InternalError",
         }
     }
 }

@@ -46,7 +46,7 @@ mod types;
 mod unique;
 mod validate;
 
-pub use crate::apply::{TypeError, TypeErrors, go_type};
+pub use crate::apply::{TypeError, TypeErrors, go_type, merge_configuration};
 pub use crate::authorizer::{AccessCheck, AccessDecision, Authorizer};
 pub use crate::cel::is_cel_identifier;
 pub use crate::constraints::{Condition, Constraints, Pattern};
@@ -64,7 +64,7 @@ pub use crate::managed_fields::{
 pub use crate::node::{
     Empty, Field, List, ListType, Map, Node, Object, PatchStrategy, Scalar, Shape, UnknownFields,
 };
-pub use crate::policies::{Policy, PolicyFinding, PolicyInput};
+pub use crate::policies::{Policy, PolicyFinding, PolicyInput, PolicyPatch};
 pub use crate::protobuf::{Envelope, ProtobufError, ProtobufEvent};
 pub use crate::rules::{Rules, Verdict};
 pub use crate::schema::{NodeRef, Schema};

@@ -2,17 +2,18 @@
 
 mod compile;
 mod environment;
+mod mutate;
 mod run;
 #[cfg(test)]
 mod tests;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::authorizer::{AccessCheck, Authorizer};
-use crate::cel::Expr;
+use crate::cel::{Expr, Type};
 use crate::field_error::FieldError;
 
-/// The compiled expressions of a `ValidatingAdmissionPolicy`.
+/// The compiled expressions of a `ValidatingAdmissionPolicy` or a `MutatingAdmissionPolicy`.
 ///
 /// The rules that decide which requests a policy applies to are not part of it.
 ///
@@ -47,6 +48,7 @@ pub struct Policy {
     validations: Vec<Validation>,
     /// The values of annotations of the audit log.
     annotations: Vec<Source>,
+    mutations: Vec<Mutation>,
     /// True if an expression that fails is ignored.
     ignores_failures: bool,
 }
@@ -110,6 +112,32 @@ struct Validation {
     reason: Option<String>,
 }
 
+/// A mutation of a `MutatingAdmissionPolicy`.
+#[derive(Debug)]
+struct Mutation {
+    patch_type: PatchType,
+    source: Source,
+}
+
+/// The form in which a mutation states its change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PatchType {
+    /// A configuration that is merged into the object.
+    Configuration,
+    /// The operations of a JSON patch.
+    Patch,
+}
+
+/// A change of the object of a request, which a `MutatingAdmissionPolicy` makes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PolicyPatch {
+    /// Members that are merged into the object by
+    /// [`merge_configuration`](crate::merge_configuration).
+    Configuration(Map<String, Value>),
+    /// The operations of a JSON patch.
+    Operations(Vec<Value>),
+}
+
 // === impl Policy ===
 
 impl Policy {
@@ -145,6 +173,41 @@ impl Policy {
     /// 2,500,000, as on the real server.
     pub fn check(&self, input: &PolicyInput<'_>) -> Vec<PolicyFinding> {
         run::run(self, input)
+    }
+
+    /// Returns the number of mutations.
+    pub fn mutation_count(&self) -> usize {
+        self.mutations.len()
+    }
+
+    /// Evaluates a mutation, by its position. The conditions of the match are not looked at.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if the expression has no value, takes too many steps, or makes a value
+    /// that is no change of an object.
+    pub fn mutate(&self, position: usize, input: &PolicyInput<'_>) -> Result<PolicyPatch, String> {
+        mutate::mutate(self, position, input)
+    }
+}
+
+// === impl PatchType ===
+
+impl PatchType {
+    /// Returns the member of a mutation that has the expression.
+    fn member(self) -> &'static str {
+        match self {
+            Self::Configuration => "applyConfiguration",
+            Self::Patch => "jsonPatch",
+        }
+    }
+
+    /// Returns the type of the value of the expression.
+    fn result(self) -> Type {
+        match self {
+            Self::Configuration => Type::Struct("Object".into()),
+            Self::Patch => Type::list(Type::Struct("JSONPatch".into())),
+        }
     }
 }
 

@@ -366,8 +366,8 @@ fn empty_object(kind: &Kind) -> Fields {
     empty
 }
 
-/// Returns the schema that decides who owns what.
-fn schema_of(kind: &Kind) -> Schema {
+/// Returns the schema that decides who owns what, and how configurations are merged.
+pub(crate) fn schema_of(kind: &Kind) -> Schema {
     /// The schema of a custom resource that states none: only its metadata is known.
     static CUSTOM: LazyLock<Schema> = LazyLock::new(|| {
         let types = built_in::types();

@@ -17,7 +17,10 @@ use crate::admission::update::Target;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Action, Served};
-use crate::policies::{Attributes, Denial, GroupKind, Operation, Outcome, Place, Policies, decide};
+use crate::policies::{
+    Attributes, Denial, GroupKind, Mutation, Operation, Outcome, Place, Policies, Reinvocation,
+    decide,
+};
 use crate::request::ApiCall;
 use crate::request::params::Params;
 use crate::status::{Failure, ResourceName, Result};
@@ -25,6 +28,7 @@ use crate::webhooks::{Admission, Conversation, Webhooks};
 
 /// The policies and webhooks that may refuse or change a request.
 pub(super) struct Plugins {
+    mutating: Option<Arc<Policies>>,
     policies: Option<Arc<Policies>>,
     webhooks: Option<Arc<Webhooks>>,
 }
@@ -186,18 +190,25 @@ struct Asking<'a> {
 impl Plugins {
     /// Returns the policies and webhooks of a server; `None` if there are none.
     fn of(core: &Core) -> Option<Self> {
-        let plugins = Self { policies: core.policies(), webhooks: core.webhooks() };
-        (plugins.policies.is_some() || plugins.webhooks.is_some()).then_some(plugins)
+        let (mutating, webhooks) = (core.mutating_policies(), core.webhooks());
+        Self { mutating, policies: core.policies(), webhooks }.if_any()
     }
 
-    /// Returns the webhooks of a server that may change objects; `None` if there are none.
+    /// Returns the policies and webhooks of a server that may change objects; `None` if there are
+    /// none.
     pub(super) fn mutating(core: &Core) -> Option<Self> {
-        let webhooks = core.webhooks().filter(|webhooks| webhooks.may_mutate())?;
-        Some(Self { policies: None, webhooks: Some(webhooks) })
+        let webhooks = core.webhooks().filter(|webhooks| webhooks.may_mutate());
+        Self { mutating: core.mutating_policies(), policies: None, webhooks }.if_any()
     }
 
-    /// Changes the object of a request as mutating webhooks say. `again` applies the other
-    /// admission a second time. Returns whether the object changed.
+    fn if_any(self) -> Option<Self> {
+        let Self { mutating, policies, webhooks } = &self;
+        let is_any = mutating.is_some() || policies.is_some() || webhooks.is_some();
+        is_any.then_some(self)
+    }
+
+    /// Changes the object of a request as mutating policies and webhooks say. `again` applies the
+    /// other admission a second time, after a change. Returns whether the object changed.
     pub(super) fn mutate(
         &self,
         (core, served): (&Core, Option<&Served>),
@@ -216,9 +227,31 @@ impl Plugins {
         request: &mut Attributes<'_>,
         again: &dyn Fn(Value) -> Result<Value>,
     ) -> Result<bool> {
-        let Some(webhooks) = &self.webhooks else { return Ok(false) };
+        let mut passes = [Reinvocation::default(), Reinvocation::default()];
+        self.pass(asking, request, &mut passes)?;
+        if !passes.iter().any(Reinvocation::is_changed) {
+            return Ok(false);
+        }
+        request.object = again(std::mem::take(&mut request.object))?;
+        self.pass(asking, request, &mut passes)?;
+        Ok(true)
+    }
+
+    /// Applies the policies, then asks the webhooks, in a first or a second pass.
+    fn pass(
+        &self,
+        asking: &Asking<'_>,
+        request: &mut Attributes<'_>,
+        [of_policies, of_webhooks]: &mut [Reinvocation; 2],
+    ) -> Result<()> {
+        if let Some(policies) = &self.mutating {
+            let world = CoreWorld::new(asking.core, asking.served, request.user);
+            let mutation = Mutation { policies, world: &world, codec: &world };
+            mutation.pass(request, of_policies)?;
+        }
+        let Some(webhooks) = &self.webhooks else { return Ok(()) };
         let user = request.user;
-        asking.ask(webhooks, user, |admission| admission.mutate(request, again))
+        asking.ask(webhooks, user, |admission| admission.mutate(request, of_webhooks))
     }
 
     /// Checks a request by the policies, then by the validating webhooks.

@@ -1,4 +1,4 @@
-//! Admission by webhooks: the changes that they make, and the calls.
+//! Admission by webhooks and mutating policies: the changes that they make, and the calls.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::fields::{Fields, read_path};
 use crate::kinds::Served;
 use crate::policies::{Attributes, GroupKind, Operation};
 use crate::request::ApiCall;
+use crate::request::decode::check_same_namespace;
 use crate::request::params::Params;
 use crate::status::{Failure, Result};
 use crate::webhooks::Conversation;
@@ -85,9 +86,9 @@ fn service(core: &Core, namespace: &str, name: &str, port: u16) -> String {
     }
 }
 
-/// Changes a new object as mutating webhooks say. `again` applies the other admission.
+/// Changes a new object as mutating policies and webhooks say. `again` applies the other admission.
 ///
-/// Returns the owners of the object. The client does not own what webhooks change.
+/// Returns the owners of the object. The client does not own what they change.
 pub(super) fn mutate_new(
     core: &Core,
     call: &ApiCall,
@@ -121,13 +122,14 @@ pub(super) fn mutate_new(
         return Ok(before);
     }
     *object = stored(served, request.object);
+    check_same_namespace(meta_text(object, "namespace"), call.namespace())?;
     let owners = admitted_owners(call, object, owners);
     warn_of_repeated_owners(call, object);
     Ok(Ownership::Known(owners))
 }
 
-/// Changes the new state of a stored object as mutating webhooks say. Returns the owners of the new
-/// state, if a webhook has changed it.
+/// Changes the new state of a stored object as mutating policies and webhooks say. Returns the
+/// owners of the new state, if it has changed.
 pub(super) fn mutate_change(
     core: &Core,
     (call, target, dry_run): (&ApiCall, Target, bool),
@@ -288,5 +290,5 @@ pub(super) fn prune(served: &Served, object: &mut Fields) {
 
 /// Returns whether webhooks or policies may see requests.
 pub(super) fn is_admission_dynamic(core: &Core) -> bool {
-    core.policies().is_some() || core.webhooks().is_some()
+    core.policies().is_some() || core.webhooks().is_some() || core.mutating_policies().is_some()
 }

@@ -161,7 +161,16 @@ impl Kinds {
 
     /// Returns the kind `ValidatingAdmissionPolicy`, and that of its bindings.
     pub(crate) fn admission_policies(&self) -> [Served; 2] {
-        ["validatingadmissionpolicies", "validatingadmissionpolicybindings"].map(|plural| {
+        self.policies(["validatingadmissionpolicies", "validatingadmissionpolicybindings"])
+    }
+
+    /// Returns the kinds of the policies of admission that change objects, and of their bindings.
+    pub(crate) fn mutating_policies(&self) -> [Served; 2] {
+        self.policies(["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"])
+    }
+
+    fn policies(&self, plurals: [&str; 2]) -> [Served; 2] {
+        plurals.map(|plural| {
             let found = self.find("admissionregistration.k8s.io", "v1", plural);
             found.expect("the table has policies")
         })

@@ -6,7 +6,7 @@ use super::matching::MatchResources;
 use super::params::ParamRef;
 use crate::fields::{Fields, read_path};
 
-/// A `ValidatingAdmissionPolicyBinding`.
+/// A `ValidatingAdmissionPolicyBinding` or a `MutatingAdmissionPolicyBinding`.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub(super) name: String,

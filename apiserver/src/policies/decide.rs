@@ -9,6 +9,7 @@ use super::binding::Binding;
 use super::matching::Matched;
 use super::params::ParamKind;
 use super::policy::{Policies, Policy};
+use super::select::{Invocation, select};
 
 /// The other objects that policies read.
 pub(crate) trait World {
@@ -79,10 +80,15 @@ pub(crate) fn decide(policies: &Policies, request: &Attributes<'_>, world: &dyn 
     if is_exempt(request) {
         return decider.outcome;
     }
-    for (policy, bindings) in &policies.bound {
-        if let Err(missing) = decider.apply(policy, bindings) {
-            decider.outcome.denial = Some(Denial::NoNamespace(missing));
-            break;
+    for one in select(policies, request, world) {
+        match one {
+            Ok(invocation) => {
+                if let Err(missing) = decider.apply(&invocation) {
+                    decider.outcome.denial = Some(Denial::NoNamespace(missing));
+                    break;
+                }
+            }
+            Err(wrong) => decider.deny(wrong.policy, wrong.binding, &wrong.message, None),
         }
     }
     decider.outcome
@@ -112,6 +118,16 @@ pub(crate) fn input_of<'a>(
     }
 }
 
+/// Returns the namespace of the object of a request; null if it is in none. Returns the name of one
+/// that does not exist as an error.
+pub(super) fn namespace_of(request: &Attributes<'_>, world: &dyn World) -> Result<Value, Missing> {
+    // A namespace is in itself, but has none.
+    if request.namespace.is_empty() || request.kind.is_namespace() {
+        return Ok(Value::Null);
+    }
+    world.namespace(request.namespace).ok_or_else(|| request.namespace.to_owned())
+}
+
 struct Decider<'a> {
     request: &'a Attributes<'a>,
     world: &'a dyn World,
@@ -119,79 +135,22 @@ struct Decider<'a> {
 }
 
 /// The name of a namespace that does not exist.
-type Missing = String;
+pub(super) type Missing = String;
 
 // === impl Decider ===
 
-impl<'a> Decider<'a> {
-    fn apply(
-        &mut self,
-        policy: &Policy,
-        bindings: &[std::sync::Arc<Binding>],
-    ) -> Result<(), Missing> {
-        let matched = match policy.constraints.matches(self.request, self.world) {
-            Ok(Some(matched)) => matched,
-            Ok(None) => return Ok(()),
-            Err(error) => {
-                self.misconfigured(policy, None, &error);
-                return Ok(());
-            }
-        };
-        let unknown =
-            policy.params.as_ref().filter(|kind| self.world.is_namespaced(kind).is_none());
-        if let Some(kind) = unknown {
-            self.misconfigured(policy, None, &kind.unknown());
-            return Ok(());
-        }
-        bindings.iter().try_for_each(|binding| self.apply_binding(policy, binding, &matched))
-    }
-
-    fn apply_binding(
-        &mut self,
-        policy: &Policy,
-        binding: &Binding,
-        matched: &Matched,
-    ) -> Result<(), Missing> {
-        match binding.resources.as_ref().map(|all| all.matches(self.request, self.world)) {
-            None | Some(Ok(Some(_))) => {}
-            Some(Ok(None)) => return Ok(()),
-            Some(Err(error)) => {
-                self.misconfigured(policy, Some(binding), &error);
-                return Ok(());
-            }
-        }
-        let params = match (&policy.params, &binding.params) {
-            (Some(kind), Some(params)) => params.find(kind, self.request, self.world),
-            _ => Ok(vec![Value::Null]),
-        };
-        let params = match params {
-            Ok(params) => params,
-            Err(error) => {
-                self.misconfigured(policy, Some(binding), &error);
-                return Ok(());
-            }
-        };
-        let mut input = self.input(matched)?;
+impl Decider<'_> {
+    fn apply(&mut self, invocation: &Invocation<'_>) -> Result<(), Missing> {
+        let Invocation { policy, binding, matched, params } = invocation;
+        let namespace = namespace_of(self.request, self.world)?;
+        let mut input = input_of(self.request, self.world, matched, namespace);
         for params in params {
-            input.params = params;
+            input.params = params.clone();
             for finding in policy.expressions.check(&input) {
                 self.count(policy, binding, finding);
             }
         }
         Ok(())
-    }
-
-    /// Returns the values of the variables of expressions.
-    fn input(&self, matched: &Matched) -> Result<PolicyInput<'a>, Missing> {
-        let (request, world) = (self.request, self.world);
-        // A namespace is in itself, but has none.
-        let in_namespace = !request.namespace.is_empty() && !request.kind.is_namespace();
-        let namespace = match in_namespace.then(|| self.world.namespace(request.namespace)) {
-            None => Value::Null,
-            Some(Some(namespace)) => namespace,
-            Some(None) => return Err(request.namespace.to_owned()),
-        };
-        Ok(input_of(request, world, matched, namespace))
     }
 
     /// Counts a finding as the actions of the binding say. The action `Audit` has no effect here.
@@ -206,15 +165,6 @@ impl<'a> Decider<'a> {
         if binding.denies || is_final {
             self.deny(policy, Some(binding), &message, reason);
         }
-    }
-
-    /// Counts an error of a policy or a binding itself.
-    fn misconfigured(&mut self, policy: &Policy, binding: Option<&Binding>, error: &str) {
-        if policy.ignores_failures {
-            return;
-        }
-        let of = if binding.is_some() { "binding" } else { "policy" };
-        self.deny(policy, binding, &format!("failed to configure {of}: {error}"), None);
     }
 
     fn deny(

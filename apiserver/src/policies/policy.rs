@@ -10,13 +10,15 @@ use super::matching::MatchResources;
 use super::params::ParamKind;
 use crate::fields::{Fields, read_path};
 
-/// A `ValidatingAdmissionPolicy`.
+/// A `ValidatingAdmissionPolicy` or a `MutatingAdmissionPolicy`.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) name: String,
     pub(super) constraints: MatchResources,
     pub(super) params: Option<ParamKind>,
     pub(super) ignores_failures: bool,
+    /// True if the mutations are applied again after later changes.
+    pub(super) is_reinvoked: bool,
     pub(super) expressions: Expressions,
 }
 
@@ -37,6 +39,7 @@ impl Policy {
             constraints: MatchResources::read(&spec["matchConstraints"]),
             params: ParamKind::read(&spec["paramKind"]),
             ignores_failures: spec["failurePolicy"] == "Ignore",
+            is_reinvoked: spec["reinvocationPolicy"] == "IfNeeded",
             expressions: Expressions::compile(spec),
         }
     }

@@ -1,35 +1,16 @@
 //! Asks the webhooks that a request concerns, and does what they say.
 
-use std::collections::HashSet;
-
 use homeostat_schema::quote;
 use serde_json::Value;
 
 use super::conversation::{Answer, Conversation, Question};
-use super::json_patch;
 use super::review::{self, Response};
 use super::webhook::{Webhook, Webhooks};
-use crate::policies::{Attributes, Matched, World, input_of, is_exempt};
+use crate::patch::{apply_operations, read_operations};
+use crate::policies::{
+    Attributes, Codec, Matched, Reinvocation, Source, World, input_of, is_exempt,
+};
 use crate::status::{Failure, ResourceName, Result};
-
-/// Reads and converts the objects of a request.
-pub(crate) trait Codec {
-    /// Returns an object that a webhook has changed, as the real server decodes and completes it,
-    /// and whether that is another object than `before`.
-    ///
-    /// # Errors
-    ///
-    /// Returns the reason why it is no object of its kind.
-    fn decoded(
-        &self,
-        before: &Value,
-        patched: Value,
-        of: &Matched,
-    ) -> std::result::Result<(Value, bool), String>;
-
-    /// Returns an object of another version in the version of the request.
-    fn restored(&self, object: Value, from: &Matched) -> Value;
-}
 
 /// The admission of one request by webhooks.
 pub(crate) struct Admission<'a> {
@@ -54,73 +35,40 @@ enum Stop {
     Open,
 }
 
-/// The webhooks that are called again after a change (`webhookReinvokeContext`).
-#[derive(Debug, Default)]
-struct Reinvocation {
-    /// Those that were called, and would be called again after a change.
-    called: HashSet<String>,
-    /// Those that are to be called again.
-    due: HashSet<String>,
-    /// True if a webhook has changed the object.
-    is_changed: bool,
-}
-
 // === impl Admission ===
 
 impl Admission<'_> {
-    /// Asks the mutating webhooks, and changes the object of the request as they say. `again`
-    /// applies the other admission a second time, after a change. Returns whether the object has
-    /// changed.
+    /// Asks the mutating webhooks, and changes the object of the request as they say, in a first or
+    /// a second pass.
     pub(crate) fn mutate(
         &self,
         request: &mut Attributes<'_>,
-        again: &dyn Fn(Value) -> Result<Value>,
-    ) -> Result<bool> {
-        if is_exempt_from_webhooks(request) {
-            return Ok(false);
-        }
-        let mut reinvocation = Reinvocation::default();
-        self.round(request, 0, &mut reinvocation)?;
-        if !reinvocation.is_changed {
-            return Ok(false);
-        }
-        let changed = again(request.object.clone())?;
-        if changed != request.object {
-            request.object = changed;
-            reinvocation.require();
-        }
-        if !reinvocation.due.is_empty() {
-            self.round(request, 1, &mut reinvocation)?;
-        }
-        Ok(true)
-    }
-
-    fn round(
-        &self,
-        request: &mut Attributes<'_>,
-        round: u8,
         reinvocation: &mut Reinvocation,
     ) -> Result<()> {
+        if is_exempt_from_webhooks(request) {
+            return Ok(());
+        }
+        let round = reinvocation.start(&request.object);
         for webhook in &self.webhooks.mutating {
             let Some(matched) = self.matched(webhook, request)? else { continue };
-            if round > 0 && !reinvocation.due.contains(&webhook.id) {
+            if round > 0 && !reinvocation.is_due(&webhook.id) {
                 continue;
             }
             let result = self
                 .call(webhook, request, &matched, (true, round))
                 .and_then(|response| self.patch(webhook, request, &matched, &response));
             if matches!(result, Ok(true)) {
-                reinvocation.is_changed = true;
-                reinvocation.require();
+                reinvocation.change();
             }
             if webhook.is_reinvoked {
-                reinvocation.called.insert(webhook.id.clone());
+                reinvocation.note_call(webhook.id.clone());
             }
             match result {
                 Ok(_) => {}
                 Err(stop) => stop.judge(webhook)?,
             }
         }
+        reinvocation.finish(&request.object);
         Ok(())
     }
 
@@ -249,7 +197,7 @@ impl Admission<'_> {
         if response.patch.is_empty() {
             return Ok(false);
         }
-        let operations = json_patch::read(&response.patch).map_err(|why| {
+        let operations = read_operations(&response.patch).map_err(|why| {
             Stop::Call(format!("received undecodable patch in webhook response: {why}"))
         })?;
         if operations.is_empty() {
@@ -268,14 +216,15 @@ impl Admission<'_> {
             return Err(Stop::Call(format!("unsupported patch type {kind}")));
         }
         let before = self.shown(request, &request.object, matched);
-        let patched =
-            json_patch::apply(before.clone(), &operations).map_err(|why| internal(&why))?;
-        let (object, is_changed) =
-            self.codec.decoded(&before, patched, matched).map_err(|why| internal(&why))?;
+        let patched = apply_operations(before.clone(), &operations)
+            .map_err(|why| internal(&why.to_string()))?;
+        let source = Source::Webhook;
+        let object = self.codec.decoded(patched, matched, source).map_err(|why| internal(&why))?;
+        let is_changed = object != before;
         request.object = if matched.kind == request.kind {
             object
         } else {
-            self.codec.restored(object, matched)
+            self.codec.restored(object, matched, source).map_err(|why| internal(&why))?
         };
         Ok(is_changed)
     }
@@ -306,14 +255,5 @@ impl Stop {
             Self::Refused(failure) => Err(failure),
             Self::Open => Err(Failure::open_question()),
         }
-    }
-}
-
-// === impl Reinvocation ===
-
-impl Reinvocation {
-    /// Marks all that were called as due again.
-    fn require(&mut self) {
-        self.due.extend(self.called.drain());
     }
 }

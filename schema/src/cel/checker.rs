@@ -4,11 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::error::Issues;
-use super::expression::{Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select};
+use super::expression::{
+    Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select, Struct,
+};
 use super::literals;
 use super::scope::Scope;
-use super::signature::{Signature, is_namespace, signatures};
+use super::signature::{PATCH_FUNCTIONS, Signature, is_namespace, signatures};
+use super::structs;
 use super::types::Type;
+use super::unify::{common, merged, substitute, unify};
 
 /// Names of types, which are values of the type `type`.
 pub(super) const TYPE_NAMES: [&str; 15] = [
@@ -63,7 +67,7 @@ impl Checker<'_> {
     }
 
     fn check(&mut self, expr: &mut Expr) -> Type {
-        let found = self.type_of(expr).limited();
+        let found = self.type_of(expr).limited().or_dyn();
         expr.found = found.clone();
         found
     }
@@ -109,6 +113,7 @@ impl Checker<'_> {
                 }
                 Type::map(common(keys), common(values))
             }
+            Kind::Struct(inner) => self.structure(expr.at, inner),
             Kind::Macro(inner) => self.comprehension(expr.at, inner),
             Kind::Bind(bind) => self.bind(expr.at, bind),
         }
@@ -155,6 +160,7 @@ impl Checker<'_> {
         let found = match &operand {
             Type::Dyn => Type::Dyn,
             Type::Map(_, values) => values.as_ref().clone(),
+            Type::Struct(name) => structs::field_type(name, &select.field).unwrap_or(Type::Dyn),
             Type::Object(object) => {
                 let field = object.field(select.field.as_ref());
                 if field.is_none() {
@@ -179,7 +185,7 @@ impl Checker<'_> {
         // A function of a library, such as `sets.contains`.
         if let Some(target) = &call.target
             && let Kind::Ident(name) = &target.kind
-            && is_namespace(name)
+            && (is_namespace(name) || self.scope.has_patches() && &**name == PATCH_FUNCTIONS)
             && self.variable(name).is_none()
         {
             call.function = format!("{name}.{}", call.function).into();
@@ -232,9 +238,13 @@ impl Checker<'_> {
         let range = self.check(&mut inner.range);
         let (first, second) = match &range {
             Type::Dyn => (Type::Dyn, Type::Dyn),
-            Type::List(items) if inner.second.is_some() => (Type::Int, items.as_ref().clone()),
-            Type::List(items) => (items.as_ref().clone(), Type::Dyn),
-            Type::Map(keys, values) => (keys.as_ref().clone(), values.as_ref().clone()),
+            Type::List(items) if inner.second.is_some() => {
+                (Type::Int, items.as_ref().clone().or_dyn())
+            }
+            Type::List(items) => (items.as_ref().clone().or_dyn(), Type::Dyn),
+            Type::Map(keys, values) => {
+                (keys.as_ref().clone().or_dyn(), values.as_ref().clone().or_dyn())
+            }
             other => {
                 let text = format!(
                     "expression of type '{other}' cannot be range of a comprehension (must be \
@@ -310,6 +320,55 @@ impl Checker<'_> {
         }
     }
 
+    fn structure(&mut self, at: usize, inner: &mut Struct) -> Type {
+        let is_known = self.scope.has_struct(&inner.name);
+        if !is_known && !TYPE_NAMES.contains(&inner.name.as_ref()) {
+            return self.undeclared(at, &inner.name);
+        }
+        if !is_known {
+            self.issues.add(at, format!("'{}' is not a message type", inner.name));
+        }
+        for field in &mut inner.fields {
+            let mut found = self.check(&mut field.value);
+            if !is_known {
+                self.issues.add(field.at, format!("undefined field '{}'", field.name));
+                continue;
+            }
+            let wanted = structs::field_type(&inner.name, &field.name);
+            if field.optional {
+                found = self.unwrapped(field.value.at, found, wanted.as_ref());
+            }
+            let fits = match &wanted {
+                Some(wanted) => unify(wanted, &found, &mut HashMap::new()),
+                None => found == Type::Dyn,
+            };
+            if !fits {
+                // Upstream shows no type for a field that does not exist.
+                let wanted = wanted.map(|wanted| wanted.to_string()).unwrap_or_default();
+                let text = format!(
+                    "expected type of field '{}' is '{wanted}' but provided type is '{found}'",
+                    field.name
+                );
+                self.issues.add(field.at, text);
+            }
+        }
+        Type::Struct(Arc::clone(&inner.name))
+    }
+
+    /// Returns the type of the value of an optional; reports a value that is none.
+    fn unwrapped(&mut self, at: usize, found: Type, wanted: Option<&Type>) -> Type {
+        match found {
+            Type::Optional(inner) => inner.as_ref().clone(),
+            Type::Dyn => Type::Dyn,
+            other => {
+                let wanted = wanted.filter(|wanted| **wanted != Type::Dyn).unwrap_or(&other);
+                let wanted = Type::optional(wanted.clone());
+                self.issues.add(at, format!("expected type '{wanted}' but found '{other}'"));
+                other
+            }
+        }
+    }
+
     fn condition(&mut self, expr: &mut Expr) {
         let found = self.check(expr);
         if !matches!(found, Type::Bool | Type::Dyn) {
@@ -372,66 +431,6 @@ fn unwrapped(found: Type, optional: bool) -> Type {
     match found {
         Type::Optional(inner) if optional => inner.as_ref().clone(),
         other => other,
-    }
-}
-
-/// Returns the type of values that may differ; `Dyn` if they do.
-fn common(types: Vec<Type>) -> Type {
-    let mut types = types.into_iter();
-    let Some(first) = types.next() else { return Type::Dyn };
-    types.fold(first, |before, next| merged(&before, &next).unwrap_or(Type::Dyn))
-}
-
-/// Returns the type that both values fit.
-fn merged(a: &Type, b: &Type) -> Option<Type> {
-    let mut bound = HashMap::new();
-    if *a == Type::Dyn || *b == Type::Dyn {
-        return Some(Type::Dyn);
-    }
-    let parameter = Type::Parameter('A');
-    let fits = unify(&parameter, a, &mut bound) && unify(&parameter, b, &mut bound);
-    fits.then(|| substitute(&parameter, &bound))
-}
-
-/// Returns whether a value of the type `found` fits `wanted`; binds the parameters in `wanted`.
-fn unify(wanted: &Type, found: &Type, bound: &mut HashMap<char, Type>) -> bool {
-    match (wanted, found) {
-        (Type::Parameter(name), found) => match bound.get(name).cloned() {
-            None => {
-                bound.insert(*name, found.clone());
-                true
-            }
-            Some(Type::Dyn) => true,
-            Some(before) => {
-                // An empty list has items of any type.
-                let wider = unify(found, &before, bound);
-                if wider {
-                    bound.insert(*name, found.clone());
-                }
-                wider || unify(&before, found, bound)
-            }
-        },
-        (Type::Dyn, _)
-        | (_, Type::Dyn)
-        | (Type::Null, Type::Object(_) | Type::Timestamp | Type::Duration | Type::Opaque(_))
-        | (Type::Object(_) | Type::Timestamp | Type::Duration | Type::Opaque(_), Type::Null) => {
-            true
-        }
-        (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
-            unify(a, b, bound)
-        }
-        (Type::Map(a, x), Type::Map(b, y)) => unify(a, b, bound) && unify(x, y, bound),
-        (a, b) => a == b,
-    }
-}
-
-fn substitute(wanted: &Type, bound: &HashMap<char, Type>) -> Type {
-    match wanted {
-        Type::Parameter(name) => bound.get(name).cloned().unwrap_or(Type::Dyn),
-        Type::List(items) => Type::list(substitute(items, bound)),
-        Type::Optional(value) => Type::optional(substitute(value, bound)),
-        Type::Map(keys, values) => Type::map(substitute(keys, bound), substitute(values, bound)),
-        other => other.clone(),
     }
 }
 

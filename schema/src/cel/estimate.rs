@@ -18,6 +18,8 @@ use super::types::Type;
 const LIST: u64 = 10;
 /// The cost of a new map.
 const MAP: u64 = 30;
+/// The cost of a new value with fields.
+const STRUCT: u64 = 40;
 
 /// Returns the most steps that a checked expression may take, whose variables have these bounds.
 pub(crate) fn estimate(expr: &Expr, root: &Bounds) -> u64 {
@@ -235,6 +237,10 @@ impl<'a> Estimator<'a> {
                     entries.iter().map(|(_, value, _)| self.visit(value)).collect();
                 let both: Vec<_> = keys.into_iter().chain(values.iter().cloned()).collect();
                 Part::literal(expr, MAP, &both, &values)
+            }
+            Kind::Struct(inner) => {
+                let cost = inner.fields.iter().map(|field| self.visit(&field.value).cost);
+                Part::new(expr, cost.fold(STRUCT, u64::saturating_add))
             }
             Kind::Macro(inner) => self.comprehension(expr, inner),
             Kind::Bind(bind) => self.bind(expr, bind),

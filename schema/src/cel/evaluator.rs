@@ -8,9 +8,12 @@ use std::rc::Rc;
 
 use super::checker::TYPE_NAMES;
 use super::error::EvalError;
-use super::expression::{Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select};
+use super::expression::{
+    Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select, Struct, StructField,
+};
 use super::functions;
 use super::lazy::Lazy;
+use super::structs::StructValue;
 use super::value::Value;
 
 type Result<T> = std::result::Result<T, EvalError>;
@@ -84,6 +87,7 @@ impl<'a> Evaluator<'a> {
                 Ok(Value::list(list))
             }
             Kind::Map(entries) => self.map(entries),
+            Kind::Struct(inner) => self.structure(inner),
             Kind::Macro(inner) => self.comprehension(inner),
             Kind::Bind(bind) => self.bind(bind),
         }
@@ -190,6 +194,22 @@ impl<'a> Evaluator<'a> {
             }
         }
         Ok(Value::Map(Rc::new(map)))
+    }
+
+    fn structure(&mut self, inner: &'a Struct) -> Result<Value<'a>> {
+        self.spend(40)?;
+        let mut fields: Vec<(&'a str, Value<'a>)> = Vec::with_capacity(inner.fields.len());
+        for StructField { name, value, optional, .. } in &inner.fields {
+            let value = self.evaluate(value)?;
+            self.spend(fields.len())?;
+            let Some(value) = kept(value, *optional) else { continue };
+            // As upstream, the last of two equal fields stays.
+            match fields.iter_mut().find(|(known, _)| *known == &**name) {
+                Some((_, before)) => *before = value,
+                None => fields.push((name, value)),
+            }
+        }
+        StructValue::new(&inner.name, fields).map(|inner| Value::Struct(Rc::new(inner)))
     }
 
     fn call(&mut self, call: &'a Call) -> Result<Value<'a>> {

@@ -33,6 +33,7 @@ pub(crate) enum Kind {
     List(Vec<(Expr, bool)>),
     /// The entries; true for one that is left out if its value is an empty optional.
     Map(Vec<(Expr, Expr, bool)>),
+    Struct(Box<Struct>),
     Macro(Box<Macro>),
     Bind(Box<Bind>),
 }
@@ -74,6 +75,23 @@ pub(crate) struct Call {
     pub(crate) arguments: Vec<Expr>,
     /// The forms that fit the arguments; none until the checker has found them.
     pub(crate) forms: Vec<&'static Signature>,
+}
+
+/// A value of a type that has a name, such as `Object.spec{replicas: 1}`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Struct {
+    pub(crate) name: Arc<str>,
+    pub(crate) fields: Vec<StructField>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StructField {
+    /// The byte of the colon.
+    pub(crate) at: usize,
+    pub(crate) name: Arc<str>,
+    pub(crate) value: Expr,
+    /// True for a field that is left out if its value is an empty optional (`?a`).
+    pub(crate) optional: bool,
 }
 
 /// A loop over a list or the keys of a map.
@@ -165,6 +183,7 @@ impl Kind {
             Self::Conditional(parts) => parts.iter().collect(),
             Self::List(items) => items.iter().map(|(item, _)| item).collect(),
             Self::Map(entries) => entries.iter().flat_map(|(key, value, _)| [key, value]).collect(),
+            Self::Struct(inner) => inner.fields.iter().map(|field| &field.value).collect(),
             Self::Macro(inner) => {
                 [&inner.range, &inner.body].into_iter().chain(&inner.filter).collect()
             }

@@ -20,6 +20,7 @@ use super::evaluator::Evaluator;
 use super::value::Value;
 
 pub(crate) use authorization::Authorization;
+pub(super) use convert::to_text;
 pub(super) use formats::NamedFormat;
 pub(super) use semver::Semver;
 
@@ -151,6 +152,18 @@ pub(super) fn equal<'a>(
                 Some((Value::read(a.get(name)?, kind), Value::read(b.get(name)?, kind)))
             });
             return all(&mut pairs);
+        }
+        (Value::Struct(a), Value::Struct(b)) => {
+            if a.name() != b.name() || a.fields().len() != b.fields().len() {
+                return Ok(false);
+            }
+            for (name, value) in a.fields() {
+                match b.field(name) {
+                    Some(other) if equal(evaluator, value, other)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            return Ok(true);
         }
         // As upstream, these compare with values of their own type alone.
         (

@@ -48,7 +48,8 @@ fn check_types<'e>(items: impl Iterator<Item = (&'e Expr, bool)>, issues: &mut I
 
 /// Returns whether two types are the same. An empty part may be one of any type.
 fn is_same(a: &Type, b: &Type) -> bool {
-    let inner = |a: &Type, b: &Type| *a == Type::Dyn || *b == Type::Dyn || is_same(a, b);
+    let is_any = |part: &Type| matches!(part, Type::Dyn | Type::Empty);
+    let inner = |a: &Type, b: &Type| is_any(a) || is_any(b) || is_same(a, b);
     match (a, b) {
         (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => inner(a, b),
         (Type::Map(a, x), Type::Map(b, y)) => inner(a, b) && inner(x, y),

@@ -1,6 +1,7 @@
 //! Parses an expression and recognizes the macros in it.
 
 mod macros;
+mod structs;
 
 use std::sync::Arc;
 
@@ -115,13 +116,17 @@ impl Parser<'_> {
         self.unexpected(&format!("'{symbol}'"))
     }
 
+    /// Returns the text of the next token.
+    fn shown(&self) -> &str {
+        let end = self.tokens.get(self.next + 1).map_or(self.source.len(), |next| next.0);
+        let is_end = *self.peek() == Token::End;
+        if is_end { "<EOF>" } else { self.source[self.at()..end].trim_end() }
+    }
+
     /// Reports the next token where the grammar has no place for it.
     fn unexpected<T>(&mut self, expected: &str) -> Option<T> {
         if !std::mem::replace(&mut self.failed, true) {
-            let at = self.at();
-            let end = self.tokens.get(self.next + 1).map_or(self.source.len(), |next| next.0);
-            let is_end = *self.peek() == Token::End;
-            let shown = if is_end { "<EOF>" } else { self.source[at..end].trim_end() };
+            let (at, shown) = (self.at(), self.shown());
             let is_last =
                 self.tokens.get(self.next + 1).is_some_and(|(_, next)| *next == Token::End);
             let is_quoted = matches!(self.peek(), Token::Quoted(_));
@@ -245,6 +250,8 @@ impl Parser<'_> {
                 parsed = self.field(at, parsed)?;
             } else if self.take("[") {
                 parsed = self.index(at, parsed)?;
+            } else if let Some(name) = self.struct_name(&parsed) {
+                parsed = self.struct_literal(at, name)?;
             } else {
                 return Some(parsed);
             }

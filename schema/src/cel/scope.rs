@@ -6,6 +6,11 @@ use std::sync::Arc;
 use super::expression::{Expr, Kind, Literal, Mode, Select};
 use super::types::Type;
 
+/// The type of a part of an object that an expression makes. A field of it has its name appended.
+pub(super) const OBJECT: &str = "Object";
+/// The type of an operation of a JSON patch.
+pub(super) const PATCH: &str = "JSONPatch";
+
 /// The types of variables by their names.
 ///
 /// A name with a point, such as `variables.a`, is a variable of its own: an expression that selects
@@ -13,6 +18,8 @@ use super::types::Type;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scope {
     types: HashMap<Arc<str>, Type>,
+    /// True if expressions may make the values of mutations: `Object{…}` and `JSONPatch{…}`.
+    has_patches: bool,
 }
 
 // === impl Scope ===
@@ -20,7 +27,22 @@ pub(crate) struct Scope {
 impl Scope {
     pub(crate) fn of(variables: &[(&str, Type)]) -> Self {
         let variables = variables.iter().map(|(name, kind)| (Arc::from(*name), kind.clone()));
-        Self { types: variables.collect() }
+        Self { types: variables.collect(), has_patches: false }
+    }
+
+    /// Returns the scope of expressions that make the values of mutations.
+    pub(crate) fn with_patches(self) -> Self {
+        Self { has_patches: true, ..self }
+    }
+
+    /// Returns whether expressions may call the functions of mutations.
+    pub(super) fn has_patches(&self) -> bool {
+        self.has_patches
+    }
+
+    /// Returns whether expressions may make values of a type.
+    pub(super) fn has_struct(&self, name: &str) -> bool {
+        self.has_patches && (name == PATCH || name == OBJECT || name.starts_with("Object."))
     }
 
     pub(crate) fn insert(&mut self, name: &str, kind: Type) {

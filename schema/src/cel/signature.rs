@@ -29,6 +29,9 @@ pub(super) fn is_namespace(name: &str) -> bool {
     matches!(name, "sets" | "optional" | "ip" | "lists" | "strings" | "format")
 }
 
+/// The first part of the names of functions for patches.
+pub(super) const PATCH_FUNCTIONS: &str = "jsonpatch";
+
 /// The types of the variables `authorizer` and `authorizer.requestResource`.
 pub(crate) const AUTHORIZER: Type = Type::Opaque("kubernetes.authorization.Authorizer");
 pub(crate) const RESOURCE_CHECK: Type = Type::Opaque("kubernetes.authorization.ResourceCheck");
@@ -275,6 +278,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("containsCIDR", &["cidr.(string) bool", "cidr.(cidr) bool"]),
     ("masked", &["cidr.() cidr"]),
     ("prefixLength", &["cidr.() int"]),
+    ("jsonpatch.escapeKey", &["(string) string"]),
     ("path", &["authorizer.(string) pathcheck"]),
     ("group", &["authorizer.(string) groupcheck"]),
     ("serviceAccount", &["authorizer.(string, string) authorizer"]),

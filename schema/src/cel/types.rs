@@ -15,6 +15,8 @@ use crate::open_api::members;
 pub(crate) enum Type {
     /// Any value: checked during the evaluation.
     Dyn,
+    /// The type of the parts of an empty list or map: that of the parts of any other one.
+    Empty,
     Null,
     Bool,
     Int,
@@ -27,6 +29,8 @@ pub(crate) enum Type {
     List(Arc<Self>),
     Map(Arc<Self>, Arc<Self>),
     Object(Arc<ObjectType>),
+    /// A type of the literals that have a name, such as `Object.spec`.
+    Struct(Arc<str>),
     Optional(Arc<Self>),
     /// The type of a type, such as that of `int`.
     OfTypes,
@@ -83,6 +87,19 @@ impl Type {
         Self::Object(Arc::new(ObjectType { name, fields }))
     }
 
+    /// Returns the type of a value of its own: any, if it is that of the parts of an empty list.
+    pub(super) fn or_dyn(self) -> Self {
+        if self == Self::Empty { Self::Dyn } else { self }
+    }
+
+    /// Returns whether a null fits the type.
+    pub(super) fn may_be_null(&self) -> bool {
+        matches!(
+            self,
+            Self::Object(_) | Self::Struct(_) | Self::Timestamp | Self::Duration | Self::Opaque(_)
+        )
+    }
+
     /// Returns the type, or `Dyn` in place of one with many parts. Types share their parts, so that
     /// a short expression can have a type that is too large to be compared or shown.
     pub(crate) fn limited(self) -> Self {
@@ -137,7 +154,7 @@ impl Type {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Dyn => f.write_str("dyn"),
+            Self::Dyn | Self::Empty => f.write_str("dyn"),
             Self::Null => f.write_str("null"),
             Self::Bool => f.write_str("bool"),
             Self::Int => f.write_str("int"),
@@ -151,6 +168,7 @@ impl fmt::Display for Type {
             Self::Map(keys, values) => write!(f, "map({keys}, {values})"),
             Self::Object(object) if object.name.is_empty() => f.write_str("object"),
             Self::Object(object) => f.write_str(object.name),
+            Self::Struct(name) => f.write_str(name),
             Self::Optional(value) => write!(f, "optional_type({value})"),
             Self::OfTypes => f.write_str("type"),
             Self::Opaque(name) => f.write_str(name),

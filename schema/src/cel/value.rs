@@ -16,6 +16,7 @@ use super::functions::network::{Cidr, Ip};
 use super::functions::time;
 use super::functions::url::Url;
 use super::functions::{NamedFormat, Semver};
+use super::structs::StructValue;
 use super::types::{ObjectType, Type};
 
 /// A value. A clone is cheap.
@@ -38,6 +39,7 @@ pub(crate) enum Value<'a> {
     /// A map of the object, with the type of its values.
     Values(&'a JsonMap<String, Json>, &'a Type),
     Object(&'a JsonMap<String, Json>, &'a ObjectType),
+    Struct(Rc<StructValue<'a>>),
     Optional(Option<Rc<Self>>),
     Type(&'static str),
     Quantity(Rc<Quantity>),
@@ -120,7 +122,7 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the name of the value's type.
-    pub(super) fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
             Self::Bool(_) => "bool",
@@ -134,6 +136,7 @@ impl<'a> Value<'a> {
             Self::List(_) | Self::Items(..) => "list",
             Self::Map(_) | Self::Values(..) => "map",
             Self::Object(..) => "object",
+            Self::Struct(inner) => inner.kind(),
             Self::Optional(_) => "optional_type",
             Self::Type(_) => "type",
             Self::Quantity(_) => "kubernetes.Quantity",
@@ -147,7 +150,7 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the name of the type of Go that cel-go has for the value.
-    pub(super) fn go_type_name(&self) -> String {
+    pub(crate) fn go_type_name(&self) -> String {
         match self {
             Self::Null => "types.Null".to_owned(),
             Self::Optional(_) => "*types.Optional".to_owned(),
@@ -159,6 +162,42 @@ impl<'a> Value<'a> {
                 let (first, rest) = name.split_at_checked(1).unwrap_or_default();
                 format!("types.{}{rest}", first.to_ascii_uppercase())
             }
+        }
+    }
+
+    /// Returns the name of the type of Go that the value itself has.
+    pub(super) fn go_value_type(&self) -> &'static str {
+        match self {
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int64",
+            Self::Uint(_) => "uint64",
+            Self::Double(_) => "float64",
+            Self::String(_) => "string",
+            Self::Null => "structpb.NullValue",
+            Self::Bytes(_) => "[]uint8",
+            Self::Timestamp(_) => "time.Time",
+            Self::Duration(_) => "time.Duration",
+            Self::List(_) => "[]ref.Val",
+            Self::Items(..) => "[]interface {}",
+            Self::Map(_) => "map[ref.Val]ref.Val",
+            _ => "map[string]interface {}",
+        }
+    }
+
+    /// Returns the value of the object in JSON; null for a computed one.
+    pub(crate) fn json(&self) -> Json {
+        match self {
+            Self::Items(list, _) => Json::Array(list.to_vec()),
+            Self::Values(fields, _) | Self::Object(fields, _) => Json::Object((*fields).clone()),
+            _ => Json::Null,
+        }
+    }
+
+    /// Returns the text that the function `string` makes of the value.
+    pub(crate) fn written(&self) -> Option<String> {
+        match super::functions::to_text(self) {
+            Some(Self::String(text)) => Some(text.to_string()),
+            _ => None,
         }
     }
 
@@ -176,7 +215,7 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the items of a list.
-    pub(super) fn items(&self) -> Option<Vec<Self>> {
+    pub(crate) fn items(&self) -> Option<Vec<Self>> {
         match self {
             Self::List(items) => Some(items.to_vec()),
             Self::Items(items, kind) => {
@@ -209,6 +248,7 @@ impl<'a> Value<'a> {
             }
             Self::Values(fields, kind) => fields.get(name).map(|value| Self::read(value, kind)),
             Self::Map(_) => self.at(&Self::text(name)).ok(),
+            Self::Struct(inner) => inner.field(name).cloned(),
             _ => None,
         }
     }
@@ -296,7 +336,7 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the text of a value in an error.
-    pub(super) fn show(&self) -> String {
+    pub(crate) fn show(&self) -> String {
         match self {
             Self::Bool(value) => value.to_string(),
             Self::Int(value) => value.to_string(),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::environment::{Environment, full_name};
-use super::{Policy, Source, Validation, Variable};
+use super::{Mutation, PatchType, Policy, Source, Validation, Variable};
 use crate::cel::{self, Expr, MAX_DEPTH, Scope, Type};
 use crate::field_error::FieldError;
 
@@ -15,14 +15,18 @@ const MAX_ANNOTATION: usize = 5 * 1024;
 /// Compiles the expressions in a `spec`, and reports those that do not compile.
 pub(super) fn compile(spec: &Value, problems: &mut Vec<FieldError>) -> Policy {
     let (variables, has_params) = (items(spec, "variables"), !spec["paramKind"].is_null());
-    let environment = Environment::new(has_params, !variables.is_empty());
+    let mutations = items(spec, "mutations");
+    // A policy that mutates may read `variables` also if it has none.
+    let has_variables = !variables.is_empty() || !mutations.is_empty();
+    let environment = Environment::new(has_params, has_variables);
     let mut compiler = Compiler { environment, heights: HashMap::new(), problems };
     let conditions = compiler.conditions(items(spec, "matchConditions"));
     let variables = compiler.variables(variables);
     let validations = compiler.validations(items(spec, "validations"));
     let annotations = compiler.annotations(items(spec, "auditAnnotations"));
+    let mutations = compiler.mutations(mutations);
     let ignores_failures = text(spec, "failurePolicy") == "Ignore";
-    Policy { conditions, variables, validations, annotations, ignores_failures }
+    Policy { conditions, variables, validations, annotations, mutations, ignores_failures }
 }
 
 #[derive(Debug)]
@@ -39,6 +43,8 @@ enum Wanted {
     Bool,
     String,
     StringOrNull,
+    /// The value of a mutation.
+    Patch(PatchType),
     Any,
 }
 
@@ -60,7 +66,7 @@ impl Compiler<'_> {
             let expr = checked(source.trim(), &self.environment.conditions, Wanted::Bool);
             let at = format!("spec.matchConditions[{place}].expression");
             self.report(at, source.trim(), &expr);
-            compiled.push(Source { text: source.to_owned(), compiled: expr.map(|(expr, _)| expr) });
+            compiled.push(Source { text: source.to_owned(), compiled: compiled_of(expr) });
         }
         compiled
     }
@@ -77,8 +83,7 @@ impl Compiler<'_> {
             let height = expr.as_ref().map_or(0, |(expr, _)| self.height(expr));
             self.environment.add(&full_name, kind);
             self.heights.insert(full_name.clone(), height);
-            let compiled_expr = expr.map(|(expr, _)| expr);
-            let source = Source { text: source.to_owned(), compiled: compiled_expr };
+            let source = Source { text: source.to_owned(), compiled: compiled_of(expr) };
             compiled.push(Variable { name: name.to_owned(), full_name, source });
         }
         compiled
@@ -121,17 +126,40 @@ impl Compiler<'_> {
         compiled
     }
 
+    fn mutations(&mut self, list: &[Value]) -> Vec<Mutation> {
+        let scope = self.environment.mutations();
+        let mut compiled = Vec::new();
+        for (place, mutation) in list.iter().enumerate() {
+            let patch_type = match text(mutation, "patchType") {
+                "ApplyConfiguration" => PatchType::Configuration,
+                "JSONPatch" => PatchType::Patch,
+                _ => continue,
+            };
+            let member = patch_type.member();
+            let Some(source) = mutation.get(member) else { continue };
+            let source = text(source, "expression");
+            let expr = checked(source.trim(), &scope, Wanted::Patch(patch_type));
+            let at = format!("spec.mutations[{place}].{member}.expression");
+            let source = self.source(at, source.trim(), expr);
+            compiled.push(Mutation { patch_type, source });
+        }
+        compiled
+    }
+
     fn source(&mut self, at: String, text: &str, expr: Checked) -> Source {
         let expr = self.with_height(expr);
         self.report(at, text, &expr);
-        Source { text: text.to_owned(), compiled: expr.map(|(expr, _)| expr) }
+        Source { text: text.to_owned(), compiled: compiled_of(expr) }
     }
 
     fn report(&mut self, at: String, source: &str, expr: &Checked) {
-        if let Err(detail) = expr
+        if let Err(problem) = expr
             && !source.trim().is_empty()
         {
-            self.problems.push(FieldError::invalid(at, &source.into(), detail));
+            self.problems.push(match problem {
+                Problem::Invalid(detail) => FieldError::invalid(at, &source.into(), detail),
+                Problem::Internal(detail) => FieldError::internal(at, detail),
+            });
         }
     }
 
@@ -148,7 +176,8 @@ impl Compiler<'_> {
     fn with_height(&self, checked: Checked) -> Checked {
         match checked {
             Ok((expr, _)) if self.height(&expr) > MAX_DEPTH => {
-                Err(format!("expression recursion limit exceeded: {MAX_DEPTH}"))
+                let detail = format!("expression recursion limit exceeded: {MAX_DEPTH}");
+                Err(Problem::Invalid(detail))
             }
             other => other,
         }
@@ -156,10 +185,28 @@ impl Compiler<'_> {
 }
 
 /// An expression and the type of its value, or the real server's error.
-type Checked = Result<(Expr, Type), String>;
+type Checked = Result<(Expr, Type), Problem>;
+
+/// An error of an expression.
+#[derive(Debug)]
+enum Problem {
+    Invalid(String),
+    /// The program cannot be made, such as for a constant that cannot be converted.
+    Internal(String),
+}
+
+fn compiled_of(checked: Checked) -> Result<Expr, String> {
+    let (Ok(compiled) | Err(compiled)) = checked.map(|(expr, _)| Ok(expr)).map_err(|problem| {
+        let (Problem::Invalid(detail) | Problem::Internal(detail)) = problem;
+        Err(detail)
+    });
+    compiled
+}
 
 fn checked(source: &str, scope: &Scope, wanted: Wanted) -> Checked {
-    let failed = |issues: cel::Issues| format!("compilation failed: {}", issues.show(source));
+    let failed = |issues: cel::Issues| {
+        Problem::Invalid(format!("compilation failed: {}", issues.show(source)))
+    };
     let mut expr = cel::parse(source).map_err(failed)?;
     let found = cel::check(&mut expr, scope).map_err(failed)?;
     let problem = match wanted {
@@ -168,8 +215,15 @@ fn checked(source: &str, scope: &Scope, wanted: Wanted) -> Checked {
         Wanted::StringOrNull if !matches!(found, Type::String | Type::Null) => {
             "must evaluate to one of [string null_type]"
         }
-        _ => return Ok((expr, found)),
+        Wanted::Patch(patch_type) if found != patch_type.result() => match patch_type {
+            PatchType::Configuration => "must evaluate to Object",
+            PatchType::Patch => "must evaluate to list(JSONPatch)",
+        },
+        _ => {
+            let failed = |why| Problem::Internal(format!("program instantiation failed: {why}"));
+            return cel::instantiate(&expr).map(|()| (expr, found)).map_err(failed);
+        }
     };
     let found = if found == Type::Null { "null_type".to_owned() } else { found.to_string() };
-    Err(format!("{problem} but got {found}"))
+    Err(Problem::Invalid(format!("{problem} but got {found}")))
 }

@@ -43,6 +43,11 @@ impl Environment {
         Self { conditions, validations, messages }
     }
 
+    /// Returns the variables of mutations, which may make objects and patches.
+    pub(super) fn mutations(&self) -> Scope {
+        self.validations.clone().with_patches()
+    }
+
     /// Adds a variable of the policy.
     pub(super) fn add(&mut self, full_name: &str, kind: Type) {
         let kind = declared(kind);
@@ -63,7 +68,9 @@ fn declared(kind: Type) -> Type {
         Type::Map(keys, values) => {
             Type::map(declared(keys.as_ref().clone()), declared(values.as_ref().clone()))
         }
-        Type::Object(_) | Type::Optional(_) | Type::OfTypes | Type::Opaque(_) => Type::Dyn,
+        Type::Object(_) | Type::Optional(_) | Type::OfTypes | Type::Opaque(_) | Type::Empty => {
+            Type::Dyn
+        }
         other => other,
     }
 }

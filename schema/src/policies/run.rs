@@ -7,19 +7,19 @@ use crate::cel::{self, Authorization, Evaluator, Lazy, Type};
 
 /// The steps that one expression may take.
 const STEPS_OF_EXPRESSION: usize = 1_000_000;
-/// The steps that all validations, or all annotations, may take.
-const STEPS_OF_POLICY: usize = 10_000_000;
+/// The steps that all validations, all annotations, or one mutation may take.
+pub(super) const STEPS_OF_POLICY: usize = 10_000_000;
 /// The steps that all conditions may take.
 const STEPS_OF_CONDITIONS: usize = 2_500_000;
 /// The longest message that an expression may make, in bytes.
 const MAX_MESSAGE: usize = 5 * 1024;
 
-const NO_BUDGET: &str =
+pub(super) const NO_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// An evaluation that has no value.
 #[derive(Debug)]
-enum Failed {
+pub(super) enum Failed {
     /// All expressions together took too many steps.
     Budget,
     Expression(String),
@@ -27,7 +27,7 @@ enum Failed {
 
 /// A part of a policy, with the steps that it may still take.
 #[derive(Debug)]
-struct Phase<'a> {
+pub(super) struct Phase<'a> {
     evaluator: Evaluator<'a>,
     left: usize,
 }
@@ -132,7 +132,12 @@ fn annotate(policy: &Policy, input: &PolicyInput<'_>) -> Result<Vec<PolicyFindin
 // === impl Phase ===
 
 impl<'a> Phase<'a> {
-    fn new(policy: &'a Policy, input: &'a PolicyInput<'_>, is_match: bool, steps: usize) -> Self {
+    pub(super) fn new(
+        policy: &'a Policy,
+        input: &'a PolicyInput<'_>,
+        is_match: bool,
+        steps: usize,
+    ) -> Self {
         let read = |value| cel::Value::read(value, &Type::Dyn);
         let authorizer = Authorization::new(input.authorizer);
         let resource = Authorization::of_request(input.authorizer, input.resource.clone());
@@ -159,7 +164,7 @@ impl<'a> Phase<'a> {
         Self { evaluator: Evaluator::new(variables, 0).with_lazy(lazy), left: steps }
     }
 
-    fn evaluate(&mut self, source: &'a Source) -> Result<cel::Value<'a>, Failed> {
+    pub(super) fn evaluate(&mut self, source: &'a Source) -> Result<cel::Value<'a>, Failed> {
         let expr = match &source.compiled {
             Ok(expr) => expr,
             Err(error) => return Err(Failed::Expression(format!("compilation error: {error}"))),

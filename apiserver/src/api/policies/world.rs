@@ -4,18 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use homeostat_core::LabelSelector;
-use homeostat_schema::{AccessCheck, AccessDecision, Authorizer};
+use homeostat_schema::{AccessCheck, AccessDecision, Authorizer, Schema};
 use serde_json::{Value, json};
 
 use super::asked;
 use crate::access::{Attributes as Permission, User};
+use crate::admission::owners::schema_of;
 use crate::api::access;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Kinds, Served};
 use crate::object::Stored;
-use crate::policies::{Attributes, GroupKind, Matched, ParamKind, Place, World};
-use crate::webhooks::Codec;
+use crate::policies::{Attributes, Codec, GroupKind, Matched, ParamKind, Place, Source, World};
+use crate::types::{Type, Types, unknown_members, wrong_member};
 
 /// The state of a server, for the policies of one request.
 pub(super) struct CoreWorld<'a> {
@@ -37,6 +38,14 @@ struct Permissions<'a> {
 impl<'a> CoreWorld<'a> {
     pub(super) fn new(core: &'a Core, served: Option<&'a Served>, user: &'a User) -> Self {
         Self { core, kinds: core.kinds(), served, permissions: Permissions { core, user } }
+    }
+
+    /// Returns the kind of an object, if it is the kind of its resource.
+    fn target(&self, of: &Matched) -> Option<Served> {
+        let Place { group, version, plural } = &of.resource;
+        let target = self.served.and_then(|_| self.kinds.find(group, version, plural))?;
+        let kind = &target.kind;
+        ((&*kind.group, &*kind.kind) == (&*of.kind.group, &*of.kind.kind)).then_some(target)
     }
 
     fn served_param(&self, kind: &ParamKind) -> Option<Served> {
@@ -121,49 +130,77 @@ impl World for CoreWorld<'_> {
 }
 
 impl Codec for CoreWorld<'_> {
-    fn decoded(
-        &self,
-        before: &Value,
-        patched: Value,
-        of: &Matched,
-    ) -> Result<(Value, bool), String> {
-        let Place { group, version, plural } = &of.resource;
-        let target = self.served.and_then(|_| self.kinds.find(group, version, plural));
-        let is_of_kind = |served: &Served| {
-            (&*served.kind.group, &*served.kind.kind) == (&*of.kind.group, &*of.kind.kind)
+    fn decoded(&self, changed: Value, of: &Matched, source: Source) -> Result<Value, String> {
+        let Value::Object(mut object) = changed else {
+            return Err(format!("{changed} is no object"));
         };
-        let Some(target) = target.filter(is_of_kind) else {
-            let is_changed = patched != *before;
-            return Ok((patched, is_changed));
+        let Some(target) = self.target(of) else {
+            let GroupKind { group, version, kind } = &of.kind;
+            if let Some(known) = Types::all().of_kind(group, version, kind)
+                && source == Source::Patch
+            {
+                check_members(known, &object)?;
+            }
+            return Ok(Value::Object(object));
         };
-        let Value::Object(mut object) = patched else {
-            return Err(format!("{patched} is no object"));
-        };
-        if let Some(wrong) = target.kind.wrong_member(&object) {
-            return Err(wrong.decoded);
+        match (target.kind.wrong_member(&object), source) {
+            (None, _) => {}
+            (Some(wrong), Source::Configuration) => {
+                let GroupKind { group, version, kind } = &of.kind;
+                return Err(format!(
+                    "unable to convert unstructured object to {group}/{version}, Kind={kind}: {}",
+                    wrong.restored
+                ));
+            }
+            (Some(wrong), _) => return Err(wrong.decoded),
+        }
+        if let Some(known) = target.kind.known_type()
+            && source == Source::Patch
+        {
+            check_members(known, &object)?;
         }
         // Unknown members of custom objects stay until the object is stored.
         if let Some(definition) = &target.kind.definition {
             definition.set_defaults(&mut object);
         }
         target.kind.complete(&mut object);
-        let object = Value::Object(object);
-        let is_changed = object != *before;
-        Ok((object, is_changed))
+        Ok(Value::Object(object))
     }
 
-    fn restored(&self, object: Value, from: &Matched) -> Value {
+    fn restored(&self, object: Value, from: &Matched, source: Source) -> Result<Value, String> {
         let Place { group, version, plural } = &from.resource;
         let other = self.kinds.find(group, version, plural);
         let (Some(served), Some(other), Value::Object(mut object)) = (self.served, other, object)
         else {
-            return Value::Null;
+            return Ok(Value::Null);
         };
         if served.kind.definition.is_none() {
+            if source != Source::Webhook {
+                let (kind, to) = (&from.kind.kind, &served.kind.version);
+                return Err(format!(
+                    "converting ({version}.{kind}) to ({to}.{kind}): unknown conversion"
+                ));
+            }
             other.kind.rename_for_storage(&mut object);
         }
-        asked::shown(served, &object)
+        Ok(asked::shown(served, &object))
     }
+
+    fn schema(&self, of: &Matched) -> Option<Schema> {
+        self.target(of).map(|target| schema_of(&target.kind))
+    }
+}
+
+/// Checks that an object has only members of its type, and of the right types.
+fn check_members(known: &'static Type, object: &Fields) -> Result<(), String> {
+    if let Some(wrong) = wrong_member(known, object) {
+        return Err(wrong.decoded);
+    }
+    let unknown = unknown_members(known, object);
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    Err(format!("strict decoding error: {}", unknown.join(", ")))
 }
 
 fn shown_stored(served: &Served, stored: &Stored) -> Value {

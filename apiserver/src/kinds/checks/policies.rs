@@ -1,4 +1,4 @@
-//! Policies of admission. The expressions of those that validate are compiled.
+//! Policies of admission.
 
 use homeostat_schema::{Policy, is_cel_identifier};
 use serde_json::{Value, json};
@@ -59,13 +59,15 @@ pub(crate) fn mutating(policy: &Fields, old: Option<&Fields>, causes: Causes<'_>
         ("variables", Each(VARIABLE)),
         ("mutations", Required("mutations must contain at least one item")),
         ("mutations", Each(&[("", By(mutation))])),
-        ("reinvocationPolicy", Required("")),
-        ("reinvocationPolicy", OneOf(REINVOCATION)),
     ];
+    const LAST: &[Check] =
+        &[("reinvocationPolicy", Required("")), ("reinvocationPolicy", OneOf(REINVOCATION))];
     let spec = policy.get("spec").unwrap_or(&Value::Null);
     super::run(COMMON, spec, "spec", causes);
     super::run(&[("matchConstraints", By(no_deletes))], spec, "spec", causes);
     super::run(REST, spec, "spec", causes);
+    compile(spec, causes);
+    super::run(LAST, spec, "spec", causes);
     rules::name(policy, old, causes);
 }
 
@@ -138,12 +140,16 @@ fn group_version(text: &str, at: &str, causes: Causes<'_>) {
 // === expressions ===
 
 /// The lists of expressions with their members, in the order in which errors are reported.
-const EXPRESSIONS: [(&str, &[&str]); 4] = [
+const EXPRESSIONS: [(&str, &[&str]); 5] = [
     ("matchConditions", &["expression", "name"]),
     ("variables", &["name", "expression"]),
     ("validations", &["expression", "messageExpression", "message", "reason"]),
     ("auditAnnotations", &["key", "valueExpression"]),
+    ("mutations", MUTATION),
 ];
+/// The members of a mutation. An error about the member of another type comes last.
+const MUTATION: &[&str] =
+    &["applyConfiguration.expression", "jsonPatch.expression", "applyConfiguration", "jsonPatch"];
 
 /// Reports the expressions that do not compile, each among the other errors of its list.
 fn compile(spec: &Value, causes: Causes<'_>) {

@@ -105,7 +105,7 @@ fn to_uint<'a>(value: &Value<'a>) -> Result<'a> {
     Ok(Value::Uint(number))
 }
 
-fn to_text<'a>(value: &Value<'a>) -> Option<Value<'a>> {
+pub(in crate::cel) fn to_text<'a>(value: &Value<'a>) -> Option<Value<'a>> {
     Some(match value {
         Value::String(_) => value.clone(),
         Value::Bool(value) => Value::text(value.to_string()),

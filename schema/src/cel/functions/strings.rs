@@ -46,6 +46,7 @@ pub(super) fn call<'a>(
         }
         ("lowerAscii", []) => Ok(Value::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Value::text(text.to_ascii_uppercase())),
+        ("jsonpatch.escapeKey", []) => Ok(Value::text(text.replace('~', "~0").replace('/', "~1"))),
         ("trim", []) => Ok(Value::text(text.trim())),
         ("strings.quote", []) => Ok(Value::text(quoted(text))),
         ("replace", [Value::String(from), Value::String(to), rest @ ..]) => {

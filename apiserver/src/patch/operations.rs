@@ -1,17 +1,26 @@
-//! The patch in the response of a mutating webhook, with the texts of the library that the real
+//! The JSON patches of mutating webhooks and policies, with the texts of the library that the real
 //! server uses.
 
 use serde_json::Value;
 
+use super::PatchKind;
 use crate::go_json::{kind_of, syntax_error};
-use crate::patch::{self, PatchKind};
+
+/// The reason why a patch does not apply.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub(crate) struct OperationError {
+    text: String,
+    /// True if an operation `test` finds another value.
+    pub(crate) is_failed_test: bool,
+}
 
 /// Reads the operations of a patch.
 ///
 /// # Errors
 ///
 /// Returns the reason why it is none.
-pub(super) fn read(bytes: &[u8]) -> Result<Vec<Value>, String> {
+pub(crate) fn read_operations(bytes: &[u8]) -> Result<Vec<Value>, String> {
     let wrong = |found: &Value, wanted: &str| {
         format!(
             "json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}",
@@ -36,12 +45,18 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Value>, String> {
 /// # Errors
 ///
 /// Returns the reason why one of them does not apply.
-pub(super) fn apply(object: Value, operations: &[Value]) -> Result<Value, String> {
+pub(crate) fn apply_operations(
+    object: Value,
+    operations: &[Value],
+) -> Result<Value, OperationError> {
     operations.iter().try_fold(object, |object, operation| {
         let body = Value::Array(vec![operation.clone()]).to_string();
         let before = object.clone();
-        patch::apply(PatchKind::Json, object, body.as_bytes(), "", "")
-            .map_err(|_| refusal(&before, operation))
+        super::apply(PatchKind::Json, object, body.as_bytes(), "", "").map_err(|_| {
+            let text = refusal(&before, operation);
+            let is_failed_test = operation["op"] == "test" && text.ends_with("test failed");
+            OperationError { text, is_failed_test }
+        })
     })
 }
 
@@ -52,9 +67,11 @@ fn refusal(object: &Value, operation: &Value) -> String {
     let Some(path) = text("path") else {
         return format!("{op} operation failed to decode path: missing value");
     };
-    let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
+    let (parent, key) =
+        path.rsplit_once('/').map_or((None, path), |(parent, key)| (Some(parent), key));
     let key = key.replace("~1", "/").replace("~0", "~");
-    let parent = object.pointer(parent).filter(|parent| parent.is_object() || parent.is_array());
+    let parent = parent.and_then(|parent| object.pointer(parent));
+    let parent = parent.filter(|parent| parent.is_object() || parent.is_array());
     match (op, parent) {
         ("test", None) => {
             format!("test operation does not apply: is missing path: {path}: missing value")
@@ -109,7 +126,9 @@ mod tests {
     #[test]
     fn operation_that_does_not_apply_has_the_text_of_the_real_server() {
         let object = json!({"data": {"a": "1"}, "list": [1]});
-        let refused = |operation: Value| apply(object.clone(), &[operation]).unwrap_err();
+        let refused = |operation: Value| {
+            apply_operations(object.clone(), &[operation]).unwrap_err().to_string()
+        };
         assert_eq!(
             refused(json!({"op": "add", "path": "/spec/x", "value": 1})),
             "add operation does not apply: doc is missing path: \"/spec/x\": missing value"
@@ -134,13 +153,13 @@ mod tests {
     #[test]
     fn text_that_is_no_patch_is_refused() {
         assert_eq!(
-            read(b"{}").unwrap_err(),
+            read_operations(b"{}").unwrap_err(),
             "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
         );
         assert_eq!(
-            read(b"nonsense").unwrap_err(),
+            read_operations(b"nonsense").unwrap_err(),
             "invalid character 'o' in literal null (expecting 'u')"
         );
-        assert_eq!(read(b"null").unwrap(), Vec::<Value>::new());
+        assert_eq!(read_operations(b"null").unwrap(), Vec::<Value>::new());
     }
 }
