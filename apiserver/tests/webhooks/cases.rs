@@ -2,6 +2,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "the cases pass literals")]
 
+mod policies;
+
 use serde_json::{Value, json};
 
 const APPLY: &str = "application/apply-patch+yaml";
@@ -14,6 +16,8 @@ pub(crate) struct Case {
     pub(crate) before: Vec<Send>,
     /// A path that is served once these requests have an effect.
     pub(crate) until: Option<&'static str>,
+    /// A request that is refused once these requests have an effect.
+    pub(crate) until_refused: Option<Send>,
     pub(crate) parts: Vec<Part>,
 }
 
@@ -56,6 +60,7 @@ pub(crate) fn all() -> Vec<Case> {
         custom_resources(),
         services(),
         configurations(),
+        policies::policies(),
     ]
 }
 
@@ -112,7 +117,7 @@ fn part(
 }
 
 fn case(name: &'static str, parts: Vec<Part>) -> Case {
-    Case { name, before: Vec::new(), until: None, parts }
+    Case { name, before: Vec::new(), until: None, until_refused: None, parts }
 }
 
 fn reviews() -> Case {

@@ -37,6 +37,9 @@ pub(crate) async fn play(case: &Case, client: &Client, hooks: &Hooks) -> String 
     if let Some(path) = case.until {
         player.wait_until_found(&player.path(path)).await;
     }
+    if let Some(send) = &case.until_refused {
+        player.wait_until_refused(send).await;
+    }
     for part in &case.parts {
         for (kind, webhooks) in [("mutating", &part.mutating), ("validating", &part.validating)] {
             player.configure(kind, webhooks).await;
@@ -84,6 +87,15 @@ impl Player<'_> {
         let deadline = Instant::now() + TIMEOUT;
         while self.send("GET", path, "", &Value::Null).await.code != 200 {
             assert!(Instant::now() < deadline, "{path} does not appear");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn wait_until_refused(&self, send: &Send) {
+        let deadline = Instant::now() + TIMEOUT;
+        let path = self.path(send.path);
+        while self.send(send.method, &path, send.media, &send.body).await.code < 300 {
+            assert!(Instant::now() < deadline, "{path} is not refused");
             sleep(Duration::from_millis(50)).await;
         }
     }
@@ -220,6 +232,13 @@ fn mask(name: &str, value: &mut Value) {
             *value = json!("MASKED");
         }
         "userInfo" => *value = Value::Object(Map::new()),
+        // Their order depends on their times.
+        "managedFields" => {
+            masked(value);
+            if let Value::Array(entries) = value {
+                entries.sort_by_cached_key(Value::to_string);
+            }
+        }
         _ => masked(value),
     }
 }

@@ -2,6 +2,8 @@
 
 mod native;
 mod patch;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value as Json, json};
 
