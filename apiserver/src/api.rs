@@ -13,6 +13,7 @@ mod eviction;
 mod kubelet;
 mod limits;
 mod list;
+mod parameters;
 mod patched;
 mod policies;
 mod quota;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::access::Requester;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{addresses, escalation, limits, policies, resize, size, webhooks};
+use super::{addresses, escalation, limits, parameters, policies, resize, size, webhooks};
 use crate::admission::owners::FieldManager;
 use crate::admission::update::{self, Change, Target};
 use crate::admission::{finalizers, metadata};
@@ -54,6 +54,7 @@ pub(super) fn commit(
         update::Outcome::Unchanged => old,
         update::Outcome::Store(new) | update::Outcome::Delete(new) => new,
     };
+    parameters::check(core, call, new, Some(old))?;
     if target == Target::Object {
         call.warnings.extend((served.home.warn)(new, Some(old)));
     }

@@ -9,7 +9,9 @@ use super::addresses::Reserved;
 use super::commit::{field_manager, warnings_of};
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{access, addresses, escalation, limits, policies, service_accounts, size, webhooks};
+use super::{
+    access, addresses, escalation, limits, parameters, policies, service_accounts, size, webhooks,
+};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::owners::Ownership;
 use crate::admission::{meta_text, metadata};
@@ -106,6 +108,7 @@ pub(super) fn create_object(
             &system,
         )?;
         meta_text(&new, "name").clone_into(&mut name);
+        parameters::check(core, call, &new, None)?;
         if *is_upsert {
             access::check_as(core, &call.user, &call.target.info, "create")?;
         }

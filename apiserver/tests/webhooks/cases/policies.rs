@@ -11,7 +11,9 @@ const DRY: &str = "/api/v1/namespaces/NS/configmaps?dryRun=All";
 /// Counts the calls of a policy.
 const COUNT: &str = "Object{data: {'n': (has(object.data.n) ? object.data.n : '') + 'x'}}";
 /// Notes whether the second webhook has changed the object.
-const NOTE: &str = "Object{metadata: Object.metadata{annotations: {'seen': string(has(object.metadata.labels.second))}}}";
+const NOTE: &str = "Object{metadata: Object.metadata{annotations: {
+    'seen': string(has(object.metadata.labels.second))
+}}}";
 
 /// Returns the requests that create a policy for the config maps with its name as the label `case`.
 fn policy(name: &str, expression: &str, reinvocation: &str, condition: &str) -> [Send; 2] {

@@ -30,8 +30,8 @@ impl Parser<'_> {
         }
         while !self.take("}") {
             if !self.is_at_field() {
-                let is_first = fields.is_empty();
-                return self.unexpected(if is_first { FIRST_FIELD } else { "'}'" });
+                let expected = [FIRST_FIELD, "'}'"][usize::from(!fields.is_empty())];
+                return self.unexpected(expected);
             }
             fields.push(self.struct_field()?);
             if !self.take(",") && *self.peek() != Token::Symbol("}") {
