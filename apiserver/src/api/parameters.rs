@@ -79,7 +79,8 @@ fn of_binding(core: &Core, call: &ApiCall, new: &Fields, policies: &str) -> Opti
         .and_then(|policies| core.get(policies.resource, policy))
         .map(|stored| stored.fields());
     let kind = stored.as_ref().and_then(param_kind);
-    let (group, resource) = kind.map_or((ANY.to_owned(), None), |kind| resource_of(core, kind));
+    let (group, resource) =
+        kind.map_or_else(|| (ANY.to_owned(), None), |kind| resource_of(core, kind));
     let is_resolved = kind.is_none() || resource.is_some();
     let name = text(reference, "name");
     let verb = if name.is_empty() { "list" } else { "get" };
