@@ -33,9 +33,14 @@ mod trouble;
 mod view;
 mod watchdog;
 
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use futures::future::maybe_done;
 use homeostat_core::{Random, WallClock};
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::{InvalidElection, LeaderElectorBuilder};
@@ -43,7 +48,7 @@ use self::clock::LeaseClock;
 pub use self::fence::{Fence, Fenced, NotLeader};
 pub use self::leadership::{Leadership, LeadershipLost};
 use self::lease::{LeaseError, LeaseLock, micros};
-use self::state::{Candidate, Loss, Step, Timing, Written};
+use self::state::{Candidate, Loss, Record, Step, Timing, Written};
 use self::trouble::Ended;
 pub(crate) use self::view::ElectionView;
 use crate::events::{EventRecorder, EventType};
@@ -175,7 +180,8 @@ impl LeaderElector {
     /// it should end: `shutdown` is ready. When it has ended, the lease is released. If leadership
     /// is lost, the task of `work` is aborted at once: others may lead soon.
     ///
-    /// Returns `None` if `shutdown` was ready before this candidate led.
+    /// Returns `None` if `shutdown` was ready before this candidate led. A lease that it acquires
+    /// meanwhile is released.
     ///
     /// # Errors
     ///
@@ -196,13 +202,11 @@ impl LeaderElector {
         shutdown: impl Future<Output = ()>,
         work: impl FnOnce(CancellationToken) -> F,
     ) -> Result<Option<F::Output>, LeadershipLost> {
-        let mut shutdown = std::pin::pin!(shutdown);
-        let leadership = tokio::select! {
-            biased;
-            () = shutdown.as_mut() => return Ok(None),
-            leadership = self.acquire() => leadership,
-        };
-        leadership.run(shutdown, work).await
+        let mut shutdown = pin!(shutdown);
+        match self.acquire_before(shutdown.as_mut()).await {
+            Ok(leadership) => leadership.run(shutdown, work).await,
+            Err(()) => Ok(None),
+        }
     }
 
     /// Waits until this candidate leads. It has no limit: every failure is logged and tried
@@ -233,18 +237,49 @@ impl LeaderElector {
     /// }
     /// # }
     /// ```
-    pub async fn acquire(mut self) -> Leadership {
+    pub async fn acquire(self) -> Leadership {
+        match self.acquire_before(pending::<Infallible>()).await {
+            Ok(leadership) => leadership,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Waits until this candidate leads, or returns the output of `shutdown` if that is ready
+    /// before.
+    ///
+    /// The shutdown drops a read that is under way. A write gets its outcome, because it may
+    /// acquire the lease; the candidate then releases the lease.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`acquire`](Self::acquire).
+    pub(crate) async fn acquire_before<F: Future>(
+        mut self,
+        shutdown: F,
+    ) -> Result<Leadership, F::Output> {
+        let mut shutdown = pin!(maybe_done(shutdown));
         let (lease, identity) = (self.lease(), self.identity.clone());
         tracing::info!(lease, identity, "attempting to acquire leader lease");
         self.metrics.is_leader.set(0.0);
         loop {
-            if let Attempt::Leading = self.attempt().await {
+            if let Attempt::Leading = self.attempt(shutdown.as_mut()).await {
                 tracing::info!(lease, identity, "successfully acquired lease");
                 self.metrics.is_leader.set(1.0);
                 self.record("became leader");
-                return Leadership::new(self);
+                if futures::poll!(shutdown.as_mut()).is_pending() {
+                    return Ok(Leadership::new(self));
+                }
             }
-            tokio::time::sleep(self.pause()).await;
+            let pause = self.pause();
+            tokio::select! {
+                biased;
+                () = shutdown.as_mut() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            if let Some(ended) = shutdown.as_mut().take_output() {
+                self.withdraw().await;
+                return Err(ended);
+            }
         }
     }
 
@@ -267,7 +302,7 @@ impl LeaderElector {
                 self.view.update(&self.candidate);
                 return LeadershipLost::DeadlinePassed;
             }
-            if let Attempt::Lost(loss) = self.attempt().await {
+            if let Attempt::Lost(loss) = self.attempt(pin!(pending())).await {
                 return match loss {
                     Loss::TakenBy(holder) => LeadershipLost::TakenBy { holder },
                     Loss::SharedIdentity => LeadershipLost::SharedIdentity,
@@ -277,8 +312,8 @@ impl LeaderElector {
     }
 
     /// Makes one attempt, and shows its outcome on the debug page.
-    async fn attempt(&mut self) -> Attempt {
-        let attempt = self.requests().await;
+    async fn attempt(&mut self, end: Pin<&mut impl Future<Output = ()>>) -> Attempt {
+        let attempt = self.requests(end).await;
         self.view.update(&self.candidate);
         let error = self.error.take();
         self.log_outcome(error);
@@ -307,7 +342,10 @@ impl LeaderElector {
     /// The candidate decides each step, and the loop carries it out until a step ends the attempt.
     /// A leader reads at most once: a server that answers each write with a conflict gets its next
     /// request after a pause.
-    async fn requests(&mut self) -> Attempt {
+    ///
+    /// `end` drops a read. A write has its outcome first: without it the lease might keep the name
+    /// of a candidate that is gone.
+    async fn requests(&mut self, mut end: Pin<&mut impl Future<Output = ()>>) -> Attempt {
         let mut has_read = false;
         let mut step = self.candidate.begin(self.clock.now(), self.wall_time());
         loop {
@@ -315,7 +353,11 @@ impl LeaderElector {
                 Step::Read if has_read => return Attempt::NotYet,
                 Step::Read => {
                     has_read = true;
-                    self.read().await
+                    tokio::select! {
+                        biased;
+                        () = end.as_mut() => return Attempt::NotYet,
+                        step = self.read() => step,
+                    }
                 }
                 Step::Create(record) => {
                     let started = self.clock.now();
@@ -384,24 +426,38 @@ impl LeaderElector {
         step
     }
 
-    /// Gives the lease up. Tries until the renew deadline has passed; after that it expires by
-    /// itself.
+    /// Ends leadership, and gives the lease up.
     async fn release(mut self) {
         self.fence.set(None);
         self.metrics.is_leader.set(0.0);
         self.record("stopped leading");
-        let timeout = self.timing.renew_deadline;
-        match tokio::time::timeout(timeout, self.try_release()).await {
-            Ok(Ok(())) => tracing::info!(lease = %self.lease(), "released the leader lease"),
-            Ok(Err(error)) => {
-                tracing::warn!(lease = %self.lease(), %error, "failed to release lock; it expires");
-            }
-            Err(_) => {
-                tracing::warn!(lease = %self.lease(), "failed to release lock in time; it expires");
-            }
-        }
+        self.give_up().await;
         if let Some(events) = &self.events {
             events.shut_down().await;
+        }
+    }
+
+    /// Ends a candidacy at a shutdown. Gives up a lease that this candidate holds, or may hold
+    /// because a write had no answer.
+    async fn withdraw(mut self) {
+        if self.candidate.valid_until().is_some() {
+            self.release().await;
+        } else if self.candidate.may_hold() {
+            self.give_up().await;
+        }
+    }
+
+    /// Gives the lease up. Tries until the renew deadline has passed; after that it expires by
+    /// itself.
+    async fn give_up(&mut self) {
+        let (lease, timeout) = (self.lease(), self.timing.renew_deadline);
+        match tokio::time::timeout(timeout, self.try_release()).await {
+            Ok(Ok(true)) => tracing::info!(lease, "released the leader lease"),
+            Ok(Ok(false)) => tracing::info!(lease, "the leader lease has another holder"),
+            Ok(Err(error)) => {
+                tracing::warn!(lease, %error, "failed to release lock; it expires");
+            }
+            Err(_) => tracing::warn!(lease, "failed to release lock in time; it expires"),
         }
     }
 
@@ -413,25 +469,37 @@ impl LeaderElector {
         }
     }
 
-    /// Writes an empty holder. After a conflict it reads the lease and tries again as long as this
-    /// candidate holds it.
-    async fn try_release(&mut self) -> Result<(), LeaseError> {
+    /// Writes an empty holder. After a conflict, or a write without an answer, it reads the lease
+    /// and tries again as long as this candidate holds it. Returns true if it wrote.
+    async fn try_release(&mut self) -> Result<bool, LeaseError> {
         let wall = self.wall_time();
+        let may_hold = self.candidate.may_hold();
         let mut next = self.candidate.release(wall);
         self.view.update(&self.candidate);
+        if next.is_none() && may_hold {
+            next = self.read_for_release(wall).await?;
+        }
         while let Some((record, version)) = next {
             match self.lock.replace(&record, &version).await? {
                 Written::Stored(_) => {
                     self.view.released(record);
-                    return Ok(());
+                    return Ok(true);
                 }
-                Written::Failed => return Ok(()),
-                Written::Conflict => {}
+                Written::Failed => return Ok(false),
+                Written::Conflict => next = self.read_for_release(wall).await?,
             }
-            let Some(lease) = self.lock.read().await? else { return Ok(()) };
-            next = self.candidate.read_for_release(lease, self.clock.now(), wall);
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// Reads the lease, and returns the record that releases it if this candidate holds it.
+    async fn read_for_release(
+        &mut self,
+        wall: Timestamp,
+    ) -> Result<Option<(Record, String)>, LeaseError> {
+        let lease = self.lock.read().await?;
+        let now = self.clock.now();
+        Ok(lease.and_then(|lease| self.candidate.read_for_release(lease, now, wall)))
     }
 
     /// A candidate's pause before its next attempt: client-go's jitter, so that candidates spread.
@@ -441,7 +509,7 @@ impl LeaderElector {
     }
 
     /// Returns the time in the precision of a `MicroTime`.
-    fn wall_time(&self) -> jiff::Timestamp {
+    fn wall_time(&self) -> Timestamp {
         micros(self.wall.now())
     }
 

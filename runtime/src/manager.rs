@@ -379,12 +379,9 @@ impl Manager {
             return ControlFlow::Continue(Leader::without_election());
         };
         self.handle.enter(ManagerPhase::Standby);
-        tokio::select! {
-            biased;
-            ended = end => ControlFlow::Break(ended),
-            leadership = Box::pin(elector.acquire()) => {
-                ControlFlow::Continue(Leader::elected(leadership))
-            }
+        match Box::pin(elector.acquire_before(end)).await {
+            Ok(leadership) => ControlFlow::Continue(Leader::elected(leadership)),
+            Err(ended) => ControlFlow::Break(ended),
         }
     }
 

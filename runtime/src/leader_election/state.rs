@@ -127,6 +127,8 @@ pub(crate) struct Candidate {
     /// The records that this candidate tried to write, newest last. The answer to any of them may
     /// have been lost.
     attempts: VecDeque<Record>,
+    /// True from a write without an answer until the lease shows that it cannot be stored any more.
+    is_unanswered: bool,
     /// End of leadership, unless it is renewed. `None` if the candidate does not lead.
     valid_until: Option<Moment>,
 }
@@ -137,7 +139,8 @@ impl Candidate {
     /// Starts without having seen the lease, and without leading.
     pub(crate) fn new(identity: String, timing: Timing) -> Self {
         let attempts = VecDeque::with_capacity(MAX_ATTEMPTS);
-        Self { identity, timing, observed: None, attempts, valid_until: None }
+        let (observed, valid_until) = (None, None);
+        Self { identity, timing, observed, attempts, is_unanswered: false, valid_until }
     }
 
     /// Returns the end of leadership; `None` if the candidate does not lead.
@@ -149,6 +152,11 @@ impl Candidate {
     /// meanwhile.
     pub(crate) fn is_leader(&self, now: Moment) -> bool {
         self.valid_until.is_some_and(|until| now < until)
+    }
+
+    /// Returns true if the lease may name this candidate although no answer has said so.
+    pub(crate) fn may_hold(&self) -> bool {
+        self.is_unanswered
     }
 
     /// Returns the lease as last seen, and the moment at which it was first seen so.
@@ -194,6 +202,8 @@ impl Candidate {
         if changed {
             self.observed = Some((lease.clone(), now));
         }
+        // A write that arrives after another candidate's change conflicts with it.
+        self.is_unanswered &= !changed || self.is_mine(&lease.record);
         if self.is_mine(&lease.record) {
             let record = self.renewal(&lease.record, wall);
             return self.replace(record, lease.version);
@@ -220,6 +230,7 @@ impl Candidate {
     pub(crate) fn written(&mut self, outcome: Written, started: Moment, now: Moment) -> Step {
         match outcome {
             Written::Stored(version) => {
+                self.is_unanswered = false;
                 let record = self.attempts.back().cloned().unwrap_or_default();
                 self.observed = Some((Stored { record, version }, now));
                 let until = started.saturating_add(self.timing.renew_deadline);
@@ -233,7 +244,11 @@ impl Candidate {
             // A leader must know at once who changed its lease. Another candidate waits for its
             // next attempt.
             Written::Conflict if self.valid_until.is_some() => Step::Read,
-            Written::Conflict | Written::Failed => Step::Waiting,
+            Written::Conflict => Step::Waiting,
+            Written::Failed => {
+                self.is_unanswered = true;
+                Step::Waiting
+            }
         }
     }
 

@@ -5,11 +5,11 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::*;
-use crate::scripted_server::{Answer, refusal, server};
+use crate::scripted_server::{Answer, Asked, refusal, server};
 
 fn elector(client: kube_client::Client) -> LeaderElector {
     let builder = LeaderElector::builder(client, "shop", "lease").identity("me");
-    builder.in_virtual_time(jiff::Timestamp::UNIX_EPOCH, 7).build().unwrap()
+    builder.in_virtual_time(Timestamp::UNIX_EPOCH, 7).build().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,9 +85,7 @@ async fn leader_whose_writes_conflict_pauses_between_its_attempts() {
 #[test]
 fn periods_of_any_length_are_checked_without_a_panic() {
     let service = tower::service_fn(|_: http::Request<kube_client::client::Body>| {
-        std::future::pending::<
-            Result<http::Response<http_body_util::Full<bytes::Bytes>>, std::convert::Infallible>,
-        >()
+        pending::<Result<http::Response<http_body_util::Full<bytes::Bytes>>, Infallible>>()
     });
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _inside = runtime.enter();
@@ -108,8 +106,55 @@ async fn lease_is_released_after_work_that_panics_before_its_future_exists() {
     });
     let work = |_| -> std::future::Ready<()> { panic!("no work") };
     let mut tasks = tokio::task::JoinSet::new();
-    tasks.spawn(elector(client).run(std::future::pending(), work));
+    tasks.spawn(elector(client).run(pending(), work));
     assert!(tasks.join_next().await.unwrap().unwrap_err().is_panic());
     let last = log.all().pop().unwrap();
     assert!(last.text.contains(r#""holderIdentity":"""#), "{last:?}");
+}
+
+/// Runs a candidate to its shutdown, which comes with its first write. Returns the requests.
+///
+/// The server stores the lease. The answer to the first write is lost if `is_lost`.
+async fn requests_until_shutdown_during_write(is_lost: bool) -> Vec<Asked> {
+    let shutdown = CancellationToken::new();
+    let (trigger, lease) = (shutdown.clone(), parking_lot::Mutex::new(None));
+    let (client, log) = server(move |asked| match asked.line.split(' ').next() {
+        Some("GET") => match &*lease.lock() {
+            Some(lease) => Answer::Said(200, serde_json::Value::clone(lease)),
+            None => refusal(404, "not found"),
+        },
+        Some("POST") => {
+            trigger.cancel();
+            let created = stored(&asked.text, 1);
+            *lease.lock() = Some(created.clone());
+            if is_lost { Answer::Lost } else { Answer::Said(201, created) }
+        }
+        _ => Answer::Said(200, stored(&asked.text, 2)),
+    });
+    let work = |_| async { panic!("the work started after the shutdown") };
+    let ended = elector(client).run(shutdown.cancelled(), work).await;
+    assert!(matches!(ended, Ok(None::<()>)), "{ended:?}");
+    log.all()
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_that_is_acquired_during_shutdown_is_released() {
+    for is_lost in [false, true] {
+        let requests = requests_until_shutdown_during_write(is_lost).await;
+        let last = requests.last().unwrap();
+        assert!(last.line.starts_with("PUT "), "{is_lost}: {requests:?}");
+        assert!(last.text.contains(r#""holderIdentity":"""#), "{is_lost}: {last:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_that_only_reads_ends_at_shutdown_without_a_request() {
+    let service = tower::service_fn(|_: http::Request<kube_client::client::Body>| {
+        pending::<Result<http::Response<http_body_util::Full<bytes::Bytes>>, Infallible>>()
+    });
+    let client = kube_client::Client::new(service, "default");
+    let start = tokio::time::Instant::now();
+    let shutdown = tokio::time::sleep(Duration::from_secs(1));
+    let ended = elector(client).run(shutdown, |_| async {}).await;
+    assert_eq!((ended, start.elapsed()), (Ok(None), Duration::from_secs(1)));
 }
