@@ -27,6 +27,7 @@ use crate::observe::QueueReport;
 use crate::reconciler::Reconciler;
 use crate::request::{RequestQueue, Trigger};
 use crate::target::Target;
+use crate::text::Guarded;
 use crate::worker::{Worker, WorkerOptions};
 
 /// The part of a controller that does not depend on its types.
@@ -219,7 +220,25 @@ where
     Key: Clone + Eq + Hash + Display + Send + Sync + 'static,
 {
     let left = queue.drain(timeout).await;
-    let held = left.held.iter().map(|key| format!("{controller} {key} (in a reconcile)"));
-    let queued = left.queued.iter().map(|key| format!("{controller} {key} (queued)"));
+    let line = |key, state| format!("{controller} {} ({state})", Guarded(key));
+    let held = left.held.iter().map(|key| line(key, "in a reconcile"));
+    let queued = left.queued.iter().map(|key| line(key, "queued"));
     held.chain(queued).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use homeostat_workqueue::Priorities;
+
+    use super::*;
+    use crate::text::Textless;
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_whose_display_panics_are_listed_after_drain() {
+        let queue: Queue<Textless, Trigger> =
+            Queue::builder().causes(Trigger::merge).priorities(Priorities::default()).build();
+        queue.because(Trigger::Retry).add(Textless);
+        let left = left_after("shop", &queue, Duration::from_secs(1)).await;
+        assert_eq!(left, ["shop (its text panicked) (queued)"]);
+    }
 }

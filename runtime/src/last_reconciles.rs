@@ -21,7 +21,7 @@ use http::{Method, Uri};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::text::beginning;
+use crate::text::{Guarded, beginning};
 
 /// The number of reconciles that are kept.
 const KEPT: usize = 100;
@@ -129,7 +129,7 @@ impl Recording {
         let ended = Instant::now();
         let CallLines { kept, count } = std::mem::take(&mut *self.calls.0.lock());
         PastReconcile {
-            key: key.to_string(),
+            key: Guarded(key).to_string(),
             trigger: trigger.to_string(),
             attempt,
             ended,

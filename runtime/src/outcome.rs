@@ -62,6 +62,7 @@ fn was_not_sent(error: &(dyn StdError + 'static)) -> bool {
                 TransportError::Unreachable { .. }
                     | TransportError::NotProcessed { .. }
                     | TransportError::NoCredentials { .. }
+                    | TransportError::InvalidUrl { .. }
             )
         ) {
             return true;

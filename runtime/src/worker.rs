@@ -37,6 +37,7 @@ use crate::reconciler::{Action, Reconciler};
 use crate::request::{Request, RequestQueue, Trigger};
 use crate::target::Target;
 use crate::terminal::{OnError, TerminalError};
+use crate::text::Guarded;
 use crate::turns::Turns;
 use crate::work_limit::WorkLimit;
 
@@ -282,7 +283,7 @@ impl<T: Target, R: Reconciler<T>> Worker<T, R> {
         tracing::info_span!(
             "reconcile",
             controller = %self.controller,
-            key = %request.key(),
+            key = %Guarded(request.key()),
             attempt = request.attempt(),
             trigger = %request.trigger(),
         )
@@ -291,7 +292,8 @@ impl<T: Target, R: Reconciler<T>> Worker<T, R> {
     /// Logs a failure: an error for a panic, which is a bug, and for a key that is not retried; a
     /// warning otherwise.
     fn report(&self, request: &Request<T>, failure: &Failure) {
-        let (controller, key, attempt) = (&self.controller, request.key(), request.attempt());
+        let (controller, key, attempt) =
+            (&self.controller, Guarded(request.key()), request.attempt());
         let error = &failure.error;
         if failure.on_error == OnError::AwaitChange {
             tracing::error!(

@@ -142,6 +142,19 @@ pub enum TransportError {
         /// The timeout.
         timeout: Duration,
     },
+    /// The path and the query of the request do not fit behind the path of the server's URL, so
+    /// nothing was sent. The same request fails again.
+    #[error(
+        "the request's URL at {server} is invalid: {}; shorten the selectors",
+        root_cause(source.as_ref())
+    )]
+    #[non_exhaustive]
+    InvalidUrl {
+        /// The server's URL.
+        server: String,
+        /// The reason.
+        source: BoxError,
+    },
     /// The credentials could not be loaded, so nothing was sent.
     #[error("getting credentials for {server}: {}", describe_chain(source.as_ref()))]
     #[non_exhaustive]

@@ -188,9 +188,11 @@ fn outcome(answer: &Answer) -> Outcome {
             retry_after: retry_after(response.headers()),
         },
         Err(error) => match error.downcast_ref::<TransportError>() {
-            Some(TransportError::Unreachable { .. } | TransportError::NoCredentials { .. }) => {
-                Outcome::Unreachable
-            }
+            Some(
+                TransportError::Unreachable { .. }
+                | TransportError::NoCredentials { .. }
+                | TransportError::InvalidUrl { .. },
+            ) => Outcome::Unreachable,
             Some(TransportError::NotProcessed { .. }) => Outcome::NotProcessed,
             Some(TransportError::TimedOut { .. }) => Outcome::TimedOut,
             _ => Outcome::Broken,

@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::future::{Either, Ready, ready};
+use http::uri::PathAndQuery;
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -23,7 +25,7 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 pub(super) use self::connector::{ClientIdentity, parse_identity};
 use super::connections::{Connections, tcp};
 use super::credentials::Credentials;
-use super::error::{ClientError, shown_url};
+use super::error::{ClientError, TransportError, shown_url};
 use super::proxy;
 
 #[cfg(feature = "rustls-tls")]
@@ -50,6 +52,15 @@ pub struct Transport {
     inner: BoxCloneSyncService<Request<Body>, Response<TransportBody>, BoxError>,
 }
 
+/// Sends each request to one server: a request names only a path and a query.
+#[derive(Clone)]
+struct AtServer<S> {
+    base: Uri,
+    /// The server's URL, for errors.
+    server: String,
+    inner: S,
+}
+
 /// Sets up the transport to the server of `config`, with its credentials. It connects at the first
 /// request.
 ///
@@ -70,12 +81,9 @@ pub(super) fn connect(config: &Config) -> Result<(Transport, Arc<Credentials>), 
     let connections = Connections::new(connectors, Arc::clone(&credentials), server.clone());
     // The `auth-provider` of old kubeconfigs is left to kube-client.
     let provider = if provider { config.auth_layer().map_err(kube)? } else { None };
-    let base = config.cluster_url.clone();
+    let (base, name) = (config.cluster_url.clone(), server.clone());
     let service = ServiceBuilder::new()
-        .map_request(move |mut request: Request<Body>| {
-            *request.uri_mut() = at_server(&base, request.uri());
-            request
-        })
+        .layer_fn(move |inner| AtServer { base: base.clone(), server: name.clone(), inner })
         .option_layer(provider)
         .layer(config.extra_headers_layer().map_err(kube)?)
         .service(connections);
@@ -86,16 +94,20 @@ pub(super) fn connect(config: &Config) -> Result<(Transport, Arc<Credentials>), 
 /// of `base`, which most servers do not have, comes first.
 ///
 /// kube-client's layer formats and parses each URI.
-fn at_server(base: &Uri, request: &Uri) -> Uri {
-    let Some(path) = request.path_and_query() else { return base.clone() };
+///
+/// # Errors
+///
+/// If both paths together are longer than a URI may be (64 KiB).
+fn at_server(base: &Uri, request: &Uri) -> Result<Uri, http::Error> {
+    let Some(path) = request.path_and_query() else { return Ok(base.clone()) };
     let mut parts = base.clone().into_parts();
     let prefix = base.path().trim_end_matches('/');
     parts.path_and_query = Some(if prefix.is_empty() {
         path.clone()
     } else {
-        format!("{prefix}{path}").parse().expect("two paths are a path")
+        format!("{prefix}{path}").parse::<PathAndQuery>()?
     });
-    Uri::from_parts(parts).expect("the server's URL with a path is a URL")
+    Ok(Uri::from_parts(parts)?)
 }
 
 /// Copies the request, or returns `None` if its body is a stream, which can be sent only once.
@@ -181,6 +193,36 @@ impl Service<Request<Body>> for Transport {
     }
 }
 
+// === impl AtServer ===
+
+impl<S> Service<Request<Body>> for AtServer<S>
+where
+    S: Service<Request<Body>, Error = BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Either<S::Future, Ready<Result<S::Response, BoxError>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        match at_server(&self.base, request.uri()) {
+            Ok(uri) => {
+                *request.uri_mut() = uri;
+                Either::Left(self.inner.call(request))
+            }
+            Err(error) => {
+                let (server, source) = (self.server.clone(), error.into());
+                Either::Right(ready(Err(TransportError::InvalidUrl { server, source }.into())))
+            }
+        }
+    }
+}
+
+// === impl Transport ===
+
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transport").finish_non_exhaustive()
@@ -194,7 +236,7 @@ mod tests {
     #[test]
     fn path_of_the_server_precedes_that_of_the_request() {
         let joined = |base: &str, request: &str| {
-            at_server(&base.parse().unwrap(), &request.parse().unwrap()).to_string()
+            at_server(&base.parse().unwrap(), &request.parse().unwrap()).unwrap().to_string()
         };
         for base in ["https://a.example:6443", "https://a.example:6443/"] {
             assert_eq!(joined(base, "/api/v1?limit=1"), "https://a.example:6443/api/v1?limit=1");
@@ -203,5 +245,19 @@ mod tests {
         for base in ["http://a.example/k8s/c1", "http://a.example/k8s/c1/"] {
             assert_eq!(joined(base, "/api?watch=1"), "http://a.example/k8s/c1/api?watch=1");
         }
+    }
+
+    #[tokio::test]
+    async fn request_whose_url_is_too_long_is_an_error() {
+        let config = Config::new("http://127.0.0.1:1/k8s/c1".parse().unwrap());
+        let (transport, _) = connect(&config).unwrap();
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = format!("/api?labelSelector={}", "a".repeat(65_510)).parse().unwrap();
+        let error = transport.oneshot(request).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the request's URL at http://127.0.0.1:1/k8s/c1 is invalid: uri too long; shorten the \
+             selectors"
+        );
     }
 }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::last_errors::LastError;
 use crate::last_reconciles::PastReconcile;
+use crate::text::Guarded;
 
 /// The longest list of keys of a report: a page of a queue with 100,000 keys stays readable.
 const SHOWN: usize = 200;
@@ -337,7 +338,7 @@ impl FailingKey {
         now: Instant,
     ) -> Self {
         Self {
-            key: key.to_string(),
+            key: Guarded(key).to_string(),
             failures,
             failed: error.as_ref().map(|error| now.saturating_duration_since(error.at)),
             error: error.map(|error| error.text.to_string()),
@@ -349,7 +350,9 @@ impl FailingKey {
 /// Formats at most [`SHOWN`] keys.
 fn keys<'a, T: Display + 'a>(keys: impl Iterator<Item = (&'a T, Duration, u32)>) -> Vec<Key> {
     let shown = keys.take(SHOWN);
-    shown.map(|(key, time, failures)| Key { key: key.to_string(), time, failures }).collect()
+    shown
+        .map(|(key, time, failures)| Key { key: Guarded(key).to_string(), time, failures })
+        .collect()
 }
 
 /// Serializes a duration as seconds with a fraction.

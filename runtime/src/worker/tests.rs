@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use homeostat_informer::ObjectKey;
 use homeostat_workqueue::{Priorities, Queue};
@@ -10,6 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::request::ChangeKind;
+use crate::text::Textless;
 
 type Key = ObjectKey<ConfigMap>;
 
@@ -76,6 +78,35 @@ impl Reconciler<ConfigMap> for Scripted {
     }
 }
 
+fn request_queue<T: Target>() -> RequestQueue<T> {
+    Queue::builder().causes(Trigger::merge).priorities(Priorities::default()).build()
+}
+
+fn worker<T: Target, R>(
+    queue: &RequestQueue<T>,
+    reconciler: Arc<R>,
+    retry_priority: Option<i32>,
+) -> Worker<T, R> {
+    Worker {
+        controller: Arc::from("test"),
+        queue: queue.clone(),
+        turns: Turns::new(false),
+        options: Arc::new(WorkerOptions {
+            is_opaque: None,
+            timeout: Duration::from_secs(60),
+            error_policy: None,
+            retry_priority,
+            limit: None,
+            writes: None,
+            metrics: ReconcileMetrics::new("test", 1),
+            errors: LastErrors::new(),
+            last: LastReconciles::default(),
+        }),
+        reconciler,
+        cancellation: CancellationToken::new(),
+    }
+}
+
 struct World {
     queue: RequestQueue<ConfigMap>,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -91,8 +122,7 @@ impl World {
         steps: impl IntoIterator<Item = Step>,
         retry_priority: Option<i32>,
     ) -> Self {
-        let queue = Queue::builder().causes(Trigger::merge).priorities(Priorities::default());
-        let queue: RequestQueue<ConfigMap> = queue.build();
+        let queue = request_queue::<ConfigMap>();
         let seen = Arc::<Mutex<Vec<Seen>>>::default();
         let steps: Vec<Step> = steps.into_iter().collect();
         let reconciler = Scripted {
@@ -100,24 +130,7 @@ impl World {
             steps: Mutex::new(steps.into_iter()),
             seen: Arc::clone(&seen),
         };
-        let worker = Worker {
-            controller: Arc::from("test"),
-            queue: queue.clone(),
-            turns: Turns::new(false),
-            options: Arc::new(WorkerOptions {
-                is_opaque: None,
-                timeout: Duration::from_secs(60),
-                error_policy: None,
-                retry_priority,
-                limit: None,
-                writes: None,
-                metrics: ReconcileMetrics::new("test", 1),
-                errors: LastErrors::new(),
-                last: LastReconciles::default(),
-            }),
-            reconciler: Arc::new(reconciler),
-            cancellation: CancellationToken::new(),
-        };
+        let worker = worker(&queue, Arc::new(reconciler), retry_priority);
         let mut tasks = JoinSet::new();
         tasks.spawn(worker.run());
         Self { queue, seen, tasks }
@@ -304,6 +317,41 @@ async fn each_reconcile_has_a_span_with_its_trigger() {
         "reconcile controller=test key=ns/name attempt=2 trigger=retry",
     ];
     assert_eq!(*spans.0.lock(), expected);
+}
+
+/// Fails once, then succeeds.
+struct FailsOnce(AtomicUsize);
+
+impl Target for Textless {
+    type Key = Self;
+}
+
+impl Reconciler<Textless> for FailsOnce {
+    type Error = Failure;
+
+    async fn reconcile(&self, _: &Request<Textless>) -> Result<Action, Failure> {
+        match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(Failure(Cause)),
+            _ => Ok(Action::AwaitChange),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_whose_display_panics_is_logged_and_retried() {
+    let spans = Spans::default();
+    let _guard = tracing::subscriber::set_default(spans.clone());
+    let (queue, reconciler) =
+        (request_queue::<Textless>(), Arc::new(FailsOnce(AtomicUsize::new(0))));
+    let worker = worker(&queue, Arc::clone(&reconciler), None);
+    worker.options.last.keep();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(worker.run());
+    queue.because(Trigger::Retry).add(Textless);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(reconciler.0.load(Ordering::Relaxed), 2);
+    assert!(tasks.try_join_next().is_none(), "the worker ended");
+    assert!(spans.0.lock()[1].contains("key=(its text panicked)"), "{:?}", spans.0.lock());
 }
 
 #[test]
