@@ -37,11 +37,14 @@ use tower::BoxError;
 
 use self::kubeconfig::Kubeconfig;
 pub(super) use self::kubeconfig::header;
+pub(super) use self::loaded::{Identity, Loaded, PemPair, same_identity};
 use self::reloads::Reloads;
 use super::exec::Plugin;
-use super::transport::{ClientIdentity, parse_identity};
+use super::transport::parse_identity;
+use crate::chain::describe_chain;
 
 mod kubeconfig;
+mod loaded;
 mod reloads;
 
 /// The period after which files are read again: a token file of a pod is replaced by the kubelet.
@@ -65,38 +68,18 @@ pub(super) struct Credentials {
     current: RwLock<Option<Arc<Loaded>>>,
     /// Held during a reload. Contains the time of the last reload that a 401 caused.
     loading: Arc<Mutex<Option<Instant>>>,
+    /// Held for a look at it only.
+    failures: RwLock<Failures>,
     reloads: Reloads,
 }
 
-/// Credentials as they were read at one moment.
-///
-/// A value is never changed: a reload makes a new one, so that a request keeps the credentials that
-/// it was sent with.
-#[derive(Clone)]
-pub(super) struct Loaded {
-    /// The `Authorization` header.
-    pub(super) authorization: Option<HeaderValue>,
-    /// The client certificate with its key. Equal certificates are the same `Arc`.
-    pub(super) identity: Option<Arc<Identity>>,
-    /// The time of the next reload.
-    due: Option<Instant>,
-    /// The time from which on the server refuses them.
-    expires: Option<Instant>,
-}
-
-/// A client certificate, as text to notice a change, and in the form that TLS needs.
-///
-/// Its address identifies it: connections are pooled by the `Arc`.
-pub(super) struct Identity {
-    pem: PemPair,
-    pub(super) key: ClientIdentity,
-}
-
-/// A certificate chain and its private key, in PEM.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct PemPair {
-    pub(super) certificate: Vec<u8>,
-    pub(super) key: Vec<u8>,
+/// The reloads that failed without usable credentials.
+#[derive(Default)]
+struct Failures {
+    /// Their number. A request that waits notices by it that a reload has failed meanwhile.
+    count: u64,
+    /// The text of the last error.
+    last: String,
 }
 
 /// Credentials as a source returns them.
@@ -135,8 +118,9 @@ impl Credentials {
             }
             Source::Plugin(_) => None,
         };
-        let (current, loading) = (RwLock::new(current), Arc::default());
-        Ok(Self { source, current, loading, reloads: Reloads::default() })
+        let (current, loading, reloads) =
+            (RwLock::new(current), Arc::default(), Reloads::default());
+        Ok(Self { source, current, loading, failures: RwLock::default(), reloads })
     }
 
     /// Returns true if a reload may return other credentials.
@@ -174,8 +158,9 @@ impl Credentials {
         if let Some(fresh) = self.fresh() {
             return Ok(fresh);
         }
+        let failures = self.failures.read().count;
         let _loading = self.loading.lock().await;
-        self.load().await
+        self.load(failures).await
     }
 
     /// Returns the credentials as [`get`](Self::get) does, for a request.
@@ -191,33 +176,55 @@ impl Credentials {
         if let Some(fresh) = self.fresh() {
             return Ok(fresh);
         }
+        let failures = self.failures.read().count;
         let (own, loading) = (Arc::clone(self), Arc::clone(&self.loading).lock_owned().await);
         let load = async move {
             let _loading = loading;
-            own.load().await
+            own.load(failures).await
         };
         self.reloads.run(load).await
     }
 
-    /// Reloads the credentials if that is due. The caller holds `loading`.
-    async fn load(&self) -> Result<Arc<Loaded>, BoxError> {
+    /// Reloads the credentials if that is due. The caller holds `loading`, and has read the number
+    /// of `failures` before it waited for that.
+    ///
+    /// A reload that failed meanwhile is the answer to all that waited for it. Otherwise each of
+    /// them would run the plugin in turn.
+    async fn load(&self, failures: u64) -> Result<Arc<Loaded>, BoxError> {
         let current = self.current(); // Another request may have loaded them meanwhile.
         if let Some(loaded) = &current
             && !loaded.is_due()
         {
             return Ok(Arc::clone(loaded));
         }
+        if let Some(failure) = self.failure_after(failures) {
+            return Err(failure.into());
+        }
         let earlier = match self.reload(current.as_deref()).await {
             Ok(loaded) => loaded,
             Err(error) => {
                 let usable = current.as_deref().filter(|loaded| !loaded.is_expired());
-                let Some(earlier) = usable else { return Err(error) };
+                let Some(earlier) = usable else { return Err(self.failed(error)) };
                 let pause = PAUSE;
                 tracing::warn!(%error, ?pause, "failed to reload credentials, using the earlier");
                 Loaded { due: Instant::now().checked_add(PAUSE), ..earlier.clone() }
             }
         };
         Ok(self.install(earlier))
+    }
+
+    /// Returns the text of the last failure, if there were others than the first `count`.
+    fn failure_after(&self, count: u64) -> Option<String> {
+        let failures = self.failures.read();
+        (failures.count != count).then(|| failures.last.clone())
+    }
+
+    /// Keeps the failure for the requests that wait.
+    fn failed(&self, error: BoxError) -> BoxError {
+        let mut failures = self.failures.write();
+        failures.count += 1;
+        failures.last = describe_chain(error.as_ref());
+        error
     }
 
     /// Reloads the credentials after the server refused `used` with 401. Returns the credentials if
@@ -289,37 +296,6 @@ impl Credentials {
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").finish_non_exhaustive()
-    }
-}
-
-// === impl Loaded ===
-
-impl Loaded {
-    /// Returns true if the credentials have to be loaded again before the next request.
-    fn is_due(&self) -> bool {
-        self.due.is_some_and(|due| due <= Instant::now())
-    }
-
-    /// Returns true if the server refuses the credentials by now. Credentials without an expiry
-    /// never expire.
-    fn is_expired(&self) -> bool {
-        self.expires.is_some_and(|expires| expires <= Instant::now())
-    }
-
-    /// Returns true if a request with these credentials may succeed where one with `other` was
-    /// refused.
-    fn differs_from(&self, other: &Self) -> bool {
-        self.authorization != other.authorization
-            || !same_identity(self.identity.as_ref(), other.identity.as_ref())
-    }
-}
-
-/// Returns true if both are the same certificate, or neither is one.
-pub(super) fn same_identity(a: Option<&Arc<Identity>>, b: Option<&Arc<Identity>>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-        (None, None) => true,
-        _ => false,
     }
 }
 

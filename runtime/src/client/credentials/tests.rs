@@ -98,6 +98,24 @@ async fn plugin_outlives_the_request_that_started_it() {
 }
 
 #[tokio::test]
+async fn plugin_that_fails_runs_once_for_all_requests_that_wait() {
+    let runs = NamedTempFile::new().unwrap();
+    let text = format!("echo run >> {}; sleep 0.2; exit 1", runs.path().display());
+    let credentials = Arc::new(script(&text));
+    let failures = async |count| {
+        let requests = (0..count).map(|_| credentials.get_for_request());
+        for failed in futures::future::join_all(requests).await {
+            let error = failed.err().unwrap().to_string();
+            assert_eq!(error, "exec: executable sh failed with exit code 1");
+        }
+    };
+    failures(5).await;
+    assert_eq!(std::fs::read_to_string(runs.path()).unwrap(), "run\n");
+    failures(2).await;
+    assert_eq!(std::fs::read_to_string(runs.path()).unwrap(), "run\nrun\n");
+}
+
+#[tokio::test]
 async fn empty_token_and_user_of_a_kubeconfig_count_as_none() {
     let empty = || Some(String::new());
     let user = AuthInfo {
