@@ -5,6 +5,7 @@ mod handle;
 mod leader;
 mod runnable;
 mod stop;
+mod workers;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,16 +15,16 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat_core::Panicked;
 use homeostat_informer::SharedInformerFactory;
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
 pub use self::handle::{ManagerHandle, ManagerPhase};
 use self::leader::Leader;
 use self::runnable::{Runnable, Running};
+use self::workers::{Workers, first_failure, start_workers};
 use crate::any_controller::AnyController;
 use crate::controller::Controller;
 use crate::events::EventRecorder;
@@ -99,9 +100,6 @@ pub struct Manager {
     /// Boxed, and so are its futures: most managers have none, and theirs stay small.
     election: Option<Box<LeaderElector>>,
 }
-
-/// The workers of all controllers, and the runnables.
-type Workers = JoinSet<Result<(), RunError>>;
 
 // === impl Manager ===
 
@@ -446,51 +444,6 @@ impl Drop for Manager {
     /// Handles that wait for a manager that was dropped, or never ran, must not wait forever.
     fn drop(&mut self) {
         self.handle.enter(ManagerPhase::Stopped);
-    }
-}
-
-/// Starts the workers and timers of `controller`. They are aborted if leadership is lost.
-fn start_workers(controller: &dyn AnyController, leader: &Leader, workers: &mut Workers) {
-    let started = controller.start().into_iter().map(|worker| {
-        workers.spawn(async move {
-            worker.await;
-            Ok(())
-        })
-    });
-    leader.abort_on_loss(started.collect());
-}
-
-/// Waits for the first task that fails. Never ready if none does.
-async fn first_failure(tasks: &mut Workers) -> RunError {
-    while let Some(ended) = tasks.join_next().await {
-        if let Err(failed) = task_ended(ended) {
-            tracing::error!(error = %failed, "shutting down after a failure");
-            return failed;
-        }
-    }
-    std::future::pending().await
-}
-
-/// Waits until every task has ended. Returns the first error.
-async fn join(tasks: &mut Workers) -> Result<(), RunError> {
-    let mut result = Ok(());
-    while let Some(ended) = tasks.join_next().await {
-        let ended = task_ended(ended);
-        result = result.and(ended);
-    }
-    result
-}
-
-/// Returns the error of a task, or its panic as an error. An aborted task is no error: the manager
-/// aborts it.
-fn task_ended(ended: Result<Result<(), RunError>, JoinError>) -> Result<(), RunError> {
-    match ended.map_err(JoinError::try_into_panic) {
-        Ok(result) => result,
-        Err(Ok(panic)) => {
-            let message = Panicked::from_panic(panic.as_ref()).message().to_owned();
-            Err(RunError::WorkerPanicked { message })
-        }
-        Err(Err(_)) => Ok(()),
     }
 }
 

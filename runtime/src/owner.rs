@@ -33,11 +33,12 @@ use std::borrow::Cow;
 use homeostat_informer::Object;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube_client::Resource;
-use serde::Serialize;
 
 pub use self::claims::{ClaimError, ClaimErrors, RefManager};
+pub use self::patch::OwnerPatch;
 
 mod claims;
+mod patch;
 
 /// The kind and the group of an owner, without the version.
 ///
@@ -213,55 +214,6 @@ pub enum Claim {
     Ignore,
 }
 
-/// The body of a strategic merge patch that adopts or releases one object. The server answers 422
-/// if an object with another UID has the name by then.
-///
-/// Send it with `kube_client::api::Patch::Strategic`.
-#[derive(Debug, Clone, Serialize)]
-#[must_use = "a patch does nothing until it is sent"]
-pub struct OwnerPatch {
-    metadata: PatchedMetadata,
-}
-
-/// The order of the fields is client-go's, so that the patches are equal byte for byte.
-#[derive(Debug, Clone, Serialize)]
-#[serde(untagged)]
-enum PatchedMetadata {
-    Adopt {
-        #[serde(rename = "ownerReferences")]
-        owner_references: [AddedReference; 1],
-        uid: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        finalizers: Option<[String; 1]>,
-    },
-    Release {
-        uid: String,
-        #[serde(rename = "ownerReferences")]
-        owner_references: [RemovedReference; 1],
-        #[serde(rename = "$deleteFromPrimitiveList/finalizers")]
-        #[serde(skip_serializing_if = "Option::is_none")]
-        removed_finalizers: Option<[String; 1]>,
-    },
-}
-
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct AddedReference {
-    api_version: String,
-    kind: String,
-    name: String,
-    uid: String,
-    controller: bool,
-    block_owner_deletion: bool,
-}
-
-#[derive(Debug, Clone, Serialize)]
-struct RemovedReference {
-    #[serde(rename = "$patch")]
-    patch: &'static str,
-    uid: String,
-}
-
 // === impl ControllerRefs ===
 
 impl ControllerRefs {
@@ -318,20 +270,7 @@ impl ControllerRefs {
     /// The patch carries the object's UID as a precondition. A 404 means that the object is gone,
     /// and a 422 that another object has its name: in both cases there is nothing to adopt.
     pub fn adopt(&self, object: &ObjectMeta) -> OwnerPatch {
-        OwnerPatch {
-            metadata: PatchedMetadata::Adopt {
-                owner_references: [AddedReference {
-                    api_version: self.reference.api_version.clone(),
-                    kind: self.reference.kind.clone(),
-                    name: self.reference.name.clone(),
-                    uid: self.reference.uid.clone(),
-                    controller: true,
-                    block_owner_deletion: true,
-                }],
-                uid: object.uid.clone().unwrap_or_default(),
-                finalizers: self.finalizer.clone().map(|name| [name]),
-            },
-        }
+        OwnerPatch::adopt(object, &self.reference, self.finalizer.clone())
     }
 
     /// Returns the patch that removes the owner's reference from `object`. The server answers 422
@@ -356,16 +295,7 @@ impl ControllerRefs {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     pub fn release(&self, object: &ObjectMeta) -> OwnerPatch {
-        OwnerPatch {
-            metadata: PatchedMetadata::Release {
-                uid: object.uid.clone().unwrap_or_default(),
-                owner_references: [RemovedReference {
-                    patch: "delete",
-                    uid: self.reference.uid.clone(),
-                }],
-                removed_finalizers: self.finalizer.clone().map(|name| [name]),
-            },
-        }
+        OwnerPatch::release(object, &self.reference, self.finalizer.clone())
     }
 }
 

@@ -18,7 +18,8 @@ use futures::future::join_all;
 use tokio::time::{Instant, timeout};
 
 use super::runnable::Running;
-use super::{EventRecorder, Manager, RunError, Workers, join};
+use super::workers::{Workers, join};
+use super::{EventRecorder, Manager, RunError};
 
 /// The time for mappers, informers and services to end. Code that needs more blocks its thread.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
