@@ -238,7 +238,8 @@ impl Manager {
     ///
     /// The time counts from the shutdown. A manager needs up to 1 s more for reconciles that do not
     /// react to their cancellation, up to 5 s for events that wait, and up to the renew deadline
-    /// (10 s by default) to release a lease. A lease that is not released expires.
+    /// (10 s by default) to release a lease. A candidate that is writing the lease first waits for
+    /// the answer, for half of that deadline. A lease that is not released expires.
     #[doc(alias = "GracefulShutdownTimeout")]
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain_timeout = timeout;
