@@ -262,13 +262,14 @@ impl LeaderElector {
         tracing::info!(lease, identity, "attempting to acquire leader lease");
         self.metrics.is_leader.set(0.0);
         loop {
-            if let Attempt::Leading = self.attempt(shutdown.as_mut()).await {
+            let is_leading = matches!(self.attempt(shutdown.as_mut()).await, Attempt::Leading);
+            if is_leading {
                 tracing::info!(lease, identity, "successfully acquired lease");
                 self.metrics.is_leader.set(1.0);
                 self.record("became leader");
-                if futures::poll!(shutdown.as_mut()).is_pending() {
-                    return Ok(Leadership::new(self));
-                }
+            }
+            if is_leading && futures::poll!(shutdown.as_mut()).is_pending() {
+                return Ok(Leadership::new(self));
             }
             let pause = self.pause();
             tokio::select! {
