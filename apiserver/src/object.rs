@@ -211,8 +211,13 @@ impl Stored {
         metadata.expect("stored objects are valid JSON")
     }
 
+    /// Returns the JSON as a text. Its strings need no check of their own when they are read.
+    fn text(&self) -> &str {
+        str::from_utf8(&self.bytes).expect("JSON is UTF-8")
+    }
+
     pub(crate) fn fields(&self) -> Fields {
-        serde_json::from_slice(&self.bytes).expect("stored objects are valid JSON")
+        serde_json::from_str(self.text()).expect("stored objects are valid JSON")
     }
 
     /// Returns the object with packed owners: `metadata.managedFields` is the text of the list.
@@ -223,10 +228,10 @@ impl Stored {
             pack_owners(&mut object);
             return object;
         };
-        let (before, rest) = self.bytes.split_at(self.version_at.1 + start);
+        let (before, rest) = self.text().split_at(self.version_at.1 + start);
         let (owners, rest) = rest.split_at(end - start);
-        let owners = str::from_utf8(&owners[OWNERS.len()..]).expect("JSON is UTF-8").to_owned();
-        let object = serde_json::from_slice([before, rest].concat().as_slice());
+        let owners = owners[OWNERS.len()..].to_owned();
+        let object = serde_json::from_str(&[before, rest].concat());
         let mut object: Fields = object.expect("stored objects are valid JSON");
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
             metadata.insert("managedFields".to_owned(), owners.into());

@@ -16,7 +16,7 @@ pub(crate) use read::{
     unknown_metadata, yaml_value,
 };
 pub(crate) use repeats::{repeated_keys, warnings_of};
-pub(crate) use wrong::{TypeMismatch, wrong_member};
+pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_member};
 
 /// All types of the table.
 #[derive(Debug)]

@@ -339,10 +339,11 @@ fn move_owners(from: &mut Fields, to: &mut Fields) {
     };
 }
 
-/// Returns whether both objects are equal, apart from their owners.
+/// Returns whether both objects are equal, apart from their owners. The last members differ most
+/// often, as in [`are_equal`](crate::fields::are_equal).
 fn is_same_content(old: &Fields, new: &Fields) -> bool {
     old.len() == new.len()
-        && old.iter().all(|(name, value)| match (name.as_str(), value, new.get(name)) {
+        && old.iter().rev().all(|(name, value)| match (name.as_str(), value, new.get(name)) {
             ("metadata", Value::Object(old), Some(Value::Object(new))) => {
                 let differs = |(key, value): (&String, &Value)| {
                     key != "managedFields" && new.get(key) != Some(value)

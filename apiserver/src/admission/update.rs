@@ -7,7 +7,7 @@ use super::{
     GRACE, bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata,
     metadata_mut,
 };
-use crate::fields::{Fields, read_path};
+use crate::fields::{Fields, are_equal, read_path};
 use crate::go_json::{GoInteger, parse_integer, whole_numbers};
 use crate::kinds::{Allocator, Author, Generation, Kind, Status, StatusWrite};
 use crate::plugin::At;
@@ -124,7 +124,7 @@ pub(crate) fn prepare(
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
     }
-    let is_unchanged = new == *old;
+    let is_unchanged = are_equal(&new, old);
     // A rule of a definition may reject an update that changes nothing.
     if is_unchanged && served.definition.is_none() {
         return Ok((Outcome::Unchanged, Vec::new()));

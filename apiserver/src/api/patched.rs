@@ -15,7 +15,7 @@ use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
 use crate::types::{
     Expected, Type, TypeMismatch, Types, may_repeat_members, normalize_type, read_json,
-    unknown_members, unknown_metadata, wrong_member,
+    unknown_members, unknown_metadata, wrong_change,
 };
 
 /// Returns the format of the request's patch, if the kind accepts it.
@@ -43,6 +43,8 @@ pub(super) struct Patch<'a> {
     pub(super) kind: &'a str,
     /// The members of the patched object, if its type is known.
     pub(super) known: Option<&'static Type>,
+    /// The object before the patch, if it is known to fit its type: what it has needs no check.
+    pub(super) before: Option<&'a Fields>,
 }
 
 // === impl Patch ===
@@ -91,7 +93,7 @@ impl Patch<'_> {
     }
 
     fn wrong_member(&self, object: &Fields) -> Option<TypeMismatch> {
-        wrong_member(self.known?, object)
+        wrong_change(self.known?, object, self.before)
     }
 
     /// Warns of the problems of the patch and of its result. Returns the error if they are to be
@@ -102,7 +104,7 @@ impl Patch<'_> {
         }
         let mut problems = self.duplicates();
         if let Some(known) = self.known {
-            problems.extend(unknown_members(known, object));
+            problems.extend(unknown_members(known, object, self.before));
         }
         problems.extend(others);
         self.call.warn(self.validation, problems)
@@ -200,17 +202,20 @@ pub(super) fn ready_owners(call: &ApiCall, format: PatchKind, object: &mut Field
     }
 }
 
-/// Returns the patched object of the request's kind. `live` returns the object to patch.
+/// Returns the patched object of the request's kind. `live` returns the object to patch, which is
+/// `old` as the kind shows it.
 pub(super) fn apply(
     kinds: &Kinds,
     call: &ApiCall,
     (format, validation): (PatchKind, Validation),
-    live: &dyn Fn() -> Fields,
+    (old, live): (&Fields, &dyn Fn() -> Fields),
 ) -> Result<Fields> {
     let kind = &call.target.served.kind;
     let api_version = &kind.api_version();
     let known = kind.known_type();
-    let patch = Patch { call, format, validation, api_version, kind: &kind.kind, known };
+    // An object that is stored as another kind has the types of that kind.
+    let before = kind.stored_as.is_none().then_some(old);
+    let patch = Patch { call, format, validation, api_version, kind: &kind.kind, known, before };
     if kind.custom {
         return patch.apply_to_custom(kind, live);
     }

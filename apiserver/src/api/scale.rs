@@ -206,7 +206,8 @@ fn no_conversion(name: &str) -> Failure {
 fn patch(call: &ApiCall, scale: Fields, validation: Validation) -> Result<Fields> {
     let format = patched::format(call)?;
     let (api_version, kind, known) = (API_VERSION, KIND, known());
-    Patch { call, format, validation, api_version, kind, known }.apply(scale, |_| None)
+    Patch { call, format, validation, api_version, kind, known, before: None }
+        .apply(scale, |_| None)
 }
 
 /// Returns the type of a scale.

@@ -75,7 +75,7 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
             seen.insert("apiVersion".to_owned(), json!(served.kind.api_version()));
             seen
         };
-        let mut new = patched::apply(&core.kinds(), call, format, &seen)?;
+        let mut new = patched::apply(&core.kinds(), call, format, (&old, &seen))?;
         let when = " after mutating admission happens";
         call.warnings.extend(metadata::drop_repeated_owners(&mut new, when));
         served.kind.rename_for_storage(&mut new);

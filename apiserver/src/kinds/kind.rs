@@ -333,9 +333,14 @@ impl Kind {
         });
         let is_kept = |name: &str, value: &Value| !value.is_null() && old.get(name) == Some(value);
         normalize_changed(known, object, old);
+        let mut last = ("", false);
         for defaults in self.defaults {
             let first = defaults.under.split('.').next().unwrap_or_default();
-            if !object.get(first).is_some_and(|value| is_kept(first, value)) {
+            // Those of one member stand together, so that it is compared once.
+            if last.0 != first {
+                last = (first, object.get(first).is_some_and(|value| is_kept(first, value)));
+            }
+            if !last.1 {
                 defaults.apply(object);
             }
         }

@@ -114,10 +114,15 @@ pub(super) fn first_document(text: &str) -> &str {
     &text[..end]
 }
 
-/// Returns the members of an object that its kind does not know, sorted by name.
-pub(crate) fn unknown_members(kind: &'static Type, object: &Map<String, Value>) -> Vec<String> {
+/// Returns the members of an object that its kind does not know, sorted by name. `old` is an object
+/// that has none.
+pub(crate) fn unknown_members(
+    kind: &'static Type,
+    object: &Map<String, Value>,
+    old: Option<&Map<String, Value>>,
+) -> Vec<String> {
     // Most objects have none. Then the path to each member would be made for nothing.
-    if Expected::Kind(kind).knows(object) {
+    if Expected::Kind(kind).knows(object, old) {
         return Vec::new();
     }
     unknown_of(Expected::Kind(kind), String::new(), object)
@@ -202,19 +207,23 @@ impl Expected {
         }
     }
 
-    /// Returns whether each member is known, also those within.
-    fn knows(self, object: &Map<String, Value>) -> bool {
+    /// Returns whether each member is known, also those within. Those of `old` are.
+    fn knows(self, object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> bool {
         object.iter().all(|(name, value)| {
-            self.member(name).is_some_and(|expected| expected.knows_value(value))
+            let old = old.and_then(|old| old.get(name));
+            old == Some(value)
+                || self.member(name).is_some_and(|expected| expected.knows_value(value, old))
         })
     }
 
-    fn knows_value(self, value: &Value) -> bool {
+    fn knows_value(self, value: &Value, old: Option<&Value>) -> bool {
         match (self, value) {
             (Self::Opaque | Self::Any, _) => true,
-            (expected, Value::Object(object)) => expected.knows(object),
+            (expected, Value::Object(object)) => {
+                expected.knows(object, old.and_then(Value::as_object))
+            }
             (expected, Value::Array(items)) => {
-                items.iter().all(|item| expected.item().knows_value(item))
+                items.iter().all(|item| expected.item().knows_value(item, None))
             }
             _ => true,
         }
@@ -498,6 +507,19 @@ mod tests {
             json!({"resources": {"limits": {"cpu": 1}}})
         );
         assert_eq!(body.value.get("aa"), None);
+    }
+
+    #[test]
+    fn unknown_member_is_found_beside_those_that_stay() {
+        let pod = Types::all().of_kind("", "v1", "Pod").unwrap();
+        let fields = |value: Value| value.as_object().unwrap().clone();
+        let old = fields(json!({"spec": {"nodeName": "a", "containers": [{"name": "c"}]}}));
+        let unknown = |spec: Value| unknown_members(pod, &fields(spec), Some(&old));
+        assert_eq!(unknown(json!({"spec": {"nodeName": "b", "containers": []}})), [""; 0]);
+        let added = unknown(json!({"spec": {"nodeName": "a", "node": 1}}));
+        assert_eq!(added, [r#"unknown field "spec.node""#]);
+        let within = unknown(json!({"spec": {"containers": [{"name": "c", "image2": ""}]}}));
+        assert_eq!(within, [r#"unknown field "spec.containers[0].image2""#]);
     }
 
     #[test]

@@ -16,16 +16,35 @@ pub(crate) struct TypeMismatch {
     pub(crate) restored: String,
 }
 
-/// Returns the first member of `object`, a `known` called `name`, that has a wrong type.
+/// Returns the first member of `object`, a `known`, that has a wrong type.
 pub(crate) fn wrong_member(known: &Type, object: &Fields) -> Option<TypeMismatch> {
-    wrong_in(known, object, None)
+    wrong_in(known, object, None, None)
 }
 
-fn wrong_in(known: &Type, object: &Fields, parent: Option<&Place<'_>>) -> Option<TypeMismatch> {
+/// Returns the first member of `object`, a `known`, that has a wrong type, apart from what `old`,
+/// an object with right types, has as well.
+pub(crate) fn wrong_change(
+    known: &Type,
+    object: &Fields,
+    old: Option<&Fields>,
+) -> Option<TypeMismatch> {
+    wrong_in(known, object, old, None)
+}
+
+fn wrong_in(
+    known: &Type,
+    object: &Fields,
+    old: Option<&Fields>,
+    parent: Option<&Place<'_>>,
+) -> Option<TypeMismatch> {
     object.iter().find_map(|(name, value)| {
+        let old = old.and_then(|old| old.get(name));
+        if old == Some(value) {
+            return None;
+        }
         let member = known.member(name)?;
         let place = Place { known, member, parent };
-        place.check(&member.shape, &member.go_type, value)
+        place.check(&member.shape, &member.go_type, value, old)
     })
 }
 
@@ -45,20 +64,27 @@ impl Place<'_> {
         self.parent.map_or_else(|| name.to_owned(), |parent| format!("{}.{name}", parent.path()))
     }
 
-    fn check(&self, shape: &Shape, go_type: &str, value: &Value) -> Option<TypeMismatch> {
+    fn check(
+        &self,
+        shape: &Shape,
+        go_type: &str,
+        value: &Value,
+        old: Option<&Value>,
+    ) -> Option<TypeMismatch> {
         match (shape, value) {
             (shape, value) if shape.has_expected_json_type(value) => None,
-            (Shape::Pointer(inner), value) => self.check(inner, go_type, value),
+            (Shape::Pointer(inner), value) => self.check(inner, go_type, value, old),
             (Shape::Object(id), Value::Object(object)) => {
-                wrong_in(Types::all().get(*id), object, Some(self))
+                let old = old.and_then(Value::as_object);
+                wrong_in(Types::all().get(*id), object, old, Some(self))
             }
             (Shape::List(inner), Value::Array(list)) => {
                 let go_type = inner.go_type_of_item(go_type);
-                list.iter().find_map(|item| self.check(inner, go_type, item))
+                list.iter().find_map(|item| self.check(inner, go_type, item, None))
             }
             (Shape::Map(inner), Value::Object(members)) => {
                 let go_type = inner.go_type_of_item(go_type);
-                members.values().find_map(|item| self.check(inner, go_type, item))
+                members.values().find_map(|item| self.check(inner, go_type, item, None))
             }
             (Shape::Quantity, value) => check_quantity(value),
             (Shape::Time, Value::String(text)) => check_time(text, "2006-01-02T15:04:05Z07:00"),
@@ -181,6 +207,24 @@ mod tests {
         let Value::Object(object) = object else { unreachable!() };
         let known = Types::all().of_kind("", "v1", kind).unwrap();
         wrong_member(known, &object).map(|wrong| wrong.decoded)
+    }
+
+    #[test]
+    fn changed_member_is_checked_beside_those_that_stay() {
+        let pod = |value: Value| {
+            let Value::Object(object) = value else { unreachable!() };
+            object
+        };
+        let known = Types::all().of_kind("", "v1", "Pod").unwrap();
+        let old = pod(json!({"spec": {"nodeName": "a", "priority": 1}, "status": {}}));
+        let wrong = |spec: Value| {
+            wrong_change(known, &pod(json!({"spec": spec, "status": {}})), Some(&old))
+        };
+        assert!(wrong(json!({"nodeName": "b", "priority": 1})).is_none());
+        let found = wrong(json!({"nodeName": "a", "priority": "1"})).unwrap();
+        let expected = "json: cannot unmarshal string into Go struct field PodSpec.spec.priority";
+        assert!(found.decoded.starts_with(expected), "{}", found.decoded);
+        assert!(wrong(json!({"nodeName": "a", "containers": [1]})).is_some());
     }
 
     #[test]

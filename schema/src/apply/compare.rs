@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::atom::{Atom, ListAtom, MapAtom, ScalarKind, Type};
 use super::errors::TypeErrors;
 use super::fields::by_element;
-use super::validate::check_scalar;
+use super::members::Members;
+use super::validate::{Duplicates, check_scalar, undeclared, validate};
 use crate::field_set::{FieldSet, PathElement, equal_values};
 
 /// The difference between two values. No path is in two of the sets.
@@ -32,6 +33,8 @@ struct Difference {
 struct Parts<'e> {
     changes: &'e mut Comparison,
     errors: &'e mut TypeErrors,
+    /// True if new values that differ from the old ones must fit their types.
+    checks: bool,
 }
 
 /// The change of a value.
@@ -52,9 +55,31 @@ pub(crate) fn compare(
     old: &Map<String, Value>,
     new: &Map<String, Value>,
 ) -> Result<Comparison, TypeErrors> {
+    compare_with(false, of, old, new)
+}
+
+/// Compares an object that fits the type with a new one, and checks what the new one changes.
+///
+/// # Errors
+///
+/// If an item of a list has no identity, or the new object does not fit the type.
+pub(crate) fn compare_checked(
+    of: Type<'_>,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+) -> Result<Comparison, TypeErrors> {
+    compare_with(true, of, old, new)
+}
+
+fn compare_with(
+    checks: bool,
+    of: Type<'_>,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+) -> Result<Comparison, TypeErrors> {
     let (mut changes, mut errors) = (Comparison::default(), TypeErrors::new());
     if let Atom::Map(map) = of.atom(None) {
-        let parts = &mut Parts { changes: &mut changes, errors: &mut errors };
+        let parts = &mut Parts { changes: &mut changes, errors: &mut errors, checks };
         compare_fields(&map, Some(old), Some(new), parts);
     }
     errors.into_result(changes)
@@ -100,7 +125,7 @@ impl Parts<'_> {
         new: Option<&Value>,
     ) {
         let mut below = TypeErrors::new();
-        let part = difference(of, old, new, &mut below);
+        let part = difference(self.checks, of, old, new, &mut below);
         self.errors.extend(&element, below);
         self.changes.graft(element, part);
     }
@@ -126,24 +151,49 @@ fn presence(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
 
 /// Returns the difference between values that are not equal.
 fn difference(
+    checks: bool,
     of: Type<'_>,
     old: Option<&Value>,
     new: Option<&Value>,
     errors: &mut TypeErrors,
 ) -> Difference {
+    let checks = check_value(checks, of, old, new, errors);
     let mut result = Difference::default();
     if let (Some(old_value), Some(new_value)) = (old, new)
         && !of.has_same_atom(old_value, new_value)
     {
-        with_atom(of.atom(old), old, new, errors, &mut result);
+        with_atom((of.atom(old), checks), old, new, errors, &mut result);
     }
-    with_atom(of.atom(new.or(old)), old, new, errors, &mut result);
+    with_atom((of.atom(new.or(old)), checks), old, new, errors, &mut result);
     result
+}
+
+/// Checks a new value as a whole, unless it is an object whose members are compared one by one.
+/// Returns whether its parts are still to be checked.
+fn check_value(
+    checks: bool,
+    of: Type<'_>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    errors: &mut TypeErrors,
+) -> bool {
+    let Some(new) = new.filter(|_| checks && !of.is_deduced()) else {
+        return false;
+    };
+    if let (Atom::Map(map), Some(Value::Object(_)), Value::Object(_)) =
+        (of.atom(Some(new)), old, new)
+        && !map.atomic
+    {
+        return true;
+    }
+    let below = validate(of, new, Duplicates::Allowed).err();
+    errors.extend(&"", below.unwrap_or_default());
+    false
 }
 
 /// Adds the difference by the rules of `atom`. A value that does not fit them counts as empty.
 fn with_atom(
-    atom: Atom<'_>,
+    (atom, checks): (Atom<'_>, bool),
     old: Option<&Value>,
     new: Option<&Value>,
     errors: &mut TypeErrors,
@@ -166,10 +216,10 @@ fn with_atom(
     let changes = &mut into.below;
     match atom {
         Atom::Scalar(_) => {}
-        Atom::List(list) => compare_items(&list, old, new, &mut Parts { changes, errors }),
+        Atom::List(list) => compare_items(&list, old, new, &mut Parts { changes, errors, checks }),
         Atom::Map(map) => {
             let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
-            compare_fields(&map, old, new, &mut Parts { changes, errors });
+            compare_fields(&map, old, new, &mut Parts { changes, errors, checks });
         }
     }
     into.own = into.own.or_else(|| presence(old, new));
@@ -212,19 +262,31 @@ fn compare_fields(
     new: Option<&Map<String, Value>>,
     parts: &mut Parts<'_>,
 ) {
-    let only_new = new.into_iter().flatten();
-    let only_new = only_new.filter(|(name, _)| old.is_none_or(|old| !old.contains_key(*name)));
-    let in_old = old.into_iter().flatten();
-    let pairs = in_old
-        .map(|(name, value)| (name, Some(value), new.and_then(|new| new.get(name))))
-        .chain(only_new.map(|(name, value)| (name, None, Some(value))));
-    for (name, old, new) in pairs {
-        let Some(field) = map.field(name) else { continue };
-        if old == new {
+    let (mut olds, mut shared) = (Members::of(old), 0);
+    for (name, new) in new.into_iter().flatten() {
+        let old = olds.find(name);
+        shared += usize::from(old.is_some());
+        if old == Some(new) {
             continue;
         }
-        let element = PathElement::field(name.as_str());
-        parts.compare(field.of, element, old, new);
+        match map.field(name) {
+            Some(field) => {
+                parts.compare(field.of, PathElement::field(name.as_str()), old, Some(new));
+            }
+            None if parts.checks => {
+                parts.errors.extend(&PathElement::field(name.as_str()), undeclared());
+            }
+            None => {}
+        }
+    }
+    if old.is_none_or(|old| old.len() == shared) {
+        return;
+    }
+    let removed = old.into_iter().flatten();
+    for (name, old) in removed.filter(|(name, _)| new.is_none_or(|new| !new.contains_key(*name))) {
+        if let Some(field) = map.field(name) {
+            parts.compare(field.of, PathElement::field(name.as_str()), Some(old), None);
+        }
     }
 }
 

@@ -55,48 +55,8 @@ pub(crate) fn validate_object(
     errors.into_result(())
 }
 
-/// Checks an object, apart from what `old`, an object that fits the type, has as well.
-pub(crate) fn validate_changed(
-    of: Type<'_>,
-    old: &Map<String, Value>,
-    new: &Map<String, Value>,
-) -> Result<(), TypeErrors> {
-    let mut errors = TypeErrors::new();
-    if let Atom::Map(map) = of.atom(None) {
-        check_changed(&map, old, new, &mut errors);
-    }
-    errors.into_result(())
-}
-
-fn check_changed(
-    map: &MapAtom<'_>,
-    old: &Map<String, Value>,
-    new: &Map<String, Value>,
-    errors: &mut TypeErrors,
-) {
-    for (name, value) in new {
-        let old = old.get(name);
-        if old == Some(value) {
-            continue;
-        }
-        let Some(field) = map.field(name) else {
-            return errors.extend(&PathElement::field(name.as_str()), undeclared());
-        };
-        if field.of.is_deduced() {
-            continue;
-        }
-        let mut below = TypeErrors::new();
-        match (field.of.atom(Some(value)), old, value) {
-            (Atom::Map(map), Some(Value::Object(old)), Value::Object(new)) => {
-                check_changed(&map, old, new, &mut below);
-            }
-            _ => below = validate(field.of, value, Duplicates::Allowed).err().unwrap_or_default(),
-        }
-        errors.extend(&PathElement::field(name.as_str()), below);
-    }
-}
-
-fn undeclared() -> TypeErrors {
+/// Returns the error of a member that the schema does not have.
+pub(super) fn undeclared() -> TypeErrors {
     let mut undeclared = TypeErrors::new();
     undeclared.push("field not declared in schema");
     undeclared

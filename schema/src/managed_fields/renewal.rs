@@ -30,7 +30,7 @@ impl FieldWriter<'_> {
     /// that the other managers lose no field.
     ///
     /// `owners` is what [`ManagedFields::to_json`](super::ManagedFields::to_json) has returned.
-    pub(super) fn renew(&self, owners: &str, compared: &Comparison) -> Option<String> {
+    pub(super) fn renew(&self, owners: &str, compared: Comparison) -> Option<String> {
         let mut entries = split(owners)?;
         let manager = Manager::updater(self.manager, self.api_version, self.subresource);
         let own = entries.iter().position(|entry| entry.is_of(&manager));
@@ -121,7 +121,7 @@ impl<F> Entry<'_, F> {
 // === impl Changed ===
 
 impl Changed {
-    fn of(compared: &Comparison, reset: &FieldSet) -> Self {
+    fn of(compared: Comparison, reset: &FieldSet) -> Self {
         let Difference { written: mut owned, removed } = Difference::of(compared, reset);
         let mut not_own = owned.intersection(&STRIPPED);
         not_own.extend(removed);

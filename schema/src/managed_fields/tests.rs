@@ -60,7 +60,7 @@ impl Object {
             let before = self.managed.encode().map(|owners| owners.to_string());
             let compared = writer.compare(&self.live, new).ok();
             let renewed = before.as_ref().zip(compared);
-            let renewed = renewed.and_then(|(text, compared)| writer.renew(text, &compared));
+            let renewed = renewed.and_then(|(text, compared)| writer.renew(text, compared));
             let managed = writer.update(self.managed.clone(), &self.live, new);
             self.managed = managed.map_err(|errors| (errors.to_string(), None))?;
             let after = self.managed.encode().map(|owners| owners.to_string());
@@ -178,7 +178,7 @@ fn write_that_takes_nothing_changes_its_entry_alone() {
     let renew_by = |writer: &FieldWriter<'_>, live: &Value, spec: &Value| {
         let object = |spec: &Value| Map::from_iter([("spec".to_owned(), spec.clone())]);
         let compared = writer.compare(&object(live), &object(spec)).unwrap();
-        writer.renew(&owners.to_string(), &compared)
+        writer.renew(&owners.to_string(), compared)
     };
     let live = json!({"paused": true, "replicas": 1, "shared": 1});
     let renew = |spec: &Value| renew_by(&writer, &live, spec);

@@ -107,7 +107,7 @@ impl Write<'_> {
         }
         let mut comparisons =
             Comparisons { writer, old: self.live, new, by_version: BTreeMap::new() };
-        let filtered = Difference::of(own, writer.reset);
+        let filtered = Difference::of(own.clone(), writer.reset);
         comparisons.by_version.insert(writer.api_version.to_owned(), Some(filtered));
         let mut conflicts = Vec::new();
         let mut changed: Vec<(Manager, Option<FieldSet>)> = Vec::new();
@@ -214,7 +214,7 @@ impl Comparisons<'_> {
             let compared = match self.writer.type_of(version) {
                 Some(of) => {
                     let compared = compare(of, self.old, self.new)?;
-                    Some(Difference::of(&compared, self.writer.reset))
+                    Some(Difference::of(compared, self.writer.reset))
                 }
                 None => None,
             };
@@ -228,8 +228,9 @@ impl Comparisons<'_> {
 
 impl Difference {
     /// Returns the changes of a write, without the fields that it resets.
-    pub(super) fn of(compared: &Comparison, reset: &FieldSet) -> Self {
-        let (mut written, mut removed) = (compared.written(), compared.removed.clone());
+    pub(super) fn of(compared: Comparison, reset: &FieldSet) -> Self {
+        let Comparison { added, modified: mut written, mut removed } = compared;
+        written.extend(added);
         written.subtract_recursively(reset);
         removed.subtract_recursively(reset);
         Self { written, removed }

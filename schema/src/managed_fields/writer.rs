@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use super::conflict::Conflicts;
 use super::updater::{UpdateError, Write};
 use super::{ManagedFields, Manager, Operation, last_applied};
-use crate::apply::{Comparison, Duplicates, Type, TypeErrors, compare};
-use crate::apply::{validate_changed, validate_object};
+use crate::apply::{
+    Comparison, Duplicates, Type, TypeErrors, compare, compare_checked, validate_object,
+};
 use crate::field_set::{FieldSet, PathElement};
 use crate::schema::Schema;
 
@@ -132,13 +133,13 @@ impl<'a> FieldWriter<'a> {
         new: &Map<String, Value>,
     ) -> Option<String> {
         let Ok(compared) = self.compare(live, new) else { return Some(owners.to_owned()) };
-        self.renew(owners, &compared).or_else(|| {
+        self.renew(owners, compared).or_else(|| {
             let decoded = ManagedFields::from_json(owners);
             if decoded.is_empty() {
                 // The object is not tracked; an apply starts it.
                 return None;
             }
-            match self.update_compared(decoded, (live, new), &compared) {
+            match self.update(decoded, live, new) {
                 Ok(updated) => updated.to_json(),
                 Err(_) => Some(owners.to_owned()),
             }
@@ -162,13 +163,13 @@ impl<'a> FieldWriter<'a> {
         live: &Map<String, Value>,
         new: &Map<String, Value>,
     ) -> Result<Comparison, TypeErrors> {
-        if self.schema.is_built_in() {
+        let mut compared = if self.schema.is_built_in() {
             // The live object was checked by the same rules.
-            validate_changed(self.root(), live, new)?;
+            compare_checked(self.root(), live, new)?
         } else {
             validate_object(self.root(), new, Duplicates::Allowed)?;
-        }
-        let mut compared = compare(self.root(), live, new)?;
+            compare(self.root(), live, new)?
+        };
         compared.removed.subtract(&OWNERS);
         Ok(compared)
     }

@@ -196,7 +196,7 @@ fn check_members(known: &'static Type, object: &Fields) -> Result<(), String> {
     if let Some(wrong) = wrong_member(known, object) {
         return Err(wrong.decoded);
     }
-    let unknown = unknown_members(known, object);
+    let unknown = unknown_members(known, object, None);
     if unknown.is_empty() {
         return Ok(());
     }
