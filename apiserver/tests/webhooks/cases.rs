@@ -51,6 +51,7 @@ pub(crate) fn all() -> Vec<Case> {
         failures(),
         ignored_failures(),
         timeouts(),
+        late(),
         patches(),
         reinvocation(),
         matches(),
@@ -276,46 +277,52 @@ fn ignored_failures() -> Case {
     case("ignored_failures", parts)
 }
 
+/// Returns a webhook that answers after some milliseconds, and may take some seconds.
+fn slow(name: &str, milliseconds: u32, seconds: u32) -> Value {
+    let hook = on_maps(name, &format!("/slow/{milliseconds}"));
+    with(hook, json!({"timeoutSeconds": seconds}))
+}
+
 /// The time of a request, which its webhooks share.
 fn timeouts() -> Case {
     const IN_TEN_SECONDS: &str = "/api/v1/namespaces/NS/configmaps?timeout=10s";
-    const IN_TWO_SECONDS: &str = "/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=2s";
-    let slow = |name, milliseconds: u32, seconds: u32| {
-        let hook = on_maps(name, &format!("/slow/{milliseconds}"));
-        with(hook, json!({"timeoutSeconds": seconds}))
-    };
-    let ignored = |hook| with(hook, json!({"failurePolicy": "Ignore"}));
     let asks = |path| vec![post(path, map("m"))];
     let quick = || vec![slow("long", 1, 20), slow("short", 2, 5)];
     let waiting = vec![slow("long", 1000, 20), slow("short", 1001, 5), slow("last", 1002, 20)];
-    let late = || vec![ignored(slow("late", 4000, 30)), ignored(slow("last", 1, 5))];
+    let longest = vec![slow("first", 5000, 30), slow("last", 1, 30)];
+    let no_limits = vec![
+        post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=0s", map("m")),
+        post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=100s", map("m")),
+        post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=-1s", map("m")),
+        post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=1", map("m")),
+    ];
     case(
         "timeouts",
         vec![
             part("minimum", quick(), vec![slow("validate", 3, 20)], asks(IN_TEN_SECONDS)),
             part("validating", vec![], quick(), asks(IN_TEN_SECONDS)),
             part("consumed", waiting, vec![slow("validate", 3, 20)], asks(IN_TEN_SECONDS)),
-            part(
-                "of_every_write",
-                vec![slow("first", 5000, 30), slow("last", 1, 30)],
-                vec![],
-                asks(MAPS),
-            ),
-            part("ignored", late(), vec![], asks(IN_TWO_SECONDS)),
-            part("failed", vec![slow("late", 4000, 30)], vec![], asks(IN_TWO_SECONDS)),
-            part("ignored_validating", vec![], late(), asks(IN_TWO_SECONDS)),
-            part("failed_validating", vec![], vec![slow("late", 4000, 30)], asks(IN_TWO_SECONDS)),
-            part(
-                "none",
-                vec![slow("first", 1, 10)],
-                vec![],
-                vec![
-                    post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=0s", map("m")),
-                    post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=100s", map("m")),
-                    post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=-1s", map("m")),
-                    post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=1", map("m")),
-                ],
-            ),
+            part("of_every_write", longest, vec![], asks(MAPS)),
+            part("none", vec![slow("first", 1, 10)], vec![], no_limits),
+        ],
+    )
+}
+
+/// Requests whose time ends while a webhook is called.
+fn late() -> Case {
+    let asks = || vec![post("/api/v1/namespaces/NS/configmaps?dryRun=All&timeout=2s", map("m"))];
+    let failing = || vec![slow("late", 4000, 30)];
+    let ignored = || {
+        let hooks = [slow("late", 4000, 30), slow("last", 1, 5)];
+        hooks.map(|hook| with(hook, json!({"failurePolicy": "Ignore"}))).to_vec()
+    };
+    case(
+        "late",
+        vec![
+            part("ignored", ignored(), vec![], asks()),
+            part("failed", failing(), vec![], asks()),
+            part("ignored_validating", vec![], ignored(), asks()),
+            part("failed_validating", vec![], failing(), asks()),
         ],
     )
 }

@@ -26,6 +26,11 @@ use tokio::runtime::Runtime;
 use self::cases::Case;
 use self::hooks::Hooks;
 
+/// The case whose replies chance decides on a real server: at the end of its time, a filter and the
+/// handler both end a request, and if both write, the connection breaks. It is recorded with the
+/// reply of the filter, and compared with the embedded server alone.
+const UNDECIDED: &str = "late";
+
 fn main() {
     let arguments = Arguments::from_args();
     let cases = cases::all();
@@ -139,7 +144,8 @@ fn on_control_plane() -> Result<Completion, Failed> {
         let client = Client::try_from(control_plane.config())?;
         let hooks = Hooks::start().await;
         let mut failed = Vec::new();
-        for case in &cases::all() {
+        let cases = cases::all();
+        for case in cases.iter().filter(|case| records || case.name != UNDECIDED) {
             let played = play::play(case, &client, &hooks).await;
             if records {
                 std::fs::write(recording(case), &played)?;
