@@ -177,8 +177,19 @@ impl Player<'_> {
         Value::Object(webhook)
     }
 
+    /// Waits until the server's cache has all writes to a collection: a list does. A real server
+    /// takes the object that a patch changes from its cache, and may first call webhooks with an
+    /// older one.
+    async fn wait_for_cache(&self, path: &str) {
+        let namespace = format!("/namespaces/{}/", self.case);
+        let Some((before, after)) = path.split_once(&namespace) else { return };
+        let plural = after.split(['/', '?']).next().unwrap_or_default();
+        self.send("GET", &format!("{before}{namespace}{plural}"), "", &Value::Null).await;
+    }
+
     async fn write_exchange(&self, send: &Send, is_ordered: bool, text: &mut String) {
         let path = self.path(send.path);
+        self.wait_for_cache(&path).await;
         let reply = self.send(send.method, &path, send.media, &send.body).await;
         writeln!(text, "\n> {} {path} {}", send.method, send.body).unwrap();
         let mut received = self.hooks.take();
