@@ -140,7 +140,7 @@ impl Subscription {
     }
 
     /// Returns the number of calls that took longer than the threshold. See
-    /// [`HandlerOptions::slow_after`].
+    /// [`HandlerOptions::slow_after`](crate::HandlerOptions::slow_after).
     pub fn slow_calls(&self) -> u64 {
         self.handler.slow_calls.load(Ordering::Relaxed)
     }
