@@ -142,6 +142,11 @@ impl Subject<'_> {
         self.get(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
+    /// Joins the texts of a list with commas.
+    fn joined(&self, path: &str) -> String {
+        self.list(path).iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+    }
+
     /// Returns the condition of a type in the list at a path.
     fn condition(&self, path: &str, kind: &str) -> Option<&Value> {
         self.list(path).iter().find(|condition| fields::text(condition, "type") == kind)

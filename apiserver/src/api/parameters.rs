@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::access;
 use crate::access::{Attributes, User};
+use crate::admission::meta_text;
 use crate::core::Core;
-use crate::fields::{Fields, read_path};
+use crate::fields::{Fields, read_path, text};
 use crate::request::ApiCall;
 use crate::status::{Cause, Failure, Result};
 
@@ -36,8 +37,7 @@ pub(super) fn check(core: &Core, call: &ApiCall, new: &Fields, old: Option<&Fiel
         _ => None,
     };
     let Some(cause) = refusal else { return Ok(()) };
-    let name = read_path(new, "metadata.name").and_then(Value::as_str).unwrap_or_default();
-    Err(Failure::invalid(&**kind, name, &[cause]))
+    Err(Failure::invalid(&**kind, meta_text(new, "name"), &[cause]))
 }
 
 /// Checks the right to read all objects of the kind of a policy's parameters, if the kind is new.
@@ -46,16 +46,7 @@ fn of_policy(core: &Core, call: &ApiCall, new: &Fields, old: Option<&Fields>) ->
     if old.and_then(param_kind) == Some(kind) {
         return None;
     }
-    let (group, resource) = resource_of(core, kind);
-    let permission = Attributes {
-        verb: "get".to_owned(),
-        namespace: ANY.to_owned(),
-        name: ANY.to_owned(),
-        group,
-        resource: resource.unwrap_or_else(|| ANY.to_owned()),
-        ..Attributes::default()
-    };
-    if access::decide(core, &call.user, &permission).allowed {
+    if may_read(core, call, "get", resource_of(core, kind), (ANY, ANY)) {
         return None;
     }
     let detail = format!(
@@ -79,20 +70,11 @@ fn of_binding(core: &Core, call: &ApiCall, new: &Fields, policies: &str) -> Opti
         .and_then(|policies| core.get(policies.resource, policy))
         .map(|stored| stored.fields());
     let kind = stored.as_ref().and_then(param_kind);
-    let (group, resource) =
-        kind.map_or_else(|| (ANY.to_owned(), None), |kind| resource_of(core, kind));
-    let is_resolved = kind.is_none() || resource.is_some();
-    let name = text(reference, "name");
+    let resource = kind.map_or_else(|| (ANY.to_owned(), None), |kind| resource_of(core, kind));
+    let is_resolved = kind.is_none() || resource.1.is_some();
+    let place @ (_, name) = (text(reference, "namespace"), text(reference, "name"));
     let verb = if name.is_empty() { "list" } else { "get" };
-    let permission = Attributes {
-        verb: verb.to_owned(),
-        namespace: text(reference, "namespace").to_owned(),
-        name: name.to_owned(),
-        group,
-        resource: resource.unwrap_or_else(|| ANY.to_owned()),
-        ..Attributes::default()
-    };
-    if access::decide(core, &call.user, &permission).allowed {
+    if may_read(core, call, verb, resource, place) {
         return None;
     }
     let user = go_text(&call.user);
@@ -119,12 +101,27 @@ fn of_binding(core: &Core, call: &ApiCall, new: &Fields, policies: &str) -> Opti
     Some(Cause::forbidden("spec.paramRef", &detail))
 }
 
-fn param_kind(policy: &Fields) -> Option<&Value> {
-    read_path(policy, "spec.paramKind").filter(|kind| !kind.is_null())
+/// Returns whether the user may read the objects of a resource at a place: a namespace and a name.
+fn may_read(
+    core: &Core,
+    call: &ApiCall,
+    verb: &str,
+    (group, resource): (String, Option<String>),
+    (namespace, name): (&str, &str),
+) -> bool {
+    let permission = Attributes {
+        verb: verb.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        group,
+        resource: resource.unwrap_or_else(|| ANY.to_owned()),
+        ..Attributes::default()
+    };
+    access::decide(core, &call.user, &permission).allowed
 }
 
-fn text<'a>(of: &'a Value, name: &str) -> &'a str {
-    of.get(name).and_then(Value::as_str).unwrap_or_default()
+fn param_kind(policy: &Fields) -> Option<&Value> {
+    read_path(policy, "spec.paramKind").filter(|kind| !kind.is_null())
 }
 
 /// Returns the group of a kind, and its resource if the server has it.

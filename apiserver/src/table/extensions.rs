@@ -128,8 +128,7 @@ fn served_versions(definition: &Subject<'_>) -> Value {
 }
 
 fn short_names(definition: &Subject<'_>) -> Value {
-    let names = definition.list("spec.names.shortNames").iter().filter_map(Value::as_str);
-    json!(names.collect::<Vec<_>>().join(","))
+    json!(definition.joined("spec.names.shortNames"))
 }
 
 fn is_established(definition: &Subject<'_>) -> Value {

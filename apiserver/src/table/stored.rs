@@ -201,8 +201,7 @@ fn parent(address: &Subject<'_>) -> Value {
 }
 
 fn ranges(range: &Subject<'_>) -> Value {
-    let ranges: Vec<&str> = range.list("spec.cidrs").iter().filter_map(Value::as_str).collect();
-    json!(ranges.join(","))
+    json!(range.joined("spec.cidrs"))
 }
 
 fn hosts(ingress: &Subject<'_>) -> Value {
@@ -267,6 +266,5 @@ fn token_requests(driver: &Subject<'_>) -> Value {
 }
 
 fn lifecycle_modes(driver: &Subject<'_>) -> Value {
-    let modes = driver.list("spec.volumeLifecycleModes").iter().filter_map(Value::as_str);
-    json!(unless_empty(modes.collect::<Vec<_>>().join(","), "<none>"))
+    json!(unless_empty(driver.joined("spec.volumeLifecycleModes"), "<none>"))
 }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use homeostat_schema::Policy;
 use serde_json::Value;
 
-use crate::fields::{Fields, read_path};
+use crate::fields::{Fields, read_path, text};
 use crate::policies::MatchResources;
 
 /// One webhook of a configuration.
@@ -56,10 +56,6 @@ pub(crate) struct Webhooks {
 
 /// The versions of reviews.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-
-fn text<'a>(of: &'a Value, name: &str) -> &'a str {
-    of.get(name).and_then(Value::as_str).unwrap_or_default()
-}
 
 fn items<'a>(of: &'a Value, name: &str) -> &'a [Value] {
     of.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
