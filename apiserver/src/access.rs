@@ -23,9 +23,11 @@ pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// The access control of one server.
 #[derive(Debug)]
 pub(crate) struct Access {
+    /// True if a request over a connection is that of the user whom its credentials name.
+    authenticates: AtomicBool,
     /// True if each request is checked against roles and bindings.
     is_enforced: AtomicBool,
-    /// True if a request needs credentials while roles are enforced.
+    /// True if a request over a connection needs credentials.
     refuses_anonymous: AtomicBool,
     tokens: Mutex<Tokens>,
     admin: Arc<User>,
@@ -55,6 +57,7 @@ pub(crate) enum ClientCertificate {
 impl Access {
     pub(crate) fn new() -> Self {
         Self {
+            authenticates: AtomicBool::new(false),
             is_enforced: AtomicBool::new(false),
             refuses_anonymous: AtomicBool::new(false),
             tokens: Mutex::default(),
@@ -62,8 +65,18 @@ impl Access {
         }
     }
 
+    /// Takes the user of each request from its credentials from now on.
+    pub(crate) fn authenticate(&self) {
+        self.authenticates.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn authenticates(&self) -> bool {
+        self.authenticates.load(Ordering::Relaxed)
+    }
+
     /// Checks each request against roles and bindings from now on.
     pub(crate) fn enforce(&self) {
+        self.authenticate();
         self.is_enforced.store(true, Ordering::Relaxed);
     }
 
@@ -71,21 +84,26 @@ impl Access {
         self.is_enforced.load(Ordering::Relaxed)
     }
 
-    /// Refuses requests without credentials from now on, while roles are enforced.
+    /// Refuses requests without credentials from now on, if credentials name the users.
     pub(crate) fn refuse_anonymous(&self) {
         self.refuses_anonymous.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the user of requests without credentials, while roles are enforced; `None` if they
-    /// are refused.
+    /// Returns the user of requests without credentials, if credentials name the users; `None` if
+    /// such requests are refused. They are if every user may do everything.
     pub(crate) fn anonymous(&self) -> Option<Arc<User>> {
         let is_refused = self.refuses_anonymous.load(Ordering::Relaxed);
-        (!is_refused).then(|| Arc::new(User::anonymous()))
+        (self.is_enforced() && !is_refused).then(|| Arc::new(User::anonymous()))
     }
 
-    /// Returns the user of requests without credentials, if roles do not decide.
+    /// Returns the user of requests, if credentials do not name them.
     pub(crate) fn admin(&self) -> Arc<User> {
         Arc::clone(&self.admin)
+    }
+
+    /// Accepts a token as that of a user.
+    pub(crate) fn accept(&self, token: String, user: User) {
+        self.tokens.lock().accept(token, user);
     }
 
     /// Issues a token for a user.

@@ -146,7 +146,7 @@ impl Listener {
         transport: Transport,
     ) -> io::Result<Self> {
         let address = socket.local_addr()?;
-        let token = server.is_authorizing().then(|| server.token_of(User::admin()));
+        let token = server.is_authenticating().then(|| server.token_of(User::admin()));
         // Cancelled with the listener; the server continues.
         let stopped = server.stopped().child_token();
         let executor = Executor { tasks: TaskTracker::new(), stopped: stopped.clone() };

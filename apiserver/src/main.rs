@@ -4,6 +4,7 @@ mod definitions;
 mod garbage;
 mod ignored_flags;
 mod kubeconfig;
+mod token_file;
 mod upstream_flags;
 
 use std::io::{IsTerminal as _, stderr};
@@ -245,12 +246,7 @@ impl Arguments {
         if enabled.contains(&SERVICE_ACCOUNTS) {
             builder = builder.service_account_admission();
         }
-        if self.is_secure() {
-            builder = builder.authorization();
-        }
-        if upstream.refuses_anonymous() {
-            builder = builder.without_anonymous();
-        }
+        builder = self.access(builder)?;
         if let Some(pem) = upstream.client_authority()? {
             builder = builder.client_authority(pem);
         }
@@ -262,6 +258,23 @@ impl Arguments {
         }
         if let Some(file) = &self.state {
             builder = builder.state(State::open(file)?);
+        }
+        Ok(builder)
+    }
+
+    /// Sets who may do what.
+    fn access(&self, mut builder: Builder) -> anyhow::Result<Builder> {
+        let upstream = &self.upstream;
+        if self.is_secure() && upstream.allows_all() {
+            builder = builder.authentication();
+        } else if self.is_secure() {
+            builder = builder.authorization();
+        }
+        if upstream.refuses_anonymous() {
+            builder = builder.without_anonymous();
+        }
+        for (token, user) in upstream.tokens()? {
+            builder = builder.token(token, user);
         }
         Ok(builder)
     }

@@ -201,9 +201,9 @@ impl ApiServer {
         ApiService { server: self.clone(), caller, body: PhantomData }
     }
 
-    /// Returns true if the server checks each request against roles and bindings.
-    pub(crate) fn is_authorizing(&self) -> bool {
-        self.inner.core.access.is_enforced()
+    /// Returns true if the credentials of a request name its user.
+    pub(crate) fn is_authenticating(&self) -> bool {
+        self.inner.core.access.authenticates()
     }
 
     fn call<B>(&self, caller: Caller, mut request: Request<B>) -> ReplyFuture

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use homeostat_apiserver::AdmissionPlugin;
+use homeostat_apiserver::{AdmissionPlugin, User};
+
+use crate::token_file;
 
 /// Flags of kube-apiserver, so that the program can take its place: envtest, for example, starts it
 /// with those below.
@@ -69,10 +71,21 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FOLDER")]
     cert_dir: Option<PathBuf>,
 
-    /// Ways to check permissions. The server has RBAC only, and permits with Node what RBAC does.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ["RBAC", "Node"])]
+    /// File with bearer tokens, as lines of TOKEN,USER,UID,"GROUP,GROUP". Needs --secure or
+    /// --secure-port.
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    token_auth_file: Option<PathBuf>,
+
+    /// Ways to check permissions. With AlwaysAllow every user may do everything, and requests
+    /// without credentials are refused. Else the server has RBAC only, and permits with Node what
+    /// RBAC does.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = MODES)]
     authorization_mode: Vec<String>,
 }
+
+/// The values of `--authorization-mode`.
+const MODES: [&str; 3] = ["RBAC", "Node", ALWAYS_ALLOW];
+const ALWAYS_ALLOW: &str = "AlwaysAllow";
 
 /// Default of `--bind-address`.
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -131,6 +144,17 @@ impl Flags {
 
     pub(crate) fn refuses_anonymous(&self) -> bool {
         self.anonymous_auth == Some(false)
+    }
+
+    /// Returns true if every user may do everything.
+    pub(crate) fn allows_all(&self) -> bool {
+        self.authorization_mode.iter().any(|mode| mode == ALWAYS_ALLOW)
+    }
+
+    /// Returns the tokens of `--token-auth-file`, with their users.
+    pub(crate) fn tokens(&self) -> anyhow::Result<Vec<(String, User)>> {
+        let Some(file) = &self.token_auth_file else { return Ok(Vec::new()) };
+        token_file::parse(&read(file)?).with_context(|| format!("invalid {}", file.display()))
     }
 
     /// Returns the certificates of `--client-ca-file`.

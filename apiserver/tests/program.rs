@@ -13,6 +13,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_client::api::{
@@ -354,14 +355,59 @@ async fn secure_program_asks_for_a_token() {
     let namespaces: Api<Namespace> = Api::all(client(&path).await);
     namespaces.get("default").await.unwrap();
 
-    let mut stranger = Kubeconfig::read_from(&path).unwrap();
-    stranger.auth_infos[0].auth_info.as_mut().unwrap().token = None;
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(stranger, &options).await.unwrap();
-    let namespaces: Api<Namespace> = Api::all(Client::try_from(config).unwrap());
+    let namespaces: Api<Namespace> = Api::all(client_with(&path, None).await);
     let error = namespaces.get("default").await.unwrap_err();
     assert!(error.to_string().contains("system:anonymous"), "{error}");
     server.stop("-TERM");
+}
+
+/// Returns a client with this token in place of that of the administrator.
+async fn client_with(kubeconfig: &Path, token: Option<&str>) -> Client {
+    let mut config = Kubeconfig::read_from(kubeconfig).unwrap();
+    config.auth_infos[0].auth_info.as_mut().unwrap().token = token.map(Into::into);
+    let options = KubeConfigOptions::default();
+    Client::try_from(Config::from_custom_kubeconfig(config, &options).await.unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn tokens_of_a_file_name_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, tokens) = (folder.path().join("config"), folder.path().join("tokens.csv"));
+    fs::write(&tokens, "secret,jane,7,\"dev,ops\"\n").unwrap();
+    let file = tokens.to_str().unwrap();
+    let start = |mode: &str| {
+        let mode = format!("--authorization-mode={mode}");
+        Server::start(&["--secure", &mode, "--token-auth-file", file], &path)
+    };
+    let read = async |token: Option<&str>| {
+        let namespaces: Api<Namespace> = Api::all(client_with(&path, token).await);
+        namespaces.get("default").await.map_err(|error| error.to_string())
+    };
+
+    let server = start("Node,RBAC");
+    let error = read(Some("secret")).await.unwrap_err();
+    assert!(error.contains("User \"jane\" cannot get resource \"namespaces\""), "{error}");
+    let error = read(None).await.unwrap_err();
+    assert!(error.contains("User \"system:anonymous\" cannot get"), "{error}");
+    server.stop("-TERM");
+
+    let server = start("AlwaysAllow");
+    read(Some("secret")).await.unwrap();
+    for token in [None, Some("other")] {
+        let error = read(token).await.unwrap_err();
+        assert!(error.contains("Unauthorized"), "{error}");
+    }
+    let reviews = Api::<SelfSubjectReview>::all(client_with(&path, Some("secret")).await);
+    let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await;
+    let user = review.unwrap().status.unwrap().user_info.unwrap();
+    assert_eq!((user.username.as_deref(), user.uid.as_deref()), (Some("jane"), Some("7")));
+    assert_eq!(user.groups.unwrap(), ["dev", "ops", "system:authenticated"]);
+    server.stop("-TERM");
+
+    fs::write(&tokens, "secret,jane\n").unwrap();
+    let error = fails(&["--secure", "--token-auth-file", file], &path);
+    assert!(error.contains("line 1 needs 3 columns"), "{error}");
+    assert!(error.contains("tokens.csv"), "{error}");
 }
 
 /// Creates `ConfigMap`s until the server is gone, and returns the names and versions of those that

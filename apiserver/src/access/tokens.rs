@@ -87,10 +87,15 @@ pub(crate) enum Owner {
 // === impl Tokens ===
 
 impl Tokens {
+    /// Accepts a token as that of a user.
+    pub(crate) fn accept(&mut self, token: String, user: User) {
+        self.grants.insert(token, Grant::User(Arc::new(user)));
+    }
+
     /// Issues a token for a user.
     pub(crate) fn issue(&mut self, user: User) -> String {
         let token = secret();
-        self.grants.insert(token.clone(), Grant::User(Arc::new(user)));
+        self.accept(token.clone(), user);
         token
     }
 

@@ -80,6 +80,13 @@ impl User {
         self
     }
 
+    /// Returns the user with this uid.
+    #[must_use]
+    pub fn with_uid(mut self, uid: impl Into<String>) -> Self {
+        self.uid = uid.into();
+        self
+    }
+
     /// Returns the user name.
     pub fn name(&self) -> &str {
         &self.name

@@ -75,7 +75,7 @@ pub(crate) fn admit(core: &Core, parts: &Parts) -> Result<Arc<User>> {
 /// Finds the user of a request by its certificate, else by its token. As on the real server, an
 /// invalid certificate is an error unless the token is valid, and the reverse.
 fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
-    let is_enforced = core.access.is_enforced();
+    let is_needed = core.access.authenticates();
     let certificate = parts.extensions.get::<ClientCertificate>();
     if let Some(ClientCertificate::Valid(user)) = certificate {
         return Ok(Arc::clone(user));
@@ -83,12 +83,12 @@ fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
     match (bearer_token(&parts.headers), parts.extensions.get::<Caller>()) {
         (Some(token), _) => match user_of(core, token) {
             Some(user) => Ok(user),
-            None if is_enforced => Err(Failure::unauthorized()),
+            None if is_needed => Err(Failure::unauthorized()),
             None => Ok(core.access.admin()),
         },
         (None, Some(Caller::InProcess(user))) => Ok(Arc::clone(user)),
-        (None, _) if is_enforced && certificate.is_some() => Err(Failure::unauthorized()),
-        (None, _) if is_enforced => core.access.anonymous().ok_or_else(Failure::unauthorized),
+        (None, _) if is_needed && certificate.is_some() => Err(Failure::unauthorized()),
+        (None, _) if is_needed => core.access.anonymous().ok_or_else(Failure::unauthorized),
         (None, _) => Ok(core.access.admin()),
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn populate(core: &Core) {
     }
     let kept = built_in.iter().filter(|built_in| built_in.is_recreated());
     core.keep(kept.map(|built_in| (built_in.served.resource, built_in.key())).collect());
-    if core.access.is_enforced() {
+    if core.access.authenticates() {
         let roles: BTreeMap<String, Vec<Value>> =
             serde_json::from_str(BUILT_IN_ROLES).expect("the text is JSON");
         for (plural, objects) in &roles {

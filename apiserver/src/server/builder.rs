@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use super::{ApiServer, Inner};
+use crate::access::User;
 use crate::api;
 use crate::clock::Chance;
 use crate::core::Core;
@@ -46,10 +47,14 @@ pub struct Builder {
     on: On,
     /// The admission plugins that are off.
     off: BTreeSet<AdmissionPlugin>,
+    /// True to take the users of requests from their credentials.
+    authentication: bool,
     /// True to check each request against roles and bindings.
     authorization: bool,
     /// True to refuse requests without credentials.
     refuses_anonymous: bool,
+    /// The tokens of users.
+    tokens: Vec<(String, User)>,
     /// Certificates of authorities of clients, in PEM.
     #[cfg(feature = "tls")]
     client_authorities: String,
@@ -94,8 +99,10 @@ impl Builder {
             definitions: Vec::new(),
             on: On::default(),
             off: BTreeSet::new(),
+            authentication: false,
             authorization: false,
             refuses_anonymous: false,
+            tokens: Vec::new(),
             #[cfg(feature = "tls")]
             client_authorities: String::new(),
             #[cfg(feature = "tls")]
@@ -177,6 +184,24 @@ impl Builder {
     /// ```
     pub fn without_plugin(mut self, plugin: AdmissionPlugin) -> Self {
         self.off.insert(plugin);
+        self
+    }
+
+    /// Switches authentication on: a request over a socket needs a bearer token or a client
+    /// certificate, which names its user. Every user may do everything, as with kube-apiserver's
+    /// `--authorization-mode=AlwaysAllow`, unless [`authorization`](Self::authorization) is on.
+    pub fn authentication(mut self) -> Self {
+        self.authentication = true;
+        self
+    }
+
+    /// Accepts a bearer token as that of a user, as kube-apiserver's `--token-auth-file` does. It
+    /// has an effect with [`authentication`](Self::authentication) or
+    /// [`authorization`](Self::authorization) only. Can be called several times.
+    ///
+    /// A server issues tokens, too: [`ApiServer::token_of`].
+    pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
+        self.tokens.push((token.into(), user));
         self
     }
 
@@ -422,8 +447,14 @@ impl Builder {
         if self.on.service_accounts {
             core.admit_service_accounts();
         }
+        if self.authentication {
+            core.access.authenticate();
+        }
         if self.authorization {
             core.access.enforce();
+        }
+        for (token, user) in self.tokens {
+            core.access.accept(token, user);
         }
         if self.refuses_anonymous {
             core.access.refuse_anonymous();
