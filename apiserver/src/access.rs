@@ -23,7 +23,7 @@ pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// The access control of one server.
 #[derive(Debug)]
 pub(crate) struct Access {
-    /// True if a request over a connection is that of the user whom its credentials name.
+    /// True if the credentials of a request over a connection name its user.
     authenticates: AtomicBool,
     /// True if each request is checked against roles and bindings.
     is_enforced: AtomicBool,

@@ -13,7 +13,8 @@ use homeostat_apiserver::User;
 ///
 /// Fails if a line has fewer than three columns, or is not in UTF-8.
 pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<(String, User)>> {
-    let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+    let reader =
+        ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
     let (mut tokens, mut known) = (Vec::new(), BTreeSet::new());
     for record in reader.into_records() {
         let record = record.context("a line is not readable")?;
@@ -45,9 +46,8 @@ mod tests {
     #[test]
     fn lines_name_users_and_their_groups() {
         let text = "a,ann,u1\n\nb,ben,u2,\"x,y\"\n,cid,u3\na,\"dan, jr.\",u4,z,more\n";
-        let groups = |user: User, names: &[&str]| {
-            names.iter().fold(user, |user, name| user.in_group(*name))
-        };
+        let groups =
+            |user: User, names: &[&str]| names.iter().fold(user, |user, name| user.in_group(*name));
         let expected = [
             ("a".to_owned(), User::new("ann").with_uid("u1")),
             ("b".to_owned(), groups(User::new("ben").with_uid("u2"), &["x", "y"])),
