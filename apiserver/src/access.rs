@@ -4,6 +4,7 @@ mod rules;
 mod tokens;
 mod user;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +21,10 @@ use tokens::Tokens;
 /// The group of roles and bindings.
 pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
+/// The most users whose mode of impersonation is remembered, as in upstream. Beyond that all are
+/// forgotten: then the modes are tried in their own order.
+const MODES: usize = 10_000;
+
 /// The access control of one server.
 #[derive(Debug)]
 pub(crate) struct Access {
@@ -30,6 +35,8 @@ pub(crate) struct Access {
     /// True if a request over a connection needs credentials.
     refuses_anonymous: AtomicBool,
     tokens: Mutex<Tokens>,
+    /// The mode in which each user has impersonated last, by user name: as its number.
+    modes: Mutex<HashMap<String, usize>>,
     admin: Arc<User>,
 }
 
@@ -61,6 +68,7 @@ impl Access {
             is_enforced: AtomicBool::new(false),
             refuses_anonymous: AtomicBool::new(false),
             tokens: Mutex::default(),
+            modes: Mutex::default(),
             admin: Arc::new(User::admin()),
         }
     }
@@ -114,6 +122,19 @@ impl Access {
     /// Issues a token for a service account.
     pub(crate) fn issue_for(&self, issuer: &str, account: Account, validity: Validity) -> String {
         self.tokens.lock().issue_for(issuer, account, validity)
+    }
+
+    /// Returns the number of the mode in which a user has impersonated last.
+    pub(crate) fn last_mode(&self, user: &str) -> Option<usize> {
+        self.modes.lock().get(user).copied()
+    }
+
+    pub(crate) fn remember_mode(&self, user: &str, mode: usize) {
+        let mut modes = self.modes.lock();
+        if modes.len() >= MODES {
+            modes.clear();
+        }
+        modes.insert(user.to_owned(), mode);
     }
 
     /// Returns the owner of a token, if the token is valid.

@@ -234,7 +234,7 @@ impl Failure {
 
     pub(crate) fn invalid_as(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
         let group_kind = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let problems = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message));
+        let problems = causes.iter().map(Cause::text);
         let message = format!("{group_kind} \"{name}\" is invalid: {}", aggregate(problems));
         let mut details = kind_details(group, kind, name);
         details["causes"] = causes.iter().map(Cause::to_json).collect();
@@ -440,6 +440,11 @@ impl Cause {
 
     pub(crate) fn field(&self) -> &str {
         &self.field
+    }
+
+    /// Returns the field and its problem as one text.
+    pub(crate) fn text(&self) -> String {
+        format!("{}: {}", self.field, self.message)
     }
 
     fn to_json(&self) -> Value {

@@ -14,6 +14,9 @@ const ANONYMOUS: (&str, &str) = ("system:anonymous", "system:unauthenticated");
 /// The prefix of the user names of service accounts.
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
+/// The key of the node of a service account's pod.
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+
 /// A user, as the API server's access control knows it.
 ///
 /// # Examples
@@ -127,6 +130,12 @@ impl User {
         let (namespace, account) = name.strip_prefix(SERVICE_ACCOUNT)?.split_once(':')?;
         (dns_label(namespace).is_empty() && dns_subdomain(account).is_empty())
             .then_some((namespace, account))
+    }
+
+    /// Returns the node of the pod of a service account, if its token names one.
+    pub(crate) fn node(&self) -> Option<&str> {
+        let nodes = self.extra.get(NODE_NAME).filter(|_| Self::account_of(&self.name).is_some())?;
+        if let [node] = &nodes[..] { Some(node) } else { None }
     }
 
     pub(crate) fn is_in(&self, group: &str) -> bool {

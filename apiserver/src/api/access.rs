@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use serde::de::DeserializeOwned;
 
+use super::impersonation;
 use crate::access::{
     Account, Attributes, Binding, Bound, Caller, ClientCertificate, Owner, PolicyRule, RBAC_GROUP,
     Role, RoleRef, User,
@@ -63,10 +64,9 @@ impl Author for Requester<'_> {
 /// it.
 pub(crate) fn admit(core: &Core, parts: &Parts) -> Result<Arc<User>> {
     let user = authenticate(core, parts)?;
-    let user = impersonate(core, &parts.headers, user)?;
-    if core.access.is_enforced()
-        && let Some(request) = attributes(parts)
-    {
+    let request = core.access.is_enforced().then(|| attributes(parts)).flatten();
+    let user = impersonation::user_of(core, &parts.headers, user, request.as_ref())?;
+    if let Some(request) = request {
         check(core, &user, &request)?;
     }
     Ok(user)
@@ -196,94 +196,6 @@ fn extra(id: &str, bound: Option<&Bound>) -> BTreeMap<String, Vec<String>> {
 fn quoted_list(texts: &[String]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
     format!("[{}]", texts.join(" "))
-}
-
-/// Returns the user that the request impersonates, or `user` if it impersonates none.
-fn impersonate(core: &Core, headers: &HeaderMap, user: Arc<User>) -> Result<Arc<User>> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let (name, uid) = (text("impersonate-user"), text("impersonate-uid"));
-    let groups = headers.get_all("impersonate-group").iter();
-    let groups: Vec<String> =
-        groups.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect();
-    let extra = impersonated_extra(headers);
-    if name.is_empty() {
-        if groups.is_empty() && uid.is_empty() && extra.is_empty() {
-            return Ok(user);
-        }
-        return Err(Failure::bad_request(nameless(uid, &groups, &extra)));
-    }
-    if core.access.is_enforced() {
-        let may = |resource: &str, group: &str, namespace: &str, name: &str| {
-            let attributes = Attributes {
-                verb: "impersonate".to_owned(),
-                namespace: namespace.to_owned(),
-                group: group.to_owned(),
-                resource: resource.to_owned(),
-                name: name.to_owned(),
-                ..Attributes::default()
-            };
-            check(core, &user, &attributes)
-        };
-        match User::account_of(name) {
-            Some((namespace, account)) => may("serviceaccounts", "", namespace, account)?,
-            None => may("users", "", "", name)?,
-        }
-        groups.iter().try_for_each(|group| may("groups", "", "", group))?;
-        if !uid.is_empty() {
-            may("uids", "authentication.k8s.io", "", uid)?;
-        }
-        for (key, values) in &extra {
-            for value in values {
-                check(core, &user, &impersonation_of_extra(key, value))?;
-            }
-        }
-    }
-    let mut user = User::impersonated(name, uid, groups);
-    user.extra = extra;
-    Ok(Arc::new(user))
-}
-
-/// Returns the values of the headers `Impersonate-Extra-KEY`, by key.
-fn impersonated_extra(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
-    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, value) in headers {
-        let key = name.as_str().strip_prefix("impersonate-extra-").and_then(decode_lossy);
-        if let (Some(key), Ok(value)) = (key, value.to_str()) {
-            extra.entry(key).or_default().push(value.to_owned());
-        }
-    }
-    extra
-}
-
-/// Returns the permission to impersonate this value of `extra`.
-fn impersonation_of_extra(key: &str, value: &str) -> Attributes {
-    Attributes {
-        verb: "impersonate".to_owned(),
-        group: "authentication.k8s.io".to_owned(),
-        resource: "userextras".to_owned(),
-        subresource: key.to_owned(),
-        name: value.to_owned(),
-        ..Attributes::default()
-    }
-}
-
-/// Returns the text about other headers without a user, with the user as Go prints it.
-fn nameless(uid: &str, groups: &[String], extra: &BTreeMap<String, Vec<String>>) -> String {
-    let list = |texts: &[String]| {
-        let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
-        format!("[]string{{{}}}", quoted.join(", "))
-    };
-    let groups = if groups.is_empty() { "[]string(nil)".to_owned() } else { list(groups) };
-    let extra = if extra.is_empty() {
-        "(nil)".to_owned()
-    } else {
-        let members = extra.iter().map(|(key, values)| format!("{key:?}:{}", list(values)));
-        format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
-    };
-    format!(
-        "requested &user.DefaultInfo{{Name:\"\", UID:{uid:?}, Groups:{groups}, \
-         Extra:map[string][]string{extra}}} without impersonating a user name"
-    )
 }
 
 /// Returns the request as the rules of roles describe it; `None` for a malformed path, which

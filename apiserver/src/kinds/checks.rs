@@ -34,7 +34,7 @@ pub(crate) mod jobs;
 mod label_keys;
 mod metrics;
 pub(crate) mod networking;
-mod paths;
+pub(crate) mod paths;
 pub(crate) mod persistent_volume;
 mod pod_annotations;
 pub(crate) mod pod_certificates;

@@ -1,16 +1,20 @@
 //! The two servers, behind the same client.
 
 use homeostat_apiserver::ApiServer;
-use homeostat_testing::control_plane::{ControlPlane, ControlPlaneError};
+use homeostat_testing::control_plane::ControlPlane;
+use http::header::AUTHORIZATION;
 use http::{Request, Response};
 use kube_client::Client;
 use kube_client::client::Body;
+use kube_client::config::AuthInfo;
 
 use crate::script::Disruption;
 
 /// A server that exchanges are played on.
 pub(crate) struct Server {
     client: Client,
+    /// The client of requests with a token of their own: it has no certificate, which would decide.
+    bearer: Client,
     kind: ServerKind,
 }
 
@@ -28,25 +32,25 @@ impl Server {
         let builder = ApiServer::builder().authorization().quota_admission();
         let builder = if service_accounts { builder.service_account_admission() } else { builder };
         let server = builder.build();
-        Self { client: server.client(), kind: ServerKind::Embedded(server) }
+        let client = server.client();
+        Self { bearer: client.clone(), client, kind: ServerKind::Embedded(server) }
     }
 
     /// Returns a real server that scripts share.
-    pub(crate) fn shared(control_plane: &ControlPlane) -> Result<Self, ControlPlaneError> {
-        Ok(Self { client: control_plane.client()?, kind: ServerKind::Real(None) })
+    pub(crate) fn shared(control_plane: &ControlPlane) -> Result<Self, String> {
+        let (client, bearer) = clients(control_plane)?;
+        Ok(Self { client, bearer, kind: ServerKind::Real(None) })
     }
 
     /// Starts a real server for one script.
-    pub(crate) async fn own(service_accounts: bool) -> Result<Self, ControlPlaneError> {
+    pub(crate) async fn own(service_accounts: bool) -> Result<Self, String> {
         let builder = ControlPlane::builder();
         // The default disables the plugin.
         let enabled = "--disable-admission-plugins=";
         let builder = if service_accounts { builder.api_server_arg(enabled) } else { builder };
-        let control_plane = builder.start().await?;
-        Ok(Self {
-            client: control_plane.client()?,
-            kind: ServerKind::Real(Some(Box::new(control_plane))),
-        })
+        let control_plane = builder.start().await.map_err(|error| error.to_string())?;
+        let (client, bearer) = clients(&control_plane)?;
+        Ok(Self { client, bearer, kind: ServerKind::Real(Some(Box::new(control_plane))) })
     }
 
     pub(crate) fn is_real(&self) -> bool {
@@ -54,7 +58,9 @@ impl Server {
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Body>, String> {
-        self.client.send(request).await.map_err(|error| error.to_string())
+        let has_token = request.headers().contains_key(AUTHORIZATION);
+        let client = if has_token { &self.bearer } else { &self.client };
+        client.send(request).await.map_err(|error| error.to_string())
     }
 
     /// Compacts or restarts the server.
@@ -67,10 +73,18 @@ impl Server {
             }
             (ServerKind::Real(Some(server)), Disruption::Restart) => {
                 server.restart_api_server().await.map_err(|error| error.to_string())?;
-                self.client = server.client().map_err(|error| error.to_string())?;
+                (self.client, self.bearer) = clients(server)?;
             }
             (ServerKind::Real(None), _) => return Err("the server is shared".to_owned()),
         }
         Ok(())
     }
+}
+
+/// Returns a client of the administrator, and one without credentials.
+fn clients(control_plane: &ControlPlane) -> Result<(Client, Client), String> {
+    let mut config = control_plane.config();
+    config.auth_info = AuthInfo::default();
+    let client = control_plane.client().map_err(|error| error.to_string())?;
+    Ok((client, Client::try_from(config).map_err(|error| error.to_string())?))
 }

@@ -7,7 +7,7 @@ use crate::names;
 use crate::status::Cause;
 
 /// Checks a path below a domain, such as `example.com/name`.
-pub(super) fn of_domain(text: &str, at: &str, causes: &mut Vec<Cause>) {
+pub(crate) fn of_domain(text: &str, at: &str, causes: &mut Vec<Cause>) {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
     if text.is_empty() {
         causes.push(Cause::required(at, ""));

@@ -13,9 +13,6 @@ use crate::kinds::StatusWrite;
 use crate::kinds::checks::{is_empty, items, member};
 use crate::status::Cause;
 
-/// The member of a service account's token that names the node of its pod.
-const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
-
 pub(in crate::kinds) fn check(write: &StatusWrite<'_>, causes: &mut Vec<Cause>) {
     causes.extend(admin_access(write));
     causes.extend(binding(write));
@@ -123,8 +120,7 @@ fn node_of(allocation: &Value) -> &str {
 
 /// Returns true if the user is a service account whose pod runs on this node.
 fn is_on_node(user: &User, node: &str) -> bool {
-    let nodes = user.extra.get(NODE_NAME).map_or(&[][..], Vec::as_slice);
-    !node.is_empty() && User::account_of(&user.name).is_some() && *nodes == [node]
+    !node.is_empty() && user.node() == Some(node)
 }
 
 #[cfg(test)]
@@ -186,7 +182,10 @@ mod tests {
     fn only_service_accounts_are_on_a_node() {
         let on = |user: User, nodes: &[&str]| {
             let nodes = nodes.iter().map(|&node| node.to_owned()).collect();
-            User { extra: [(NODE_NAME.to_owned(), nodes)].into(), ..user }
+            User {
+                extra: [("authentication.kubernetes.io/node-name".to_owned(), nodes)].into(),
+                ..user
+            }
         };
         let account = || User::service_account("shop", "driver");
         assert!(is_on_node(&on(account(), &["n"]), "n"));
