@@ -1,4 +1,4 @@
-//! Impersonation: the user whom the headers of a request name, and the rights that this takes.
+//! Impersonation: the user that the headers of a request name, and the rights that this takes.
 //!
 //! As on kube-apiserver with the feature `ConstrainedImpersonation`, which is on by default, there
 //! are several ways to have the right. A [`Mode`] takes two kinds of it: the right to be the user
@@ -23,13 +23,13 @@ use crate::status::{Cause, Failure, Result, aggregate};
 const GROUP: &str = "authentication.k8s.io";
 /// The verb of the right that is not constrained.
 const IMPERSONATE: &str = "impersonate";
-/// The number of groups or extra values from which the right to all of them is asked for first.
+/// The number of groups or extra values from which the right to all of them is checked first.
 const MANY: usize = 4;
 const MASTERS: &str = "system:masters";
 const NODES: &str = "system:nodes";
 const NODE_PREFIX: &str = "system:node:";
 
-/// The user whom the headers name.
+/// The user that the headers name.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     name: String,
@@ -51,7 +51,7 @@ enum Mode {
     Legacy,
 }
 
-/// Returns the user whom the request impersonates, or `user` if it impersonates none. `request` is
+/// Returns the user that the request impersonates, or `user` if it impersonates none. `request` is
 /// the request as rules describe it.
 pub(super) fn user_of(
     core: &Core,
