@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::openapi::Documents;
 use super::route::Document;
-use super::{DocumentCache, caching};
+use super::{DocumentCache, caching, health};
 use crate::api::API_AUDIENCE;
 use crate::json_text;
 use crate::kinds::{Kind, Kinds, Operations, version_rank};
@@ -129,9 +129,9 @@ fn paths(kinds: &Kinds) -> Vec<String> {
         let versions = versions(kinds, group);
         paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
     }
-    for kind in ["healthz", "livez", "readyz"] {
-        paths.push(format!("/{kind}"));
-        paths.extend(super::health::CHECKS.iter().map(|check| format!("/{kind}/{check}")));
+    for endpoint in health::ENDPOINTS {
+        paths.push(format!("/{endpoint}"));
+        paths.extend(health::checks(endpoint).map(|check| format!("/{endpoint}/{check}")));
     }
     paths.sort_unstable();
     paths

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use homeostat_faults::{RequestInfo, Verb};
 use http::Method;
 
-use super::health;
+use super::health::{self, ENDPOINTS};
 use crate::kinds::Kinds;
 use crate::request::params::decode_lossy;
 use crate::request::target::Target;
@@ -59,16 +59,14 @@ pub(crate) enum Document {
     Schemas(String),
 }
 
-/// Paths below which a trailing slash is significant.
-const HEALTH: [&str; 3] = ["healthz", "livez", "readyz"];
-
 // === impl Route ===
 
 impl Route {
     pub(crate) fn find(kinds: &Kinds, method: &Method, path: &str, query: &str) -> Self {
         let Some(path) = decode_lossy(path) else { return Self::Malformed };
         let mut parts: Vec<&str> = path.split('/').skip(1).collect();
-        while parts.len() > 1 && parts.last() == Some(&"") && !HEALTH.contains(&parts[0]) {
+        while parts.len() > 1 && parts.last() == Some(&"") && !ENDPOINTS.contains(&parts[0]) {
+            // Below a health endpoint the slash is significant.
             parts.pop();
         }
         match parts.as_slice() {
@@ -76,8 +74,10 @@ impl Route {
             [kind @ ("healthz" | "livez" | "readyz")] => {
                 Self::Health { kind: (*kind).to_owned(), check: None }
             }
-            ["healthz" | "livez" | "readyz", check] if health::is_check(check) => {
-                Self::Health { kind: parts[0].to_owned(), check: Some((*check).to_owned()) }
+            [kind @ ("healthz" | "livez" | "readyz"), check @ ..]
+                if health::is_check(kind, check) =>
+            {
+                Self::Health { kind: (*kind).to_owned(), check: Some(check.join("/")) }
             }
             ["metrics"] => Self::Metrics,
             ["version"] => Self::Document(Document::Version),

@@ -81,7 +81,7 @@ const ALTERATIONS: &[(&str, Alteration)] = &[
         let plain = |value: &Value| value.is_boolean() || value.is_i64();
         change(answer, random, plain, |value, _| {
             *value = match value.as_i64() {
-                Some(number) => json!(number + 100_000),
+                Some(number) => json!(number.wrapping_add(100_000)),
                 None => json!(*value != true),
             };
         })
