@@ -17,6 +17,9 @@ unset HOMEOSTAT_CASES HOMEOSTAT_OPERATIONS
 export CARGO_RESOLVER_FEATURE_UNIFICATION=workspace CARGO_UNSTABLE_FEATURE_UNIFICATION=true
 export __CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS=dev
 export CARGO_INCREMENTAL=1 # the same crates are compiled again and again
+# A mutant breaks our code, so the embedded server catches it. A real one takes most of a test's time to start.
+alone=(-u HOMEOSTAT_REQUIRE_CONTROL_PLANE -u KUBEBUILDER_ASSETS -u TEST_ASSET_ETCD -u TEST_ASSET_KUBE_APISERVER
+    XDG_CACHE_HOME=/nonexistent)
 patience=120 # seconds: a lost wake-up shows as a test that never ends; others may take long beside other work
 
 prepare() { # WORKER: makes its folder, with a copy of the sources
@@ -26,10 +29,11 @@ prepare() { # WORKER: makes its folder, with a copy of the sources
     mkdir -p "$copy"
     git ls-files -z --cached --others --exclude-standard |
         tar --create --null --files-from=- --ignore-failed-read | tar --extract --touch --directory="$copy"
-    # Crates that take long to compile are not optimized; dependencies keep the profile of the other steps.
+    # Crates that take long to compile are not optimized, and have no line tables; dependencies keep the profile of the
+    # other steps.
     for crate in apiserver quota schema; do
-        printf '[profile.dev.package.homeostat-%s]\nopt-level = 0\n' "$crate" >>"$copy/.cargo/config.toml"
-    done
+        printf '[profile.dev.package.homeostat-%s]\nopt-level = 0\ndebug = false\n' "$crate"
+    done >>"$copy/.cargo/config.toml"
     borrow "${CARGO_TARGET_DIR:-target}/debug" "$folder/target/debug"
     borrow target/loom/debug "$folder/loom/debug"
 }
@@ -79,7 +83,7 @@ keep() { # links the programs under another name, since the next mutant replaces
 check() { # PATCH FILTER SECONDS: runs the programs that are kept; prints a row
     local patch=$1 filter=$2 took=$3 start=$SECONDS package program status=0 outcome
     while read -r package program; do
-        (cd "$package" && timeout "$patience" "$program" "$filter") </dev/null >"$folder/kept/log" 2>&1 || status=$?
+        (cd "$package" && timeout "$patience" env "${alone[@]}" "$program" "$filter") </dev/null >"$folder/kept/log" 2>&1 || status=$?
     done <"$folder/kept/programs"
     case $status in
     0) outcome="NOT CAUGHT" ;;
