@@ -5,8 +5,8 @@ mod tokens;
 mod user;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -25,6 +25,17 @@ pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// forgotten: then the modes are tried in their own order.
 const MODES: usize = 10_000;
 
+/// The issuer of tokens by default, and their audience.
+const ISSUER: &str = "https://kubernetes.default.svc";
+
+/// The issuer of the tokens of service accounts.
+#[derive(Debug)]
+struct Issuer {
+    name: String,
+    /// The audiences of which a token for the server itself needs one.
+    audiences: Vec<String>,
+}
+
 /// The access control of one server.
 #[derive(Debug)]
 pub(crate) struct Access {
@@ -34,6 +45,7 @@ pub(crate) struct Access {
     is_enforced: AtomicBool,
     /// True if a request over a connection needs credentials.
     refuses_anonymous: AtomicBool,
+    issuer: OnceLock<Issuer>,
     tokens: Mutex<Tokens>,
     /// The mode in which each user has impersonated last, by user name: as its number.
     modes: Mutex<HashMap<String, usize>>,
@@ -59,6 +71,17 @@ pub(crate) enum ClientCertificate {
     Invalid,
 }
 
+// === impl Issuer ===
+
+impl Issuer {
+    /// Without audiences the issuer is the audience, as in upstream.
+    fn new(name: Option<String>, audiences: Vec<String>) -> Self {
+        let name = name.unwrap_or_else(|| ISSUER.to_owned());
+        let audiences = if audiences.is_empty() { vec![name.clone()] } else { audiences };
+        Self { name, audiences }
+    }
+}
+
 // === impl Access ===
 
 impl Access {
@@ -67,6 +90,7 @@ impl Access {
             authenticates: AtomicBool::new(false),
             is_enforced: AtomicBool::new(false),
             refuses_anonymous: AtomicBool::new(false),
+            issuer: OnceLock::new(),
             tokens: Mutex::default(),
             modes: Mutex::default(),
             admin: Arc::new(User::admin()),
@@ -109,6 +133,25 @@ impl Access {
         Arc::clone(&self.admin)
     }
 
+    /// Names the issuer of tokens, and the audiences of the server itself. Has no effect once a
+    /// token was issued or read.
+    pub(crate) fn set_issuer(&self, name: Option<String>, audiences: Vec<String>) {
+        self.issuer.get_or_init(|| Issuer::new(name, audiences));
+    }
+
+    fn issuer_of_tokens(&self) -> &Issuer {
+        self.issuer.get_or_init(|| Issuer::new(None, Vec::new()))
+    }
+
+    pub(crate) fn issuer(&self) -> &str {
+        &self.issuer_of_tokens().name
+    }
+
+    /// Returns the audiences of the server itself.
+    pub(crate) fn audiences(&self) -> &[String] {
+        &self.issuer_of_tokens().audiences
+    }
+
     /// Accepts a token as that of a user.
     pub(crate) fn accept(&self, token: String, user: User) {
         self.tokens.lock().accept(token, user);
@@ -120,8 +163,8 @@ impl Access {
     }
 
     /// Issues a token for a service account.
-    pub(crate) fn issue_for(&self, issuer: &str, account: Account, validity: Validity) -> String {
-        self.tokens.lock().issue_for(issuer, account, validity)
+    pub(crate) fn issue_for(&self, account: Account, validity: Validity) -> String {
+        self.tokens.lock().issue_for(self.issuer(), account, validity)
     }
 
     /// Returns the number of the mode in which a user has impersonated last.

@@ -32,7 +32,7 @@ mod update;
 mod watch;
 mod webhooks;
 
-pub(crate) use access::{API_AUDIENCE, admit};
+pub(crate) use access::admit;
 pub(crate) use bootstrap::{populate, recreate, resume};
 pub(crate) use definitions::{
     install as install_definition, reinstall as reinstall_definitions, serve_changed_definitions,

@@ -125,7 +125,8 @@ where
             let params = Params::parse(query);
             let (headers, hash) = (&parts.headers, params.get("hash"));
             let now = core.clock.now();
-            let wanted = discovery::Wanted { document: &document, headers, hash, now };
+            let issuer = core.access.issuer();
+            let wanted = discovery::Wanted { document: &document, headers, hash, now, issuer };
             discovery::answer(&kinds, documents, &wanted)
         }
         Route::Resource(target) => {

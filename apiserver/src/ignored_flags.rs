@@ -29,7 +29,7 @@ const SWITCHES: [&str; 21] = [
 ];
 
 /// Flags with a value.
-const VALUES: [&str; 25] = [
+const VALUES: [&str; 24] = [
     "advertise-address",
     "delete-collection-workers",
     "endpoint-reconciler-type",
@@ -46,7 +46,6 @@ const VALUES: [&str; 25] = [
     "min-request-timeout",
     "request-timeout",
     "runtime-config",
-    "service-account-issuer",
     "service-account-key-file",
     "service-account-signing-key-file",
     "service-cluster-ip-range",

@@ -273,6 +273,10 @@ impl Arguments {
         if upstream.refuses_anonymous() {
             builder = builder.without_anonymous();
         }
+        if let Some(issuer) = upstream.issuer() {
+            builder = builder.token_issuer(issuer);
+        }
+        builder = upstream.audiences().fold(builder, Builder::api_audience);
         for (token, user) in upstream.tokens()? {
             builder = builder.token(token, user);
         }

@@ -6,7 +6,7 @@
 use std::net::Ipv4Addr;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use homeostat_apiserver::{ApiServer, Listener, User};
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, TokenRequest, TokenReview};
 use k8s_openapi::api::authorization::v1::SelfSubjectRulesReview;
@@ -272,6 +272,42 @@ async fn token_bound_to_a_secret_ends_with_it() {
     // Another secret of the same name is not the one that the token is bound to.
     secrets.create(&PostParams::default(), &secret).await.unwrap();
     assert!(!is_valid().await);
+}
+
+#[tokio::test]
+async fn audiences_of_the_server_decide_which_tokens_it_accepts() {
+    let builder = ApiServer::builder().authorization().token_issuer("https://shop.example");
+    let server = builder.api_audience("api").api_audience("more").build();
+    let listener = server.listen_tls((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(server.client());
+    let account: ServiceAccount = decoded(json!({"metadata": {"name": "web"}}));
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let issue = async |audiences: &[&str]| {
+        let request = decoded(json!({"spec": {"audiences": audiences}}));
+        let reply = accounts.create_token_request("web", &PostParams::default(), &request).await;
+        let TokenRequest { spec, status, .. } = reply.unwrap();
+        (spec.unwrap().audiences.unwrap(), status.unwrap().token.unwrap())
+    };
+
+    let (audiences, token) = issue(&[]).await;
+    assert_eq!(audiences, ["api", "more"]);
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    assert_eq!(claims["iss"], "https://shop.example");
+    for (audiences, is_accepted) in [
+        (&[][..], true),
+        (&["more"], true),
+        (&["vault", "api"], true),
+        (&["https://shop.example"], false),
+    ] {
+        let (_, token) = issue(audiences).await;
+        let client = client_of(&listener, Some(&token)).await;
+        assert_eq!(user_of(&client).await.is_ok(), is_accepted, "{audiences:?}");
+    }
+    let client = server.client();
+    let request = http::Request::get("/.well-known/openid-configuration").body(Vec::new());
+    let document = client.request_text(request.unwrap()).await.unwrap();
+    assert!(document.contains("\"issuer\":\"https://shop.example\""));
 }
 
 #[tokio::test]

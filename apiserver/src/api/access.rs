@@ -99,9 +99,6 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The audience of tokens for the API server itself.
-pub(crate) const API_AUDIENCE: &str = "https://kubernetes.default.svc";
-
 /// The owner of a valid token.
 pub(super) struct Bearer {
     pub(super) user: Arc<User>,
@@ -113,8 +110,13 @@ pub(super) struct Bearer {
 fn user_of(core: &Core, token: &str) -> Option<Arc<User>> {
     let (user, audiences) = owner_of(core, token)?;
     let is_meant =
-        audiences.is_none_or(|known| known.iter().any(|audience| audience == API_AUDIENCE));
+        audiences.is_none_or(|known| known.iter().any(|audience| is_own(core, audience)));
     is_meant.then_some(user)
+}
+
+/// Returns whether a token for this audience is one for the API server itself.
+pub(super) fn is_own(core: &Core, audience: &String) -> bool {
+    core.access.audiences().contains(audience)
 }
 
 /// Returns the owner of a token that is valid for one of these audiences. The token of a service
@@ -131,7 +133,7 @@ pub(super) fn bearer_of(
     let (user, audiences) = owner_of(core, token).ok_or("invalid bearer token")?;
     let Some(audiences) = audiences else {
         let audiences: Vec<String> =
-            wanted.iter().filter(|audience| *audience == API_AUDIENCE).cloned().collect();
+            wanted.iter().filter(|audience| is_own(core, audience)).cloned().collect();
         if audiences.is_empty() {
             return Err("invalid bearer token".to_owned());
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::access::{self, API_AUDIENCE, Bearer, Decision};
+use super::access::{self, Bearer, Decision};
 use super::commit::field_manager;
 use super::renderer::Renderer;
 use crate::access::{Attributes, PolicyRule, User};
@@ -84,7 +84,7 @@ fn token_review(core: &Core, object: &Fields) -> Result<Value> {
         let detail = "token is required for TokenReview in authentication";
         return Err(Failure::bad_request(detail));
     }
-    let wanted = audiences(spec(object));
+    let wanted = audiences(core, spec(object));
     Ok(match access::bearer_of(core, token, &wanted) {
         Ok(Bearer { user, audiences }) => {
             json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
@@ -94,9 +94,9 @@ fn token_review(core: &Core, object: &Fields) -> Result<Value> {
 }
 
 /// Returns the audiences of a request; without any, the API server itself.
-pub(super) fn audiences(spec: &Value) -> Vec<String> {
+pub(super) fn audiences(core: &Core, spec: &Value) -> Vec<String> {
     let wanted = texts(spec, "audiences");
-    if wanted.is_empty() { vec![API_AUDIENCE.to_owned()] } else { wanted }
+    if wanted.is_empty() { core.access.audiences().to_vec() } else { wanted }
 }
 
 // === access ===

@@ -4,7 +4,7 @@ use homeostat_schema::quote;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::access::API_AUDIENCE;
+use super::access::is_own;
 use super::policies::AdmitBody;
 use super::review::{audiences, spec};
 use super::webhooks::is_admission_dynamic;
@@ -53,7 +53,7 @@ pub(super) fn issue(
     let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
     let lifetime = asked.unwrap_or(LIFETIME);
     check(spec(&request), lifetime)?;
-    let wanted = audiences(spec(&request));
+    let wanted = audiences(core, spec(&request));
     if is_admission_dynamic(core) {
         let mut admitted = request.clone();
         complete(&mut admitted, &stored, (lifetime, wanted.clone()), manager);
@@ -68,7 +68,7 @@ pub(super) fn issue(
         audiences: wanted.clone(),
         bound,
     };
-    let token = core.access.issue_for(API_AUDIENCE, account, validity);
+    let token = core.access.issue_for(account, validity);
     let expires = validity.issued + SignedDuration::from_secs(lifetime);
     let status = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
     complete(&mut request, &stored, (lifetime, wanted), manager);
@@ -143,7 +143,8 @@ fn validity(core: &Core, lifetime: i64, bound: Option<&Bound>, audiences: &[Stri
     let issued = core.clock.now();
     let after = |seconds| issued + SignedDuration::from_secs(seconds);
     let is_of_pod = bound.is_some_and(|bound| bound.resource == "pods");
-    let is_extended = is_of_pod && lifetime == KUBELET_LIFETIME && audiences == [API_AUDIENCE];
+    let is_for_server = audiences.iter().all(|audience| is_own(core, audience));
+    let is_extended = is_of_pod && lifetime == KUBELET_LIFETIME && is_for_server;
     if is_extended {
         let (expires, warns) = (after(EXTENDED_LIFETIME), Some(after(lifetime)));
         return Validity { issued, expires, warns };

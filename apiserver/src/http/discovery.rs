@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use super::openapi::Documents;
 use super::route::Document;
 use super::{DocumentCache, caching, health};
-use crate::api::API_AUDIENCE;
 use crate::json_text;
 use crate::kinds::{Kind, Kinds, Operations, version_rank};
 use crate::reply::{self, Reply, TEXT};
@@ -37,6 +36,8 @@ pub(super) struct Wanted<'a> {
     /// The parameter `hash`: the edition that the client knows of; often empty.
     pub(super) hash: &'a str,
     pub(super) now: Timestamp,
+    /// The issuer of tokens.
+    pub(super) issuer: &'a str,
 }
 
 pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'_>) -> Reply {
@@ -52,7 +53,9 @@ pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'
     match document {
         Document::Root => with_line_breaks(&json!({"paths": paths(kinds)})),
         Document::Version => with_line_breaks(&version()),
-        Document::Issuer => Reply::Document(caching::public("application/json", issuer())),
+        Document::Issuer => {
+            Reply::Document(caching::public("application/json", issuer(wanted.issuer)))
+        }
         Document::SigningKeys => {
             let keys = json!({"keys": []}).to_string();
             Reply::Document(caching::public("application/jwk-set+json", keys.into()))
@@ -144,10 +147,10 @@ fn with_line_breaks(value: &Value) -> Reply {
 
 /// Returns the description of the issuer of tokens. Tokens are no JWTs, so there are no algorithms
 /// and no keys of signatures.
-fn issuer() -> Bytes {
+fn issuer(name: &str) -> Bytes {
     let issuer = json!({
-        "issuer": API_AUDIENCE,
-        "jwks_uri": format!("{API_AUDIENCE}/openid/v1/jwks"),
+        "issuer": name,
+        "jwks_uri": format!("{name}/openid/v1/jwks"),
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": [],

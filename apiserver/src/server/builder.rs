@@ -53,6 +53,10 @@ pub struct Builder {
     authorization: bool,
     /// True to refuse requests without credentials.
     refuses_anonymous: bool,
+    /// The issuer of the tokens of service accounts, if it is not the default.
+    issuer: Option<String>,
+    /// The audiences of tokens for the server itself; empty for the issuer.
+    audiences: Vec<String>,
     /// The tokens of users.
     tokens: Vec<(String, User)>,
     /// Certificates of authorities of clients, in PEM.
@@ -102,6 +106,8 @@ impl Builder {
             authentication: false,
             authorization: false,
             refuses_anonymous: false,
+            issuer: None,
+            audiences: Vec::new(),
             tokens: Vec::new(),
             #[cfg(feature = "tls")]
             client_authorities: String::new(),
@@ -192,6 +198,21 @@ impl Builder {
     /// `--authorization-mode=AlwaysAllow`, unless [`authorization`](Self::authorization) is on.
     pub fn authentication(mut self) -> Self {
         self.authentication = true;
+        self
+    }
+
+    /// Names the issuer of the tokens of service accounts, as kube-apiserver's
+    /// `--service-account-issuer` does. The default is `https://kubernetes.default.svc`.
+    pub fn token_issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = Some(issuer.into());
+        self
+    }
+
+    /// Adds an audience of the server itself, as kube-apiserver's `--api-audiences` does: a token
+    /// of a service account is valid here if it is for one of them. Without any, the
+    /// [issuer](Self::token_issuer) is the audience.
+    pub fn api_audience(mut self, audience: impl Into<String>) -> Self {
+        self.audiences.push(audience.into());
         self
     }
 
@@ -447,6 +468,7 @@ impl Builder {
         if self.on.service_accounts {
             core.admit_service_accounts();
         }
+        core.access.set_issuer(self.issuer, self.audiences);
         if self.authentication {
             core.access.authenticate();
         }
