@@ -185,6 +185,8 @@ impl<K: Object, V: Send + Sync + 'static> InformerSet<K, V> {
     ///
     /// Panics outside of a tokio runtime.
     pub fn follow(&self, list: impl IntoIterator<Item = GroupVersionResource>) {
+        // The iterator is the author's code, which may read this set: not under the lock.
+        let list: Vec<_> = list.into_iter().collect();
         let mut slots = self.shared.slots.lock();
         if slots.is_stopped {
             return;

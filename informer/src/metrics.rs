@@ -155,13 +155,30 @@ impl Labels {
 
     /// Creates the counter of failed requests.
     pub(crate) fn errors(&self) -> Counter {
-        metrics::counter!("reflector_errors_total", self.all())
+        self.counter("reflector_errors_total")
     }
 
-    /// Returns the labels in the order name, group, version, resource.
-    fn all(&self) -> Vec<Label> {
-        self.0.clone()
+    /// Registers a counter with these labels.
+    fn counter(&self, name: &'static str) -> Counter {
+        registered(Counter::noop(), || metrics::counter!(name, self.0.clone()))
     }
+
+    /// Registers a gauge with these labels.
+    fn gauge(&self, name: &'static str) -> Gauge {
+        registered(Gauge::noop(), || metrics::gauge!(name, self.0.clone()))
+    }
+
+    /// Registers a histogram with these labels.
+    fn histogram(&self, name: &'static str) -> Histogram {
+        registered(Histogram::noop(), || metrics::histogram!(name, self.0.clone()))
+    }
+}
+
+/// Returns what `register` returns, or `noop` if the recorder panics.
+fn registered<T>(noop: T, register: impl FnOnce() -> T) -> T {
+    let mut handle = noop;
+    record(|| handle = register());
+    handle
 }
 
 // === impl Metrics ===
@@ -184,15 +201,12 @@ impl Metrics {
             };
         };
         Self {
-            queued: metrics::gauge!("informer_queued_items", of.all()),
-            latency: metrics::histogram!("informer_processing_latency_seconds", of.all()),
-            version: metrics::gauge!("informer_store_resource_version", of.all()),
-            opaque: metrics::gauge!("informer_opaque_objects", of.all()),
-            skipped_nameless: metrics::counter!(
-                "informer_skipped_nameless_objects_total",
-                of.all()
-            ),
-            index_panics: metrics::counter!("informer_index_panics_total", of.all()),
+            queued: of.gauge("informer_queued_items"),
+            latency: of.histogram("informer_processing_latency_seconds"),
+            version: of.gauge("informer_store_resource_version"),
+            opaque: of.gauge("informer_opaque_objects"),
+            skipped_nameless: of.counter("informer_skipped_nameless_objects_total"),
+            index_panics: of.counter("informer_index_panics_total"),
             labels: Some(of),
             reservation: Mutex::new(reservation),
         }
@@ -207,12 +221,12 @@ impl Metrics {
                 duration: Histogram::noop(),
             };
         };
-        let mut labels = of.all();
-        labels.push(Label::new("handler", name.to_owned()));
+        let mut of = of.clone();
+        of.0.push(Label::new("handler", name.to_owned()));
         HandlerMetrics {
-            queued: metrics::gauge!("informer_handler_queued_items", labels.clone()),
-            panics: metrics::counter!("informer_handler_panics_total", labels.clone()),
-            duration: metrics::histogram!("informer_handler_duration_seconds", labels),
+            queued: of.gauge("informer_handler_queued_items"),
+            panics: of.counter("informer_handler_panics_total"),
+            duration: of.histogram("informer_handler_duration_seconds"),
         }
     }
 

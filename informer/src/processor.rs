@@ -55,9 +55,9 @@ use crate::sync::{Mutex, Notify};
 /// `sharedProcessor`).
 ///
 /// Protected by the lock of the applier. A handler that has finished stays in the lists until the
-/// next `send`, and costs only its place.
+/// next `send` or `add`, and costs only its place.
 pub(crate) struct Processor<K: Object> {
-    /// Handlers that have finished stay until the next `send`.
+    /// Handlers that have finished stay until the next `send` or `add`.
     of_events: Vec<Listener<K>>,
     /// Apart from the others, because they get no events.
     of_versions: Vec<Listener<K>>,
@@ -197,7 +197,7 @@ impl<K: Object> Processor<K> {
     }
 
     /// Adds a handler: it gets a snapshot of the objects, and then every change, without a gap or a
-    /// repetition.
+    /// repetition. Forgets handlers that have finished.
     pub(crate) fn add(
         &mut self,
         listener: Listener<K>,
@@ -205,6 +205,7 @@ impl<K: Object> Processor<K> {
         version: Option<ResourceVersion>,
         synced: bool,
     ) {
+        self.forget_finished();
         match (listener.wants, version) {
             (Wants::Events, _) if now.len() > 0 => listener.send(Message::Snapshot(now)),
             (Wants::Versions, Some(version)) => listener.send(Message::Version(version)),
@@ -227,8 +228,7 @@ impl<K: Object> Processor<K> {
         events: &SharedEvents<K>,
         versions: &[ResourceVersion],
     ) -> Vec<Event<K>> {
-        self.of_events.retain(|listener| !listener.handler.finished.is_cancelled());
-        self.of_versions.retain(|listener| !listener.handler.finished.is_cancelled());
+        self.forget_finished();
         let mut garbage = Vec::new();
         if !events.is_empty() {
             for listener in &self.of_events {
@@ -241,6 +241,13 @@ impl<K: Object> Processor<K> {
             }
         }
         garbage
+    }
+
+    /// Forgets the handlers that have finished.
+    fn forget_finished(&mut self) {
+        let is_alive = |listener: &Listener<K>| !listener.handler.finished.is_cancelled();
+        self.of_events.retain(is_alive);
+        self.of_versions.retain(is_alive);
     }
 
     /// The handlers of events.

@@ -17,6 +17,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use homeostat_core::user_code;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -124,8 +125,8 @@ enum Lifecycle<K: Object> {
     ///
     /// Holds what the tasks will own, since no task runs yet.
     New { reflector: Box<Reflector<K>>, handlers: Vec<HandlerTask<K>> },
-    /// The tasks run. → `Stopped` by `stop`.
-    Running,
+    /// The tasks run, in this runtime. → `Stopped` by `stop`.
+    Running(Handle),
     /// No task starts any more.
     Stopped,
 }
@@ -173,14 +174,15 @@ impl<K: Object> SharedIndexInformer<K> {
         if !matches!(*lifecycle, Lifecycle::New { .. }) {
             return;
         }
-        assert!(
-            Handle::try_current().is_ok(),
-            "informer {} cannot start outside of a tokio runtime: call `start` in an async \
-             function or after `Runtime::enter`",
-            shared.name
-        );
+        let Ok(runtime) = Handle::try_current() else {
+            panic!(
+                "informer {} cannot start outside of a tokio runtime: call `start` in an async \
+                 function or after `Runtime::enter`",
+                shared.name
+            );
+        };
         let Lifecycle::New { reflector, handlers } =
-            std::mem::replace(&mut *lifecycle, Lifecycle::Running)
+            std::mem::replace(&mut *lifecycle, Lifecycle::Running(runtime.clone()))
         else {
             unreachable!("looked at above, under the same lock")
         };
@@ -192,7 +194,7 @@ impl<K: Object> SharedIndexInformer<K> {
             synced: shared.synced.clone(),
         };
         for handler in handlers {
-            shared.spawn_handler(handler);
+            shared.spawn_handler(handler, &runtime);
         }
         shared.spawn(InformerTask::Apply, apply.run());
         shared.spawn(InformerTask::Reflector, reflector.run());
@@ -214,7 +216,11 @@ impl<K: Object> SharedIndexInformer<K> {
     pub async fn stop(&self) {
         self.shared.stop.cancel();
         let previous = std::mem::replace(&mut *self.shared.lifecycle.lock(), Lifecycle::Stopped);
-        drop(previous);
+        // The drop of the list-watch is the author's code; a task would contain its panic, too.
+        if user_code("drop", || drop(previous)).is_err() {
+            let informer = &*self.shared.name;
+            tracing::error!(informer, "the drop of a list-watch panicked; its memory is lost");
+        }
         self.shared.tasks.close();
         if !in_callback() {
             self.shared.tasks.wait().await;
@@ -298,7 +304,8 @@ impl<K: Object> SharedIndexInformer<K> {
     ///
     /// `options` is a name or a [`HandlerOptions`]. The handler has a task of its own: it may be
     /// slow without delaying other handlers, but it must not block its thread. A panic costs it one
-    /// event. It can be added at any time; after the informer has stopped it is never called.
+    /// event. It can be added at any time and on any thread: its task runs in the runtime in which
+    /// the informer was started. After the informer has stopped it is never called.
     ///
     /// Keep the [`Subscription`]: dropping it removes the handler. A handler that needs this
     /// informer captures a [`WeakInformer`]: with a handle it would keep the informer running for
@@ -362,14 +369,17 @@ impl<K: Object> SharedIndexInformer<K> {
         (listener, task, subscription): (Listener<K>, HandlerTask<K>, Subscription),
     ) -> Subscription {
         let shared = &self.shared;
+        // Declared first, so that it is dropped when the lock is released.
+        let mut removed = Vec::new();
         match &mut *shared.lifecycle.lock() {
             Lifecycle::New { handlers, .. } => {
+                removed.extend(handlers.extract_if(.., |task| task.is_removed()));
                 shared.applier.add_listener(listener);
                 handlers.push(task);
             }
-            Lifecycle::Running => {
+            Lifecycle::Running(runtime) => {
                 shared.applier.add_listener(listener);
-                shared.spawn_handler(task);
+                shared.spawn_handler(task, runtime);
             }
             Lifecycle::Stopped => {}
         }
@@ -441,12 +451,13 @@ impl<K: Object> Shared<K> {
 
     /// Spawns the task of a handler, which ends by itself when the handler is removed or the
     /// informer stops. A panic of it stops the informer.
-    fn spawn_handler(&self, handler: HandlerTask<K>) {
+    fn spawn_handler(&self, handler: HandlerTask<K>, runtime: &Handle) {
         let failure = Arc::clone(&self.failure);
         let task = InformerTask::Handler { name: Arc::clone(handler.name()) };
-        self.tasks.spawn(callback::mark(async move {
+        let work = callback::mark(async move {
             failure.contain(task, handler.run()).await;
-        }));
+        });
+        self.tasks.spawn_on(work, runtime);
     }
 }
 

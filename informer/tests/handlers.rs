@@ -283,3 +283,27 @@ async fn abuse(informer: &SharedIndexInformer<Pod>, round: usize) {
     assert_eq!(calls.load(Ordering::SeqCst), after, "called after `remove` had returned");
     assert_eq!(Arc::strong_count(&calls), 1, "the handler is dropped");
 }
+
+#[test]
+fn handler_is_added_to_a_running_informer_outside_of_a_runtime() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let (informer, _watch) = runtime.block_on(following());
+    let (sender, events) = std::sync::mpsc::channel();
+    let subscription = informer.add_handler("late", move |event: Event<Pod>| {
+        let _received = sender.send(format!("{event:?}"));
+    });
+    assert!(runtime.block_on(subscription.wait_for_sync()));
+    assert_eq!(events.try_recv().as_deref(), Ok(r#"Added("n/a")"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_that_are_removed_before_the_start_take_no_memory() {
+    let informer = SharedIndexInformer::builder(ScriptedListWatch::<Pod>::new()).build();
+    let state = Arc::new(());
+    for _ in 0..10 {
+        let used = Arc::clone(&state);
+        let keep = move |_: Event<Pod>| drop(Arc::clone(&used));
+        informer.add_handler("short", keep).remove().await;
+    }
+    assert!(Arc::strong_count(&state) <= 2, "{} handlers remain", Arc::strong_count(&state) - 1);
+}

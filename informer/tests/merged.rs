@@ -8,6 +8,7 @@ use homeostat_informer::testing::{ScriptedListWatch, ScriptedWatch};
 use homeostat_informer::{Event, ResourceVersion, SharedIndexInformer};
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
+use tokio::time::timeout;
 
 type Server = ScriptedListWatch<Pod>;
 
@@ -177,4 +178,50 @@ async fn more_than_a_hundred_empty_collections_are_listed() {
     }
     assert!(informer.wait_for_sync().await);
     assert_eq!(version(&informer), "10");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_of_all_parts_are_opened_at_the_same_time() {
+    let servers: Vec<_> = (0..100).map(|_| Server::new()).collect();
+    let merged = MergedListWatch::new(servers.iter().cloned());
+    let informer = SharedIndexInformer::builder(merged).build();
+    informer.start();
+    // Each server answers after a second; together they would exceed the limit of 75 s.
+    let mut watches = Vec::new();
+    for server in &servers {
+        watches.push(timeout(Duration::from_millis(1), server.expect_watch()).await.unwrap());
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let _watches: Vec<_> = watches.into_iter().map(|watch| watch.serve([], "10")).collect();
+    assert!(timeout(Duration::from_secs(1), informer.wait_for_sync()).await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_that_repeat_a_version_keep_a_quiet_watch_open() {
+    let (one, two) = (Server::new(), Server::new());
+    let (informer, first, second) = following(&one, &two).await;
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        first.bookmark("12");
+        second.bookmark("12");
+    }
+    settle().await;
+    assert!(informer.last_error().is_none(), "{:?}", informer.last_error());
+    assert_eq!(version(&informer), "12");
+}
+
+#[tokio::test(start_paused = true)]
+async fn part_without_bookmarks_is_silent_although_another_part_sends_some() {
+    let (one, two) = (Server::new(), Server::new());
+    let (informer, first, second) = following(&one, &two).await;
+    first.bookmark("12");
+    second.bookmark("12");
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        second.bookmark("12");
+    }
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    let error = informer.last_error().expect("the watch has ended");
+    assert!(error.to_string().contains("silent for 180s"), "{error}");
+    drop(first);
 }

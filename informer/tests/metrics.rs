@@ -253,3 +253,74 @@ async fn status_reports_progress_and_no_object_content() {
     assert_eq!(status.phase, InformerPhase::Stopped);
     assert_eq!(status.reflector.phase, ReflectorPhase::Idle);
 }
+
+/// A recorder that knows no metric. Without a field it would count as none.
+struct Broken(#[expect(dead_code, reason = "gives the recorder an address")] u8);
+
+impl Recorder for Broken {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        panic!("no counters")
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        panic!("no gauges")
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        panic!("no histograms")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorder_that_panics_at_a_registration_costs_only_metrics() {
+    let server = ScriptedListWatch::<Pod>::new();
+    let seen = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&seen);
+    let (informer, subscription) = metrics::with_local_recorder(&Broken(0), || {
+        let resource = GroupVersionResource::gvr("", "v1", "pods");
+        let informer =
+            SharedIndexInformer::builder(server.clone()).metrics("broken", &resource).build();
+        let subscription = informer.add_handler("count", move |_: Event<Pod>| *count.lock() += 1);
+        (informer, subscription)
+    });
+    informer.start();
+    let _watch = server.expect_watch().await.serve([pod("a", "3")], "5");
+    assert!(subscription.wait_for_sync().await);
+    assert_eq!((*seen.lock(), informer.failure()), (1, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn labels_of_an_informer_that_has_failed_are_free() {
+    /// A panic payload whose destructor panics, so that it crosses the boundary of the handler.
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            assert!(std::thread::panicking(), "destructor of a payload");
+        }
+    }
+
+    let numbers = Numbers::default();
+    let server = ScriptedListWatch::<Pod>::new();
+    let build = || {
+        let pods = GroupVersionResource::gvr("", "v1", "pods");
+        let builder = SharedIndexInformer::builder(server.clone()).watch_list(false);
+        metrics::with_local_recorder(&numbers, || builder.metrics("test", &pods).build())
+    };
+    let failed = build();
+    let broken = failed.add_handler("broken", |_: Event<Pod>| std::panic::panic_any(Bomb));
+    failed.start();
+    server.expect_list().await.serve([pod("a", "3")], "5");
+    assert!(failed.wait_for_stop().await.is_err());
+    let next = build();
+    next.start();
+    server.expect_list().await.serve([], "6");
+    assert!(next.wait_for_sync().await);
+    assert_eq!(numbers.get("reflector_lists_total", ""), Some(2.0));
+    drop((broken, failed));
+    next.stop().await;
+}

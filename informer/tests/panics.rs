@@ -174,3 +174,34 @@ async fn panic_of_handler_task_ends_the_informer() {
     assert!(!subscription.wait_for_sync().await);
     other.remove().await;
 }
+
+/// A list-watch whose drop panics.
+struct Fragile;
+
+#[async_trait]
+impl ListWatch<Pod> for Fragile {
+    fn target(&self) -> Arc<str> {
+        "pods".into()
+    }
+
+    async fn list(&self, _: &ListRequest) -> Result<Page<Pod>, ListError> {
+        std::future::pending().await
+    }
+
+    async fn watch(&self, _: &WatchRequest) -> Result<WatchStream<Pod>, WatchError> {
+        std::future::pending().await
+    }
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "a panic of the list-watch's drop");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn informer_that_was_not_started_stops_although_its_list_watch_panics() {
+    let informer = SharedIndexInformer::builder(Fragile).build();
+    informer.stop().await;
+    assert_eq!(informer.status().phase, InformerPhase::Stopped);
+}

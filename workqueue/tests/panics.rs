@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::time::Duration;
 
-use homeostat_workqueue::{FALLBACK_DELAY, Queue, RateLimiter};
+use homeostat_workqueue::{FALLBACK_DELAY, Queue, RateLimiter, WorkBatch, Worker};
 use tokio::time::{Instant, sleep};
 use tokio_test::task;
 
@@ -103,10 +103,9 @@ async fn delay_that_panics_at_its_end_stays_pending() {
     sleep(MINUTE * 2).await;
     PATIENCE.set(None);
     assert_eq!(take_all(&queue), [1]);
-    // The panic has ended the timer task; the next delay starts a new one.
-    queue.add_after(Touchy(2), MINUTE);
-    sleep(MINUTE * 2).await;
-    assert_eq!(take_all(&queue), [1, 2]);
+    // The timer tries again.
+    sleep(MINUTE).await;
+    assert_eq!(take_all(&queue), [1]);
 }
 
 #[test]
@@ -187,4 +186,51 @@ async fn rate_limiter_panic_causes_the_fallback_delay() {
     assert_eq!(snapshot.delayed[0].failures, 0);
     queue.get().await.expect("the delay is over").done();
     assert_eq!(start.elapsed(), FALLBACK_DELAY);
+}
+
+/// An item whose drop panics while `ARMED` is set.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Fragile(u8);
+
+thread_local! {
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        if ARMED.replace(false) {
+            panic!("a panic of the item's drop");
+        }
+    }
+}
+
+/// Takes the items 1 to 3 as one batch, and runs `end` with it, in which the drop of an item
+/// panics.
+fn drop_panics_in(end: impl FnOnce(WorkBatch<'_, Fragile>)) -> (Queue<Fragile>, Worker<Fragile>) {
+    let queue = Queue::new();
+    queue.add_batch([Fragile(1), Fragile(2), Fragile(3)]);
+    let mut worker = queue.worker();
+    {
+        let mut next = task::spawn(worker.next_batch(3));
+        let Poll::Ready(Some(batch)) = next.poll() else { panic!("three items are queued") };
+        ARMED.set(true);
+        assert!(catch_unwind(AssertUnwindSafe(|| end(batch))).is_err(), "a drop has panicked");
+    }
+    (queue, worker)
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_is_done_although_the_drop_of_an_item_panics() {
+    let (queue, mut worker) = drop_panics_in(|batch| batch.done());
+    assert!(task::spawn(worker.next()).poll().is_pending());
+    let unfinished = queue.drain(Duration::ZERO).await;
+    assert!(unfinished.is_empty(), "{} items are held", unfinished.held.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_is_given_back_although_the_drop_of_an_item_panics() {
+    let (queue, worker) = drop_panics_in(|batch| batch.give_back());
+    drop(worker);
+    let unfinished = queue.drain(Duration::ZERO).await;
+    assert_eq!((unfinished.held.len(), unfinished.queued.len()), (0, 3));
 }

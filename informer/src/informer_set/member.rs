@@ -134,10 +134,11 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
             }
         }
         let present = self.state.lock().present.take();
-        drop(present);
-        if let Some(running) = running {
-            running.subscription.remove().await;
-            running.followed.informer().stop().await;
+        discard(present);
+        if let Some(Running { followed, subscription, .. }) = running {
+            subscription.remove().await;
+            followed.informer().stop().await;
+            discard(followed);
         }
     }
 
@@ -165,16 +166,16 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
         };
         self.note_wanted(&wanted, Some(informer.clone()));
         informer.start();
-        let syncing = informer.clone();
         let mut has_synced = false;
-        let turn = self.wait(async { has_synced = syncing.wait_for_sync().await }).await;
-        if !matches!(turn, Turn::Ready) {
+        let mut turn = self.wait(async { has_synced = informer.wait_for_sync().await }).await;
+        if !has_synced {
+            if matches!(turn, Turn::Ready) {
+                turn = self.stopped(&informer).await;
+            }
             self.state.lock().starting = None;
             informer.stop().await;
+            discard((informer, value));
             return turn;
-        }
-        if !has_synced {
-            return self.stopped(&informer).await;
         }
         let followed = Arc::new(Followed { resource: wanted, informer, value });
         self.switch(followed, running, view).await
@@ -190,12 +191,12 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
         running: &mut Option<Running<K, V>>,
         view: &Arc<Mutex<View<K>>>,
     ) -> Turn {
-        let former = running.take();
-        if let Some(former) = former {
-            former.subscription.remove().await;
+        if let Some(Running { followed: former, subscription, .. }) = running.take() {
+            subscription.remove().await;
             self.present(&followed);
             view.lock().begin_handover();
-            former.followed.informer().stop().await;
+            former.informer().stop().await;
+            discard(former);
         } else {
             self.present(&followed);
         }
@@ -262,7 +263,7 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
         state.starting = None;
         let former = state.present.replace(Arc::clone(followed));
         drop(state);
-        drop(former);
+        discard(former);
     }
 
     /// Returns the function that passes an event to the author's handler. A panic costs the event.
@@ -284,7 +285,7 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
         }
         let former = std::mem::replace(&mut state.starting, starting);
         drop(state);
-        drop(former);
+        discard(former);
     }
 
     /// Waits for `ready`, another wanted version, or the removal of the resource.
@@ -298,5 +299,13 @@ impl<K: Object, V: Send + Sync + 'static> Member<K, V> {
             }
             () = ready => Turn::Ready,
         }
+    }
+}
+
+/// Drops what may be the last handle on an informer or on the author's value. Both drops are the
+/// author's code, a panic of which must not end the task of the resource.
+fn discard<T>(former: T) {
+    if let Err(error) = user_code("drop", || drop(former)) {
+        tracing::error!(%error, "the drop of a former informer panicked; its memory is lost");
     }
 }

@@ -313,3 +313,55 @@ async fn informer_that_stops_is_replaced() {
     drop(first);
     scene.set.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn list_may_be_computed_from_the_set_that_follows_it() {
+    let scene = Scene::new();
+    let own = scene.set.clone();
+    let list = std::iter::once_with(move || {
+        assert!(own.shared.slots.try_lock().is_some(), "the list is read under a lock");
+        gvr("v1")
+    });
+    scene.set.follow(list);
+    assert_eq!(scene.set.resources(), [gvr("v1")]);
+    scene.set.stop().await;
+}
+
+/// A value whose drop panics.
+struct Fragile;
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "a panic of the value's drop");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn value_whose_drop_panics_does_not_end_its_resource() {
+    let servers: Arc<Mutex<BTreeMap<String, Server>>> = Arc::default();
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (of, log) = (Arc::clone(&servers), Arc::clone(&lines));
+    let build = move |resource: &GroupVersionResource| {
+        let server = of.lock().entry(resource.version.clone()).or_default().clone();
+        (SharedIndexInformer::builder(server).build(), Fragile)
+    };
+    let set = InformerSet::new(build, move |resource: &GroupVersionResource, event| {
+        log.lock().push(line(resource, &event));
+    });
+    let server = |version: &str| servers.lock().entry(version.to_owned()).or_default().clone();
+    set.follow([gvr("v1")]);
+    let first = server("v1").expect_watch().await.serve([thing("a", "1", 1)], "5");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    set.follow([gvr("v2")]);
+    let second = server("v2").expect_watch().await.serve([thing("a", "1", 1)], "5");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    second.apply(thing("a", "1", 7));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        *lines.lock(),
+        ["v1 a listed at 1", "v1 synced", "v2 synced", "v2 a updated 1 to 7"]
+    );
+    drop(first);
+    set.follow([]);
+    set.stop().await;
+}

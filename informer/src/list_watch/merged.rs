@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use futures::future::try_join_all;
 use futures::stream::{BoxStream, SelectAll, once, select_all, unfold};
 
 use super::{
@@ -75,6 +76,8 @@ struct Progress {
     ordered: Vec<bool>,
     /// The version of the last bookmark.
     announced: Option<ResourceVersion>,
+    /// The parts that have sent a bookmark since the last one for all parts.
+    heard: Vec<bool>,
 }
 
 // === impl MergedListWatch ===
@@ -135,14 +138,15 @@ impl<K: Object> ListWatch<K> for MergedListWatch<K> {
     }
 
     async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
-        let mut streams = Vec::with_capacity(self.parts.len());
-        for (at, part) in self.parts.iter().enumerate() {
-            let batches = part.watch(request).await?.map(Some).chain(once(async { None }));
-            streams.push(batches.map(move |batch| (at, batch)).boxed());
-        }
+        // Not one after the other: the reflector's limit is for all of them.
+        let streams = try_join_all(self.parts.iter().map(|part| part.watch(request))).await?;
+        let of_part = |(at, stream): (usize, WatchStream<K>)| {
+            let batches = stream.map(Some).chain(once(async { None }));
+            batches.map(move |batch| (at, batch)).boxed()
+        };
         let merged = Merged {
             progress: Progress::new(&self.parts, request),
-            batches: select_all(streams),
+            batches: select_all(streams.into_iter().enumerate().map(of_part)),
             is_over: false,
         };
         let batches = unfold(merged, |mut merged| async move {
@@ -200,11 +204,14 @@ impl Progress {
             initial: vec![request.initial_events; parts.len()],
             ordered: parts.iter().map(|part| part.is_ordered()).collect(),
             announced: after,
+            heard: vec![false; parts.len()],
         }
     }
 
     /// Records the events of a part, and replaces its bookmarks by one for all parts, if they have
-    /// all reached a later version. Returns `None` if no event is left.
+    /// all reached a later version or have all sent a bookmark. Returns `None` if no event is left.
+    ///
+    /// The parts of a quiet server repeat their version, which shows that all of them are alive.
     ///
     /// The bookmark comes after the objects of the batch. The one that follows the last end of
     /// initial events ends them for all parts.
@@ -221,6 +228,7 @@ impl Progress {
                 }
                 WatchEvent::Bookmark { resource_version, initial_events_end } => {
                     self.initial[at] &= !*initial_events_end;
+                    self.heard[at] = true;
                     Some(resource_version.clone())
                 }
             };
@@ -233,9 +241,11 @@ impl Progress {
         }
         events.retain(|event| !matches!(event, WatchEvent::Bookmark { .. }));
         let is_complete = !self.initial.contains(&true);
+        let all_heard = !self.heard.contains(&false);
         if let Some(resource_version) = self.least().filter(|_| is_complete)
-            && self.announced.as_ref() != Some(&resource_version)
+            && (all_heard || self.announced.as_ref() != Some(&resource_version))
         {
+            self.heard.fill(false);
             self.announced = Some(resource_version.clone());
             let initial_events_end = was_initial;
             events.push(WatchEvent::Bookmark { resource_version, initial_events_end });

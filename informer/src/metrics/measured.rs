@@ -75,14 +75,14 @@ impl<K: Object> Measured<K> {
     pub(crate) fn new(list_watch: Arc<dyn ListWatch<K>>, of: &Labels) -> Self {
         Self {
             list_watch,
-            lists: metrics::counter!("reflector_lists_total", of.all()),
-            list_duration: metrics::histogram!("reflector_list_duration_seconds", of.all()),
-            list_items: metrics::histogram!("reflector_items_per_list", of.all()),
-            watches: metrics::counter!("reflector_watches_total", of.all()),
+            lists: of.counter("reflector_lists_total"),
+            list_duration: of.histogram("reflector_list_duration_seconds"),
+            list_items: of.histogram("reflector_items_per_list"),
+            watches: of.counter("reflector_watches_total"),
             of_watches: OfWatches {
-                short: metrics::counter!("reflector_short_watches_total", of.all()),
-                duration: metrics::histogram!("reflector_watch_duration_seconds", of.all()),
-                items: metrics::histogram!("reflector_items_per_watch", of.all()),
+                short: of.counter("reflector_short_watches_total"),
+                duration: of.histogram("reflector_watch_duration_seconds"),
+                items: of.histogram("reflector_items_per_watch"),
             },
             paging: Mutex::new(None),
         }

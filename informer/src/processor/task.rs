@@ -80,6 +80,11 @@ impl<K: Object> HandlerTask<K> {
         &self.handler.name
     }
 
+    /// Returns true if the handler must get no further event.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.handler.removed.is_cancelled()
+    }
+
     /// Calls the handler with every event until it is removed or its informer is gone.
     ///
     /// # Cancel safety

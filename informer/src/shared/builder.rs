@@ -172,7 +172,8 @@ impl<K: Object> InformerBuilder<K> {
     /// which all informers of a process may share, and the resource.
     ///
     /// No two informers may have both in common: the second one logs an error when it is built, and
-    /// records nothing. The labels are free again when the first one has stopped or was dropped.
+    /// records nothing. The labels are free again when the first one has stopped, has failed or was
+    /// dropped.
     ///
     /// Install the recorder before the informer is built.
     /// [`HISTOGRAM_BUCKETS`](crate::metrics::HISTOGRAM_BUCKETS) holds the buckets for exporters.
@@ -257,7 +258,7 @@ impl<K: Object> InformerBuilder<K> {
             state: State::new(self.config, self.seed),
             health: Arc::clone(&health),
         };
-        let stop = CancellationToken::new();
+        let (stop, metrics) = (CancellationToken::new(), Arc::new(Metrics::new(reserved)));
         let lifecycle = Lifecycle::New { reflector: Box::new(reflector), handlers: Vec::new() };
         SharedIndexInformer {
             shared: Arc::new(Shared {
@@ -265,11 +266,11 @@ impl<K: Object> InformerBuilder<K> {
                 applier: Arc::new(Applier::new(Arc::clone(&store))),
                 store,
                 fifo,
-                metrics: Arc::new(Metrics::new(reserved)),
+                failure: Arc::new(Failure::new(name, stop.clone(), Arc::clone(&metrics))),
+                metrics,
                 health,
                 synced: watch::Sender::new(false),
                 lifecycle: Mutex::new(lifecycle),
-                failure: Arc::new(Failure::new(name, stop.clone())),
                 stop,
                 tasks: TaskTracker::new(),
             }),

@@ -11,6 +11,7 @@ use homeostat_core::{Panicked, user_code, user_future};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
 use crate::status::{InformerFailure, InformerTask};
 
 /// The first panic that ended a task of an informer.
@@ -22,12 +23,14 @@ pub(super) struct Failure {
     first: watch::Sender<Option<InformerFailure>>,
     /// Ends all tasks of the informer.
     stop: CancellationToken,
+    /// Its labels are free again after a failure, without a call of `stop`.
+    metrics: Arc<Metrics>,
 }
 
 impl Failure {
     /// Returns the boundary of an informer that `stop` ends.
-    pub(super) fn new(informer: Arc<str>, stop: CancellationToken) -> Self {
-        Self { informer, first: watch::Sender::new(None), stop }
+    pub(super) fn new(informer: Arc<str>, stop: CancellationToken, metrics: Arc<Metrics>) -> Self {
+        Self { informer, first: watch::Sender::new(None), stop, metrics }
     }
 
     /// Returns the failure, or `None` if no task has panicked.
@@ -49,7 +52,7 @@ impl Failure {
         }
     }
 
-    /// Keeps the first failure, then stops the informer.
+    /// Keeps the first failure, frees the labels of the metrics, and then stops the informer.
     fn fail(&self, task: InformerTask, panic: Panicked) {
         let failure = InformerFailure { informer: Arc::clone(&self.informer), task, panic };
         self.first.send_if_modified(|first| {
@@ -57,6 +60,7 @@ impl Failure {
             first.get_or_insert_with(|| failure.clone());
             is_first
         });
+        self.metrics.release();
         self.stop.cancel();
         tracing::error!(informer = %failure.informer, %failure, "informer stops after a panic");
     }

@@ -31,8 +31,8 @@ impl<K: Object> SharedIndexInformer<K> {
         let phase = match (shared.failure.get(), &*shared.lifecycle.lock()) {
             (Some(failure), _) => InformerPhase::Failed(failure),
             (None, Lifecycle::New { .. }) => InformerPhase::New,
-            (None, Lifecycle::Running) if self.has_synced() => InformerPhase::Following,
-            (None, Lifecycle::Running) => InformerPhase::Syncing,
+            (None, Lifecycle::Running(_)) if self.has_synced() => InformerPhase::Following,
+            (None, Lifecycle::Running(_)) => InformerPhase::Syncing,
             (None, Lifecycle::Stopped) => InformerPhase::Stopped,
         };
         let (objects, opaque) = shared.store.count();

@@ -123,9 +123,16 @@ impl<T, C> Core<T, C> {
         }
     }
 
+    /// Returns the drains to wake if the queue is idle, and the memory of a past burst. The caller
+    /// drops it outside of the lock.
+    #[inline]
+    pub(super) fn settle_if_idle(&mut self) -> (Vec<Waker>, Option<State<T, C>>) {
+        if self.state.is_idle() { (self.drains.all(), self.trim()) } else { (Vec::new(), None) }
+    }
+
     /// Releases the memory of a past burst. The caller drops the returned state outside of the
     /// lock.
-    pub(super) fn trim(&mut self) -> Option<State<T, C>> {
+    fn trim(&mut self) -> Option<State<T, C>> {
         let burst = self.state.trim();
         if let (Some(observer), Some(_)) = (&mut self.observer, &burst) {
             observer.trim();

@@ -174,11 +174,7 @@ impl<T, C> Shared<T, C> {
             Released::Gone(..) => (None, Change::None),
         };
         let panics = core.merge.take_panics();
-        let (drains, burst) = if core.state.is_idle() {
-            (core.drains.all(), core.trim())
-        } else {
-            (Vec::new(), None)
-        };
+        let (drains, burst) = core.settle_if_idle();
         drop(core);
         wake(woken.into_iter().chain(drains));
         drop(burst);

@@ -6,7 +6,9 @@
 
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
+use homeostat_core::user_code;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, yield_now};
@@ -21,6 +23,9 @@ use super::shared::{Next, Shared};
 pub(super) struct Timer {
     task: JoinHandle<()>,
 }
+
+/// The pause after a panic of the author's code. The other delays wait for it as well.
+const AFTER_A_PANIC: Duration = Duration::from_secs(1);
 
 // === impl Timer ===
 
@@ -66,10 +71,18 @@ async fn run<T: Eq + Hash, C>(queue: Weak<Shared<T, C>>, wake: Arc<Notify>) {
     }
 }
 
-/// Queues the due items; `None` if the queue is gone. A function of its own, so that no strong
-/// handle is alive during a wait.
+/// Queues the due items; `None` if the queue is gone. After a panic of the author's code, the items
+/// that were not queued stay delayed. A function of its own, so that no strong handle is alive
+/// during a wait.
 fn release_due<T: Eq + Hash, C>(queue: &Weak<Shared<T, C>>) -> Option<Next> {
-    queue.upgrade().map(|shared| shared.release_due(Instant::now()))
+    let shared = queue.upgrade()?;
+    let now = Instant::now();
+    let released = user_code("queue timer", || shared.release_due(now));
+    Some(released.unwrap_or_else(|error| {
+        let queue = &*shared.name;
+        tracing::error!(queue, %error, "a delay could not end, trying again in {AFTER_A_PANIC:?}");
+        Next::At(now + AFTER_A_PANIC)
+    }))
 }
 
 /// The timer's step for the models of tests/loom.rs: loom does not support tokio's timer and tasks.

@@ -89,17 +89,29 @@ impl<T, Cause> Worker<T, Cause> {
         Self { shared: Arc::clone(shared), hand: Hand::new(), waker: None }
     }
 
-    /// Finishes the held items.
+    /// Finishes the held items under one lock. They are dropped after all of them are finished: a
+    /// drop that panics leaves none of them held.
     fn finish(&mut self) {
-        for taken in self.hand.held.drain(..) {
-            self.shared.done(taken.held);
-        }
+        let Self { shared, hand, .. } = self;
+        let now = shared.now();
+        let mut core = shared.core.lock();
+        hand.finish(&mut core, now);
+        let next = core.wake_worker();
+        let (drains, burst) = core.settle_if_idle();
+        drop(core);
+        wake(next.into_iter().chain(drains));
+        drop(burst);
+        hand.settle(shared.metrics.as_ref());
     }
 
-    /// Queues the held items again.
+    /// Queues the held items again, and drops them after that.
     fn give_back(&mut self) {
-        for taken in self.hand.held.drain(..) {
-            Shared::give_back_unfinished(&self.shared, taken.held, taken.cause);
+        let held = &mut self.hand.held;
+        held.reverse(); // `pop` then takes the first one
+        let mut items = Vec::with_capacity(held.len());
+        while let Some(Taken { held, item, cause, .. }) = self.hand.held.pop() {
+            items.push(item);
+            Shared::give_back_unfinished(&self.shared, held, cause);
         }
     }
 
@@ -204,16 +216,15 @@ where
             (Poll::Pending, _) => waker.take().and_then(|new| core.workers.wait(ticket, new)),
         };
         let next = core.wake_worker();
-        let (drains, burst) = if finished && core.state.is_idle() {
-            (core.drains.all(), core.trim())
-        } else {
-            (Vec::new(), None)
-        };
+        let (drains, burst) = if finished { core.settle_if_idle() } else { (Vec::new(), None) };
         drop(guard);
         drop(left);
         wake(next.into_iter().chain(drains));
         drop(burst);
-        hand.settle(shared);
+        hand.settle(shared.metrics.as_ref());
+        if let (Poll::Ready(true), Some(metrics)) = (outcome, &shared.metrics) {
+            metrics.tick(shared);
+        }
         outcome
     }
 }
@@ -325,7 +336,7 @@ where
         // The items of a call that panicked were never lent.
         if !worker.hand.lent {
             worker.give_back();
-            worker.hand.settle(&worker.shared);
+            worker.hand.settle(worker.shared.metrics.as_ref());
         }
         // A waker's `clone` is the caller's code, so it runs outside of the lock. A worker that
         // takes an item keeps its waker for the next call.

@@ -13,16 +13,19 @@ use hashbrown::HashMap;
 pub(super) struct Failures<T> {
     /// The counts, each at least 1.
     counts: HashMap<T, u32, foldhash::fast::RandomState>,
+    /// The largest number of items since the map was last empty. The map's own `capacity` is of no
+    /// use here: it leaves out the places of removed items.
+    most: usize,
 }
 
-/// The number of items whose memory is kept when the last item is forgotten.
+/// The largest number of items whose memory is kept when the last item is forgotten.
 const KEPT: usize = 1024;
 
 // === impl Failures ===
 
 impl<T> Failures<T> {
     pub(super) fn new() -> Self {
-        Self { counts: HashMap::default() }
+        Self { counts: HashMap::default(), most: 0 }
     }
 }
 
@@ -35,8 +38,8 @@ impl<T: Eq + Hash> Failures<T> {
     /// Removes the item. When the last item is removed, the memory of a burst is released.
     pub(super) fn forget(&mut self, item: &T) {
         self.counts.remove(item);
-        if self.counts.is_empty() && self.counts.capacity() > 2 * KEPT {
-            self.counts.shrink_to(KEPT);
+        if self.counts.is_empty() && std::mem::take(&mut self.most) > KEPT {
+            self.counts = HashMap::default();
         }
     }
 }
@@ -48,6 +51,7 @@ impl<T: Eq + Hash + Clone> Failures<T> {
     pub(super) fn count(&mut self, item: &T) -> u32 {
         let Some(count) = self.counts.get_mut(item) else {
             self.counts.insert(item.clone(), 1);
+            self.most = self.most.max(self.counts.len());
             return 0;
         };
         let before = *count;
@@ -58,6 +62,8 @@ impl<T: Eq + Hash + Clone> Failures<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{Hash, Hasher};
+
     use super::{Failures, KEPT};
 
     #[test]
@@ -72,16 +78,38 @@ mod tests {
         assert_eq!(failures.count(&'a'), 0);
     }
 
+    /// An item whose hash is that of all others, so that each removal leaves a mark in the table.
+    #[derive(Clone, PartialEq, Eq)]
+    struct Alike(usize);
+
+    impl Hash for Alike {
+        fn hash<H: Hasher>(&self, _: &mut H) {}
+    }
+
     #[test]
     fn memory_is_given_back_when_the_last_item_is_forgotten() {
+        // As many as a table has room for: the marks of removed items then count as room.
+        let number = 7 * KEPT / 2;
         let mut failures = Failures::new();
-        for item in 0..100 * KEPT {
+        for item in 0..number {
+            failures.count(&Alike(item));
+        }
+        let full = failures.counts.allocation_size();
+        for item in 0..number {
+            assert_eq!(failures.counts.allocation_size(), full);
+            failures.forget(&Alike(item));
+        }
+        assert_eq!(failures.counts.allocation_size(), 0);
+    }
+
+    #[test]
+    fn memory_of_few_items_is_kept() {
+        let mut failures = Failures::new();
+        for item in 0..KEPT {
             failures.count(&item);
         }
-        for item in 0..100 * KEPT {
-            assert!(failures.counts.capacity() > 50 * KEPT);
-            failures.forget(&item);
-        }
-        assert!(failures.counts.capacity() <= 2 * KEPT, "{}", failures.counts.capacity());
+        let full = failures.counts.allocation_size();
+        (0..KEPT).for_each(|item| failures.forget(&item));
+        assert_eq!(failures.counts.allocation_size(), full);
     }
 }

@@ -9,6 +9,12 @@ use std::fmt::Write as _;
 use super::KubeListWatch;
 use crate::list_watch::{ListRequest, WatchRequest};
 
+/// The longest timeout of a watch in seconds, 68 years. The API server refuses a number that is no
+/// `int64`, and ends a watch at once whose nanoseconds are none.
+const LONGEST: u64 = i32::MAX as u64;
+
+// === impl KubeListWatch ===
+
 impl<K> KubeListWatch<K> {
     /// Returns the selectors, encoded for a query.
     ///
@@ -39,13 +45,14 @@ impl<K> KubeListWatch<K> {
         query
     }
 
-    /// Returns the query of a watch. The timeout is at least 1 second: the API server takes 0 for
-    /// its default.
+    /// Returns the query of a watch. The timeout is at least 1 second, because the API server takes
+    /// 0 for its default, and at most [`LONGEST`].
     pub(super) fn watch_query(&self, request: &WatchRequest) -> String {
         let mut query = self.selectors();
+        let timeout = request.timeout.as_secs().clamp(1, LONGEST);
         push_pair(&mut query, "watch", "true");
         push_pair(&mut query, "allowWatchBookmarks", "true");
-        push_pair(&mut query, "timeoutSeconds", &request.timeout.as_secs().max(1).to_string());
+        push_pair(&mut query, "timeoutSeconds", &timeout.to_string());
         if request.initial_events {
             push_pair(&mut query, "sendInitialEvents", "true");
             push_pair(&mut query, "resourceVersionMatch", "NotOlderThan");

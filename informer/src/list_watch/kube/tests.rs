@@ -104,6 +104,17 @@ async fn watch_with_initial_events_requests_the_newest_by_default() {
 }
 
 #[tokio::test]
+async fn timeout_of_a_watch_is_one_that_the_server_can_represent() {
+    let (client, seen) = client(200, &[], vec![]);
+    let pods = KubeListWatch::<Pod>::new(client, None);
+    let _stream = pods.watch(&WatchRequest::after("7".into(), Duration::MAX)).await.unwrap();
+    let query = uri(&seen);
+    let timeout = query.split('&').find_map(|pair| pair.strip_prefix("timeoutSeconds="));
+    let seconds: i64 = timeout.unwrap().parse().expect("the server reads an int64");
+    assert!(seconds.checked_mul(1_000_000_000).is_some(), "{seconds} s overflow a Go duration");
+}
+
+#[tokio::test]
 async fn list_request_never_combines_continue_token_and_version() {
     let list = br#"{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a"}}]}"#;
     let ask = async |request: ListRequest| {

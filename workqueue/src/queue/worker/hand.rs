@@ -5,7 +5,6 @@
 //! the finished items, which is the author's code, and calls the recorder.
 
 use std::mem;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 use crate::state::{Released, Taken};
 
 use super::super::core::{Change, Core};
-use super::super::shared::Shared;
+use super::super::metrics::Metrics;
 
 /// The items that a worker holds, and those that it has finished.
 ///
@@ -76,6 +75,22 @@ impl<T, C> Hand<T, C> {
         }
         !self.finished.is_empty()
     }
+
+    /// Updates the metrics, and then drops the finished items. The caller must not hold the lock.
+    #[inline]
+    pub(super) fn settle(&mut self, metrics: Option<&Metrics>) {
+        if let Some(metrics) = metrics {
+            for update in self.updates.drain(..) {
+                match update {
+                    Update::Taken(priority, waited) => metrics.taken(priority, waited),
+                    Update::Released(worked, change) => metrics.released(worked, change),
+                }
+            }
+        }
+        self.updates.clear();
+        self.finished.clear();
+        self.spare.clear();
+    }
 }
 
 impl<T: Clone, C> Hand<T, C> {
@@ -102,29 +117,6 @@ impl<T: Clone, C> Hand<T, C> {
                 self.updates.push(Update::Taken(taken.priority, waited));
             }
             self.held.push(taken);
-        }
-    }
-}
-
-impl<T, C> Hand<T, C>
-where
-    T: Send + Sync + 'static,
-    C: Send + 'static,
-{
-    /// Drops the finished items and updates the metrics. The caller must not hold the lock.
-    #[inline]
-    pub(super) fn settle(&mut self, shared: &Arc<Shared<T, C>>) {
-        self.finished.clear();
-        self.spare.clear();
-        let Some(metrics) = &shared.metrics else { return self.updates.clear() };
-        for update in self.updates.drain(..) {
-            match update {
-                Update::Taken(priority, waited) => metrics.taken(priority, waited),
-                Update::Released(worked, change) => metrics.released(worked, change),
-            }
-        }
-        if !self.held.is_empty() {
-            metrics.tick(shared);
         }
     }
 }
