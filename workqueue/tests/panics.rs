@@ -234,3 +234,18 @@ async fn batch_is_given_back_although_the_drop_of_an_item_panics() {
     let unfinished = queue.drain(Duration::ZERO).await;
     assert_eq!((unfinished.held.len(), unfinished.queued.len()), (0, 3));
 }
+
+#[tokio::test(start_paused = true)]
+async fn drain_in_which_a_drop_panics_wakes_the_other_drains() {
+    let queue = Queue::new();
+    queue.add(Fragile(1));
+    // Of two deadlines of one item the drain returns one, and drops the other one.
+    queue.add_after(Fragile(2), MINUTE);
+    queue.schedule(Fragile(2), MINUTE);
+    let mut patient = task::spawn(queue.drain(MINUTE));
+    assert!(patient.poll().is_pending(), "an item is queued");
+    ARMED.set(true);
+    let mut hasty = task::spawn(queue.drain(Duration::ZERO));
+    assert!(catch_unwind(AssertUnwindSafe(|| hasty.poll().is_ready())).is_err());
+    assert!(patient.is_woken(), "nothing is queued any more");
+}

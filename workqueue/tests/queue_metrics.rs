@@ -1,6 +1,8 @@
 //! Metrics and inspection of a queue.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -381,6 +383,36 @@ async fn depth_by_priority_is_bounded_and_never_below_zero() {
     let depths = recorder.depths();
     assert_eq!(depths.len(), 26);
     assert!(depths.values().all(|depth| *depth == "0"), "{depths:?}");
+}
+
+/// An item whose drop panics on request.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Fragile;
+
+thread_local! {
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        assert!(!ARMED.replace(false), "a panic of the item's drop");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn adds_are_counted_although_the_drop_of_an_item_panics() {
+    let recorder = Recorder::default();
+    let queue = metrics::with_local_recorder(&recorder, || Queue::builder().name("test").build());
+    let adds: [fn(&Queue<Fragile>); 2] =
+        [|queue| queue.add(Fragile), |queue| queue.add_batch([Fragile])];
+    for (add, adds) in adds.into_iter().zip([1.0, 2.0]) {
+        queue.add_after(Fragile, SECOND); // this twin is dropped by the add
+        ARMED.set(true);
+        assert!(catch_unwind(AssertUnwindSafe(|| add(&queue))).is_err());
+        let numbers = (recorder.number("adds_total"), recorder.number("depth"));
+        assert_eq!(numbers, (Some(adds), Some(1.0)));
+        queue.try_get().expect("it is queued").done();
+    }
 }
 
 // === inspection ===

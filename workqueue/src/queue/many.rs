@@ -51,10 +51,9 @@ impl<'a, T, C> Many<'a, T, C> {
 impl<T, C> Drop for Many<'_, T, C> {
     fn drop(&mut self) {
         wake(self.workers.drain(..));
-        self.spare.clear();
-        self.ignored.clear();
         for change in self.changes.drain(..) {
             self.metrics.iter().for_each(|metrics| metrics.changed(change));
         }
+        // The fields are dropped last, because the drop of an item may panic.
     }
 }

@@ -233,11 +233,11 @@ impl<T: Clone + Eq, C> Shared<T, C> {
         // Another drain with a longer timeout may wait for the items that are now gone.
         let drains = if core.state.is_idle() { core.drains.all() } else { Vec::new() };
         drop(core);
-        drop((causes, later));
         wake(drains);
         if let Some(metrics) = &self.metrics {
             metrics.handed_back(priorities);
         }
+        drop((causes, later)); // after the wake-ups, because it may panic
         let items = |requests: Vec<(T, C)>| requests.into_iter().map(|(item, _)| item).collect();
         Unfinished { held, queued: items(queued), delayed: items(delayed) }
     }

@@ -8,8 +8,8 @@
 //! 3. Compare items. `Eq` is the author's code and may panic, so that every comparison precedes the
 //!    first change.
 //! 4. Change the state, the delays and the observer.
-//! 5. Release the lock. Then wake tasks, drop merged items and replaced causes, report a panic of
-//!    the merge function, and update the metrics.
+//! 5. Release the lock. Then wake tasks, report a panic of the merge function, update the metrics,
+//!    and drop merged items and replaced causes, which is the author's code.
 //!
 //! A panic in step 1 or 3 reaches the caller of the add and leaves the queue as it was. The merge
 //! function and the metrics recorder run under `catch_unwind`: their panics are counted and logged.
@@ -61,7 +61,6 @@ impl<T: Eq + Hash, C> Shared<T, C> {
         let panics = core.merge.take_panics();
         drop(core);
         wake(enqueued.worker);
-        drop((enqueued.spare, enqueued.ignored));
         panics.report(&self.name);
         if let Some(metrics) = &self.metrics {
             metrics.changed(enqueued.change);
@@ -69,6 +68,7 @@ impl<T: Eq + Hash, C> Shared<T, C> {
                 metrics.retried();
             }
         }
+        drop((enqueued.spare, enqueued.ignored)); // last, because it may panic
     }
 
     /// Returns the time until the item is due; `None` if the queue does not have it.
