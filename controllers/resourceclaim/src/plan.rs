@@ -41,6 +41,9 @@ pub enum Outcome {
     Done,
     /// The claim is not allocated any more: nothing was reserved.
     NotAllocated,
+    /// The claim is being deleted: the server would refuse a new consumer, and with it the other
+    /// changes of the write.
+    BeingDeleted,
     /// The claim has 256 consumers: nothing was reserved.
     Full,
 }
@@ -82,9 +85,10 @@ pub fn needs_work(pod: &Pod, claim: impl Fn(&str) -> Cached) -> bool {
 }
 
 /// Returns true if the pod is on a node and the claim is allocated and not reserved for it: the pod
-/// did not pass through the scheduler.
+/// did not pass through the scheduler. A claim that is being deleted takes no new consumers.
 pub fn needs_reservation(pod: &Pod, claim: &Claim) -> bool {
-    !pod.node_name.is_empty() && claim.is_allocated && !claim.is_reserved_for(pod.uid())
+    let is_available = claim.is_allocated && !claim.is_being_deleted();
+    !pod.node_name.is_empty() && is_available && !claim.is_reserved_for(pod.uid())
 }
 
 /// Returns the entries of `status.resourceClaimStatuses` to apply, sorted by name: those in the
@@ -125,6 +129,9 @@ impl StatusWrite {
             let is_there = claim.is_reserved_for(&consumer.uid);
             if is_there || added.iter().any(|other| other.uid == consumer.uid) {
                 return Outcome::Done;
+            }
+            if claim.is_being_deleted() {
+                return Outcome::BeingDeleted;
             }
             if !claim.is_allocated {
                 return Outcome::NotAllocated;

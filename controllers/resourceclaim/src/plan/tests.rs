@@ -167,9 +167,7 @@ fn last_release_deallocates_a_protected_claim() {
 fn unused_claim_is_deallocated_only_when_it_is_deleted() {
     let (status, _) = patch_of(&claim(&[]), &[release(&["a"]), Change::Deallocate]);
     assert_eq!(status, json!({}));
-    let mut deleted = claim(&[]);
-    deleted.metadata.deletion_timestamp =
-        serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    let deleted = being_deleted(claim(&[]));
     let (status, _) = patch_of(&deleted, &[Change::Deallocate]);
     assert_eq!(status, json!({"allocation": null}));
     let (status, _) = patch_of(&unallocated(deleted), &[Change::Deallocate]);
@@ -185,6 +183,27 @@ fn reservation_needs_an_allocation_and_is_written_once() {
     assert_eq!((status, outcomes), (json!({}), vec![Outcome::Done; 2]));
     let (status, _) = patch_of(&claim(&[]), &twice);
     assert_eq!(status["reservedFor"].as_array().unwrap().len(), 1);
+}
+
+fn being_deleted(mut claim: Claim) -> Claim {
+    claim.metadata.deletion_timestamp =
+        serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    claim
+}
+
+#[test]
+fn claim_that_is_being_deleted_gets_no_consumer() {
+    let changes =
+        [Change::Reserve(consumer("c")), release(&["a"]), Change::Reserve(consumer("b"))];
+    let (status, outcomes) = patch_of(&being_deleted(claim(&["a", "b"])), &changes);
+    assert_eq!(outcomes, [Outcome::BeingDeleted, Outcome::Done, Outcome::Done]);
+    assert_eq!(status, json!({"reservedFor": [{"$patch": "delete", "uid": "a"}]}));
+    let (status, _) = patch_of(&being_deleted(claim(&["a"])), &changes);
+    assert_eq!(status["allocation"], json!(null), "nothing takes the place of the last consumer");
+    let claims = json!([{"name": "e", "resourceClaimName": "c"}]);
+    let pod = pod(&json!({"spec": {"nodeName": "n", "resourceClaims": claims}}));
+    assert!(needs_reservation(&pod, &claim(&[])));
+    assert!(!needs_reservation(&pod, &being_deleted(claim(&[]))));
 }
 
 #[test]

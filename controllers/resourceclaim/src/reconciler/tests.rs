@@ -491,6 +491,22 @@ async fn reservation_after_a_conflict_keeps_the_other_consumer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deleted_claim_is_released_beside_pods_that_it_cannot_be_reserved_for() {
+    let world = World::new();
+    let entries = json!([{"name": "e", "resourceClaimName": "c"}]);
+    world.pod_on("n", entries, json!({})).await;
+    let gone = json!([{"resource": "pods", "name": "gone", "uid": "gone"}]);
+    world.allocated(json!({"name": "c"}), gone).await;
+    // The cache does not show the deletion yet.
+    world.delete(CLAIMS, "c").await;
+    let (reserved, released) = tokio::join!(world.pod_pass(), world.claim_pass());
+    reserved.unwrap();
+    released.unwrap();
+    assert!(world.get(CLAIMS, "c").await.is_none(), "its last consumer is gone");
+    assert_eq!(world.faults.count(Verb::Get, CLAIMS), 1, "after the conflict");
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_claim_is_created_beside_one_that_does_not_decode() {
     let world = World::new();
     world.template().await;
