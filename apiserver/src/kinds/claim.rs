@@ -161,7 +161,25 @@ pub(super) fn validate(claim: &Fields, old: Option<&Fields>, causes: &mut Vec<Ca
         }
     }
     checks::devices::consumers(claim.get("status").unwrap_or(&Value::Null), causes);
+    if let Some(old) = old {
+        check_added_consumers(claim, old, causes);
+    }
     check_devices(claim, causes);
+}
+
+/// Checks that a claim which is being deleted gets no new consumers.
+fn check_added_consumers(claim: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
+    const CONSUMERS: &str = "status.reservedFor";
+    let is_being_deleted = read_path(claim, "metadata.deletionTimestamp").is_some();
+    if !is_being_deleted || read_path(claim, ALLOCATION).is_none_or(Value::is_null) {
+        return;
+    }
+    let consumers = |claim| checks::items(read_path(claim, CONSUMERS).unwrap_or(&Value::Null));
+    if consumers(claim).iter().any(|consumer| !consumers(old).contains(consumer)) {
+        let detail = "new entries may not be added while `deallocationRequested` or \
+                      `deletionTimestamp` are set";
+        causes.push(Cause::forbidden(CONSUMERS, detail));
+    }
 }
 
 /// Checks that drivers report allocated devices only.
