@@ -84,7 +84,7 @@ struct End {
     reason: Option<LeadershipLost>,
     /// True from a release or a drop on. The fence is closed then too, which is no loss.
     is_given_up: bool,
-    /// Tasks to abort. Empty once leadership has ended.
+    /// Tasks to abort, among them some that have ended. Empty once leadership has ended.
     aborts: Vec<AbortHandle>,
 }
 
@@ -145,6 +145,10 @@ impl Leadership {
         if end.reason.is_some() {
             task.abort();
         } else {
+            // Tasks that have ended are dropped before the list grows.
+            if end.aborts.len() == end.aborts.capacity() {
+                end.aborts.retain(|task| !task.is_finished());
+            }
             end.aborts.push(task);
         }
     }
@@ -346,6 +350,26 @@ mod tests {
             sleep(Duration::from_millis(500)).await;
             assert!(!fence.is_open(), "open after {:?}", start.elapsed());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tasks_that_have_ended_are_not_remembered() {
+        let (client, _) = server(|asked| match asked.text.as_str() {
+            "" => refusal(404, "not found"),
+            lease => Answer::Said(200, serde_json::from_str(lease).unwrap()),
+        });
+        let leadership = elector(client).acquire().await;
+        let lasting = tokio::spawn(std::future::pending::<()>());
+        leadership.abort_on_loss(lasting.abort_handle());
+        for _ in 0..1000 {
+            let task = tokio::spawn(async {});
+            leadership.abort_on_loss(task.abort_handle());
+            task.await.unwrap();
+        }
+        let known = leadership.shared.end.lock().aborts.len();
+        assert!(known < 20, "{known}");
+        drop(leadership);
+        assert!(lasting.await.unwrap_err().is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]
