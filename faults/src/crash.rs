@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::calls::Calls;
 use crate::faults::Shared;
 use crate::open_watches::HeldWatches;
-use crate::rules::RuleId;
+use crate::rules::{RuleCounts, RuleId};
 
 /// The point at which a client crashes: before or after one of its calls, or at an event of its
 /// watches, counted from 1.
@@ -179,9 +179,15 @@ impl Crash {
 // === impl Partition ===
 
 impl Partition {
-    pub(crate) fn new(shared: Arc<Shared>, client: Arc<str>, rule: RuleId) -> Self {
+    /// Holds the watches of a client whose requests meet `rule`. `counts` has the hits of both.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        client: Arc<str>,
+        rule: RuleId,
+        counts: Arc<RuleCounts>,
+    ) -> Self {
         let calls = Calls::any().by(&*client);
-        let watches = HeldWatches::new(Arc::clone(&shared), calls);
+        let watches = HeldWatches::new(Arc::clone(&shared), calls, counts);
         Self { shared, client, rule, _watches: watches }
     }
 }

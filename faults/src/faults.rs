@@ -335,12 +335,15 @@ impl Faults {
             Lost::Replies => (Fault::WithholdReply, "partitioned: replies are lost"),
         };
         let name: Arc<str> = client.into();
+        let counts = Arc::new(RuleCounts::of_guard(format!("{message}, for {client}"), "request"));
         let rule = {
             let mut state = self.shared.state.lock();
             state.record_client(Arc::clone(&name), message.to_owned());
-            state.rules.add_first(Calls::any().by(client).always(), fault)
+            state.remember(Arc::clone(&counts));
+            let calls = Calls::any().by(client).always();
+            state.rules.add_first(calls, fault, Arc::clone(&counts))
         };
-        Partition::new(Arc::clone(&self.shared), name, rule)
+        Partition::new(Arc::clone(&self.shared), name, rule, counts)
     }
 
     /// Plans a crash of the client of this name at one of its calls, or at an event of its watches.
@@ -372,7 +375,8 @@ impl Faults {
         state.heals += 1;
     }
 
-    /// Checks that every rule has hit a request and that every planned crash has happened.
+    /// Checks that every rule has hit a request, that every planned crash has happened, and that
+    /// every hold and every partition has affected a watch or a request.
     ///
     /// Rules removed by [`heal`](Self::heal) count, too. A test calls this at its end, so that a
     /// fault with a wrong selector does not go unnoticed.

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use crate::calls::Calls;
 use crate::faults::Shared;
 use crate::request_info::ClientRequest;
+use crate::rules::RuleCounts;
 use crate::stream::Break;
 
 /// A fault on an open watch, injected before its next event.
@@ -48,8 +49,8 @@ struct OpenWatch {
 /// A set of watches whose events are held back.
 #[derive(Debug)]
 enum Hold {
-    /// The watches that the selector matches.
-    Calls(Box<Calls>),
+    /// The watches that the selector matches, each of which is a hit.
+    Calls(Box<Calls>, Arc<RuleCounts>),
     /// The watches of a crashed client: those of `generation` and of earlier ones.
     Crashed { name: Arc<str>, generation: u64 },
 }
@@ -103,7 +104,9 @@ impl OpenWatches {
         let id = state.next_id;
         state.next_id += 1;
         let (request, commands) = (request.clone(), VecDeque::new());
-        state.open.insert(id, OpenWatch { request, generation, commands, waker: None });
+        let watch = OpenWatch { request, generation, commands, waker: None };
+        state.holds.values().for_each(|hold| hold.count(&watch));
+        state.open.insert(id, watch);
         id
     }
 
@@ -112,8 +115,8 @@ impl OpenWatches {
         let _removed = self.state.lock().open.remove(&id);
     }
 
-    pub(crate) fn hold(&self, calls: Calls) -> HoldId {
-        self.add(Hold::Calls(Box::new(calls)))
+    pub(crate) fn hold(&self, calls: Calls, counts: Arc<RuleCounts>) -> HoldId {
+        self.add(Hold::Calls(Box::new(calls), counts))
     }
 
     /// Holds the watches of crashed clients of this name forever: those of `generation` and of
@@ -126,6 +129,7 @@ impl OpenWatches {
         let mut state = self.state.lock();
         let id = HoldId(state.next_id);
         state.next_id += 1;
+        state.open.values().for_each(|watch| hold.count(watch));
         state.holds.insert(id, hold);
         id
     }
@@ -168,10 +172,20 @@ impl OpenWatches {
 impl Hold {
     fn includes(&self, watch: &OpenWatch) -> bool {
         match self {
-            Self::Calls(calls) => calls.matches(&watch.request),
+            Self::Calls(calls, _) => calls.matches(&watch.request),
             Self::Crashed { name, generation } => {
                 *name == watch.request.client && watch.generation <= *generation
             }
+        }
+    }
+
+    /// Counts a watch that is open, or opens, while it is held.
+    fn count(&self, watch: &OpenWatch) {
+        if let Self::Calls(_, counts) = self
+            && self.includes(watch)
+        {
+            counts.count_match();
+            counts.count_hit();
         }
     }
 
@@ -183,8 +197,8 @@ impl Hold {
 // === impl HeldWatches ===
 
 impl HeldWatches {
-    pub(crate) fn new(shared: Arc<Shared>, calls: Calls) -> Self {
-        let id = shared.watches.hold(calls);
+    pub(crate) fn new(shared: Arc<Shared>, calls: Calls, counts: Arc<RuleCounts>) -> Self {
+        let id = shared.watches.hold(calls, counts);
         Self { shared, id }
     }
 }

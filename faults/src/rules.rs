@@ -142,8 +142,12 @@ impl FaultRule {
 
 impl RuleCounts {
     fn new(calls: &Calls, fault: &impl fmt::Display) -> Self {
-        let description = format!("{fault}, for {calls}");
-        Self { description, unit: "request", matches: AtomicU64::new(0), hits: AtomicU64::new(0) }
+        Self::of_guard(format!("{fault}, for {calls}"), "request")
+    }
+
+    /// Returns the counts of a guard, which adds no rule of its own for `unit`s.
+    pub(crate) fn of_guard(description: String, unit: &'static str) -> Self {
+        Self { description, unit, matches: AtomicU64::new(0), hits: AtomicU64::new(0) }
     }
 
     /// Returns the counts of a rule for watch events.
@@ -167,7 +171,11 @@ impl RuleCounts {
 impl fmt::Display for RuleCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let matches = self.matches.load(Ordering::Relaxed);
-        let s = if matches == 1 { "" } else { "s" };
+        let s = match self.unit {
+            _ if matches == 1 => "",
+            "watch" => "es",
+            _ => "s",
+        };
         write!(f, "{} ({matches} {}{s} matched)", self.description, self.unit)
     }
 }
@@ -189,10 +197,12 @@ impl<F: Clone + fmt::Display> Rules<F> {
         counts
     }
 
-    /// Adds a rule before all others. It stays until its guard [removes](Self::remove) it.
-    pub(crate) fn add_first(&mut self, calls: Calls, fault: F) -> RuleId {
+    /// Adds a rule before all others, with the counts of its guard. It stays until the guard
+    /// [removes](Self::remove) it.
+    pub(crate) fn add_first(&mut self, calls: Calls, fault: F, counts: Arc<RuleCounts>) -> RuleId {
         let mut rule = self.rule(calls, fault);
         rule.has_guard = true;
+        rule.counts = counts;
         let id = rule.id;
         self.active.insert(0, rule);
         id

@@ -445,6 +445,43 @@ fn assertion_holds_when_every_rule_has_hit() {
     });
 }
 
+#[tokio::test(start_paused = true)]
+async fn held_watches_and_partitions_that_affect_nothing_are_reported() {
+    let faults = Faults::new();
+    let (maps, _) = answering(&faults);
+    let unhit = || faults.shared.state.lock().unhit();
+    let held = faults.hold_watches(Calls::watch("configmaps").by("controler"));
+    drop(held);
+    drop(faults.partition("controler", Lost::Requests));
+    let of_holds = "events held, for watch configmaps by controler (0 watches matched)";
+    let of_partition = "partitioned: requests are lost, for controler (0 requests matched)";
+    assert_eq!(unhit(), [of_holds, of_partition]);
+
+    let _partition = faults.partition("", Lost::Replies);
+    timeout(Duration::from_secs(1), maps.get("m")).await.unwrap_err();
+    assert_eq!(unhit().len(), 2, "this one has hit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_that_is_open_or_opens_is_a_hit_of_a_hold_and_of_a_partition() {
+    for is_open in [true, false] {
+        let faults = Faults::new();
+        let (client, _events) = watching(&faults);
+        let mut bodies = Vec::new();
+        if is_open {
+            bodies.push(watch(&client).await);
+        }
+        let held = faults.hold_watches("configmaps");
+        if is_open {
+            drop(faults.partition("", Lost::Requests));
+        } else {
+            bodies.push(watch(&client).await);
+        }
+        drop(held);
+        faults.assert_all_hit();
+    }
+}
+
 #[test]
 #[should_panic(expected = "no resource \"configmap\": use the plural \"configmaps\"")]
 fn rule_for_a_singular_resource_is_refused() {

@@ -8,6 +8,7 @@ use crate::Faults;
 use crate::api_error::ApiError;
 use crate::calls::Calls;
 use crate::open_watches::{Command, HeldWatches};
+use crate::rules::RuleCounts;
 use crate::stream::Break;
 
 // === impl Faults ===
@@ -60,14 +61,20 @@ impl Faults {
     /// returned guard is dropped.
     ///
     /// No event is lost: the caches behind the watches are stale. A guard that is never dropped
-    /// simulates a half-open connection.
+    /// simulates a half-open connection. [`assert_all_hit`](Faults::assert_all_hit) checks that a
+    /// watch was open, or was opened, while the guard lived.
     #[track_caller]
     pub fn hold_watches(&self, watches: impl Into<Calls>) -> HeldWatches {
         let calls = watches.into();
         self.check_resources(&calls);
         let message = format!("held: {calls}");
-        self.shared.state.lock().record_client("".into(), message);
-        HeldWatches::new(Arc::clone(&self.shared), calls)
+        let counts = Arc::new(RuleCounts::of_guard(format!("events held, for {calls}"), "watch"));
+        {
+            let mut state = self.shared.state.lock();
+            state.record_client("".into(), message);
+            state.remember(Arc::clone(&counts));
+        }
+        HeldWatches::new(Arc::clone(&self.shared), calls, counts)
     }
 
     /// Returns the number of open watches that the selector matches.

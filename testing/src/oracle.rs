@@ -50,7 +50,7 @@ pub async fn end_state(
 }
 
 /// Checks that no controller owner has more children of a kind than `most`. Children that are being
-/// deleted do not count.
+/// deleted do not count, and neither do objects without a controller owner.
 ///
 /// # Errors
 ///
@@ -154,8 +154,12 @@ pub async fn bystanders(
 ///
 /// # Errors
 ///
-/// Returns a message that names the objects, or the failure of a list.
+/// Returns a message that names the objects, or the failure of a list. Bystanders that do not exist
+/// are an error, too: such a check would find nothing.
 pub async fn are_untouched(simulation: &Simulation, bystanders: &Bystanders) -> Result<(), String> {
+    if bystanders.versions.is_empty() {
+        return Err("there are no bystanders, so nothing was checked".to_owned());
+    }
     let now = versions(simulation, &bystanders.kinds).await.map_err(|error| error.to_string())?;
     let before = &bystanders.versions;
     let now = now.into_iter().filter(|(name, _)| before.contains_key(name)).collect();
@@ -170,7 +174,8 @@ pub async fn are_untouched(simulation: &Simulation, bystanders: &Bystanders) -> 
 ///
 /// # Errors
 ///
-/// Returns the number of requests.
+/// Returns the number of requests. A client that has never sent a request is an error, too: its
+/// name may be wrong.
 pub async fn no_hot_loop(
     simulation: &Simulation,
     client: &str,
@@ -181,7 +186,7 @@ pub async fn no_hot_loop(
     let before = count();
     tokio::time::sleep(period).await;
     match count() - before {
-        sent if sent <= most => Ok(()),
+        sent if sent <= most => has_sent(simulation, client),
         sent => {
             Err(format!("{client} sends {sent} requests in {period:?} instead of at most {most}"))
         }
@@ -194,7 +199,8 @@ pub async fn no_hot_loop(
 ///
 /// # Errors
 ///
-/// Returns the requests that were sent.
+/// Returns the requests that were sent. A client that has never sent a request is an error, too:
+/// its name may be wrong.
 pub async fn requests_fall_to_zero(
     simulation: &Simulation,
     client: &str,
@@ -213,9 +219,17 @@ pub async fn requests_fall_to_zero(
         }
     }
     if sent.is_empty() {
-        return Ok(());
+        return has_sent(simulation, client);
     }
     Err(format!("{client} sends requests in {quiet:?} without a change: {}", sent.join(", ")))
+}
+
+/// Checks that the client of this name has sent a request.
+fn has_sent(simulation: &Simulation, client: &str) -> Result<(), String> {
+    if simulation.faults().requests_by(client).is_empty() {
+        return Err(format!("{client} has sent no request: is this its name?"));
+    }
+    Ok(())
 }
 
 /// Checks that no object of a kind waits for its finalizers.

@@ -134,7 +134,8 @@ enum Kind {
 /// # Errors
 ///
 /// Fails with the first plan whose run fails or ends in another state. The message has the trace of
-/// the faults and the environment variable that repeats this plan alone.
+/// the faults and the environment variable that repeats this plan alone. Fails also if the
+/// controller makes no mutating call in the run without faults: the sweep would try nothing.
 ///
 /// # Examples
 ///
@@ -189,7 +190,8 @@ pub fn crash_at_every_call(
 ///
 /// # Errors
 ///
-/// Fails as [`crash_at_every_call`] does.
+/// Fails as [`crash_at_every_call`] does, but a controller without mutating calls is an error only
+/// if it receives no event, either.
 ///
 /// # Examples
 ///
@@ -299,10 +301,16 @@ fn sweep(
         Ok(state) => state,
         Err(why) => return Err(SweepFailure::new(None, seed, why, reference.trace)),
     };
-    let plans = match kind {
-        Kind::Calls => Plan::of_calls(calls),
-        Kind::Events => Plan::of_events(calls, &reference.events),
+    let (plans, nothing) = match kind {
+        Kind::Calls => (Plan::of_calls(calls), "no mutating call"),
+        Kind::Events => {
+            (Plan::of_events(calls, &reference.events), "no mutating call and no event")
+        }
     };
+    if plans.is_empty() {
+        let why = format!("the controller has {nothing}, so there is no fault to try");
+        return Err(SweepFailure::new(None, seed, why, reference.trace));
+    }
     let mut sweep = Sweep { state, calls, runs: 1, missed: 0 };
     for plan in plans {
         if only.is_some_and(|only| *only != plan.to_string()) {

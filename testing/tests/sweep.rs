@@ -6,9 +6,10 @@ use std::time::Duration;
 use homeostat_apiserver::{ApiServer, Kind};
 use homeostat_faults::{ApiError, Calls, CrashPoint, Verb};
 use homeostat_testing::{
-    CONTROLLER, Outcome, Plan, Simulation, crash_at_every_call, in_virtual_time, oracle,
+    CONTROLLER, Outcome, Plan, Simulation, crash_at_every_call, disturb_every_event,
+    in_virtual_time, oracle,
 };
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_client::api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, PostParams};
 use kube_client::{Api, Client};
 use kube_core::Resource as _;
@@ -57,6 +58,43 @@ fn controller_that_repeats_a_create_is_found_with_the_shortest_plan() {
     let message = failure.to_string();
     assert!(message.contains("client crashes after this call"), "{message}");
     assert!(message.contains("HOMEOSTAT_PLAN=\"crash after mutating call 1\""), "{message}");
+}
+
+#[test]
+fn sweep_of_a_controller_that_changes_nothing_is_an_error() {
+    async fn idle(_: Client) {}
+    let failure = crash_at_every_call(3, a_minute, idle).unwrap_err();
+    assert_eq!(failure.plan(), None);
+    assert!(failure.to_string().contains("no mutating call"), "{failure}");
+    let failure = disturb_every_event(3, a_minute, idle).unwrap_err();
+    assert!(failure.to_string().contains("no mutating call and no event"), "{failure}");
+}
+
+#[test]
+fn client_that_sends_no_request_at_all_is_not_quiet() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        let client = simulation.client_as(CONTROLLER);
+        drop(Api::<ConfigMap>::default_namespaced(client).get_opt("a").await);
+        let quiet = Duration::from_secs(60);
+        oracle::requests_fall_to_zero(&simulation, CONTROLLER, quiet, quiet).await.unwrap();
+        oracle::no_hot_loop(&simulation, CONTROLLER, 0, quiet).await.unwrap();
+        let sent_nothing = Err("controler has sent no request: is this its name?".to_owned());
+        let found = oracle::requests_fall_to_zero(&simulation, "controler", quiet, quiet).await;
+        assert_eq!(found, sent_nothing);
+        assert_eq!(oracle::no_hot_loop(&simulation, "controler", 0, quiet).await, sent_nothing);
+    });
+}
+
+#[test]
+fn bystanders_that_do_not_exist_are_an_error() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        let kinds = [ApiResource::erase::<Pod>(&())];
+        let others = oracle::bystanders(&simulation, &kinds).await.unwrap();
+        let found = oracle::are_untouched(&simulation, &others).await;
+        assert_eq!(found, Err("there are no bystanders, so nothing was checked".to_owned()));
+    });
 }
 
 #[test]

@@ -165,7 +165,9 @@ impl ClaimController {
                 Ok(())
             }
             // The event of the claim's next change enqueues the pod.
-            Written::Claim(_, Outcome::NotAllocated | Outcome::BeingDeleted) | Written::Gone => Ok(()),
+            Written::Claim(_, Outcome::NotAllocated | Outcome::BeingDeleted) | Written::Gone => {
+                Ok(())
+            }
             Written::Claim(_, Outcome::Full) => {
                 Err(Error::terminal(failed(&"it is reserved for 256 consumers, the maximum")))
             }

@@ -193,8 +193,7 @@ fn being_deleted(mut claim: Claim) -> Claim {
 
 #[test]
 fn claim_that_is_being_deleted_gets_no_consumer() {
-    let changes =
-        [Change::Reserve(consumer("c")), release(&["a"]), Change::Reserve(consumer("b"))];
+    let changes = [Change::Reserve(consumer("c")), release(&["a"]), Change::Reserve(consumer("b"))];
     let (status, outcomes) = patch_of(&being_deleted(claim(&["a", "b"])), &changes);
     assert_eq!(outcomes, [Outcome::BeingDeleted, Outcome::Done, Outcome::Done]);
     assert_eq!(status, json!({"reservedFor": [{"$patch": "delete", "uid": "a"}]}));
