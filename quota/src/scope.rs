@@ -71,8 +71,12 @@ pub struct PodScopes {
 
 /// A requirement that cannot be evaluated. The text is upstream's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("failed to parse and convert selector: {0}")]
-pub struct ScopeError(String);
+#[error("error on matching scope {requirement}: failed to parse and convert selector: {reason}")]
+pub struct ScopeError {
+    /// The requirement, as Go prints it: `{PriorityClass In [high]}`.
+    requirement: String,
+    reason: String,
+}
 
 // === impl ScopeRequirement ===
 
@@ -152,9 +156,7 @@ impl ScopeRequirement {
             )),
             "In" | "NotIn" | "DoesNotExist" => {}
             other => {
-                return Err(ScopeError(format!(
-                    "{other:?} is not a valid scope selector operator"
-                )));
+                return Err(self.error(format!("{other:?} is not a valid scope selector operator")));
             }
         }
         for (at, value) in self.values.iter().enumerate().filter(|(_, value)| !is_label(value)) {
@@ -164,9 +166,15 @@ impl ScopeRequirement {
         }
         match causes.as_slice() {
             [] => Ok(()),
-            [cause] => Err(ScopeError(cause.clone())),
-            causes => Err(ScopeError(format!("[{}]", causes.join(", ")))),
+            [cause] => Err(self.error(cause.clone())),
+            causes => Err(self.error(format!("[{}]", causes.join(", ")))),
         }
+    }
+
+    fn error(&self, reason: String) -> ScopeError {
+        let Self { scope_name, operator, values } = self;
+        let requirement = format!("{{{scope_name} {operator} [{}]}}", values.join(" "));
+        ScopeError { requirement, reason }
     }
 }
 

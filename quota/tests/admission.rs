@@ -207,32 +207,40 @@ fn scope_that_cannot_be_evaluated_is_a_fault_of_the_quota() {
         assert!(!error.is_forbidden());
         error.to_string()
     };
-    let start = "error matching scopes of quota q, err: failed to parse and convert selector: ";
-    for (operator, values, end) in [
-        ("X", json!([]), "\"X\" is not a valid scope selector operator"),
+    let start = |requirement: &str| {
+        format!(
+            "error matching scopes of quota q, err: error on matching scope \
+             {{PriorityClass {requirement}}}: failed to parse and convert selector: "
+        )
+    };
+    for (operator, values, requirement, end) in [
+        ("X", json!([]), "X []", "\"X\" is not a valid scope selector operator"),
         (
             "In",
             json!([]),
+            "In []",
             "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
         ),
         (
             "DoesNotExist",
             json!(["a", "b"]),
+            "DoesNotExist [a b]",
             "values: Invalid value: [\"a\",\"b\"]: \
              values set must be empty for exists and does not exist",
         ),
     ] {
-        assert_eq!(of(operator, values), format!("{start}{end}"));
+        assert_eq!(of(operator, values), format!("{}{end}", start(requirement)));
     }
     let long = "a".repeat(64);
     let text = of("In", json!(["a", long]));
     let end = format!(
         "values[1][PriorityClass]: Invalid value: \"{long}\": must be no more than 63 bytes"
     );
-    assert_eq!(text, format!("{start}{end}"));
+    assert_eq!(text, format!("{}{end}", start(&format!("In [a {long}]"))));
     let text = of("NotIn", json!(["-b", "c d"]));
     assert!(text.starts_with(&format!(
-        "{start}[values[0][PriorityClass]: Invalid value: \"-b\": a valid label"
+        "{}[values[0][PriorityClass]: Invalid value: \"-b\": a valid label",
+        start("NotIn [-b c d]")
     )));
     assert!(
         text.contains("), values[1][PriorityClass]: Invalid value: \"c d\": a valid label"),

@@ -494,8 +494,8 @@ fn scope_errors_are_returned() {
         World { pods: vec![json!({"spec": {}})], services: vec![], claims: vec![], secrets: 0 };
     let usage = calculated(&world, &broken, now());
     let texts: BTreeSet<String> = usage.errors.iter().map(ToString::to_string).collect();
-    let text =
-        "failed to parse and convert selector: \"Near\" is not a valid scope selector operator";
+    let text = "error on matching scope {PriorityClass Near [high]}: failed to parse and convert \
+                selector: \"Near\" is not a valid scope selector operator";
     assert_eq!(texts, BTreeSet::from([text.to_owned()]));
     assert!(!usage.used.contains("pods") && usage.used.contains("services"));
 }
