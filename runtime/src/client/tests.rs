@@ -3,14 +3,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::join_all;
-use http::{Method, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{Full, StreamBody};
+use kube_client::client::Body;
+use kube_client::{Client, Config};
 use tokio::time::Instant;
-use tower::service_fn;
+use tower::{BoxError, service_fn};
 
+use super::builder::DEFAULT_USER_AGENT;
 use super::*;
 
 /// A server that answers the n-th request (from 0) with `answer(n)`, after `after`.
