@@ -120,14 +120,16 @@ impl<'a> Facts<'a> {
 }
 
 /// Returns the magnitude of an age: the integer part of the binary logarithm of its nanoseconds, or
-/// −1 for an age of zero or less. Ages above 2⁶³ ns, the end of Go's durations, have one magnitude.
+/// −1 for an age of zero or less. Ages from the end of Go's durations on have the magnitude 63:
+/// 2⁶³ − 1 ns are 2⁶³ ns as a floating-point number, whose logarithm upstream takes.
 fn age_bucket(time: Timestamp, now: Timestamp) -> i32 {
+    const LONGEST: u64 = i64::MAX.unsigned_abs();
     let age = now.as_nanosecond() - time.as_nanosecond();
     match u64::try_from(age) {
         Ok(0) => -1,
-        Ok(age) => age.min(i64::MAX.unsigned_abs()).ilog2().cast_signed(),
+        Ok(age @ 1..LONGEST) => age.ilog2().cast_signed(),
         Err(_) if age < 0 => -1,
-        Err(_) => 62,
+        Ok(_) | Err(_) => 63,
     }
 }
 

@@ -123,7 +123,12 @@ fn ages_are_compared_by_magnitude() {
     assert_eq!((bucket(2), bucket(5), bucket(8)), (42, 44, 44));
     assert_eq!(bucket(0), -1);
     assert_eq!(bucket(-1), -1);
-    assert_eq!(age_bucket(Timestamp::MIN, Timestamp::MAX), 62);
+    let after = |nanos: i64| {
+        let end = Timestamp::MIN + jiff::SignedDuration::from_nanos(nanos);
+        age_bucket(Timestamp::MIN, end)
+    };
+    assert_eq!((after(1 << 62), after(i64::MAX)), (62, 63));
+    assert_eq!(age_bucket(Timestamp::MIN, Timestamp::MAX), 63);
     assert_eq!(age_bucket(now() - jiff::SignedDuration::from_nanos(1), now()), 0);
     assert_eq!(age_bucket(now() - jiff::SignedDuration::from_nanos(4), now()), 2);
 }
