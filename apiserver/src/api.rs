@@ -16,6 +16,7 @@ mod limits;
 mod list;
 mod parameters;
 mod patched;
+mod pod_security;
 mod policies;
 mod quota;
 mod read;

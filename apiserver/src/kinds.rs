@@ -48,7 +48,7 @@ pub(crate) use checks::selectors;
 pub(crate) use claim::admin_access;
 pub(crate) use columns::{
     Action, ActionError, Admission, DefaultValue, Defaults, Dependents, Effect, Generation,
-    OnCreate, Operations, Part, Protected, Relay, Review, Scale, Status, StoredAs,
+    OnCreate, Operations, Part, Protected, Relay, Review, Scale, Secured, Status, StoredAs,
 };
 pub(crate) use definition::{Names, PrinterColumn, version_rank};
 pub(crate) use label_selector::read as selector_of;

@@ -16,6 +16,7 @@
 //!   media types.
 //! - `state`: the file that a server can keep its objects in.
 //! - `storage`: one revision counter, and the history that watches read.
+//! - `pod_security`: the levels of security of pods, as pure functions.
 //! - `kinds`: the table of kinds, with a row for each kind, also of a
 //!   `CustomResourceDefinition`. Only `api::definitions` and `api::addresses` name kinds, too.
 //! - `admission`, `patch`, `selection`, `table`: the rules for writes, patches, selectors and
@@ -69,6 +70,7 @@ mod json_text;
 mod media;
 mod names;
 mod object;
+mod pod_security;
 mod quantity;
 mod recent;
 mod request;

@@ -27,6 +27,8 @@ pub enum AdmissionPlugin {
     /// Refuses new objects in a namespace that is missing or being deleted, and the deletion of
     /// `default`, `kube-system` and `kube-public`.
     NamespaceLifecycle,
+    /// Refuses pods that the labels of their namespace do not permit, and warns about templates.
+    PodSecurity,
     /// Refuses to resize a pod on a node that cannot do so.
     PodResizeValidator,
     /// Gives a pod the number of its priority class.
@@ -66,7 +68,7 @@ pub(crate) type Off = BTreeSet<AdmissionPlugin>;
 
 impl AdmissionPlugin {
     /// The plugins, in the order of their names.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::DefaultStorageClass,
         Self::DefaultTolerationSeconds,
         Self::LimitRanger,
@@ -74,6 +76,7 @@ impl AdmissionPlugin {
         Self::MutatingAdmissionWebhook,
         Self::NamespaceLifecycle,
         Self::PodResizeValidator,
+        Self::PodSecurity,
         Self::Priority,
         Self::RuntimeClass,
         Self::StorageObjectInUseProtection,
@@ -100,6 +103,7 @@ impl AdmissionPlugin {
             Self::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
             Self::NamespaceLifecycle => "NamespaceLifecycle",
             Self::PodResizeValidator => "PodResizeValidator",
+            Self::PodSecurity => "PodSecurity",
             Self::Priority => "Priority",
             Self::RuntimeClass => "RuntimeClass",
             Self::StorageObjectInUseProtection => "StorageObjectInUseProtection",

@@ -109,7 +109,7 @@ pub(crate) const OPTIONAL: [(&str, &str); 2] =
 pub(crate) const QUOTAS: &str = "ResourceQuota";
 pub(crate) const SERVICE_ACCOUNTS: &str = "ServiceAccount";
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
-const ABSENT: [&str; 26] = [
+const ABSENT: [&str; 24] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -123,7 +123,6 @@ const ABSENT: [&str; 26] = [
     "ExtendedResourceToleration",
     "ImagePolicyWebhook",
     "LimitPodHardAntiAffinityTopology",
-    "MutatingAdmissionPolicy",
     "NamespaceAutoProvision",
     "NamespaceExists",
     "NodeDeclaredFeatureValidator",
@@ -132,7 +131,6 @@ const ABSENT: [&str; 26] = [
     "PersistentVolumeClaimResize",
     "PodGroupProtection",
     "PodNodeSelector",
-    "PodSecurity",
     "PodTolerationRestriction",
     "PodTopologyLabels",
     "TaintNodesByCondition",
@@ -325,10 +323,18 @@ mod tests {
             enable_admission_plugins: texts(plugins),
             ..Flags::default()
         };
-        let flags = with(&["LimitRanger", "ResourceQuota", "ServiceAccount", "PodSecurity"]);
-        assert_eq!(flags.absent_plugins().unwrap(), ["PodSecurity"]);
+        let flags = with(&["LimitRanger", "ResourceQuota", "ServiceAccount", "AlwaysDeny"]);
+        assert_eq!(flags.absent_plugins().unwrap(), ["AlwaysDeny"]);
         assert!(flags.enables(QUOTAS) && flags.enables(SERVICE_ACCOUNTS));
         assert!(with(&["LimitRangr"]).absent_plugins().is_err());
+    }
+
+    #[test]
+    fn plugin_is_either_there_or_absent() {
+        let known = AdmissionPlugin::ALL.map(AdmissionPlugin::name);
+        let known = known.into_iter().chain(OPTIONAL.map(|(plugin, _)| plugin));
+        let both: Vec<&str> = known.filter(|plugin| ABSENT.contains(plugin)).collect();
+        assert!(both.is_empty(), "{both:?}");
     }
 
     #[test]

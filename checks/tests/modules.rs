@@ -211,7 +211,7 @@ fn apiserver_has_no_arrow_up() {
                 "state",
                 "status",
             ],
-            &["plugin", "recent", "storage", "types"],
+            &["plugin", "pod_security", "recent", "storage", "types"],
             &["kinds", "patch", "reply", "view"],
             &["policies"],
             &["webhooks"],

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::access::Requester;
+use super::pod_security::Write;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{addresses, escalation, limits, parameters, policies, resize, size, webhooks};
+use super::{
+    addresses, escalation, limits, parameters, pod_security, policies, resize, size, webhooks,
+};
 use crate::admission::owners::FieldManager;
 use crate::admission::update::{self, Change, Target};
 use crate::admission::{finalizers, metadata};
@@ -67,6 +70,8 @@ pub(super) fn commit(
     if let update::Outcome::Store(new) | update::Outcome::Delete(new) = &outcome {
         call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
     }
+    let name = call.target.info.name.as_deref().unwrap_or_default();
+    pod_security::check(core, call, Write { new, old: Some(old), name })?;
     policies::check_update(core, (call, target, dry_run), old, new)?;
     if let update::Outcome::Store(new) = &mut outcome
         && admitted.is_some()

@@ -7,10 +7,12 @@ use serde_json::json;
 
 use super::addresses::Reserved;
 use super::commit::{field_manager, warnings_of};
+use super::pod_security::Write;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
 use super::{
-    access, addresses, escalation, limits, parameters, policies, service_accounts, size, webhooks,
+    access, addresses, escalation, limits, parameters, pod_security, policies, service_accounts,
+    size, webhooks,
 };
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::owners::Ownership;
@@ -153,6 +155,7 @@ fn check(core: &Core, call: &ApiCall, new: &Fields, named: (&str, bool)) -> Resu
     limits::check(core, served, new)?;
     service_accounts::check(core, served, new)?;
     call.warnings.extend(warnings);
+    pod_security::check(core, call, Write { new, old: None, name: named.0 })?;
     policies::check_create(core, call, new, named)
 }
 

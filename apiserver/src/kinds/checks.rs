@@ -44,7 +44,6 @@ mod pod_host;
 mod pod_level;
 mod pod_os;
 pub(crate) mod pod_profiles;
-pub(crate) mod pod_security;
 pub(crate) mod pod_spec;
 mod pod_spread;
 pub(crate) mod policies;

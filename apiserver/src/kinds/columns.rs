@@ -209,6 +209,17 @@ pub(crate) type Admit = fn(
     &dyn Fn() -> Vec<Fields>,
 ) -> Result<(), String>;
 
+/// The effect of pod security on a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Secured {
+    /// The labels choose the levels.
+    Namespace,
+    /// The object is checked.
+    Pod,
+    /// The template at this path is checked, and never refused.
+    Template(&'static str),
+}
+
 /// A kind that shares the objects of another.
 #[derive(Debug)]
 pub(crate) struct StoredAs {

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::author::StatusWrite;
 use super::columns::{
     Action, Admission, Allocate, Defaults, Dependents, FindDefault, Generation, OnCreate,
-    Operations, Part, PartCheck, Protected, Relay, Resize, Review, Scale, Status, StoredAs,
+    Operations, Part, PartCheck, Protected, Relay, Resize, Review, Scale, Secured, Status,
+    StoredAs,
 };
 use super::definition::Definition;
 use super::limit_range::Limited;
@@ -96,6 +97,8 @@ pub struct Kind {
     /// The rules of limit ranges, if they apply to the kind.
     pub(crate) limited: Option<Limited>,
     pub(crate) run_as: Option<RunAs>,
+    /// The effect of pod security, if it has one.
+    pub(crate) secured: Option<Secured>,
     /// Returns the warnings for a client that writes the object.
     pub(crate) warn: fn(&Fields, Option<&Fields>) -> Vec<String>,
     /// The warning for a delete without a propagation policy.
@@ -428,8 +431,9 @@ impl Kind {
     pub(super) fn switch_off(&mut self, off: &Off) {
         self.additions.to_mut().retain(|addition| !off.contains(&addition.plugin));
         self.admissions.to_mut().retain(|admission| !off.contains(&admission.plugin));
-        self.limited = self.limited.filter(|_| !off.contains(&AdmissionPlugin::LimitRanger));
         let is_on = |plugin| !off.contains(&plugin);
+        self.limited = self.limited.filter(|_| is_on(AdmissionPlugin::LimitRanger));
+        self.secured = self.secured.filter(|_| is_on(AdmissionPlugin::PodSecurity));
         self.protected = self.protected.filter(|protected| protected.plugin.is_none_or(is_on));
     }
 }

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::checks::pod_security;
 use crate::fields::{Fields, read_path};
 use crate::status::Cause;
 
@@ -42,14 +41,6 @@ pub(super) fn mark(namespace: &mut Fields) {
 }
 
 pub(super) fn validate(namespace: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    check_phase(namespace, old, causes);
-    // A plugin of the real server reads the labels, of a namespace that is valid otherwise.
-    if causes.is_empty() {
-        pod_security::labels(namespace, old, causes);
-    }
-}
-
-fn check_phase(namespace: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     let (Some(phase), Some(_)) = (read_path(namespace, "status.phase"), old) else { return };
     let marked = read_path(namespace, "metadata.deletionTimestamp").is_some();
     let detail = match (marked, phase == "Active") {

@@ -17,7 +17,7 @@ mod storage;
 
 use std::borrow::Cow;
 
-use super::columns::{Dependents, Generation, OnCreate, Operations, Scale, Status};
+use super::columns::{Dependents, Generation, OnCreate, Operations, Scale, Secured, Status};
 use super::kind::Kind;
 use crate::names;
 
@@ -60,6 +60,7 @@ pub(super) const PLAIN: Kind = Kind {
     find_default: None,
     limited: None,
     run_as: None,
+    secured: None,
     warn: |_, _| Vec::new(),
     no_policy_warning: None,
     actions: &[],
@@ -85,6 +86,9 @@ const REPLICAS: Scale = Scale {
     counted: Cow::Borrowed("status.replicas"),
     selector: Cow::Borrowed("spec.selector"),
 };
+
+/// The place of the template of most workloads.
+const SPEC_TEMPLATE: Option<Secured> = Some(Secured::Template("spec.template"));
 
 /// Objects that every server has, besides the namespaces: (group, plural, object).
 pub(crate) const BUILT_IN_OBJECTS: &[(&str, &str, &str)] = &[

@@ -1,7 +1,7 @@
 //! The group `apps`.
 
 use super::pod_spec::POD_SPEC;
-use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, named};
+use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, SPEC_TEMPLATE, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks, warnings, workload};
 use crate::names;
@@ -18,6 +18,7 @@ fn workload(kind: &'static str, plural: &'static str) -> Kind {
         status: KEEPS_SPEC,
         generation: OF_SPEC,
         immutable: &["spec.selector"],
+        secured: SPEC_TEMPLATE,
         ..named("apps", kind, plural)
     }
 }

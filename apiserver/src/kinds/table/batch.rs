@@ -1,9 +1,9 @@
 //! The group `batch`.
 
 use super::pod_spec::POD_SPEC;
-use super::{ALL, KEEPS_SPEC, OF_SPEC, label, named};
+use super::{ALL, KEEPS_SPEC, OF_SPEC, SPEC_TEMPLATE, label, named};
 use crate::kinds::DefaultValue::{From, Json};
-use crate::kinds::{DefaultValue, Defaults, Dependents, Kind, checks, job, warnings};
+use crate::kinds::{DefaultValue, Defaults, Dependents, Kind, Secured, checks, job, warnings};
 use crate::names;
 use crate::object::FieldLabel;
 
@@ -45,6 +45,7 @@ fn job() -> Kind {
         derive: job::derive,
         validate: checks::jobs::job,
         warn: warnings::job,
+        secured: SPEC_TEMPLATE,
         ..named("batch", "Job", "jobs")
     }
 }
@@ -73,6 +74,7 @@ fn cron_job() -> Kind {
             Defaults { under: "spec.jobTemplate.spec.template.spec", rules: POD_SPEC },
         ],
         validate: checks::cron_jobs::cron_job,
+        secured: Some(Secured::Template("spec.jobTemplate.spec.template")),
         warn: warnings::cron_job,
         ..named("batch", "CronJob", "cronjobs")
     }

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use super::pod_spec::{POD, POD_SPEC};
-use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, label, named};
+use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, SPEC_TEMPLATE, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
-    Protected, Relay, Status, checks, limits, namespace, network_warnings, node, pod, pod_update,
-    resize, runtime_class, secret, service, service_account, storage_class, warnings, workload,
+    Protected, Relay, Secured, Status, checks, limits, namespace, network_warnings, node, pod,
+    pod_update, resize, runtime_class, secret, service, service_account, storage_class, warnings,
+    workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -52,6 +53,7 @@ fn namespace() -> Kind {
         validate: namespace::validate,
         on_mark: namespace::mark,
         finalize: Some("spec.finalizers"),
+        secured: Some(Secured::Namespace),
         protected: Some(Protected {
             names: &["default", "kube-system", "kube-public"],
             detail: "this namespace may not be deleted",
@@ -150,6 +152,7 @@ fn pod() -> Kind {
         additions: Cow::Borrowed(&pod::ADDITIONS),
         limited: Some(PODS),
         run_as: Some(service_account::PODS),
+        secured: Some(Secured::Pod),
         warn: warnings::pod,
         actions: &[BINDING, EVICTION],
         ..named("", "Pod", "pods")
@@ -279,6 +282,7 @@ fn replication_controller() -> Kind {
         derive: workload::default_labels_from_template,
         validate: checks::workloads::replication_controller,
         warn: warnings::replication_controller,
+        secured: SPEC_TEMPLATE,
         ..named("", "ReplicationController", "replicationcontrollers")
     }
 }
@@ -314,6 +318,7 @@ fn pod_template() -> Kind {
         returns_deleted: true,
         generation: Generation::Of(&["template"]),
         defaults: &[Defaults { under: "template.spec", rules: POD_SPEC }],
+        secured: Some(Secured::Template("template")),
         validate: checks::workloads::pod_template,
         warn: warnings::pod_template,
         ..named("", "PodTemplate", "podtemplates")

@@ -1,0 +1,214 @@
+//! Levels of pod security, their versions, and the labels of a namespace that name them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::json;
+
+use crate::status::Cause;
+
+/// A level of security, the most permissive one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Privileged,
+    Baseline,
+    Restricted,
+}
+
+/// The version of Kubernetes whose checks count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// `v1.` and this number.
+    Minor(i64),
+    Latest,
+}
+
+/// A level at a version, such as `baseline:v1.30`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LevelVersion {
+    pub(crate) level: Level,
+    pub(crate) version: Version,
+}
+
+/// The levels of a namespace. The one of audits has no effect: there is no audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Policy {
+    /// Pods of another level are refused.
+    pub(crate) enforce: LevelVersion,
+    /// Pods of another level, and templates of such pods, get a warning.
+    pub(crate) warn: LevelVersion,
+}
+
+/// The start of the labels.
+const PREFIX: &str = "pod-security.kubernetes.io/";
+const LEVELS: [(&str, Level); 3] = [
+    ("privileged", Level::Privileged),
+    ("baseline", Level::Baseline),
+    ("restricted", Level::Restricted),
+];
+
+/// The labels of one mode; `Some(None)` is an invalid value.
+struct Given {
+    level: Option<Option<Level>>,
+    version: Option<Option<Version>>,
+}
+
+// === impl Level ===
+
+impl Level {
+    fn parse(text: &str) -> Option<Self> {
+        LEVELS.iter().find(|(name, _)| *name == text).map(|(_, level)| *level)
+    }
+}
+
+// === impl Version ===
+
+impl Version {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "latest" {
+            return Some(Self::Latest);
+        }
+        let minor = text.strip_prefix("v1.")?;
+        let is_number = minor.bytes().all(|byte| byte.is_ascii_digit());
+        let is_plain = minor == "0" || !minor.starts_with('0');
+        minor.parse().ok().filter(|_| is_number && is_plain).map(Self::Minor)
+    }
+
+    /// Returns the minor version whose checks count: the newest one at most.
+    pub(super) fn minor(self, newest: i64) -> i64 {
+        match self {
+            Self::Minor(minor) => minor.min(newest),
+            Self::Latest => newest,
+        }
+    }
+}
+
+// === impl LevelVersion ===
+
+impl fmt::Display for LevelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = LEVELS.iter().find(|(_, level)| *level == self.level);
+        let level = level.map_or("", |(name, _)| name);
+        match self.version {
+            Version::Minor(minor) => write!(f, "{level}:v1.{minor}"),
+            Version::Latest => write!(f, "{level}:latest"),
+        }
+    }
+}
+
+// === impl Given ===
+
+impl Given {
+    fn read(labels: &BTreeMap<String, String>, mode: &str, causes: &mut Vec<Cause>) -> Self {
+        let levels = LEVELS.map(|(name, _)| name).join(", ");
+        let level = format!("{PREFIX}{mode}");
+        let version = format!("{level}-version");
+        let detail = format!("must be one of {levels}");
+        let level = read(labels, &level, Level::parse, &detail, causes);
+        let detail = "must be \"latest\" or \"v1.x\"";
+        Self { level, version: read(labels, &version, Version::parse, detail, causes) }
+    }
+
+    fn version(&self) -> Version {
+        self.version.flatten().unwrap_or(Version::Latest)
+    }
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// Reads the labels of a namespace. The causes describe the invalid ones: of these `enforce`
+    /// counts as `restricted`, `warn` as `privileged`, and a version as the latest one.
+    pub(crate) fn read(labels: &BTreeMap<String, String>) -> (Self, Vec<Cause>) {
+        let none = LevelVersion { level: Level::Privileged, version: Version::Latest };
+        let mut policy = Self { enforce: none, warn: none };
+        let mut causes = Vec::new();
+        if !is_labelled(labels) {
+            return (policy, causes);
+        }
+        let enforce = Given::read(labels, "enforce", &mut causes);
+        Given::read(labels, "audit", &mut causes);
+        let warn = Given::read(labels, "warn", &mut causes);
+        if let Some(level) = enforce.level {
+            policy.enforce.level = level.unwrap_or(Level::Restricted);
+        }
+        policy.enforce.version = enforce.version();
+        policy.warn.level = warn.level.flatten().unwrap_or(Level::Privileged);
+        policy.warn.version = warn.version();
+        // An enforced level also warns, for the sake of templates.
+        let is_inherited = warn.level.is_none() && enforce.level.flatten().is_some();
+        if is_inherited && policy.enforce.level > Level::Privileged {
+            policy.warn.level = policy.enforce.level;
+            if warn.version.is_none() {
+                policy.warn.version = policy.enforce.version;
+            }
+        }
+        (policy, causes)
+    }
+}
+
+fn is_labelled(labels: &BTreeMap<String, String>) -> bool {
+    labels.range(PREFIX.to_owned()..).next().is_some_and(|(label, _)| label.starts_with(PREFIX))
+}
+
+fn read<T>(
+    labels: &BTreeMap<String, String>,
+    label: &str,
+    parse: fn(&str) -> Option<T>,
+    detail: &str,
+    causes: &mut Vec<Cause>,
+) -> Option<Option<T>> {
+    let text = labels.get(label)?;
+    let parsed = parse(text);
+    if parsed.is_none() {
+        causes.push(Cause::invalid(format!("metadata.labels[{label}]"), &json!(text), detail));
+    }
+    Some(parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the levels of labels, without the common start of their names, and the number of
+    /// invalid ones.
+    fn levels(labels: &[(&str, &str)]) -> (String, String, usize) {
+        let named = |(mode, text): &(&str, &str)| (format!("{PREFIX}{mode}"), (*text).to_owned());
+        let (policy, causes) = Policy::read(&labels.iter().map(named).collect());
+        (policy.enforce.to_string(), policy.warn.to_string(), causes.len())
+    }
+
+    #[test]
+    fn namespace_without_labels_permits_all_pods() {
+        let all = "privileged:latest".to_owned();
+        assert_eq!(levels(&[]), (all.clone(), all, 0));
+    }
+
+    #[test]
+    fn enforced_level_warns_unless_a_label_says_otherwise() {
+        let read = |labels: &[(&str, &str)]| {
+            let (enforce, warn, _) = levels(labels);
+            [enforce, warn].join(" ")
+        };
+        let old = ("enforce-version", "v1.20");
+        let enforced = ("enforce", "baseline");
+        assert_eq!(read(&[enforced, old]), "baseline:v1.20 baseline:v1.20");
+        let newer = ("warn-version", "v1.30");
+        assert_eq!(read(&[enforced, old, newer]), "baseline:v1.20 baseline:v1.30");
+        let warned = ("warn", "restricted");
+        assert_eq!(read(&[enforced, old, warned]), "baseline:v1.20 restricted:latest");
+        let warned = ("warn", "privileged");
+        assert_eq!(read(&[enforced, warned]), "baseline:latest privileged:latest");
+    }
+
+    #[test]
+    fn invalid_level_is_enforced_as_the_strictest_and_warns_of_nothing() {
+        let (enforce, warn, count) =
+            levels(&[("enforce", "x"), ("warn", "x"), ("audit", "x"), ("enforce-version", "1.2")]);
+        assert_eq!((&*enforce, &*warn, count), ("restricted:latest", "privileged:latest", 4));
+        for version in ["v1.", "v1.01", "v1.+1", "v2.0", "v1.99999999999999999999", "Latest"] {
+            assert_eq!(levels(&[("warn-version", version)]).2, 1, "{version}");
+        }
+        assert_eq!(levels(&[("warn-version", "v1.0"), ("audit-version", "v1.99")]).2, 0);
+    }
+}
