@@ -10,6 +10,7 @@ mod definitions;
 mod delete;
 mod escalation;
 mod eviction;
+mod guards;
 mod impersonation;
 mod kubelet;
 mod limits;

@@ -31,6 +31,20 @@ pub(crate) fn are_kept(new: &Fields, old: Option<&Fields>, paths: &[&str]) -> bo
     old.is_some_and(|old| paths.iter().all(|path| is_kept(old, path)))
 }
 
+/// Returns whether only what the garbage collector changes differs: owners and finalizers.
+pub(crate) fn is_clean_up(new: &Fields, old: &Fields) -> bool {
+    let rest = |object: &Fields| {
+        let mut rest = object.clone();
+        if let Some(metadata) = rest.get_mut("metadata").and_then(Value::as_object_mut) {
+            for name in ["ownerReferences", "finalizers", "managedFields", "resourceVersion"] {
+                metadata.remove(name);
+            }
+        }
+        rest
+    };
+    rest(new) == rest(old)
+}
+
 /// Returns the text of a member; empty if it is missing or no text.
 pub(crate) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
     object.get(key).and_then(Value::as_str).unwrap_or("")

@@ -13,6 +13,7 @@ mod definition;
 pub(crate) mod disruption;
 mod embedded;
 mod image_name;
+mod ingress_class;
 mod job;
 mod kind;
 mod label_keys;
@@ -22,6 +23,7 @@ mod limits;
 mod namespace;
 mod network_warnings;
 mod node;
+mod node_features;
 mod pem;
 mod pod;
 mod pod_level;
@@ -34,8 +36,10 @@ mod scale;
 mod secret;
 mod service;
 mod service_account;
+mod signer;
 mod storage_class;
 mod table;
+mod topology;
 mod url;
 mod warnings;
 mod workload;
@@ -47,8 +51,9 @@ pub(crate) use checks::paths::of_domain as check_domain_path;
 pub(crate) use checks::selectors;
 pub(crate) use claim::admin_access;
 pub(crate) use columns::{
-    Action, ActionError, Admission, DefaultValue, Defaults, Dependents, Effect, Generation,
-    OnCreate, Operations, Part, Protected, Relay, Review, Scale, Secured, Status, StoredAs,
+    Action, ActionError, Admission, CompleteBody, DefaultValue, Defaults, Dependents, Effect,
+    Generation, Guard, GuardedWrite, OnCreate, Operations, Part, Protected, Relay, Review, Scale,
+    Secured, Status, StoredAs,
 };
 pub(crate) use definition::{Names, PrinterColumn, version_rank};
 pub(crate) use label_selector::read as selector_of;

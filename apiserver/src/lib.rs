@@ -12,8 +12,8 @@
 //!   times.
 //! - `access`: users, tokens and the rules of roles, as pure functions. `plugin`: the admission
 //!   plugins that can be switched off.
-//! - `status`, `types`, `object`, `media`: errors, the types of built-in kinds, encoded objects,
-//!   media types.
+//! - `status`, `types`, `object`, `media`, `subject`: errors, the types of built-in kinds, encoded
+//!   objects, media types, the subjects of certificates.
 //! - `state`: the file that a server can keep its objects in.
 //! - `storage`: one revision counter, and the history that watches read.
 //! - `pod_security`: the levels of security of pods, as pure functions.
@@ -76,6 +76,7 @@ mod recent;
 mod request;
 mod selection;
 mod status;
+mod subject;
 mod table;
 mod types;
 mod webhooks;

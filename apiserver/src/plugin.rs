@@ -14,6 +14,16 @@ use crate::fields::Fields;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum AdmissionPlugin {
+    /// Refuses the approval of a request for a certificate by a user without the right.
+    CertificateApproval,
+    /// Refuses the certificate of a request by a user without the right to sign.
+    CertificateSigning,
+    /// Refuses requests for a client certificate of the group `system:masters`.
+    CertificateSubjectRestriction,
+    /// Refuses bundles of a signer by a user without the right to attest for it.
+    ClusterTrustBundleAttest,
+    /// Gives an ingress that names no class the default one.
+    DefaultIngressClass,
     /// Gives a claim that names no class the default one.
     DefaultStorageClass,
     /// Lets pods stay on a node that is not ready or cannot be reached, for five minutes.
@@ -27,10 +37,16 @@ pub enum AdmissionPlugin {
     /// Refuses new objects in a namespace that is missing or being deleted, and the deletion of
     /// `default`, `kube-system` and `kube-public`.
     NamespaceLifecycle,
-    /// Refuses pods that the labels of their namespace do not permit, and warns about templates.
-    PodSecurity,
+    /// Refuses the resize of a pod that needs a feature which its node does not declare.
+    NodeDeclaredFeatureValidator,
+    /// Refuses to resize a claim whose class does not permit it.
+    PersistentVolumeClaimResize,
     /// Refuses to resize a pod on a node that cannot do so.
     PodResizeValidator,
+    /// Refuses pods that the labels of their namespace do not permit, and warns about templates.
+    PodSecurity,
+    /// Gives a pod that gets a node the labels of its zone and region.
+    PodTopologyLabels,
     /// Gives a pod the number of its priority class.
     Priority,
     /// Gives a pod the overhead, the node selector and the tolerations of its runtime class, and
@@ -39,6 +55,8 @@ pub enum AdmissionPlugin {
     /// Gives claims, volumes and volume attributes classes the finalizer that keeps them while they
     /// are in use.
     StorageObjectInUseProtection,
+    /// Taints a new node as not ready.
+    TaintNodesByCondition,
     /// Refuses what the policies of this kind refuse.
     ValidatingAdmissionPolicy,
     /// Asks webhooks that may refuse a request.
@@ -68,18 +86,27 @@ pub(crate) type Off = BTreeSet<AdmissionPlugin>;
 
 impl AdmissionPlugin {
     /// The plugins, in the order of their names.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 22] = [
+        Self::CertificateApproval,
+        Self::CertificateSigning,
+        Self::CertificateSubjectRestriction,
+        Self::ClusterTrustBundleAttest,
+        Self::DefaultIngressClass,
         Self::DefaultStorageClass,
         Self::DefaultTolerationSeconds,
         Self::LimitRanger,
         Self::MutatingAdmissionPolicy,
         Self::MutatingAdmissionWebhook,
         Self::NamespaceLifecycle,
+        Self::NodeDeclaredFeatureValidator,
+        Self::PersistentVolumeClaimResize,
         Self::PodResizeValidator,
         Self::PodSecurity,
+        Self::PodTopologyLabels,
         Self::Priority,
         Self::RuntimeClass,
         Self::StorageObjectInUseProtection,
+        Self::TaintNodesByCondition,
         Self::ValidatingAdmissionPolicy,
         Self::ValidatingAdmissionWebhook,
     ];
@@ -96,17 +123,26 @@ impl AdmissionPlugin {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::CertificateApproval => "CertificateApproval",
+            Self::CertificateSigning => "CertificateSigning",
+            Self::CertificateSubjectRestriction => "CertificateSubjectRestriction",
+            Self::ClusterTrustBundleAttest => "ClusterTrustBundleAttest",
+            Self::DefaultIngressClass => "DefaultIngressClass",
             Self::DefaultStorageClass => "DefaultStorageClass",
             Self::DefaultTolerationSeconds => "DefaultTolerationSeconds",
             Self::LimitRanger => "LimitRanger",
             Self::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
             Self::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
             Self::NamespaceLifecycle => "NamespaceLifecycle",
+            Self::NodeDeclaredFeatureValidator => "NodeDeclaredFeatureValidator",
+            Self::PersistentVolumeClaimResize => "PersistentVolumeClaimResize",
             Self::PodResizeValidator => "PodResizeValidator",
             Self::PodSecurity => "PodSecurity",
+            Self::PodTopologyLabels => "PodTopologyLabels",
             Self::Priority => "Priority",
             Self::RuntimeClass => "RuntimeClass",
             Self::StorageObjectInUseProtection => "StorageObjectInUseProtection",
+            Self::TaintNodesByCondition => "TaintNodesByCondition",
             Self::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
             Self::ValidatingAdmissionWebhook => "ValidatingAdmissionWebhook",
         }

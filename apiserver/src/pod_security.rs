@@ -8,6 +8,8 @@ mod levels;
 mod pod;
 mod profiles;
 mod table;
+#[cfg(test)]
+mod tests;
 mod users;
 mod volumes;
 

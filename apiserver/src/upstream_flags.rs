@@ -109,15 +109,10 @@ pub(crate) const OPTIONAL: [(&str, &str); 2] =
 pub(crate) const QUOTAS: &str = "ResourceQuota";
 pub(crate) const SERVICE_ACCOUNTS: &str = "ServiceAccount";
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
-const ABSENT: [&str; 24] = [
+const ABSENT: [&str; 15] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
-    "CertificateApproval",
-    "CertificateSigning",
-    "CertificateSubjectRestriction",
-    "ClusterTrustBundleAttest",
-    "DefaultIngressClass",
     "DenyServiceExternalIPs",
     "EventRateLimit",
     "ExtendedResourceToleration",
@@ -125,15 +120,11 @@ const ABSENT: [&str; 24] = [
     "LimitPodHardAntiAffinityTopology",
     "NamespaceAutoProvision",
     "NamespaceExists",
-    "NodeDeclaredFeatureValidator",
     "NodeRestriction",
     "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
     "PodGroupProtection",
     "PodNodeSelector",
     "PodTolerationRestriction",
-    "PodTopologyLabels",
-    "TaintNodesByCondition",
 ];
 
 // === impl Flags ===

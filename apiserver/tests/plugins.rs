@@ -4,8 +4,9 @@
 
 use homeostat_apiserver::{AdmissionPlugin, ApiServer};
 use k8s_openapi::api::core::v1::{
-    LimitRange, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ResourceRequirements,
+    LimitRange, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceRequirements,
 };
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube_client::api::{DeleteParams, PostParams};
@@ -98,6 +99,36 @@ async fn plugin_that_is_off_adds_and_refuses_nothing() {
     assert!(create_volume(&client).await.finalizers().is_empty());
     let namespaces = Api::<Namespace>::all(client.clone());
     namespaces.delete("default", &DeleteParams::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn pod_security_taints_topology_and_ingress_classes_are_switched_off() {
+    let labels = json!({"topology.kubernetes.io/zone": "z"});
+    let node = json!({"metadata": {"name": "n", "labels": labels}});
+    let marked = json!({"ingressclass.kubernetes.io/is-default-class": "true"});
+    let class = json!({"metadata": {"name": "usual", "annotations": marked},
+        "spec": {"controller": "example.com/c"}});
+    let ingress = json!({"metadata": {"name": "i"},
+        "spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}});
+    let strict = json!({"pod-security.kubernetes.io/enforce": "baseline"});
+    let namespace = json!({"metadata": {"name": "strict", "labels": strict}});
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"hostPID": true, "nodeName": "n",
+        "containers": [{"name": "c", "image": "nginx"}]}});
+    for is_on in [true, false] {
+        let client = client(if is_on { Vec::new() } else { AdmissionPlugin::ALL.to_vec() });
+        let node: Node = create(Api::all(client.clone()), node.clone()).await.unwrap();
+        assert_eq!(node.spec.unwrap_or_default().taints.is_some(), is_on);
+        create::<IngressClass>(Api::all(client.clone()), class.clone()).await.unwrap();
+        let ingresses = Api::default_namespaced(client.clone());
+        let ingress: Ingress = create(ingresses, ingress.clone()).await.unwrap();
+        assert_eq!(ingress.spec.unwrap().ingress_class_name.is_some(), is_on);
+        create::<Namespace>(Api::all(client.clone()), namespace.clone()).await.unwrap();
+        let refused = create::<Pod>(Api::namespaced(client.clone(), "strict"), pod.clone()).await;
+        assert_eq!(refused.is_err(), is_on);
+        let pods = Api::default_namespaced(client.clone());
+        let pod: Pod = create(pods, pod.clone()).await.unwrap();
+        assert_eq!(pod.labels().contains_key("topology.kubernetes.io/zone"), is_on);
+    }
 }
 
 #[tokio::test]

@@ -210,6 +210,7 @@ fn apiserver_has_no_arrow_up() {
                 "quantity",
                 "state",
                 "status",
+                "subject",
             ],
             &["plugin", "pod_security", "recent", "storage", "types"],
             &["kinds", "patch", "reply", "view"],

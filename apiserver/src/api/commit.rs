@@ -5,12 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::access::Requester;
-use super::pod_security::Write;
+use super::guards::Write;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
-use super::{
-    addresses, escalation, limits, parameters, pod_security, policies, resize, size, webhooks,
-};
+use super::{addresses, escalation, guards, limits, parameters, policies, resize, size, webhooks};
 use crate::admission::owners::FieldManager;
 use crate::admission::update::{self, Change, Target};
 use crate::admission::{finalizers, metadata};
@@ -61,17 +59,17 @@ pub(super) fn commit(
     if target == Target::Object {
         call.warnings.extend((served.home.warn)(new, Some(old)));
     }
+    if let update::Outcome::Store(new) | update::Outcome::Delete(new) = &outcome {
+        call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
+    }
     limits::check_update(core, served, old, target, new)?;
+    let name = call.target.info.name.as_deref().unwrap_or_default();
+    guards::check(core, call, Write { new, old: Some(old), name })?;
     if let update::Outcome::Store(new) = &outcome
         && target == Target::Resize
     {
         resize::check_node(core, served, old, new)?;
     }
-    if let update::Outcome::Store(new) | update::Outcome::Delete(new) = &outcome {
-        call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
-    }
-    let name = call.target.info.name.as_deref().unwrap_or_default();
-    pod_security::check(core, call, Write { new, old: Some(old), name })?;
     policies::check_update(core, (call, target, dry_run), old, new)?;
     if let update::Outcome::Store(new) = &mut outcome
         && admitted.is_some()

@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::addresses::Reserved;
 use super::commit::{field_manager, warnings_of};
-use super::pod_security::Write;
+use super::guards::Write;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
 use super::{
-    access, addresses, escalation, limits, parameters, pod_security, policies, service_accounts,
-    size, webhooks,
+    access, addresses, escalation, guards, limits, parameters, policies, service_accounts, size,
+    webhooks,
 };
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::owners::Ownership;
@@ -151,11 +151,10 @@ fn draw(core: &Core, call: &ApiCall, attempt: usize) -> Drawn {
 /// Applies the admission that checks a complete object.
 fn check(core: &Core, call: &ApiCall, new: &Fields, named: (&str, bool)) -> Result<()> {
     let served = &call.target.served;
-    let warnings = warnings_of(served, new, None);
+    call.warnings.extend(warnings_of(served, new, None));
     limits::check(core, served, new)?;
     service_accounts::check(core, served, new)?;
-    call.warnings.extend(warnings);
-    pod_security::check(core, call, Write { new, old: None, name: named.0 })?;
+    guards::check(core, call, Write { new, old: None, name: named.0 })?;
     policies::check_create(core, call, new, named)
 }
 
@@ -255,10 +254,7 @@ pub(super) fn admit(core: &Core, call: &ApiCall, object: &mut Fields) -> Result<
         if admission.after_additions {
             home.add(At::Create, object);
         }
-        let Some(others) = core.kinds().find(admission.group, "v1", admission.plural) else {
-            return Ok(());
-        };
-        admit_with(core, call, (admission, &others), object)
+        admit_with(core, call, admission, object)
     })
 }
 
@@ -266,11 +262,13 @@ pub(super) fn admit(core: &Core, call: &ApiCall, object: &mut Fields) -> Result<
 fn admit_with(
     core: &Core,
     call: &ApiCall,
-    (admission, others): (&Admission, &Served),
+    admission: &Admission,
     object: &mut Fields,
 ) -> Result<()> {
-    let find = |name: &str| core.get(others.resource, name).map(|stored| stored.fields());
+    let others = || core.kinds().find(admission.group, "v1", admission.plural);
+    let find = |name: &str| core.get(others()?.resource, name).map(|stored| stored.fields());
     let all = || {
+        let Some(others) = others() else { return Vec::new() };
         let objects = core.read(|storage| storage.objects(others.resource).clone());
         let made = objects.iter().filter(|(name, _)| !name.starts_with(admission.built_in));
         made.map(|(_, stored)| stored.fields()).collect()

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::access;
 use crate::access::{Attributes, PolicyRule, RBAC_GROUP, RoleRef, User, missing_rights, quoted};
 use crate::core::Core;
-use crate::fields::Fields;
+use crate::fields::{Fields, is_clean_up};
 use crate::request::ApiCall;
 use crate::status::{Failure, Result};
 
@@ -108,18 +108,4 @@ fn confirm(
         detail.push(']');
     }
     Err(detail)
-}
-
-/// Returns whether only what the garbage collector changes differs: owners and finalizers.
-fn is_clean_up(new: &Fields, old: &Fields) -> bool {
-    let rest = |object: &Fields| {
-        let mut rest = object.clone();
-        if let Some(metadata) = rest.get_mut("metadata").and_then(Value::as_object_mut) {
-            for name in ["ownerReferences", "finalizers", "managedFields", "resourceVersion"] {
-                metadata.remove(name);
-            }
-        }
-        rest
-    };
-    rest(new) == rest(old)
 }

@@ -1,11 +1,12 @@
 //! Admission by pod security: pods that the labels of their namespace do not permit are refused,
 //! and templates of such pods get a warning (the plugin `PodSecurity` of kube-apiserver).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::guards::Write;
 use crate::admission::meta_text;
 use crate::core::Core;
 use crate::fields::{Fields, read_path, string_map, text};
@@ -15,16 +16,6 @@ use crate::pod_security::{
 };
 use crate::request::ApiCall;
 use crate::status::{Failure, Result};
-
-/// A write of an object.
-#[derive(Clone, Copy)]
-pub(super) struct Write<'a> {
-    pub(super) new: &'a Fields,
-    /// The stored object; `None` if the object is new.
-    pub(super) old: Option<&'a Fields>,
-    /// The name of the object in messages.
-    pub(super) name: &'a str,
-}
 
 /// The subresources of a pod that are not checked. The others may change its containers.
 const IGNORED: [&str; 3] = ["binding", "eviction", "status"];
@@ -161,7 +152,7 @@ fn pods_of(core: &Core, kind: &Served, namespace: &str) -> Vec<Fields> {
 
 /// Moves further pods of one controller behind all others: they are most likely alike.
 fn prioritized(pods: Vec<Fields>) -> Vec<Fields> {
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let (mut first, further): (Vec<_>, Vec<_>) =
         pods.into_iter().partition(|pod| controller(pod).is_none_or(|uid| seen.insert(uid)));
     first.extend(further);

@@ -55,6 +55,10 @@ fn post_for(
         let detail = format!("name in URL does not match name in {} object", action.body);
         return Err(Failure::bad_request(detail));
     }
+    if let Some(complete) = action.complete.filter(|one| core.kinds().runs(one.plugin)) {
+        let find = |name: &str| core.find("nodes", "", name).map(|node| node.fields());
+        (complete.apply)(&mut body, &find);
+    }
     policies::check_action(core, asked, (action, &mut body), (name, dry_run))?;
     let Effect::Change(change_object) = action.effect else {
         let options = delete_options(&body, &call.params.all("dryRun"))?;

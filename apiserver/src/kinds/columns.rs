@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::author::Author;
 use super::service::Allocator;
 use crate::fields::Fields;
 use crate::plugin::AdmissionPlugin;
@@ -131,7 +132,16 @@ pub(crate) struct Action {
     /// Older versions of the body, with the same fields.
     pub(crate) older: &'static [&'static str],
     pub(crate) body_type: &'static str,
+    /// Admission that completes the body.
+    pub(crate) complete: Option<CompleteBody>,
     pub(crate) effect: Effect,
+}
+
+/// Admission that completes the body of a POST on a subresource; it can find a node by its name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CompleteBody {
+    pub(crate) plugin: AdmissionPlugin,
+    pub(crate) apply: fn(&mut Fields, &dyn Fn(&str) -> Option<Fields>),
 }
 
 /// The effect on the object.
@@ -208,6 +218,27 @@ pub(crate) type Admit = fn(
     &dyn Fn(&str) -> Option<Fields>,
     &dyn Fn() -> Vec<Fields>,
 ) -> Result<(), String>;
+
+/// Admission that checks a write by other objects, or by the rights of its user.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Guard {
+    pub(crate) plugin: AdmissionPlugin,
+    /// The subresource whose writes are checked; empty for the object itself.
+    pub(crate) subresource: &'static str,
+    /// Returns the reason for which the write is refused.
+    pub(crate) check: fn(&GuardedWrite<'_>) -> Result<(), String>,
+}
+
+/// A write that a guard checks.
+#[derive(Clone, Copy)]
+pub(crate) struct GuardedWrite<'a> {
+    pub(crate) new: &'a Fields,
+    /// The stored object; `None` if the object is new.
+    pub(crate) old: Option<&'a Fields>,
+    /// Finds a cluster-scoped object by its group, its resource and its name.
+    pub(crate) find: &'a dyn Fn(&str, &str, &str) -> Option<Fields>,
+    pub(crate) author: &'a dyn Author,
+}
 
 /// The effect of pod security on a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

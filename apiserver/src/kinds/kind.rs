@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::author::StatusWrite;
 use super::columns::{
-    Action, Admission, Allocate, Defaults, Dependents, FindDefault, Generation, OnCreate,
+    Action, Admission, Allocate, Defaults, Dependents, FindDefault, Generation, Guard, OnCreate,
     Operations, Part, PartCheck, Protected, Relay, Resize, Review, Scale, Secured, Status,
     StoredAs,
 };
@@ -92,6 +92,8 @@ pub struct Kind {
     pub(crate) admissions: Cow<'static, [Admission]>,
     /// The members that admission adds without looking at other objects.
     pub(crate) additions: Cow<'static, [Addition]>,
+    /// The admission that checks complete objects, in turn.
+    pub(crate) guards: Cow<'static, [Guard]>,
     /// Finds the default among the objects of a list, which a table marks.
     pub(crate) find_default: Option<FindDefault>,
     /// The rules of limit ranges, if they apply to the kind.
@@ -431,6 +433,7 @@ impl Kind {
     pub(super) fn switch_off(&mut self, off: &Off) {
         self.additions.to_mut().retain(|addition| !off.contains(&addition.plugin));
         self.admissions.to_mut().retain(|admission| !off.contains(&admission.plugin));
+        self.guards.to_mut().retain(|guard| !off.contains(&guard.plugin));
         let is_on = |plugin| !off.contains(&plugin);
         self.limited = self.limited.filter(|_| is_on(AdmissionPlugin::LimitRanger));
         self.secured = self.secured.filter(|_| is_on(AdmissionPlugin::PodSecurity));

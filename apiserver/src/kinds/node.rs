@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::checks;
 use crate::fields::{Fields, read_path};
+use crate::plugin::{Addition, AdmissionPlugin, At};
 use crate::status::Cause;
 
 /// The allocatable resources are the capacity by default.
@@ -11,8 +12,11 @@ pub(super) fn allocatable(status: &Fields) -> Value {
     status.get("capacity").cloned().unwrap_or_default()
 }
 
+pub(super) const TAINT: [Addition; 1] =
+    [Addition { plugin: AdmissionPlugin::TaintNodesByCondition, at: At::Create, apply: taint }];
+
 /// A new node is tainted until the node controller sees that it is ready.
-pub(super) fn prepare(node: &mut Fields) {
+fn taint(node: &mut Fields) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let Some(Value::Object(spec)) = node.get_mut("spec") else { return };
     let taints = spec.entry("taints").or_insert_with(|| json!([]));

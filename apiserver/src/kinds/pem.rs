@@ -13,6 +13,14 @@ pub(super) fn first_kind(encoded: &str) -> Option<String> {
     kinds(encoded).into_iter().next()
 }
 
+/// Returns the bytes in the first block of a text in Base64.
+pub(super) fn first_content(encoded: &str) -> Option<Vec<u8>> {
+    let bytes = STANDARD.decode(encoded).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let content: String = blocks(&text).first()?.content.split_whitespace().collect();
+    STANDARD.decode(content).ok()
+}
+
 /// Returns the kind of the first block in a text.
 pub(super) fn first_kind_of_text(text: &str) -> Option<&str> {
     blocks(text).first().map(|block| block.kind)

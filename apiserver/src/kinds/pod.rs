@@ -56,12 +56,15 @@ pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), 
         let detail = format!("pod {name} has non-empty .spec.schedulingGates");
         return Err(ActionError::Conflict(detail));
     }
-    if let Some(Value::Object(annotations)) = read_path(binding, "metadata.annotations") {
-        let of_pod = object_in(object_in(pod, "metadata"), "annotations");
-        of_pod.extend(annotations.clone());
+    for member in ["annotations", "labels"] {
+        let given = binding.get("metadata").and_then(|metadata| metadata.get(member));
+        if let Some(given) = given.and_then(Value::as_object).filter(|given| !given.is_empty()) {
+            object_in(object_in(pod, "metadata"), member).extend(given.clone());
+        }
     }
     let node = read_path(binding, "target.name").cloned().unwrap_or(Value::Null);
     object_in(pod, "spec").insert("nodeName".to_owned(), node);
+    object_in(pod, "status").remove("nominatedNodeName");
     let conditions = object_in(pod, "status").entry("conditions").or_insert_with(|| json!([]));
     let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null,
         "lastTransitionTime": now});

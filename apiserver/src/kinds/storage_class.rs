@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
+use super::columns::GuardedWrite;
 use crate::fields::{Fields, read_path};
 use crate::quantity;
 
@@ -15,12 +16,18 @@ const IS_DEFAULT: [&str; 2] = [
 /// The annotation that names the class of a claim, from before there was a field.
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Returns the position of the default class: of several, the newest one, then the first by name.
+/// Returns the position of the default class.
 pub(super) fn find_default(classes: &[Fields]) -> Option<usize> {
+    find_marked(classes, &IS_DEFAULT)
+}
+
+/// Returns the position of the class that an annotation marks: of several, the newest one, then the
+/// first by name.
+pub(super) fn find_marked(classes: &[Fields], marks: &[&str]) -> Option<usize> {
     let is_default = |class: &Fields| {
         let annotations = read_path(class, "metadata.annotations");
-        let marks = |key: &&str| annotations.and_then(|all| all.get(*key)) == Some(&json!("true"));
-        IS_DEFAULT.iter().any(marks)
+        let has = |key: &&str| annotations.and_then(|all| all.get(*key)) == Some(&json!("true"));
+        marks.iter().any(has)
     };
     let of = |class: &Fields, path: &str| {
         read_path(class, path).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -52,6 +59,37 @@ pub(super) fn set_default(
         spec.insert("storageClassName".to_owned(), name);
     }
     Ok(())
+}
+
+/// Refuses to resize a claim whose class does not permit it (the plugin
+/// `PersistentVolumeClaimResize`). A claim that is not bound is invalid before.
+pub(super) fn check_resize(write: &GuardedWrite<'_>) -> Result<(), String> {
+    let Some(old) = write.old else { return Ok(()) };
+    let size = |claim: &Fields| {
+        let size = read_path(claim, "spec.resources.requests.storage").and_then(quantity::read);
+        size.unwrap_or_default()
+    };
+    if size(write.new) <= size(old) {
+        return Ok(());
+    }
+    let class = class_of(write.new);
+    let is_growing = |class: &str| {
+        let class = (write.find)("storage.k8s.io", "storageclasses", class);
+        class.is_some_and(|class| class.get("allowVolumeExpansion") == Some(&json!(true)))
+    };
+    if !class.is_empty() && class == class_of(old) && is_growing(class) {
+        return Ok(());
+    }
+    Err("only dynamically provisioned pvc can be resized and the storageclass that provisions \
+         the pvc must support resize"
+        .to_owned())
+}
+
+/// Returns the class that a claim names; empty if it names none.
+fn class_of(claim: &Fields) -> &str {
+    let annotated = read_path(claim, "metadata.annotations").and_then(|all| all.get(CLASS));
+    let class = annotated.or_else(|| read_path(claim, "spec.storageClassName"));
+    class.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the warnings about a claim.

@@ -57,6 +57,7 @@ pub(super) const PLAIN: Kind = Kind {
     parts: &[],
     admissions: Cow::Borrowed(&[]),
     additions: Cow::Borrowed(&[]),
+    guards: Cow::Borrowed(&[]),
     find_default: None,
     limited: None,
     run_as: None,

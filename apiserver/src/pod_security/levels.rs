@@ -56,7 +56,7 @@ struct Given {
 // === impl Level ===
 
 impl Level {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         LEVELS.iter().find(|(name, _)| *name == text).map(|(_, level)| *level)
     }
 }

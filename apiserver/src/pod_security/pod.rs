@@ -37,8 +37,8 @@ impl<'a> PodView<'a> {
         self.containers().filter(|one| is_bad(one)).map(|one| text(one, "name")).collect()
     }
 
-    /// Finds the parts whose security context sets something bad: the pod is asked first. A part
-    /// without the member `name` of the security context is not asked.
+    /// Finds the parts whose security context sets something bad: first the pod, then containers.
+    /// A part without the member `name` of the security context sets nothing.
     pub(super) fn setters(
         self,
         name: &str,

@@ -1,12 +1,14 @@
 //! The group `certificates.k8s.io`.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::{KEEPS_SPEC, label, named};
 use crate::access::User;
 use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::Json;
-use crate::kinds::{Defaults, Generation, Kind, OnCreate, Part, Status, checks};
+use crate::kinds::{Defaults, Generation, Kind, OnCreate, Part, Status, checks, signer};
 use crate::names;
 
 pub(super) fn rows() -> Vec<Kind> {
@@ -28,6 +30,7 @@ fn signing_request() -> Kind {
         record_time: date_conditions,
         validate: checks::signing::request,
         parts: &[APPROVAL],
+        guards: Cow::Borrowed(signer::REQUEST_GUARDS),
         ..of_group("CertificateSigningRequest", "certificatesigningrequests")
     }
 }
@@ -89,6 +92,7 @@ fn trust_bundle() -> Kind {
         name: names::path_segment,
         fields: const { &[label("spec.signerName", &["spec.signerName"])] },
         validate: checks::certificates::trust_bundle,
+        guards: Cow::Borrowed(signer::BUNDLE_GUARDS),
         immutable: &["spec.signerName"],
         generation: Generation::None,
         ..of_group("ClusterTrustBundle", "clustertrustbundles")

@@ -7,10 +7,10 @@ use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, SPEC_TEMPLATE, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
-    Action, Admission, Defaults, Dependents, Effect, Generation, Kind, OnCreate, Operations, Part,
-    Protected, Relay, Secured, Status, checks, limits, namespace, network_warnings, node, pod,
-    pod_update, resize, runtime_class, secret, service, service_account, storage_class, warnings,
-    workload,
+    Action, Admission, CompleteBody, Defaults, Dependents, Effect, Generation, Guard, Kind,
+    OnCreate, Operations, Part, Protected, Relay, Secured, Status, checks, limits, namespace,
+    network_warnings, node, node_features, pod, pod_update, resize, runtime_class, secret, service,
+    service_account, storage_class, topology, warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -79,7 +79,7 @@ fn node() -> Kind {
             under: "status",
             rules: &[("allocatable", From(node::allocatable))],
         }],
-        prepare: node::prepare,
+        additions: Cow::Borrowed(&node::TAINT),
         validate: node::validate,
         ..named("", "Node", "nodes")
     }
@@ -104,6 +104,16 @@ const RUNTIME: Admission = Admission {
     apply: runtime_class::admit,
 };
 
+const TOPOLOGY: Admission = Admission {
+    plugin: AdmissionPlugin::PodTopologyLabels,
+    after_additions: false,
+    group: "",
+    plural: "nodes",
+    // No node is built in.
+    built_in: "/",
+    apply: topology::label_pod,
+};
+
 fn pod() -> Kind {
     const POD_KEEPS: &[&str] = &["spec", "metadata.ownerReferences", "metadata.deletionTimestamp"];
     const BINDING: Action = Action {
@@ -112,6 +122,10 @@ fn pod() -> Kind {
         api_version: "v1",
         older: &[],
         body_type: "core.Binding",
+        complete: Some(CompleteBody {
+            plugin: AdmissionPlugin::PodTopologyLabels,
+            apply: topology::label_binding,
+        }),
         effect: Effect::Change(pod::bind),
     };
     const EVICTION: Action = Action {
@@ -120,6 +134,7 @@ fn pod() -> Kind {
         api_version: "policy/v1",
         older: &["policy/v1beta1"],
         body_type: "",
+        complete: None,
         effect: Effect::Evict,
     };
     const EPHEMERAL: Part = Part {
@@ -148,8 +163,9 @@ fn pod() -> Kind {
         grace: Some(pod::grace),
         resize: Some(resize::RESIZE),
         parts: &[EPHEMERAL],
-        admissions: Cow::Borrowed(const { &[PRIORITY, RUNTIME] }),
+        admissions: Cow::Borrowed(const { &[PRIORITY, RUNTIME, TOPOLOGY] }),
         additions: Cow::Borrowed(&pod::ADDITIONS),
+        guards: Cow::Borrowed(node_features::GUARDS),
         limited: Some(PODS),
         run_as: Some(service_account::PODS),
         secured: Some(Secured::Pod),
@@ -227,6 +243,11 @@ fn persistent_volume_claim() -> Kind {
         built_in: "/",
         apply: storage_class::set_default,
     };
+    const RESIZE: Guard = Guard {
+        plugin: AdmissionPlugin::PersistentVolumeClaimResize,
+        subresource: "",
+        check: storage_class::check_resize,
+    };
     Kind {
         admissions: Cow::Borrowed(const { &[CLASS] }),
         short_names: &["pvc"],
@@ -238,6 +259,7 @@ fn persistent_volume_claim() -> Kind {
             Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
         ],
         additions: Cow::Borrowed(&limits::CLAIM_PROTECTION),
+        guards: Cow::Borrowed(const { &[RESIZE] }),
         validate: limits::validate_claim,
         limited: Some(CLAIMS),
         warn: storage_class::warn,
@@ -252,6 +274,7 @@ fn service_account() -> Kind {
         api_version: "authentication.k8s.io/v1",
         older: &[],
         body_type: "io.k8s.api.authentication.v1.TokenRequest",
+        complete: None,
         effect: Effect::IssueToken,
     };
     Kind {

@@ -1,12 +1,18 @@
 //! The groups `networking.k8s.io` and `discovery.k8s.io`, and the core kind `Endpoints`.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::{KEEPS_SPEC, OF_SPEC, label, named};
 use crate::fields::Fields;
 use crate::kinds::DefaultValue::{From, Json, Unset};
-use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks, network_warnings};
+use crate::kinds::{
+    Admission, Defaults, Generation, Kind, OnCreate, Status, checks, ingress_class,
+    network_warnings,
+};
 use crate::names;
+use crate::plugin::AdmissionPlugin;
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![
@@ -38,11 +44,21 @@ fn ingress_class() -> Kind {
 }
 
 fn ingress() -> Kind {
+    const CLASS: Admission = Admission {
+        plugin: AdmissionPlugin::DefaultIngressClass,
+        after_additions: false,
+        group: "networking.k8s.io",
+        plural: "ingressclasses",
+        // No class is built in.
+        built_in: "/",
+        apply: ingress_class::set_default,
+    };
     Kind {
         short_names: &["ing"],
         status: KEEPS_SPEC,
         warn: network_warnings::ingress,
         validate: checks::ingress::ingress,
+        admissions: Cow::Borrowed(const { &[CLASS] }),
         ..of_group("Ingress", "ingresses")
     }
 }

@@ -1,0 +1,37 @@
+//! Admission that may refuse a complete object: pod security, and the guards of its kind.
+
+use super::access::Requester;
+use super::pod_security;
+use crate::core::Core;
+use crate::fields::Fields;
+use crate::kinds::GuardedWrite;
+use crate::request::ApiCall;
+use crate::status::{Failure, Result};
+
+/// A write of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Write<'a> {
+    pub(super) new: &'a Fields,
+    /// The stored object; `None` if the object is new.
+    pub(super) old: Option<&'a Fields>,
+    /// The name of the object in messages.
+    pub(super) name: &'a str,
+}
+
+/// Checks a write.
+pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()> {
+    pod_security::check(core, call, write)?;
+    let served = &call.target.served;
+    let subresource = call.target.info.subresource.as_deref().unwrap_or_default();
+    let Write { new, old, name } = write;
+    let find = |group: &str, plural: &str, name: &str| {
+        let kind = core.kinds().find(group, "v1", plural)?;
+        Some(core.get(kind.resource, name)?.fields())
+    };
+    let write = GuardedWrite { new, old, find: &find, author: &Requester { core, call } };
+    let due = served.home.guards.iter().filter(|guard| guard.subresource == subresource);
+    due.into_iter().try_for_each(|guard| {
+        let refused = |detail: String| Failure::forbidden(&served.kind, name, &detail);
+        (guard.check)(&write).map_err(refused)
+    })
+}

@@ -1,0 +1,103 @@
+//! The rights of a user on a signer of certificates, and the subjects that a signer refuses.
+
+use serde_json::Value;
+
+use super::columns::{Guard, GuardedWrite};
+use super::pem;
+use crate::access::Attributes;
+use crate::fields::{Fields, is_clean_up, read_path};
+use crate::plugin::AdmissionPlugin;
+use crate::subject::{ORGANIZATION, Subject};
+
+/// The checks of requests for certificates.
+pub(super) const REQUEST_GUARDS: &[Guard] = &[
+    Guard {
+        plugin: AdmissionPlugin::CertificateApproval,
+        subresource: "approval",
+        check: check_approval,
+    },
+    Guard {
+        plugin: AdmissionPlugin::CertificateSigning,
+        subresource: "status",
+        check: check_signing,
+    },
+    Guard {
+        plugin: AdmissionPlugin::CertificateSubjectRestriction,
+        subresource: "",
+        check: check_subject,
+    },
+];
+
+/// The checks of bundles.
+pub(super) const BUNDLE_GUARDS: &[Guard] = &[Guard {
+    plugin: AdmissionPlugin::ClusterTrustBundleAttest,
+    subresource: "",
+    check: check_attestation,
+}];
+
+/// The signer of client certificates, and the group that it never puts into one.
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+const MASTERS: &str = "system:masters";
+
+fn check_approval(write: &GuardedWrite<'_>) -> Result<(), String> {
+    let signer = signer(write.old.unwrap_or(write.new));
+    if may(write, "approve", signer) {
+        return Ok(());
+    }
+    Err(format!("user not permitted to approve requests with signerName \"{signer}\""))
+}
+
+/// Checks who changes the certificate or the conditions.
+fn check_signing(write: &GuardedWrite<'_>) -> Result<(), String> {
+    let Some(old) = write.old else { return Ok(()) };
+    let is_kept = |path: &str| read_path(write.new, path) == read_path(old, path);
+    let signer = signer(old);
+    let is_same = is_kept("status.certificate") && is_kept("status.conditions");
+    if is_same || may(write, "sign", signer) {
+        return Ok(());
+    }
+    Err(format!("user not permitted to sign requests with signerName \"{signer}\""))
+}
+
+/// Checks the organizations of a new request.
+fn check_subject(write: &GuardedWrite<'_>) -> Result<(), String> {
+    if write.old.is_some() || signer(write.new) != CLIENT_SIGNER {
+        return Ok(());
+    }
+    let request = read_path(write.new, "spec.request").and_then(Value::as_str).unwrap_or_default();
+    let request = pem::first_content(request).unwrap_or_default();
+    let is_refused = Subject::of_request(&request)
+        .is_some_and(|subject| subject.values(ORGANIZATION).any(|group| group == MASTERS));
+    if is_refused {
+        return Err(format!("use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"));
+    }
+    Ok(())
+}
+
+fn check_attestation(write: &GuardedWrite<'_>) -> Result<(), String> {
+    let signer = signer(write.new);
+    let is_same = write.old.is_some_and(|old| is_clean_up(write.new, old));
+    if signer.is_empty() || is_same || may(write, "attest", signer) {
+        return Ok(());
+    }
+    Err(format!("user not permitted to attest for signerName \"{signer}\""))
+}
+
+/// Returns whether the user has a right on a signer, or on all signers of its domain.
+fn may(write: &GuardedWrite<'_>, verb: &str, signer: &str) -> bool {
+    let domain = signer.split('/').next().unwrap_or_default();
+    [signer.to_owned(), format!("{domain}/*")].into_iter().any(|name| {
+        let request = Attributes {
+            verb: verb.to_owned(),
+            group: "certificates.k8s.io".to_owned(),
+            resource: "signers".to_owned(),
+            name,
+            ..Attributes::default()
+        };
+        write.author.refusal(&request).is_none()
+    })
+}
+
+fn signer(object: &Fields) -> &str {
+    read_path(object, "spec.signerName").and_then(Value::as_str).unwrap_or_default()
+}

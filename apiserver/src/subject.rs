@@ -1,0 +1,100 @@
+//! The subject of a certificate, and of a request for one, in DER.
+
+/// The tags of DER on the way to a subject.
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const OBJECT_ID: u8 = 0x06;
+#[cfg(feature = "tls")]
+const VERSION: u8 = 0xa0;
+
+/// The identifier 2.5.4.3.
+#[cfg(feature = "tls")]
+pub(crate) const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+/// The identifier 2.5.4.10.
+pub(crate) const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
+
+/// The attributes of a subject, by their identifiers.
+#[derive(Debug)]
+pub(crate) struct Subject<'a> {
+    attributes: Vec<(&'a [u8], String)>,
+}
+
+/// One element of DER.
+#[derive(Debug, Clone, Copy)]
+struct Element<'a> {
+    tag: u8,
+    content: &'a [u8],
+}
+
+// === impl Subject ===
+
+impl<'a> Subject<'a> {
+    /// Reads the subject of a certificate.
+    #[cfg(feature = "tls")]
+    pub(crate) fn of_certificate(certificate: &'a [u8]) -> Option<Self> {
+        let (certificate, _) = read(certificate, SEQUENCE)?;
+        let (mut rest, _) = read(certificate, SEQUENCE)?;
+        if rest.first() == Some(&VERSION) {
+            (_, rest) = next(rest)?;
+        }
+        // The serial number, the signature's algorithm, the issuer and the validity.
+        for _ in 0..4 {
+            (_, rest) = next(rest)?;
+        }
+        Self::read(rest)
+    }
+
+    /// Reads the subject of a request for a certificate (PKCS #10).
+    pub(crate) fn of_request(request: &'a [u8]) -> Option<Self> {
+        let (request, _) = read(request, SEQUENCE)?;
+        let (request, _) = read(request, SEQUENCE)?;
+        // The version comes before.
+        Self::read(next(request)?.1)
+    }
+
+    fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (mut names, _) = read(bytes, SEQUENCE)?;
+        let mut attributes = Vec::new();
+        while !names.is_empty() {
+            let (mut set, after) = read(names, SET)?;
+            names = after;
+            while !set.is_empty() {
+                let (attribute, after) = read(set, SEQUENCE)?;
+                set = after;
+                let (id, value) = read(attribute, OBJECT_ID)?;
+                let (value, _) = next(value)?;
+                attributes.push((id, String::from_utf8_lossy(value.content).into_owned()));
+            }
+        }
+        Some(Self { attributes })
+    }
+
+    /// Returns the values of the attributes with this identifier.
+    pub(crate) fn values(&self, id: &'static [u8]) -> impl DoubleEndedIterator<Item = &str> {
+        let found = self.attributes.iter().filter(move |(found, _)| *found == id);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Returns the content of the first element, which has this tag, and the bytes after it.
+fn read(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (element, rest) = next(bytes)?;
+    (element.tag == tag).then_some((element.content, rest))
+}
+
+/// Returns the first element, and the bytes after it.
+fn next(bytes: &[u8]) -> Option<(Element<'_>, &[u8])> {
+    let (&[tag, first], mut rest) = bytes.split_first_chunk::<2>()?;
+    let mut length = usize::from(first);
+    if first >= 0x80 {
+        // The low bits count the bytes of the length.
+        let (digits, after) = rest.split_at_checked(usize::from(first & 0x7f))?;
+        if digits.len() > size_of::<u32>() {
+            return None;
+        }
+        length = digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit));
+        rest = after;
+    }
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((Element { tag, content }, rest))
+}
