@@ -141,8 +141,10 @@ pub(crate) struct Action {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompleteBody {
     pub(crate) plugin: AdmissionPlugin,
-    pub(crate) apply: fn(&mut Fields, &dyn Fn(&str) -> Option<Fields>),
+    pub(crate) apply: Complete,
 }
+
+pub(crate) type Complete = fn(&mut Fields, &dyn Fn(&str) -> Option<Fields>);
 
 /// The effect on the object.
 #[derive(Debug, Clone, Copy)]

@@ -15,8 +15,11 @@ const fn guard(subresource: &'static str) -> Guard {
     Guard { plugin, subresource, check }
 }
 
+/// Returns whether an update to the first state, from the second one, needs the feature.
+type IsNeeded = fn(&Fields, &Fields) -> bool;
+
 /// The features, in the order of messages.
-const FEATURES: [(&str, fn(&Fields, &Fields) -> bool); 2] = [
+const FEATURES: [(&str, IsNeeded); 2] = [
     ("InPlacePodLevelResourcesVerticalScaling", resizes_pod),
     ("InPlacePodVerticalScalingInitContainers", resizes_init_container),
 ];
@@ -36,9 +39,8 @@ fn check(write: &GuardedWrite<'_>) -> Result<(), String> {
     let node = (write.find)("", "nodes", name);
     let node = node.ok_or_else(|| format!("node \"{name}\" not found"))?;
     let declared = read_path(&node, "status.declaredFeatures").and_then(Value::as_array);
-    let declares =
-        |feature: &&str| declared.is_some_and(|all| all.iter().any(|one| one == feature));
-    needed.retain(|feature| !declares(feature));
+    let has = |feature: &&str| declared.is_some_and(|all| all.iter().any(|one| one == feature));
+    needed.retain(|feature| !has(feature));
     if needed.is_empty() {
         return Ok(());
     }

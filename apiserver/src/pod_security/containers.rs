@@ -13,11 +13,11 @@ pub(super) fn privileged(pod: PodView<'_>, _: i64) -> Option<Violation> {
 }
 
 pub(super) fn escalation(pod: PodView<'_>, minor: i64) -> Option<Violation> {
+    const MEMBER: &str = "allowPrivilegeEscalation";
     // A pod on Windows may not set the member.
     if minor >= 25 && pod.runs_on_windows() {
         return None;
     }
-    const MEMBER: &str = "allowPrivilegeEscalation";
     let bad = pod.names_of(|container| container["securityContext"][MEMBER] != false);
     let detail = format!("{} must set securityContext.{MEMBER}=false", named("container", &bad));
     (!bad.is_empty()).then_some(Violation { reason: "allowPrivilegeEscalation != false", detail })

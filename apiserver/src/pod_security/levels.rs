@@ -47,10 +47,18 @@ const LEVELS: [(&str, Level); 3] = [
     ("restricted", Level::Restricted),
 ];
 
-/// The labels of one mode; `Some(None)` is an invalid value.
+/// The labels of one mode.
 struct Given {
-    level: Option<Option<Level>>,
-    version: Option<Option<Version>>,
+    level: Label<Level>,
+    version: Label<Version>,
+}
+
+/// The value of a label.
+#[derive(Clone, Copy, PartialEq)]
+enum Label<T> {
+    Missing,
+    Invalid,
+    Valid(T),
 }
 
 // === impl Level ===
@@ -104,13 +112,42 @@ impl Given {
         let level = format!("{PREFIX}{mode}");
         let version = format!("{level}-version");
         let detail = format!("must be one of {levels}");
-        let level = read(labels, &level, Level::parse, &detail, causes);
+        let level = Label::read(labels, &level, (Level::parse, &detail), causes);
         let detail = "must be \"latest\" or \"v1.x\"";
-        Self { level, version: read(labels, &version, Version::parse, detail, causes) }
+        let version = Label::read(labels, &version, (Version::parse, detail), causes);
+        Self { level, version }
     }
 
     fn version(&self) -> Version {
-        self.version.flatten().unwrap_or(Version::Latest)
+        self.version.valid().unwrap_or(Version::Latest)
+    }
+}
+
+// === impl Label ===
+
+impl<T: Copy> Label<T> {
+    fn read(
+        labels: &BTreeMap<String, String>,
+        name: &str,
+        (parse, detail): (fn(&str) -> Option<T>, &str),
+        causes: &mut Vec<Cause>,
+    ) -> Self {
+        let Some(text) = labels.get(name) else { return Self::Missing };
+        parse(text).map_or_else(
+            || {
+                let at = format!("metadata.labels[{name}]");
+                causes.push(Cause::invalid(at, &json!(text), detail));
+                Self::Invalid
+            },
+            Self::Valid,
+        )
+    }
+
+    fn valid(self) -> Option<T> {
+        match self {
+            Self::Valid(value) => Some(value),
+            Self::Missing | Self::Invalid => None,
+        }
     }
 }
 
@@ -129,17 +166,19 @@ impl Policy {
         let enforce = Given::read(labels, "enforce", &mut causes);
         Given::read(labels, "audit", &mut causes);
         let warn = Given::read(labels, "warn", &mut causes);
-        if let Some(level) = enforce.level {
-            policy.enforce.level = level.unwrap_or(Level::Restricted);
-        }
+        policy.enforce.level = match enforce.level {
+            Label::Missing => Level::Privileged,
+            Label::Invalid => Level::Restricted,
+            Label::Valid(level) => level,
+        };
         policy.enforce.version = enforce.version();
-        policy.warn.level = warn.level.flatten().unwrap_or(Level::Privileged);
+        policy.warn.level = warn.level.valid().unwrap_or(Level::Privileged);
         policy.warn.version = warn.version();
         // An enforced level also warns, for the sake of templates.
-        let is_inherited = warn.level.is_none() && enforce.level.flatten().is_some();
+        let is_inherited = warn.level == Label::Missing && enforce.level.valid().is_some();
         if is_inherited && policy.enforce.level > Level::Privileged {
             policy.warn.level = policy.enforce.level;
-            if warn.version.is_none() {
+            if warn.version == Label::Missing {
                 policy.warn.version = policy.enforce.version;
             }
         }
@@ -149,21 +188,6 @@ impl Policy {
 
 fn is_labelled(labels: &BTreeMap<String, String>) -> bool {
     labels.range(PREFIX.to_owned()..).next().is_some_and(|(label, _)| label.starts_with(PREFIX))
-}
-
-fn read<T>(
-    labels: &BTreeMap<String, String>,
-    label: &str,
-    parse: fn(&str) -> Option<T>,
-    detail: &str,
-    causes: &mut Vec<Cause>,
-) -> Option<Option<T>> {
-    let text = labels.get(label)?;
-    let parsed = parse(text);
-    if parsed.is_none() {
-        causes.push(Cause::invalid(format!("metadata.labels[{label}]"), &json!(text), detail));
-    }
-    Some(parsed)
 }
 
 #[cfg(test)]

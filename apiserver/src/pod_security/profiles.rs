@@ -1,4 +1,4 @@
-//! Checks of the profiles that confine containers: AppArmor, seccomp, SELinux.
+//! Checks of the profiles that confine containers: `AppArmor`, seccomp, `SELinux`.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const SECCOMP_OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.
 const RUNTIME_DEFAULT: &str = "runtime/default";
 const LOCALHOST: &str = "localhost/";
 
-/// Types of SELinux, with the minor version that permits each.
+/// Types of `SELinux`, with the minor version that permits each.
 const SELINUX_TYPES: [(&str, i64); 5] = [
     ("", 0),
     ("container_t", 0),

@@ -22,6 +22,10 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// Renewal periods per lease duration: real nodes renew every 10 s a lease of 40 s.
 const RENEWALS_PER_LEASE: u32 = 4;
 
+/// The features of nodes that resizes of pods need.
+const FEATURES: [&str; 2] =
+    ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"];
+
 /// The registered `Node` object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Registration {
@@ -127,6 +131,7 @@ fn status(node: &str, now: Timestamp) -> Value {
             condition("PIDPressure", "False", "KubeletHasSufficientPID"),
             condition("Ready", "True", "KubeletReady"),
         ],
+        "declaredFeatures": FEATURES,
         "addresses": [{ "type": "Hostname", "address": node }],
         "nodeInfo": {
             "machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "",
