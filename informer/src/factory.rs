@@ -288,8 +288,12 @@ impl SharedInformerFactory {
     /// This method is cancel safe: it only waits.
     #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_sync(&self) -> bool {
-        for informer in self.all() {
-            if !informer.wait_for_sync().await {
+        let informers = self.all();
+        // Not one after the other: the end of one must not wait for another that never syncs.
+        let mut waits: FuturesUnordered<_> =
+            informers.iter().map(|informer| informer.wait_for_sync()).collect();
+        while let Some(has_synced) = waits.next().await {
+            if !has_synced {
                 return false;
             }
         }

@@ -92,7 +92,8 @@ pub enum SetEvent<K: Object> {
     Object(Event<K>),
     /// The cache of the resource is complete, and the handler has received all of it.
     ///
-    /// It comes once after the resource joined the list, and once after each change of its version.
+    /// It comes once after the resource joined the list, and once after each change of its version
+    /// and each replacement of an informer that has stopped.
     Synced,
 }
 

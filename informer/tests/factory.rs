@@ -225,3 +225,21 @@ async fn adopted_informer_starts_and_stops_with_the_factory() {
     factory.stop().await;
     assert!(own.is_stopped());
 }
+
+#[tokio::test(start_paused = true)]
+async fn informer_that_stops_ends_the_wait_for_one_that_never_syncs() {
+    let factory = SharedInformerFactory::new(&server().0);
+    let _refused = factory.informer::<Secret>();
+    let stopped = factory.informer::<Deployment>();
+    factory.start();
+    let wait = factory.clone();
+    let wait = tokio::spawn(async move {
+        (wait.wait_for_sync().await, wait.wait_for_sync_within(Duration::MAX).await.is_err())
+    });
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(!wait.is_finished());
+    stopped.stop().await;
+    let ended = tokio::time::timeout(Duration::from_secs(10), wait).await;
+    assert_eq!(ended.expect("the wait ends").unwrap(), (false, true));
+    factory.stop().await;
+}

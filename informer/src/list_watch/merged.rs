@@ -37,6 +37,10 @@ use crate::object::{Object, ResourceVersion};
 /// collection that is furthest behind: a quiet collection reaches a version with its next bookmark,
 /// up to a minute later.
 ///
+/// All watches are opened at the same time, and the end of one ends all. A connection of one
+/// collection that breaks off without a sign, while the others deliver events, is noticed when the
+/// watch ends: after 5 to 10 minutes, see [`TimeoutConfig::watch`](crate::TimeoutConfig::watch).
+///
 /// # Examples
 ///
 /// ```

@@ -52,8 +52,8 @@ impl Subscription {
     /// Called from a handler, or from other code that an informer calls, it does not wait, because
     /// it could wait for itself. A call of the handler that is running then is its last.
     ///
-    /// The handler of an informer that was not started is dropped when another one is added, or when
-    /// the informer starts or stops.
+    /// The handler of an informer that was not started is dropped when another one is added, or
+    /// when the informer starts or stops.
     ///
     /// # Examples
     ///

@@ -129,7 +129,7 @@ impl<K: Object> SharedIndexInformer<K> {
     ///
     /// # Panics
     ///
-    /// Panics if `capacity` is 0, and outside of a tokio runtime if the informer runs.
+    /// Panics if `capacity` is 0.
     ///
     /// # Examples
     ///
