@@ -4,7 +4,8 @@
 //! The client that [`kube_client`] builds by default repeats *every* request that is answered with
 //! 429, 503 or 504, up to fifteen times. A pod create with `generateName` that the server carries
 //! out and answers with 504 then creates two pods. client-go repeats no such request, and limits
-//! the rate of requests. This module gives the same [`Client`](kube_client::Client) type client-go's behaviour:
+//! the rate of requests. This module gives the same [`Client`](kube_client::Client) type
+//! client-go's behaviour:
 //!
 //! - **Rate**: at most `qps` requests start per second, after an initial `burst`. Requests are
 //!   admitted first-in first-out. Watches count, as in client-go.

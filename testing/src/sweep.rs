@@ -286,6 +286,19 @@ impl fmt::Debug for SweepBuilder<'_> {
     }
 }
 
+// === impl Kind ===
+
+impl Kind {
+    /// Returns the reason for which a sweep without a plan fails.
+    fn without_plans(self) -> String {
+        let nothing = match self {
+            Self::Calls => "no mutating call",
+            Self::Events => "no mutating call and no event",
+        };
+        format!("the controller has {nothing}, so there is no fault to try")
+    }
+}
+
 /// Runs every plan, or the one with the name `only`.
 fn sweep(
     builder: &SweepBuilder<'_>,
@@ -301,15 +314,12 @@ fn sweep(
         Ok(state) => state,
         Err(why) => return Err(SweepFailure::new(None, seed, why, reference.trace)),
     };
-    let (plans, nothing) = match kind {
-        Kind::Calls => (Plan::of_calls(calls), "no mutating call"),
-        Kind::Events => {
-            (Plan::of_events(calls, &reference.events), "no mutating call and no event")
-        }
+    let plans = match kind {
+        Kind::Calls => Plan::of_calls(calls),
+        Kind::Events => Plan::of_events(calls, &reference.events),
     };
     if plans.is_empty() {
-        let why = format!("the controller has {nothing}, so there is no fault to try");
-        return Err(SweepFailure::new(None, seed, why, reference.trace));
+        return Err(SweepFailure::new(None, seed, kind.without_plans(), reference.trace));
     }
     let mut sweep = Sweep { state, calls, runs: 1, missed: 0 };
     for plan in plans {

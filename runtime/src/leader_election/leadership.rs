@@ -359,17 +359,16 @@ mod tests {
             lease => Answer::Said(200, serde_json::from_str(lease).unwrap()),
         });
         let leadership = elector(client).acquire().await;
-        let lasting = tokio::spawn(std::future::pending::<()>());
-        leadership.abort_on_loss(lasting.abort_handle());
+        let (mut lasting, mut short) = (JoinSet::new(), JoinSet::new());
+        leadership.abort_on_loss(lasting.spawn(std::future::pending::<()>()));
         for _ in 0..1000 {
-            let task = tokio::spawn(async {});
-            leadership.abort_on_loss(task.abort_handle());
-            task.await.unwrap();
+            leadership.abort_on_loss(short.spawn(std::future::ready(())));
+            short.join_next().await.unwrap().unwrap();
         }
         let known = leadership.shared.end.lock().aborts.len();
         assert!(known < 20, "{known}");
         drop(leadership);
-        assert!(lasting.await.unwrap_err().is_cancelled());
+        assert!(lasting.join_next().await.unwrap().unwrap_err().is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]
