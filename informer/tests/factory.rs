@@ -232,14 +232,14 @@ async fn informer_that_stops_ends_the_wait_for_one_that_never_syncs() {
     let _refused = factory.informer::<Secret>();
     let stopped = factory.informer::<Deployment>();
     factory.start();
-    let wait = factory.clone();
-    let wait = tokio::spawn(async move {
-        (wait.wait_for_sync().await, wait.wait_for_sync_within(Duration::MAX).await.is_err())
-    });
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    assert!(!wait.is_finished());
+    let wait = async {
+        let within = factory.wait_for_sync_within(Duration::MAX);
+        (factory.wait_for_sync().await, within.await.is_err())
+    };
+    let mut wait = std::pin::pin!(wait);
+    let at_most = Duration::from_secs(10);
+    assert!(tokio::time::timeout(at_most, &mut wait).await.is_err(), "nothing has stopped");
     stopped.stop().await;
-    let ended = tokio::time::timeout(Duration::from_secs(10), wait).await;
-    assert_eq!(ended.expect("the wait ends").unwrap(), (false, true));
+    assert_eq!(tokio::time::timeout(at_most, wait).await.expect("it ends"), (false, true));
     factory.stop().await;
 }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::time::Duration;
 
-use homeostat_workqueue::{FALLBACK_DELAY, Queue, RateLimiter, WorkBatch, Worker};
+use homeostat_workqueue::{FALLBACK_DELAY, Queue, RateLimiter, Worker};
 use tokio::time::{Instant, sleep};
 use tokio_test::task;
 
@@ -198,15 +198,13 @@ thread_local! {
 
 impl Drop for Fragile {
     fn drop(&mut self) {
-        if ARMED.replace(false) {
-            panic!("a panic of the item's drop");
-        }
+        assert!(!ARMED.replace(false), "a panic of the item's drop");
     }
 }
 
-/// Takes the items 1 to 3 as one batch, and runs `end` with it, in which the drop of an item
-/// panics.
-fn drop_panics_in(end: impl FnOnce(WorkBatch<'_, Fragile>)) -> (Queue<Fragile>, Worker<Fragile>) {
+/// Takes the items 1 to 3 as one batch, and returns it as done or unfinished; the drop of an item
+/// panics meanwhile.
+fn drop_panics_in_batch(is_done: bool) -> (Queue<Fragile>, Worker<Fragile>) {
     let queue = Queue::new();
     queue.add_batch([Fragile(1), Fragile(2), Fragile(3)]);
     let mut worker = queue.worker();
@@ -214,14 +212,15 @@ fn drop_panics_in(end: impl FnOnce(WorkBatch<'_, Fragile>)) -> (Queue<Fragile>, 
         let mut next = task::spawn(worker.next_batch(3));
         let Poll::Ready(Some(batch)) = next.poll() else { panic!("three items are queued") };
         ARMED.set(true);
-        assert!(catch_unwind(AssertUnwindSafe(|| end(batch))).is_err(), "a drop has panicked");
+        let end = || if is_done { batch.done() } else { batch.give_back() };
+        assert!(catch_unwind(AssertUnwindSafe(end)).is_err(), "a drop has panicked");
     }
     (queue, worker)
 }
 
 #[tokio::test(start_paused = true)]
 async fn batch_is_done_although_the_drop_of_an_item_panics() {
-    let (queue, mut worker) = drop_panics_in(|batch| batch.done());
+    let (queue, mut worker) = drop_panics_in_batch(true);
     assert!(task::spawn(worker.next()).poll().is_pending());
     let unfinished = queue.drain(Duration::ZERO).await;
     assert!(unfinished.is_empty(), "{} items are held", unfinished.held.len());
@@ -229,7 +228,7 @@ async fn batch_is_done_although_the_drop_of_an_item_panics() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_is_given_back_although_the_drop_of_an_item_panics() {
-    let (queue, worker) = drop_panics_in(|batch| batch.give_back());
+    let (queue, worker) = drop_panics_in_batch(false);
     drop(worker);
     let unfinished = queue.drain(Duration::ZERO).await;
     assert_eq!((unfinished.held.len(), unfinished.queued.len()), (0, 3));

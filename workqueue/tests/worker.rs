@@ -197,6 +197,22 @@ fn long_batch_wakes_one_worker_per_sixteen_items() {
     assert_eq!(woken, [true, true, false]);
 }
 
+#[test]
+fn batch_that_is_requested_again_wakes_one_worker_per_sixteen_items() {
+    let queue = queue_of(0..17);
+    let mut worker = queue.worker();
+    let mut next = task::spawn(worker.next_batch(17));
+    let batch = assert_ready!(next.poll()).expect("the queue is not shut down");
+    let mut gets: Vec<_> = (0..3).map(|_| task::spawn(queue.get())).collect();
+    for get in &mut gets {
+        assert_pending!(get.poll());
+    }
+    queue.add_batch(0..17);
+    batch.done();
+    let woken: Vec<bool> = gets.iter().map(task::Spawn::is_woken).collect();
+    assert_eq!(woken, [true, true, false]);
+}
+
 // === items that are given back ===
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@
 //! per item, and the waker is cloned only if the worker waits.
 
 use std::fmt;
+use std::iter;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl<T, Cause> Worker<T, Cause> {
         let now = shared.now();
         let mut core = shared.core.lock();
         hand.finish(&mut core, now);
-        let next = core.wake_worker();
+        let next: Vec<_> = iter::from_fn(|| core.wake_worker()).collect();
         let (drains, burst) = core.settle_if_idle();
         drop(core);
         wake(next.into_iter().chain(drains));
