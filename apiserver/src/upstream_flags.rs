@@ -85,7 +85,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     api_audiences: Vec<String>,
 
-    /// Ways to check permissions. With AlwaysAllow every user may do everything, and requests
+    /// Ways to check permissions. With `AlwaysAllow` every user may do everything, and requests
     /// without credentials are refused. Else the server has RBAC only, and permits with Node what
     /// RBAC does.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = MODES)]

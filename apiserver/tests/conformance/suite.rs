@@ -156,7 +156,7 @@ pub(crate) fn play_real(scripts: &[Script], wanted: &[bool]) -> Result<Vec<Outco
             } else {
                 Server::shared(shared)
             };
-            let mut server = server.map_err(|error| error.to_string())?;
+            let mut server = server?;
             Ok(play(script, &mut server, &mut |_, _, _| {}).await)
         });
         let plays: Vec<_> = plays.collect();
