@@ -197,7 +197,7 @@ fn apiserver_has_no_arrow_up() {
         "apiserver/src",
         &[
             &["access", "clock", "cluster", "field_selector", "fields", "go_diff", "go_json"],
-            &["ignored_flags", "json_text", "upstream_flags"],
+            &["ignored_flags", "json_text", "token_file"],
             &[
                 "credentials",
                 "definitions",
@@ -211,6 +211,7 @@ fn apiserver_has_no_arrow_up() {
                 "state",
                 "status",
                 "subject",
+                "upstream_flags",
             ],
             &["plugin", "pod_security", "recent", "storage", "types"],
             &["kinds", "patch", "reply", "view"],
