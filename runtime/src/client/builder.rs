@@ -125,10 +125,10 @@ impl<S> ClientBuilder<S> {
     /// Sets the time in which the server has to answer a request, and to send each further part of
     /// the answer (default 30 s). [`Duration::MAX`] means no timeout.
     ///
-    /// A request that ends this way returns [`TransportError::TimedOut`]. Its outcome is unknown,
-    /// so the client does not repeat it. A watch has to be accepted within the timeout, at most 10
-    /// s; it is not ended by silence. Choose a longer time than the slowest admission webhook
-    /// takes.
+    /// A request that ends this way returns [`TransportError::TimedOut`](super::TransportError).
+    /// Its outcome is unknown, so the client does not repeat it. A watch has to be accepted within
+    /// the timeout, at most 10 s; it is not ended by silence. Choose a longer time than the slowest
+    /// admission webhook takes.
     #[doc(alias = "Timeout")]
     pub fn request_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
