@@ -208,7 +208,7 @@ impl Mode {
         match self {
             Self::AssociatedNode => {
                 let is_own = wanted.node().is_some() && wanted.node() == requester.node();
-                is_own && wanted.has_only_a_name() && User::account_of(&requester.name).is_some()
+                is_own && wanted.has_only_a_name()
             }
             Self::Node => wanted.has_only_a_name() && wanted.node().is_some(),
             Self::ServiceAccount => wanted.has_only_a_name() && is_account,

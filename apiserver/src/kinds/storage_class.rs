@@ -46,19 +46,29 @@ pub(super) fn set_default(
     _: &dyn Fn(&str) -> Option<Fields>,
     all: &dyn Fn() -> Vec<Fields>,
 ) -> Result<(), String> {
-    let is_given = |path: &str| read_path(claim, path).is_some_and(|value| !value.is_null());
-    let annotations = read_path(claim, "metadata.annotations");
-    if is_given("spec.storageClassName") || annotations.is_some_and(|all| all.get(CLASS).is_some())
-    {
-        return Ok(());
+    name_default(claim, ("storageClassName", CLASS), all, find_default);
+    Ok(())
+}
+
+/// Names the default class in the spec of an object, unless the member or the older annotation
+/// names one. `find` returns the place of the default class.
+pub(super) fn name_default(
+    object: &mut Fields,
+    (member, annotation): (&str, &str),
+    all: &dyn Fn() -> Vec<Fields>,
+    find: impl FnOnce(&[Fields]) -> Option<usize>,
+) {
+    let is_named = read_path(object, "spec").is_some_and(|spec| !spec[member].is_null());
+    let annotations = read_path(object, "metadata.annotations");
+    if is_named || annotations.is_some_and(|all| all.get(annotation).is_some()) {
+        return;
     }
     let classes = all();
-    let Some(at) = find_default(&classes) else { return Ok(()) };
+    let Some(at) = find(&classes) else { return };
     let name = read_path(&classes[at], "metadata.name").cloned();
-    if let (Some(Value::Object(spec)), Some(name)) = (claim.get_mut("spec"), name) {
-        spec.insert("storageClassName".to_owned(), name);
+    if let (Some(Value::Object(spec)), Some(name)) = (object.get_mut("spec"), name) {
+        spec.insert(member.to_owned(), name);
     }
-    Ok(())
 }
 
 /// Refuses to resize a claim whose class does not permit it (the plugin
