@@ -29,13 +29,21 @@ prepare() { # WORKER: makes its folder, with a copy of the sources
     mkdir -p "$copy"
     git ls-files -z --cached --others --exclude-standard |
         tar --create --null --files-from=- --ignore-failed-read | tar --extract --touch --directory="$copy"
-    # Crates that take long to compile are not optimized, and have no line tables; dependencies keep the profile of the
-    # other steps.
-    for crate in apiserver quota schema; do
-        printf '[profile.dev.package.homeostat-%s]\nopt-level = 0\ndebug = false\n' "$crate"
-    done >>"$copy/.cargo/config.toml"
+    profiles "$copy" >>"$copy/.cargo/config.toml"
     borrow "${CARGO_TARGET_DIR:-target}/debug" "$folder/target/debug"
     borrow target/loom/debug "$folder/loom/debug"
+}
+
+profiles() { # COPY: prints the profiles of the crates that are mutated; dependencies keep that of the other steps
+    local crate
+    for crate in $(sed -n 's/^name = "\(homeostat.*\)"$/\1/p' "$1"/*/Cargo.toml "$1"/controllers/*/Cargo.toml | sort -u); do
+        # One unit for each module. With fewer, rustc joins the smallest ones, others after each change of a size, and
+        # compiles most of a crate again.
+        printf '[profile.dev.package.%s]\ncodegen-units = 4096\n' "$crate"
+        case $crate in # they take long to compile
+        homeostat-apiserver | homeostat-quota | homeostat-schema) printf 'opt-level = 0\ndebug = false\n' ;;
+        esac
+    done
 }
 
 borrow() { # FROM TO: links to the dependencies that other steps have compiled
