@@ -82,7 +82,7 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     pub(crate) watches: OpenWatches,
     pub(crate) object_rules: ObjectRules,
-    /// True while a crash is planned at an event.
+    /// True while a crash is planned at an event. Changes only while `state` is held.
     pub(crate) crashes_at_events: AtomicBool,
     /// True once a rule has looked at the bodies of requests.
     pub(crate) reads_bodies: AtomicBool,
@@ -352,7 +352,8 @@ impl Faults {
     /// event. A client of this name that is made *after* the crash is a new process; the count of
     /// mutating calls continues with it.
     pub fn crash_at(&self, client: &str, point: CrashPoint) -> Crash {
-        let reached = self.shared.state.lock().plan_crash(client.into(), point);
+        let mut state = self.shared.state.lock();
+        let reached = state.plan_crash(client.into(), point);
         if point.counted() == Counted::Events {
             self.shared.crashes_at_events.store(true, Ordering::Relaxed);
         }
@@ -482,10 +483,13 @@ impl Shared {
 
     /// Returns true if a client crashes at this event of its watch.
     pub(crate) fn crashes_at_event(&self, request: &ClientRequest) -> bool {
-        let reached = self.state.lock().take_crash_at_event(&request.client);
-        let Some(reached) = reached else { return false };
-        let is_last = !self.state.lock().crashes_at_events();
-        self.crashes_at_events.store(!is_last, Ordering::Relaxed);
+        let reached = {
+            let mut state = self.state.lock();
+            let reached = state.take_crash_at_event(&request.client);
+            let Some(reached) = reached else { return false };
+            self.crashes_at_events.store(state.crashes_at_events(), Ordering::Relaxed);
+            reached
+        };
         self.crash(request, None, "at this event", &reached);
         true
     }
