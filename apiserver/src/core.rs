@@ -1,17 +1,24 @@
 //! The state that all requests share.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod clients;
+mod commands;
+mod configured;
+mod settling;
+
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
 use homeostat_core::WallClock;
-use homeostat_faults::{ClientName, Faults};
+use homeostat_faults::Faults;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::clients::Clients;
+use self::settling::Pending;
+pub(crate) use self::settling::Settling;
 use crate::access::Access;
 use crate::clock::Chance;
 use crate::fields::Fields;
@@ -19,13 +26,12 @@ use crate::kinds::crd::names_in_use::NamesInUse;
 use crate::kinds::{Allocations, Kinds, Served};
 use crate::object::{Encoded, Stored, pack_owners};
 use crate::plugin::AdmissionPlugin;
-use crate::policies::{self, Policies};
+use crate::policies;
 use crate::recent::Recent;
 use crate::state::{Journal, Kept};
-use crate::status::{Failure, Result};
-use crate::storage::{Backup, Objects, ResourceId, Slot, Stale, Storage, TooOld};
-use crate::view::{ClientView, LaggingView};
-use crate::webhooks::{self, Webhooks};
+use crate::storage::{Objects, ResourceId, Slot, Stale, Storage, TooOld};
+use crate::view::ClientView;
+use crate::webhooks;
 
 /// The state of one server.
 #[derive(Debug)]
@@ -87,39 +93,6 @@ pub(crate) struct Core {
     /// Cancelled when the last handle is dropped.
     pub(crate) stopped: CancellationToken,
 }
-
-/// The definitions that were written, and whose effects are still to be carried out.
-#[derive(Debug, Default)]
-struct Pending {
-    names: BTreeSet<String>,
-    /// True while a task carries them out.
-    is_running: bool,
-}
-
-/// Marks that a task carries out the effects of definitions; dropped at its end.
-#[derive(Debug)]
-pub(crate) struct Settling {
-    core: Arc<Core>,
-    is_done: bool,
-}
-
-/// The state of clients, and of the last restart.
-#[derive(Debug, Default)]
-struct Clients {
-    /// Clients that were moved to a lagging server.
-    views: BTreeMap<Arc<str>, LaggingView>,
-    /// Cancelled when a client is moved: ends its watches. An entry is removed with the
-    /// client's last watch.
-    streams: BTreeMap<Arc<str>, Weak<CancellationToken>>,
-    /// The watch cache is not ready before this instant.
-    ready_at: Option<Instant>,
-}
-
-/// The longest time until a watch cache is ready, 100 years.
-const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-
-/// The longest time that a read waits for a future revision, as in the real server.
-const FUTURE_REVISION_TIMEOUT: Duration = Duration::from_secs(3);
 
 // === impl Core ===
 
@@ -209,27 +182,6 @@ impl Core {
         Some((before, Arc::clone(&kinds)))
     }
 
-    /// Returns the mark of the task that carries out the effects of definitions, if there are any
-    /// and no task does so yet.
-    pub(crate) fn start_settling(self: &Arc<Self>) -> Option<Settling> {
-        let mut pending = self.pending.lock();
-        if pending.names.is_empty() || pending.is_running {
-            return None;
-        }
-        pending.is_running = true;
-        Some(Settling { core: Arc::clone(self), is_done: false })
-    }
-
-    /// Takes the names of the definitions that were written.
-    pub(crate) fn take_written_definitions(&self) -> BTreeSet<String> {
-        std::mem::take(&mut self.pending.lock().names)
-    }
-
-    /// Returns the names of the definitions that were written.
-    pub(crate) fn written_definitions(&self) -> BTreeSet<String> {
-        self.pending.lock().names.clone()
-    }
-
     /// Sets the objects that the server creates again if they are deleted.
     pub(crate) fn keep(&self, kept: Vec<(ResourceId, String)>) {
         self.kept.set(kept).expect("the objects are set once");
@@ -243,11 +195,6 @@ impl Core {
     /// Takes the resources of the deleted objects that the server creates again.
     pub(crate) fn take_lost(&self) -> Vec<ResourceId> {
         std::mem::take(&mut self.lost.lock())
-    }
-
-    /// Looks at a definition again, as after a write.
-    pub(crate) fn revisit_definition(&self, name: &str) {
-        self.pending.lock().names.insert(name.to_owned());
     }
 
     /// Drops the history of a resource; see [`Storage::reopen`].
@@ -270,7 +217,7 @@ impl Core {
         &self,
         resource: ResourceId,
         revision: u64,
-    ) -> std::result::Result<Objects, TooOld> {
+    ) -> Result<Objects, TooOld> {
         let mut storage = self.storage.lock();
         storage.compact_if_due(Instant::now());
         storage.objects_at(resource, revision)
@@ -344,7 +291,7 @@ impl Core {
         key: &str,
         expected: Option<u64>,
         object: Encoded,
-    ) -> std::result::Result<Arc<Stored>, Stale> {
+    ) -> Result<Arc<Stored>, Stale> {
         let slot = Slot { key, expected };
         let stored = self.storage.lock().put(resource, slot, &object, Instant::now())?;
         if let Some(fields) = object.into_fields(stored.revision) {
@@ -359,7 +306,7 @@ impl Core {
         resource: ResourceId,
         key: &str,
         expected: u64,
-    ) -> std::result::Result<Arc<Stored>, Stale> {
+    ) -> Result<Arc<Stored>, Stale> {
         let deleted = self.storage.lock().delete(resource, key, expected, Instant::now())?;
         self.recent.forget(expected);
         if self.keeps(resource, key) {
@@ -367,39 +314,6 @@ impl Core {
         }
         self.after_write(resource, key);
         Ok(deleted)
-    }
-
-    /// Returns the admission policies that have bindings; `None` if there are none.
-    pub(crate) fn policies(&self) -> Option<Arc<Policies>> {
-        self.bound(self.policy_resources?, &self.policies)
-    }
-
-    /// Returns the policies that change objects and have bindings; `None` if there are none.
-    pub(crate) fn mutating_policies(&self) -> Option<Arc<Policies>> {
-        self.bound(self.mutating_resources?, &self.mutating)
-    }
-
-    fn bound(
-        &self,
-        [policies, bindings]: [ResourceId; 2],
-        cache: &Mutex<policies::Cache>,
-    ) -> Option<Arc<Policies>> {
-        let (policies, bindings) = self.read(|storage| {
-            let bindings = storage.objects(bindings);
-            (!bindings.is_empty()).then(|| (storage.objects(policies).clone(), bindings.clone()))
-        })?;
-        Some(cache.lock().follow(&policies, &bindings))
-    }
-
-    /// Returns the webhooks that are configured; `None` if there are none.
-    pub(crate) fn webhooks(&self) -> Option<Arc<Webhooks>> {
-        let [mutating, validating] = self.read(|storage| {
-            let of = |resource: Option<ResourceId>| resource.map(|id| storage.objects(id));
-            let all = self.webhook_resources.map(of);
-            let is_used = all.iter().flatten().any(|objects| !objects.is_empty());
-            is_used.then(|| all.map(|objects| objects.cloned().unwrap_or_default()))
-        })?;
-        self.webhooks.lock().follow(&mutating, &validating)
     }
 
     /// Returns the cluster IPs and node ports in use; `None` if the kind allocates nothing. No
@@ -459,244 +373,7 @@ impl Core {
         self.has_state.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn compact(&self) {
-        let at = {
-            let mut storage = self.storage.lock();
-            storage.compact();
-            storage.revision()
-        };
-        self.faults.note(format!("server: compacted at {at}"));
-    }
-
-    /// Drops the history: older states can be neither listed nor watched.
-    pub(crate) fn expire_history(&self) {
-        let at = {
-            let mut storage = self.storage.lock();
-            storage.compact();
-            storage.drop_watch_cache();
-            storage.revision()
-        };
-        self.faults.note(format!("server: history expired at {at}"));
-    }
-
-    /// Drops what a restart loses: the watch cache and the open watches. The watch cache is ready
-    /// after `warm_up`.
-    pub(crate) fn restart(&self, warm_up: Duration) {
-        self.storage.lock().drop_watch_cache();
-        self.faults.note("server: restarted");
-        // A time that no clock can express is never.
-        let ready_at = Instant::now().checked_add(warm_up.min(CENTURY));
-        self.clients.lock().ready_at = ready_at;
-        self.end_streams();
-    }
-
-    pub(crate) fn backup(&self) -> Backup {
-        self.storage.lock().backup()
-    }
-
-    pub(crate) fn restore(&self, backup: &Backup) {
-        {
-            let mut allocations = self.allocations.lock();
-            self.storage.lock().restore(backup);
-            *allocations = Allocations::default();
-        }
-        if self.read(Storage::has_failed) {
-            self.fail();
-        }
-        self.faults.note(format!("server: restored, back at {}", backup.revision));
-        self.end_streams();
-    }
-
-    fn end_streams(&self) {
-        let ended = std::mem::replace(&mut *self.streams.lock(), self.stopped.child_token());
-        ended.cancel();
-    }
-
-    pub(crate) fn skip(&self, revisions: u64) {
-        self.storage.lock().skip(revisions);
-        if self.read(Storage::has_failed) {
-            self.fail();
-        }
-        self.faults.note(format!("server: {revisions} revisions of something else"));
-        self.changed.notify_waiters();
-    }
-
-    /// Sends a bookmark to every watch that accepts them.
-    pub(crate) fn bookmark(&self) {
-        self.faults.note("server: bookmarks for all");
-        self.bookmarks.fetch_add(1, Ordering::SeqCst);
-        self.changed.notify_waiters();
-    }
-
-    pub(crate) fn limit_watch_buffer(&self, events: usize) {
-        self.faults.note(format!("server: a watch ends if {events} events wait for its client"));
-        self.watch_buffer.store(events, Ordering::SeqCst);
-    }
-
-    /// Returns the number of events that may wait for the client of a watch.
-    pub(crate) fn watch_buffer(&self) -> usize {
-        self.watch_buffer.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn bookmarks(&self) -> u64 {
-        self.bookmarks.load(Ordering::SeqCst)
-    }
-
-    /// Returns a view that is this number of revisions behind.
-    pub(crate) fn view(&self, behind: u64) -> LaggingView {
-        let revision = self.read(Storage::revision).saturating_sub(behind);
-        LaggingView {
-            revision: Arc::new(AtomicU64::new(revision)),
-            changed: Arc::clone(&self.changed),
-        }
-    }
-
-    /// Moves a client to a lagging server, or back with `None`. Its watches end.
-    pub(crate) fn move_client(&self, name: &str, view: Option<LaggingView>) {
-        let where_to = match &view {
-            Some(view) => format!("a server that is at {}", view.revision()),
-            None => "the server that is up to date".to_owned(),
-        };
-        self.faults.note(format!("server: {name} moves to {where_to}"));
-        let ended = {
-            let mut clients = self.clients.lock();
-            match view {
-                Some(view) => clients.views.insert(name.into(), view),
-                None => clients.views.remove(name),
-            };
-            clients.streams.remove(name)
-        };
-        if let Some(ended) = ended.and_then(|ended| ended.upgrade()) {
-            ended.cancel();
-        }
-    }
-
-    /// Returns what this client may see.
-    pub(crate) fn client_view(&self, client: ClientName) -> ClientView {
-        let view = self.clients.lock().views.get(&client.0).cloned();
-        ClientView { client: Some(client), view, lag: None }
-    }
-
-    /// Fails with 429 while the watch cache is not ready.
-    pub(crate) fn check_ready(&self) -> Result<()> {
-        match self.clients.lock().ready_at {
-            Some(ready_at) if Instant::now() < ready_at => Err(Failure::not_ready()),
-            _ => Ok(()),
-        }
-    }
-
     pub(crate) fn changed(&self) -> &Notify {
         &self.changed
-    }
-
-    /// Returns the token that ends the watches of this client early.
-    pub(crate) fn watch_end_token(&self, client_view: &ClientView) -> Arc<CancellationToken> {
-        let all = self.streams.lock().clone();
-        let Some(name) = client_view.client.as_ref().filter(|name| !name.0.is_empty()) else {
-            return Arc::new(all);
-        };
-        let mut clients = self.clients.lock();
-        let known = clients.streams.get(&name.0).and_then(Weak::upgrade);
-        known.filter(|end| !end.is_cancelled()).unwrap_or_else(|| {
-            let end = Arc::new(all.child_token());
-            // Clients may have a new name each time, so entries without a watch are removed.
-            clients.streams.retain(|_, end| end.strong_count() > 0);
-            clients.streams.insert(Arc::clone(&name.0), Arc::downgrade(&end));
-            end
-        })
-    }
-
-    /// Returns the token that counts an open watch until it is dropped.
-    pub(crate) fn watching(&self) -> Arc<()> {
-        Arc::clone(&self.watching)
-    }
-
-    /// Returns the number of open watches.
-    pub(crate) fn watches(&self) -> usize {
-        Arc::strong_count(&self.watching) - 1
-    }
-
-    /// Waits until the watch cache shows a revision; fails with 504 after 3 seconds, as the real
-    /// server does.
-    pub(crate) async fn wait_for_revision(
-        &self,
-        revision: u64,
-        client_view: &ClientView,
-    ) -> Result<()> {
-        if tokio::time::timeout(
-            FUTURE_REVISION_TIMEOUT,
-            self.wait_until_shown(revision, client_view),
-        )
-        .await
-        .is_ok()
-        {
-            return Ok(());
-        }
-        let shown = client_view.cached(self.read(Storage::revision));
-        Err(Failure::too_large_resource_version(revision, shown))
-    }
-
-    async fn wait_until_shown(&self, revision: u64, client_view: &ClientView) {
-        loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            // Registers before it checks, so that no revision is missed in between.
-            changed.as_mut().enable();
-            if client_view.cached(self.read(Storage::revision)) >= revision {
-                return;
-            }
-            changed.await;
-        }
-    }
-}
-
-// === impl Settling ===
-
-impl Settling {
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
-    }
-
-    /// Ends the task if no definition was written; returns the names of those that were.
-    pub(crate) fn next(&mut self) -> Option<BTreeSet<String>> {
-        let mut pending = self.core.pending.lock();
-        if pending.names.is_empty() {
-            pending.is_running = false;
-            self.is_done = true;
-            return None;
-        }
-        Some(std::mem::take(&mut pending.names))
-    }
-}
-
-impl Drop for Settling {
-    fn drop(&mut self) {
-        // The task was dropped with its runtime: another one goes on.
-        if !self.is_done {
-            self.core.pending.lock().is_running = false;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn client_is_known_while_it_watches() {
-        let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
-        let faults = Faults::seeded(1);
-        let core =
-            Core::new(Kinds::new(Vec::new()), WallClock::new(Some(epoch)), Chance::new(1), faults);
-        let end_of = |name: &str| core.watch_end_token(&core.client_view(ClientName(name.into())));
-        let stays = end_of("stays");
-        for n in 0..1000 {
-            drop(end_of(&format!("client-{n}")));
-        }
-        assert!(core.clients.lock().streams.len() <= 2);
-        let view = core.view(0);
-        core.move_client("stays", Some(view));
-        assert!(stays.is_cancelled());
-        assert!(!end_of("stays").is_cancelled());
     }
 }
