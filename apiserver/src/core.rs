@@ -24,6 +24,7 @@ use crate::clock::Chance;
 use crate::fields::Fields;
 use crate::kinds::crd::names_in_use::NamesInUse;
 use crate::kinds::{Allocations, Kinds, Served};
+use crate::metrics::Metrics;
 use crate::object::{Encoded, Stored, pack_owners};
 use crate::plugin::AdmissionPlugin;
 use crate::policies;
@@ -68,6 +69,7 @@ pub(crate) struct Core {
     pub(crate) chance: Chance,
     storage: Mutex<Storage>,
     recent: Recent,
+    pub(crate) metrics: Metrics,
     /// Notified at each new revision. A `watch` channel would wake its readers in a random order.
     changed: Arc<Notify>,
     /// Cancelled by a restart: ends the open watches.
@@ -133,6 +135,7 @@ impl Core {
             chance,
             storage,
             recent: Recent::default(),
+            metrics: Metrics::default(),
             changed: Arc::new(Notify::new()),
             streams,
             faults,

@@ -7,6 +7,7 @@ mod health;
 mod legacy_watch;
 mod metrics;
 mod openapi;
+mod recording;
 mod route;
 
 use std::fmt;
@@ -35,6 +36,7 @@ use crate::status::{Failure, Result};
 use crate::view::ClientView;
 use crate::webhooks::Conversation;
 use openapi::Documents;
+use recording::Recording;
 use route::Route;
 
 /// The largest request body in bytes, as in the real server.
@@ -95,9 +97,8 @@ where
     B::Error: Into<BoxError>,
 {
     let (mut parts, body) = request.into_parts();
-    if let Some(uri) = legacy_watch::rewrite(&parts.method, &parts.uri) {
-        parts.uri = uri;
-    }
+    let old = legacy_watch::rewrite(&parts.method, &parts.uri)
+        .map(|uri| std::mem::replace(&mut parts.uri, uri));
     let (limit, user) = match admit(core, &parts) {
         Ok(admitted) => admitted,
         Err(response) => return (without_body(&parts.method, *response), true),
@@ -107,6 +108,20 @@ where
     let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
     let status_media = negotiate::status_media(&parts.headers);
     let may_be_yaml = matches!(&route, Route::Document(document) if document.is_discovery());
+    let recording = match &route {
+        Route::Resource(target) => Some(Recording::of_target(core, target, &parts, old.as_ref())),
+        Route::Kubelet(info) => Some(Recording::of_connection(core, info, query)),
+        Route::Health { kind, check: None } => {
+            Some(Recording::of_health(core, kind, &parts.method))
+        }
+        _ => None,
+    };
+    let is_long = recording.as_ref().is_some_and(Recording::is_long);
+    let _in_flight = (!is_long).then(|| core.metrics.enter(parts.method == Method::GET));
+    let record = |response| match recording {
+        Some(recording) => recording.finish(response),
+        None => response,
+    };
     let reply = match route {
         Route::NotFound => Reply::NotFound,
         Route::NoResource => Reply::Failure(Failure::no_resource()),
@@ -117,7 +132,7 @@ where
         Route::Health { kind, check: None } => {
             Reply::Text(health::report(&kind, &Params::parse(query)))
         }
-        Route::Metrics => Reply::Document(metrics::document(core)),
+        Route::Metrics => metrics::answer(core, &parts.method),
         Route::Document(document) if !document.takes(&parts.method) => {
             Reply::Failure(Failure::method_unknown())
         }
@@ -131,7 +146,7 @@ where
         }
         Route::Resource(target) => {
             let response = answer(core, user, parts, target, body);
-            return (deadline::within(limit, response).await, true);
+            return (record(deadline::within(limit, response).await), true);
         }
     };
     let media = match (&reply, status_media) {
@@ -140,7 +155,7 @@ where
         _ => Media::Json,
     };
     let is_audited = !matches!(reply, Reply::Malformed);
-    (without_body(&parts.method, reply.into_response(media)), is_audited)
+    (record(without_body(&parts.method, reply.into_response(media))), is_audited)
 }
 
 /// The time that the client gives to a request, and its user.

@@ -15,6 +15,7 @@
 //! - `status`, `types`, `object`, `media`, `subject`: errors, the types of built-in kinds, encoded
 //!   objects, media types, the subjects of certificates.
 //! - `state`: the file that a server can keep its objects in.
+//! - `metrics`: what the server has counted, and its text.
 //! - `storage`: one revision counter, and the history that watches read.
 //! - `pod_security`: the levels of security of pods, as pure functions.
 //! - `kinds`: the table of kinds, with a row for each kind, also of a
@@ -68,6 +69,7 @@ mod http;
 mod json_path;
 mod json_text;
 mod media;
+mod metrics;
 mod names;
 mod object;
 mod pod_security;

@@ -205,6 +205,7 @@ fn apiserver_has_no_arrow_up() {
                 "json_path",
                 "kubeconfig",
                 "media",
+                "metrics",
                 "names",
                 "object",
                 "quantity",

@@ -1,5 +1,6 @@
 //! Authentication and authorization: the user of a request, and the decision of the roles.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use crate::access::{
 use crate::core::Core;
 use crate::field_selector::{FieldOperator, FieldSelector};
 use crate::kinds::Author;
+use crate::metrics::Counter;
 use crate::names::path_segment;
 use crate::request::ApiCall;
 use crate::request::params::{Params, decode_lossy};
@@ -63,13 +65,47 @@ impl Author for Requester<'_> {
 /// Finds the user of a request and, if the server enforces roles, fails if that user may not make
 /// it.
 pub(crate) fn admit(core: &Core, parts: &Parts) -> Result<Arc<User>> {
-    let user = authenticate(core, parts)?;
+    let user = authenticate(core, parts).inspect_err(|_| {
+        let is_wrong = bearer_token(&parts.headers).is_some()
+            || parts.extensions.get::<ClientCertificate>().is_some();
+        let result = if is_wrong { "error" } else { "failure" };
+        core.metrics.count(Counter::Authentications, &[Cow::Borrowed(result)]);
+    })?;
+    let name = known_name(&user.name);
     let request = core.access.is_enforced().then(|| attributes(parts)).flatten();
-    let user = impersonation::user_of(core, &parts.headers, user, request.as_ref())?;
-    if let Some(request) = request {
-        check(core, &user, &request)?;
-    }
-    Ok(user)
+    let user = impersonation::user_of(core, &parts.headers, user, request.as_ref());
+    let (user, checked) = match user {
+        Ok(user) => {
+            let checked = request.map_or(Ok(()), |request| check(core, &user, &request));
+            (user, checked)
+        }
+        Err(failure) => {
+            count_admitted(core, name, None);
+            return Err(failure);
+        }
+    };
+    count_admitted(core, name, Some(if checked.is_ok() { "allowed" } else { "no-opinion" }));
+    checked.map(|()| user)
+}
+
+/// Counts a user that was found, and the decision about the request, if there was one.
+fn count_admitted(core: &Core, name: &'static str, decision: Option<&'static str>) {
+    let [user, found] = [[Cow::Borrowed(name)], [Cow::Borrowed("success")]];
+    let decision = decision.map(|decision| [Cow::Borrowed(decision)]);
+    let events = [
+        Some((Counter::AuthenticatedUsers, &user[..])),
+        Some((Counter::Authentications, &found[..])),
+        decision.as_ref().map(|decision| (Counter::Authorizations, &decision[..])),
+    ];
+    core.metrics.count_all(events.into_iter().flatten());
+}
+
+/// Returns the name of a user in metrics: only a few have one of their own.
+fn known_name(name: &str) -> &'static str {
+    const KNOWN: [&str; 5] =
+        ["admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"];
+    let known = KNOWN.into_iter().find(|known| *known == name);
+    known.unwrap_or(if name.contains('@') { "email_id" } else { "other" })
 }
 
 /// Finds the user of a request by its certificate, else by its token. As on the real server, an

@@ -14,6 +14,7 @@ use super::read;
 use super::renderer::Renderer;
 use crate::core::Core;
 use crate::media::Media;
+use crate::metrics::Counter;
 use crate::object::Stored;
 use crate::reply::{Body, Reply};
 use crate::request::ApiCall;
@@ -37,6 +38,8 @@ struct Watch {
     initial: Vec<Arc<Stored>>,
     /// True if a bookmark ends the initial objects.
     marks_initial_end: bool,
+    /// The number of events that are sent, but not counted yet.
+    uncounted: u64,
     /// True after the first event: only the first event of a table has the columns.
     has_begun: bool,
     /// The time of the next bookmark, for a client that accepts bookmarks.
@@ -121,6 +124,7 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     watch.began_at = watch.revision;
     let events = futures::stream::unfold(watch, |mut watch| async move {
         let chunk = watch.next().await?;
+        watch.count_events();
         Some((chunk, watch))
     });
     Ok(Reply::Watch(Body::stream(events)))
@@ -192,6 +196,7 @@ impl Watch {
             revision: 0,
             initial: Vec::new(),
             marks_initial_end: false,
+            uncounted: 0,
             has_begun: false,
             bookmark: None,
             began_at: 0,
@@ -377,6 +382,7 @@ impl Watch {
     }
 
     fn append(&mut self, chunk: &mut Vec<u8>, kind: &str, object: &Stored) {
+        self.uncounted += 1;
         let first = !std::mem::replace(&mut self.has_begun, true);
         append(chunk, self.media, kind, &self.renderer.event_object(object, first));
     }
@@ -386,8 +392,16 @@ impl Watch {
         if ends_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
+        self.uncounted += 1;
         let first = !std::mem::replace(&mut self.has_begun, true);
         event(self.media, "BOOKMARK", &self.renderer.bookmark(&metadata, first))
+    }
+
+    /// Counts the events of a chunk.
+    fn count_events(&mut self) {
+        let kind = &self.renderer.served().kind;
+        let labels = [kind.group.clone(), kind.plural.clone(), kind.version.clone()];
+        self.core.metrics.add(Counter::WatchEvents, &labels, std::mem::take(&mut self.uncounted));
     }
 
     fn next_bookmark(&self, now: Instant) -> Option<Instant> {

@@ -38,6 +38,13 @@ pub(super) fn rewrite(method: &Method, uri: &Uri) -> Option<Uri> {
     format!("{start}/{collection}?{}", query.join("&")).parse().ok()
 }
 
+/// Returns whether an old path names one object.
+pub(super) fn names_object(path: &str) -> bool {
+    let rest = path.split_once("/watch/").map_or("", |(_, rest)| rest);
+    let parts: Vec<&str> = rest.split('/').collect();
+    matches!(parts.as_slice(), ["namespaces", _, _, _]) || parts.len() == 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

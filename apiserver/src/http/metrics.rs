@@ -1,21 +1,32 @@
-//! The document `/metrics`: how many objects are stored, in the format of Prometheus.
+//! The document `/metrics`, in the format of Prometheus: what the server has counted, and how many
+//! objects are stored.
 
 use std::fmt::Write;
 use std::sync::Arc;
 
+use http::Method;
+
 use crate::core::Core;
 use crate::kinds::Served;
-use crate::reply::Document;
+use crate::reply::{Document, Reply};
 
 /// The media type of the real server's document.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 /// The metric, under the name of the real server.
 const OBJECTS: &str = "apiserver_resource_objects";
 
-/// Returns the document.
-pub(super) fn document(core: &Core) -> Document {
-    let body = objects(stored(core)).into();
-    Document { code: 200, media_type: Some(TEXT), body, headers: Vec::new() }
+/// Answers a request for the document. DELETE resets the counts.
+pub(super) fn answer(core: &Core, method: &Method) -> Reply {
+    if *method == Method::DELETE {
+        core.metrics.reset();
+        return Reply::Sniffed("metrics reset\n");
+    }
+    let mut families = core.metrics.families();
+    families.push((OBJECTS, objects(stored(core))));
+    families.sort_unstable_by_key(|(name, _)| *name);
+    let body: String = families.into_iter().map(|(_, text)| text).collect();
+    let body = body.into();
+    Reply::Document(Document { code: 200, media_type: Some(TEXT), body, headers: Vec::new() })
 }
 
 /// Returns the group and the plural of each kind that is stored, and the number of its objects.

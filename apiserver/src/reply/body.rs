@@ -47,6 +47,20 @@ impl Body {
         }
     }
 
+    /// Returns the number of bytes that are left; `None` for a stream.
+    pub(crate) fn size(&self) -> Option<u64> {
+        http_body::Body::size_hint(self).exact()
+    }
+
+    /// Keeps a value until the stream ends or is dropped.
+    pub(crate) fn with_guard(self, guard: impl Send + 'static) -> Self {
+        let Kind::Stream(stream) = self.kind else { return self };
+        Self::stream(futures::stream::unfold((stream, guard), |(mut stream, guard)| async move {
+            let chunk = futures::StreamExt::next(&mut stream).await?;
+            Some((chunk, (stream, guard)))
+        }))
+    }
+
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { kind: Kind::Stream(Box::pin(stream)) }
     }
