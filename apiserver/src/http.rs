@@ -213,6 +213,7 @@ where
     }
     call.warnings.extend(definition.and_then(|definition| definition.deprecation.clone()));
     let reply = api::dispatch(core, &call).await.unwrap_or_else(Reply::Failure);
+    core.metrics.take(call.conversation.take_tally());
     let media = if matches!(reply, Reply::Failure(_)) { status_media } else { call.media };
     let mut response = reply.into_response(media);
     for warning in call.warnings.headers() {

@@ -60,6 +60,7 @@ pub(crate) use label_selector::read as selector_of;
 pub(crate) use registry::{Kinds, Served};
 pub(crate) use service::{Allocations, Allocator};
 pub(crate) use service_account::RunAs;
+pub(crate) use signer::Issue;
 #[cfg(test)]
 pub(crate) use table::built_in;
 pub(crate) use table::{BUILT_IN_OBJECTS, BUILT_IN_ROLES};

@@ -39,6 +39,13 @@ pub(crate) struct InFlight<'a> {
     requests: &'a AtomicUsize,
 }
 
+/// What one attempt at a request has counted. It counts once the attempt is the last one.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    counts: Vec<(Counter, Vec<Label>)>,
+    webhook_times: Vec<([Label; 4], Duration)>,
+}
+
 #[derive(Debug, Default)]
 struct State {
     requests: Requests,
@@ -106,10 +113,18 @@ impl Metrics {
         self.state.lock().requests.finish(labels, finished);
     }
 
-    /// Counts the time of a call of a webhook; the labels are its name, the operation, true if the
-    /// request is rejected, and the type.
-    pub(crate) fn observe_webhook(&self, labels: [Label; 4], time: Duration) {
-        self.state.lock().webhooks.observe(WEBHOOK_DURATION, &labels, time.as_secs_f64());
+    /// Counts what a request has counted.
+    pub(crate) fn take(&self, tally: Tally) {
+        if tally.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock();
+        for (counter, labels) in &tally.counts {
+            state.counters.add(*counter, labels, 1);
+        }
+        for (labels, time) in &tally.webhook_times {
+            state.webhooks.observe(WEBHOOK_DURATION, labels, time.as_secs_f64());
+        }
     }
 
     /// Forgets all counts except those of what is open.
@@ -135,6 +150,24 @@ impl Metrics {
         families.push((IN_FLIGHT.name, text));
         families.retain(|(_, text)| !text.is_empty());
         families
+    }
+}
+
+// === impl Tally ===
+
+impl Tally {
+    pub(crate) fn count(&mut self, counter: Counter, labels: &[Label]) {
+        self.counts.push((counter, labels.to_vec()));
+    }
+
+    /// Counts the time of a call of a webhook; the labels are its name, the operation, true if the
+    /// request is rejected, and the type.
+    pub(crate) fn observe_webhook(&mut self, labels: [Label; 4], time: Duration) {
+        self.webhook_times.push((labels, time));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.webhook_times.is_empty()
     }
 }
 

@@ -18,7 +18,7 @@ mod select;
 pub(crate) use attributes::{Attributes, GroupKind, Operation, Place};
 pub(crate) use cache::{Cache, Kept};
 pub(crate) use codec::{Codec, Source};
-pub(crate) use decide::{Denial, Outcome, World, decide, input_of, is_exempt};
+pub(crate) use decide::{Denial, Enforcement, Outcome, World, decide, input_of, is_exempt};
 pub(crate) use matching::{MatchResources, Matched};
 pub(crate) use mutate::Mutation;
 pub(crate) use params::ParamKind;

@@ -1,11 +1,15 @@
-//! The subject of a certificate, and of a request for one, in DER.
+//! The subject of a certificate, and of a request for one, and the lifetime of a certificate, in DER.
+
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
 
 /// The tags of DER on the way to a subject.
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const OBJECT_ID: u8 = 0x06;
-#[cfg(feature = "tls")]
 const VERSION: u8 = 0xa0;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
 
 /// The identifier 2.5.4.3.
 #[cfg(feature = "tls")]
@@ -32,16 +36,8 @@ impl<'a> Subject<'a> {
     /// Reads the subject of a certificate.
     #[cfg(feature = "tls")]
     pub(crate) fn of_certificate(certificate: &'a [u8]) -> Option<Self> {
-        let (certificate, _) = read(certificate, SEQUENCE)?;
-        let (mut rest, _) = read(certificate, SEQUENCE)?;
-        if rest.first() == Some(&VERSION) {
-            (_, rest) = next(rest)?;
-        }
-        // The serial number, the signature's algorithm, the issuer and the validity.
-        for _ in 0..4 {
-            (_, rest) = next(rest)?;
-        }
-        Self::read(rest)
+        // After the validity.
+        Self::read(next(validity(certificate)?)?.1)
     }
 
     /// Reads the subject of a request for a certificate (PKCS #10).
@@ -73,6 +69,41 @@ impl<'a> Subject<'a> {
     pub(crate) fn values(&self, id: &'static [u8]) -> impl DoubleEndedIterator<Item = &str> {
         let found = self.attributes.iter().filter(move |(found, _)| *found == id);
         found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Returns the time from the start of the validity of a certificate to its end.
+pub(crate) fn lifetime(certificate: &[u8]) -> Option<SignedDuration> {
+    let (times, _) = read(validity(certificate)?, SEQUENCE)?;
+    let (start, rest) = next(times)?;
+    let (end, _) = next(rest)?;
+    Some(time(end)?.duration_since(time(start)?))
+}
+
+/// Returns the bytes of a certificate from its validity on.
+fn validity(certificate: &[u8]) -> Option<&[u8]> {
+    let (certificate, _) = read(certificate, SEQUENCE)?;
+    let (mut rest, _) = read(certificate, SEQUENCE)?;
+    if rest.first() == Some(&VERSION) {
+        (_, rest) = next(rest)?;
+    }
+    // The serial number, the signature's algorithm and the issuer.
+    for _ in 0..3 {
+        (_, rest) = next(rest)?;
+    }
+    Some(rest)
+}
+
+/// Reads a time, such as `491231235959Z` in the years 1950 to 2049, else with four digits more.
+fn time(element: Element<'_>) -> Option<DateTime> {
+    let text = std::str::from_utf8(element.content).ok()?;
+    match element.tag {
+        UTC_TIME => {
+            let century = if text < "5" { "20" } else { "19" };
+            DateTime::strptime("%Y%m%d%H%M%SZ", format!("{century}{text}")).ok()
+        }
+        GENERALIZED_TIME => DateTime::strptime("%Y%m%d%H%M%SZ", text).ok(),
+        _ => None,
     }
 }
 

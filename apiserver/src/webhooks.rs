@@ -22,6 +22,6 @@ mod webhook;
 pub(crate) use admit::Admission;
 pub(crate) use cache::Cache;
 pub(crate) use client::Client;
-pub(crate) use conversation::{Conversation, Drawn};
+pub(crate) use conversation::{Answered, Conversation, Drawn};
 pub(crate) use directory::Server;
 pub(crate) use webhook::Webhooks;

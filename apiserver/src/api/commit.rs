@@ -15,7 +15,8 @@ use crate::admission::{finalizers, metadata};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;
-use crate::kinds::{Allocator, Served};
+use crate::kinds::{Allocator, Issue, Served};
+use crate::metrics::Counter;
 use crate::object::Stored;
 use crate::request::ApiCall;
 use crate::status::Result;
@@ -128,10 +129,12 @@ impl Place<'_> {
             return Ok(Some(renderer.object(&served.encode(new).at(stored.revision))));
         }
         let reserved = addresses::reserve(core, served, Some(old), Some(&new));
+        let issue = (served.home.issue)(old, &new);
         let encoded = size::encode(served, call, new)?;
         let committed = core.put(served.resource, key, Some(stored.revision), encoded);
         Ok(committed.ok().map(|stored| {
             reserved.keep();
+            count(core, issue);
             renderer.object(&stored)
         }))
     }
@@ -147,6 +150,16 @@ impl Place<'_> {
             reserved.keep();
         }
         Some(renderer.object(&served.encode(last).at(stored.revision)))
+    }
+}
+
+/// Counts a certificate that was issued.
+fn count(core: &Core, issue: Option<Issue>) {
+    let Some(Issue { signer, is_honored }) = issue else { return };
+    let signer = [signer];
+    core.metrics.count(Counter::RequestedDurations, &signer);
+    if is_honored {
+        core.metrics.count(Counter::HonoredDurations, &signer);
     }
 }
 

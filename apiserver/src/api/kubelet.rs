@@ -22,7 +22,9 @@ pub(crate) async fn answer(core: &Core, user: &User, info: &RequestInfo, uri: &U
     // The client does not limit the time: a stream may last for long.
     let params = Params::default();
     let reply = || Ok(answer_once(core, (user, info, uri), &conversation));
-    webhooks::replay(core, (&conversation, &params), reply).await.unwrap_or_else(Reply::Failure)
+    let reply = webhooks::replay(core, (&conversation, &params), reply).await;
+    core.metrics.take(conversation.take_tally());
+    reply.unwrap_or_else(Reply::Failure)
 }
 
 fn answer_once(

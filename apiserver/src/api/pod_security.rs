@@ -11,6 +11,7 @@ use crate::admission::meta_text;
 use crate::core::Core;
 use crate::fields::{Fields, read_path, string_map, text};
 use crate::kinds::{Secured, Served};
+use crate::metrics::{Counter, Label};
 use crate::pod_security::{
     Level, LevelVersion, PodView, Policy, Violation, details, evaluate, reasons,
 };
@@ -23,6 +24,47 @@ const IGNORED: [&str; 3] = ["binding", "eviction", "status"];
 /// The most pods of a namespace that a change of its label checks.
 const MAX_PODS: usize = 3000;
 
+/// Counts the evaluations of one write.
+struct Count<'a> {
+    call: &'a ApiCall,
+    operation: &'static str,
+    resource: &'static str,
+}
+
+// === impl Count ===
+
+impl Count<'_> {
+    /// Returns the labels at the end of each counter.
+    fn write(&self) -> [Label; 3] {
+        let subresource = self.call.target.info.subresource.clone();
+        let subresource = subresource.map_or(Label::Borrowed(""), Label::Owned);
+        [self.operation.into(), self.resource.into(), subresource]
+    }
+
+    fn evaluation(&self, is_allowed: bool, mode: &'static str, policy: LevelVersion) {
+        let [operation, resource, subresource] = self.write();
+        let decision = if is_allowed { "allow" } else { "deny" };
+        let (level, version) = (policy.level_name().into(), policy.counted_version());
+        let labels =
+            [decision.into(), mode.into(), level, version, operation, resource, subresource];
+        self.call.conversation.count(Counter::SecurityEvaluations, &labels);
+    }
+
+    /// Counts a pod that has not the level of audits.
+    fn audit(&self, policy: LevelVersion, pod: PodView<'_>) {
+        if !evaluate(policy, pod).is_empty() {
+            self.evaluation(false, "audit", policy);
+        }
+    }
+
+    fn error(&self, is_fatal: bool) {
+        let [operation, resource, subresource] = self.write();
+        let fatal = if is_fatal { "true" } else { "false" };
+        let labels = [fatal.into(), operation, resource, subresource];
+        self.call.conversation.count(Counter::SecurityErrors, &labels);
+    }
+}
+
 /// Checks a write.
 pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()> {
     let served = &call.target.served;
@@ -33,7 +75,7 @@ pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()>
             check_pod(core, call, write)
         }
         Secured::Template(path) if subresource.is_none() => {
-            check_template(core, call, read_path(write.new, path));
+            check_template(core, call, write, path);
             Ok(())
         }
         Secured::Namespace if subresource.is_none() => check_namespace(core, call, write),
@@ -43,40 +85,63 @@ pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()>
 
 fn check_pod(core: &Core, call: &ApiCall, Write { new, old, name }: Write<'_>) -> Result<()> {
     let served = &call.target.served;
-    let Some(policy) = policy_of(core, call.namespace()) else {
+    let count = Count { call, operation: operation(old), resource: "pod" };
+    let Some((policy, is_valid)) = policy_of(core, call.namespace()) else {
+        count.error(true);
         let namespace = call.namespace();
         let detail = format!("failed to lookup namespace \"{namespace}\"");
         return Err(Failure::internal_error(&detail));
     };
-    let is_free = [policy.enforce, policy.warn].iter().all(|one| one.level == Level::Privileged);
-    let Some(pod) = view(new).filter(|_| !is_free) else { return Ok(()) };
+    let Policy { enforce, audit, warn: warned } = policy;
+    if is_valid && [enforce, audit, warned].iter().all(|one| one.level == Level::Privileged) {
+        count.evaluation(true, "enforce", enforce);
+        return Ok(());
+    }
+    let Some(pod) = view(new) else { return Ok(()) };
     if old.and_then(view).is_some_and(|old| !changes_containers(pod, old)) {
         return Ok(());
     }
-    let violations = evaluate(policy.enforce, pod);
+    if !is_valid {
+        count.error(false);
+    }
+    let violations = evaluate(enforce, pod);
+    count.evaluation(violations.is_empty(), "enforce", enforce);
+    count.audit(audit, pod);
     if !violations.is_empty() {
-        let detail =
-            format!("violates PodSecurity \"{}\": {}", policy.enforce, details(&violations));
+        let detail = format!("violates PodSecurity \"{enforce}\": {}", details(&violations));
         return Err(Failure::forbidden(&served.kind, name, &detail));
     }
-    warn(call, policy.warn, pod);
+    warn(&count, warned, pod);
     Ok(())
 }
 
-fn check_template(core: &Core, call: &ApiCall, template: Option<&Value>) {
-    let Some(policy) = policy_of(core, call.namespace()) else { return };
-    if let Some(template) = template.filter(|template| template.is_object()) {
-        let pod = PodView { metadata: &template["metadata"], spec: &template["spec"] };
-        warn(call, policy.warn, pod);
+fn check_template(core: &Core, call: &ApiCall, write: Write<'_>, path: &str) {
+    let count = Count { call, operation: operation(write.old), resource: "controller" };
+    let Some((Policy { audit, warn: warned, .. }, is_valid)) = policy_of(core, call.namespace())
+    else {
+        count.error(true);
+        return;
+    };
+    if is_valid && [audit, warned].iter().all(|one| one.level == Level::Privileged) {
+        return;
     }
+    let template = read_path(write.new, path).filter(|template| template.is_object());
+    let Some(template) = template else { return };
+    if !is_valid {
+        count.error(false);
+    }
+    let pod = PodView { metadata: &template["metadata"], spec: &template["spec"] };
+    count.audit(audit, pod);
+    warn(&count, warned, pod);
 }
 
 /// Adds a warning if a pod has not the level of warnings.
-fn warn(call: &ApiCall, policy: LevelVersion, pod: PodView<'_>) {
+fn warn(count: &Count<'_>, policy: LevelVersion, pod: PodView<'_>) {
     let violations = evaluate(policy, pod);
     if !violations.is_empty() {
+        count.evaluation(false, "warn", policy);
         let list = details(&violations);
-        call.warnings.add(format!("would violate PodSecurity \"{policy}\": {list}"));
+        count.call.warnings.add(format!("would violate PodSecurity \"{policy}\": {list}"));
     }
 }
 
@@ -166,10 +231,15 @@ fn controller(pod: &Fields) -> Option<String> {
     Some(text(controller, "uid").to_owned())
 }
 
-/// Returns the policy of a namespace; `None` if it is missing.
-fn policy_of(core: &Core, namespace: &str) -> Option<Policy> {
+/// Returns the policy of a namespace, and true if its labels are valid; `None` if it is missing.
+fn policy_of(core: &Core, namespace: &str) -> Option<(Policy, bool)> {
     let stored = core.get(core.kinds().namespaces().resource, namespace)?;
-    Some(Policy::read(&stored.selectable.labels).0)
+    let (policy, causes) = Policy::read(&stored.selectable.labels);
+    Some((policy, causes.is_empty()))
+}
+
+fn operation(old: Option<&Fields>) -> &'static str {
+    if old.is_some() { "update" } else { "create" }
 }
 
 fn labels(namespace: &Fields) -> BTreeMap<String, String> {

@@ -17,9 +17,9 @@ use crate::admission::update::Target;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Action, Served};
+use crate::metrics::Counter;
 use crate::policies::{
-    Attributes, Denial, GroupKind, Mutation, Operation, Outcome, Place, Policies, Reinvocation,
-    decide,
+    Attributes, Denial, Enforcement, GroupKind, Mutation, Operation, Outcome, Place, Policies, Reinvocation, decide,
 };
 use crate::request::ApiCall;
 use crate::request::params::Params;
@@ -270,8 +270,12 @@ impl Plugins {
     fn check_with(&self, asking: &Asking<'_>, request: &Attributes<'_>) -> Result<()> {
         if let Some(policies) = &self.policies {
             let world = CoreWorld::new(asking.core, asking.served, request.user);
-            let Outcome { denial, warnings } = decide(policies, request, &world);
+            let Outcome { denial, warnings, enforcements } = decide(policies, request, &world);
             warnings.into_iter().for_each(asking.warn);
+            for Enforcement { policy, binding, action, error } in enforcements {
+                let labels = [action.into(), error.into(), policy.into(), binding.into()];
+                asking.conversation.count(Counter::PolicyChecks, &labels);
+            }
             denial.map_or(Ok(()), |denial| Err(refusal(request, denial)))?;
         }
         let Some(webhooks) = &self.webhooks else { return Ok(()) };

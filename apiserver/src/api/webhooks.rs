@@ -20,7 +20,7 @@ use crate::request::ApiCall;
 use crate::request::decode::check_same_namespace;
 use crate::request::params::Params;
 use crate::status::{Failure, Result};
-use crate::webhooks::Conversation;
+use crate::webhooks::{Answered, Conversation};
 
 /// The longest time of a write (`requestTimeoutUpperBound` of the real server's handlers).
 const LONGEST: Duration = Duration::from_secs(34);
@@ -51,7 +51,7 @@ pub(super) async fn replay<T>(
         let unreachable = |namespace: &str, name: &str, port| service(core, namespace, name, port);
         let asked = open.into_iter().map(async |question| {
             let answer = core.webhook_client.ask(&question, left, unreachable).await;
-            (question, answer)
+            (question, Answered { answer, time: now.elapsed() })
         });
         let answers =
             tokio::time::timeout_at(start + LONGEST, futures::future::join_all(asked)).await;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use homeostat_faults::RequestInfo;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, StatusCode, Uri, header};
@@ -28,8 +29,8 @@ pub(super) struct Recording {
     labels: RequestLabels,
     start: Instant,
     traits: Traits,
-    /// The reply; `None` if nothing was answered, or if such replies are not counted.
-    reply: Option<(StatusCode, Option<u64>)>,
+    /// The code and the bytes of the reply; `None` if nothing was answered, or if such replies are not counted.
+    reply: Option<(StatusCode, u64)>,
 }
 
 /// The properties of a request that are no labels.
@@ -126,9 +127,19 @@ impl Recording {
     pub(super) fn finish(mut self, response: Response<Body>) -> Response<Body> {
         let size = response.body().size();
         if self.counts(response.status()) {
-            self.reply = Some((response.status(), size));
+            self.reply = Some((response.status(), size.unwrap_or_default()));
         }
-        if size.is_some() { response } else { response.map(|body| body.with_guard(self)) }
+        if size.is_some() {
+            return response;
+        }
+        response.map(|body| body.observed(move |chunk| self.add(chunk)))
+    }
+
+    /// Adds a chunk of a stream to the reply.
+    fn add(&mut self, chunk: &Bytes) {
+        if let Some((_, size)) = &mut self.reply {
+            *size += chunk.len() as u64;
+        }
     }
 
     /// Returns whether a reply is counted. The real server refuses a method or the type of a patch
@@ -153,7 +164,7 @@ impl Drop for Recording {
         let finished = Finished {
             code: code.as_u16(),
             time: self.start.elapsed(),
-            size: size.filter(|_| self.traits.is_sized),
+            size: self.traits.is_sized.then_some(size),
             is_deprecated: self.traits.is_deprecated,
         };
         metrics.finish(&self.labels, &finished);

@@ -14,6 +14,7 @@ use super::columns::{
 use super::definition::Definition;
 use super::limit_range::Limited;
 use super::service_account::RunAs;
+use super::signer::Issue;
 use crate::access::User;
 use crate::fields::{Fields, read_path};
 use crate::names::NameCheck;
@@ -94,6 +95,8 @@ pub struct Kind {
     pub(crate) additions: Cow<'static, [Addition]>,
     /// The admission that checks complete objects, in turn.
     pub(crate) guards: Cow<'static, [Guard]>,
+    /// Returns the certificate that a write issues.
+    pub(crate) issue: fn(&Fields, &Fields) -> Option<Issue>,
     /// Finds the default among the objects of a list, which a table marks.
     pub(crate) find_default: Option<FindDefault>,
     /// The rules of limit ranges, if they apply to the kind.

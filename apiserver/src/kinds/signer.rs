@@ -1,5 +1,8 @@
 //! The rights of a user on a signer of certificates, and the subjects that a signer refuses.
 
+use std::borrow::Cow;
+
+use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::columns::{Guard, GuardedWrite};
@@ -7,7 +10,7 @@ use super::pem;
 use crate::access::Attributes;
 use crate::fields::{Fields, is_clean_up, read_path};
 use crate::plugin::AdmissionPlugin;
-use crate::subject::{ORGANIZATION, Subject};
+use crate::subject::{self, ORGANIZATION, Subject};
 
 /// The checks of requests for certificates.
 pub(super) const REQUEST_GUARDS: &[Guard] = &[
@@ -34,6 +37,15 @@ pub(super) const BUNDLE_GUARDS: &[Guard] = &[Guard {
     subresource: "",
     check: check_attestation,
 }];
+
+/// A certificate that a write has issued to a client that named its duration.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Issue {
+    /// The name of a signer of Kubernetes; `other` for the rest.
+    pub(crate) signer: Cow<'static, str>,
+    /// True if the certificate has about the duration that was requested.
+    pub(crate) is_honored: bool,
+}
 
 /// The signer of client certificates, and the group that it never puts into one.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
@@ -96,6 +108,29 @@ fn may(write: &GuardedWrite<'_>, verb: &str, signer: &str) -> bool {
         };
         write.author.refusal(&request).is_none()
     })
+}
+
+/// Returns the certificate that a write issues, for metrics.
+pub(super) fn issue(old: &Fields, new: &Fields) -> Option<Issue> {
+    const SLACK: SignedDuration = SignedDuration::from_mins(5);
+    let certificate = |object| match read_path(object, "status.certificate") {
+        Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+        _ => None,
+    };
+    if certificate(old).is_some() {
+        return None;
+    }
+    let wanted = read_path(old, "spec.expirationSeconds").and_then(Value::as_i64)?;
+    let issued = certificate(new)?;
+    let signer = match signer(old) {
+        own if own.starts_with("kubernetes.io/") => Cow::Owned(own.to_owned()),
+        _ => Cow::Borrowed("other"),
+    };
+    let lifetime = pem::first_content(&issued).and_then(|content| subject::lifetime(&content));
+    let wanted = SignedDuration::from_secs(wanted);
+    // Signers date certificates back.
+    let is_near = |got: SignedDuration| (wanted - got).abs() < SLACK + wanted / 20;
+    Some(Issue { signer, is_honored: lifetime.is_some_and(is_near) })
 }
 
 fn signer(object: &Fields) -> &str {

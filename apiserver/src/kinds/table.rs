@@ -58,6 +58,7 @@ pub(super) const PLAIN: Kind = Kind {
     admissions: Cow::Borrowed(&[]),
     additions: Cow::Borrowed(&[]),
     guards: Cow::Borrowed(&[]),
+    issue: |_, _| None,
     find_default: None,
     limited: None,
     run_as: None,

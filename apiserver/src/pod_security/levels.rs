@@ -1,5 +1,6 @@
 //! Levels of pod security, their versions, and the labels of a namespace that name them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -30,15 +31,19 @@ pub(crate) struct LevelVersion {
     pub(crate) version: Version,
 }
 
-/// The levels of a namespace. The one of audits has no effect: there is no audit log.
+/// The levels of a namespace. That of audits has an effect on metrics only: there is no audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Policy {
     /// Pods of another level are refused.
     pub(crate) enforce: LevelVersion,
+    /// Pods of another level are counted.
+    pub(crate) audit: LevelVersion,
     /// Pods of another level, and templates of such pods, get a warning.
     pub(crate) warn: LevelVersion,
 }
 
+/// The newest minor version.
+pub(super) const NEWEST: i64 = 37;
 /// The start of the labels.
 const PREFIX: &str = "pod-security.kubernetes.io/";
 const LEVELS: [(&str, Level); 3] = [
@@ -93,10 +98,26 @@ impl Version {
 
 // === impl LevelVersion ===
 
+impl LevelVersion {
+    /// Returns the name of the level.
+    pub(crate) fn level_name(self) -> &'static str {
+        LEVELS.iter().find(|(_, level)| *level == self.level).map_or("", |(name, _)| name)
+    }
+
+    /// Returns the name of the version in metrics. All versions permit what `privileged` permits.
+    pub(crate) fn counted_version(self) -> Cow<'static, str> {
+        match self.version {
+            Version::Minor(minor) if self.level != Level::Privileged => {
+                if minor > NEWEST { "future".into() } else { format!("v1.{minor}").into() }
+            }
+            _ => "latest".into(),
+        }
+    }
+}
+
 impl fmt::Display for LevelVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = LEVELS.iter().find(|(_, level)| *level == self.level);
-        let level = level.map_or("", |(name, _)| name);
+        let level = self.level_name();
         match self.version {
             Version::Minor(minor) => write!(f, "{level}:v1.{minor}"),
             Version::Latest => write!(f, "{level}:latest"),
@@ -158,13 +179,13 @@ impl Policy {
     /// counts as `restricted`, `warn` as `privileged`, and a version as the latest one.
     pub(crate) fn read(labels: &BTreeMap<String, String>) -> (Self, Vec<Cause>) {
         let none = LevelVersion { level: Level::Privileged, version: Version::Latest };
-        let mut policy = Self { enforce: none, warn: none };
+        let mut policy = Self { enforce: none, audit: none, warn: none };
         let mut causes = Vec::new();
         if !is_labelled(labels) {
             return (policy, causes);
         }
         let enforce = Given::read(labels, "enforce", &mut causes);
-        Given::read(labels, "audit", &mut causes);
+        let audit = Given::read(labels, "audit", &mut causes);
         let warn = Given::read(labels, "warn", &mut causes);
         policy.enforce.level = match enforce.level {
             Label::Missing => Level::Privileged,
@@ -172,6 +193,8 @@ impl Policy {
             Label::Valid(level) => level,
         };
         policy.enforce.version = enforce.version();
+        policy.audit.level = audit.level.valid().unwrap_or(Level::Privileged);
+        policy.audit.version = audit.version();
         policy.warn.level = warn.level.valid().unwrap_or(Level::Privileged);
         policy.warn.version = warn.version();
         // An enforced level also warns, for the sake of templates.

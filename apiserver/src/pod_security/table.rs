@@ -1,6 +1,6 @@
 //! The table of checks.
 
-use super::levels::{Level, LevelVersion};
+use super::levels::{Level, LevelVersion, NEWEST};
 use super::pod::PodView;
 use super::{Violation, capabilities, containers, host, profiles, users, volumes};
 
@@ -15,9 +15,6 @@ struct Check {
     /// Checks a pod by the rules of a minor version.
     run: Run,
 }
-
-/// The newest version whose checks differ from those of the one before.
-const NEWEST: i64 = 37;
 
 /// The checks in the order of messages: by level, then by id.
 const CHECKS: [Check; 19] = [

@@ -56,7 +56,7 @@ pub(crate) struct Attributes<'a> {
 // === impl Operation ===
 
 impl Operation {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",

@@ -15,6 +15,7 @@ pub(super) struct Binding {
     pub(super) resources: Option<MatchResources>,
     pub(super) params: Option<ParamRef>,
     pub(super) denies: bool,
+    pub(super) audits: bool,
     pub(super) warns: bool,
 }
 
@@ -33,6 +34,7 @@ impl Binding {
             resources: resources.map(MatchResources::read),
             params: ParamRef::read(&spec["paramRef"]),
             denies: has("Deny"),
+            audits: has("Audit"),
             warns: has("Warn"),
         }
     }

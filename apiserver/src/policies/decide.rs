@@ -41,6 +41,30 @@ pub(crate) struct Outcome {
     /// The first reason to refuse the request.
     pub(crate) denial: Option<Denial>,
     pub(crate) warnings: Vec<String>,
+    /// What metrics count.
+    pub(crate) enforcements: Vec<Enforcement>,
+}
+
+/// An action for an expression that refuses a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Enforcement {
+    pub(crate) policy: String,
+    pub(crate) binding: String,
+    /// `deny`, `audit` or `warn`.
+    pub(crate) action: &'static str,
+    pub(crate) error: &'static str,
+}
+
+/// Returns the type of an error by its message, as the real server finds it out: an object that is
+/// not valid is an error, too.
+fn error_of(message: &str) -> &'static str {
+    if message.starts_with("compilation") {
+        "compile_error"
+    } else if message.starts_with("validation failed due to running out of cost budget") {
+        "out_of_budget"
+    } else {
+        "invalid_error"
+    }
 }
 
 /// A reason to refuse a request.
@@ -153,9 +177,22 @@ impl Decider<'_> {
         Ok(())
     }
 
-    /// Counts a finding as the actions of the binding say. The action `Audit` has no effect here.
+    /// Counts a finding as the actions of the binding say. The action `Audit` has no other effect
+    /// here.
     fn count(&mut self, policy: &Policy, binding: &Binding, finding: PolicyFinding) {
         let PolicyFinding { message, reason, is_final, .. } = finding;
+        let actions = [
+            ("deny", binding.denies || is_final),
+            ("audit", binding.audits && !is_final),
+            ("warn", binding.warns && !is_final),
+        ];
+        let due = actions.into_iter().filter(|(_, is_due)| *is_due);
+        self.outcome.enforcements.extend(due.map(|(action, _)| Enforcement {
+            policy: policy.name.clone(),
+            binding: binding.name.clone(),
+            action,
+            error: error_of(&message),
+        }));
         if binding.warns && !is_final {
             self.outcome.warnings.push(format!(
                 "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",

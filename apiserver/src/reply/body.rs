@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use http_body::{Frame, SizeHint};
 
 const LINE_FEED: &[u8] = b"\n";
@@ -52,13 +52,12 @@ impl Body {
         http_body::Body::size_hint(self).exact()
     }
 
-    /// Keeps a value until the stream ends or is dropped.
-    pub(crate) fn with_guard(self, guard: impl Send + 'static) -> Self {
-        let Kind::Stream(stream) = self.kind else { return self };
-        Self::stream(futures::stream::unfold((stream, guard), |(mut stream, guard)| async move {
-            let chunk = futures::StreamExt::next(&mut stream).await?;
-            Some((chunk, (stream, guard)))
-        }))
+    /// Calls `observe` with each chunk of a stream. It is dropped with the stream.
+    pub(crate) fn observed(self, mut observe: impl FnMut(&Bytes) + Send + 'static) -> Self {
+        match self.kind {
+            Kind::Stream(stream) => Self::stream(stream.inspect(move |chunk| observe(chunk))),
+            kind => Self { kind },
+        }
     }
 
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {

@@ -1,11 +1,14 @@
 //! Asks the webhooks that a request concerns, and does what they say.
 
+use std::time::Duration;
+
 use homeostat_schema::quote;
 use serde_json::Value;
 
-use super::conversation::{Answer, Conversation, Question};
+use super::conversation::{Answer, Answered, Conversation, Question};
 use super::review::{self, Response};
 use super::webhook::{Webhook, Webhooks};
+use crate::metrics::{Counter, Label};
 use crate::patch::{apply_operations, read_operations};
 use crate::policies::{
     Attributes, Codec, Matched, Reinvocation, Source, World, input_of, is_exempt,
@@ -27,13 +30,35 @@ pub(crate) struct Admission<'a> {
 /// The reason why a webhook lets a request not pass.
 #[derive(Debug)]
 enum Stop {
-    /// The call failed: the failure policy decides.
-    Call(String),
-    /// The request is refused.
-    Refused(Failure),
+    /// The call failed with this code: the failure policy decides.
+    Call { code: u16, why: String },
+    /// The request is refused, by the webhook or because of it.
+    Refused { by: RefusedBy, failure: Failure },
     /// The server has to call the webhook first.
     Open,
 }
+
+/// The origin of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RefusedBy {
+    Webhook,
+    /// The server, which cannot do what the webhook says.
+    Server,
+}
+
+/// A webhook that a request concerns, and the number of the pass.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    webhook: &'a Webhook,
+    matched: &'a Matched,
+    is_mutating: bool,
+    round: u8,
+}
+
+/// The code of an error that is none of the webhook's.
+const UNAVAILABLE: u16 = 503;
+/// Codes above count as this one.
+const HIGHEST_CODE: u16 = 600;
 
 // === impl Admission ===
 
@@ -54,9 +79,11 @@ impl Admission<'_> {
             if round > 0 && !reinvocation.is_due(&webhook.id) {
                 continue;
             }
-            let result = self
-                .call(webhook, request, &matched, (true, round))
+            let turn = Turn { webhook, matched: &matched, is_mutating: true, round };
+            let (time, response) = self.call(turn, request);
+            let result = response
                 .and_then(|response| self.patch(webhook, request, &matched, &response));
+            self.count(turn, request, time, &result);
             if matches!(result, Ok(true)) {
                 reinvocation.change();
             }
@@ -86,7 +113,10 @@ impl Admission<'_> {
         let mut is_open = false;
         let mut first = None;
         for (webhook, matched) in concerned {
-            let Err(stop) = self.call(webhook, request, &matched, (false, 0)) else { continue };
+            let turn = Turn { webhook, matched: &matched, is_mutating: false, round: 0 };
+            let (time, result) = self.call(turn, request);
+            self.count(turn, request, time, &result);
+            let Err(stop) = result else { continue };
             is_open |= matches!(stop, Stop::Open);
             if let Err(failure) = stop.judge(webhook) {
                 first.get_or_insert(failure);
@@ -122,25 +152,36 @@ impl Admission<'_> {
         }
     }
 
-    /// Asks a webhook, and returns its response if it permits the request.
+    /// Asks a webhook, and returns the time of the call and its response if it permits the request.
     fn call(
         &self,
-        webhook: &Webhook,
+        turn: Turn<'_>,
         request: &Attributes<'_>,
-        matched: &Matched,
-        (is_mutating, round): (bool, u8),
-    ) -> std::result::Result<Response, Stop> {
+    ) -> (Duration, std::result::Result<Response, Stop>) {
+        let mut time = Duration::ZERO;
+        let response = self.answer(turn, request).and_then(|(uid, version, answered)| {
+            time = answered.time;
+            self.read(turn, (&uid, version), answered.answer)
+        });
+        (time, response)
+    }
+
+    /// Returns the answer of a webhook, with the uid and the version of its review.
+    fn answer(
+        &self,
+        Turn { webhook, matched, is_mutating, round }: Turn<'_>,
+        request: &Attributes<'_>,
+    ) -> std::result::Result<(String, &'static str, Answered), Stop> {
         if request.dry_run && webhook.has_side_effects {
             let name = quote(&webhook.name);
             let message = format!("admission webhook {name} does not support dry run");
-            return Err(Stop::Refused(Failure::bad_request(message)));
+            let failure = Failure::bad_request(message);
+            return Err(Stop::Refused { by: RefusedBy::Server, failure });
         }
         let Some(version) = webhook.version else {
-            return Err(Stop::Call(
-                "could not create admission objects: webhook does not accept known AdmissionReview \
-                 versions (v1, v1beta1)"
-                    .to_owned(),
-            ));
+            let why = "could not create admission objects: webhook does not accept known \
+                AdmissionReview versions (v1, v1beta1)";
+            return Err(Stop::Call { code: 400, why: why.to_owned() });
         };
         let content = self.content(request, matched);
         let caller = (if is_mutating { "mutating/" } else { "validating/" }).to_owned();
@@ -153,21 +194,73 @@ impl Admission<'_> {
             address: webhook.address.clone(),
         };
         let caller = (caller.0.as_str(), round);
-        let Some((uid, answer)) = self.conversation.answer(caller, content, question) else {
-            return Err(Stop::Open);
+        let answer = self.conversation.answer(caller, content, question);
+        answer.map(|(uid, answered)| (uid, version, answered)).ok_or(Stop::Open)
+    }
+
+    /// Reads an answer.
+    fn read(
+        &self,
+        turn: Turn<'_>,
+        (uid, version): (&str, &'static str),
+        answer: Answer,
+    ) -> std::result::Result<Response, Stop> {
+        let failed = |code, why: String| {
+            Stop::Call { code, why: format!("failed to call webhook: {why}") }
         };
-        let failed = |why: String| Stop::Call(format!("failed to call webhook: {why}"));
         let review = match answer {
-            Answer::Body(body) => review::decode(&body, version).map_err(failed)?,
-            Answer::Failed(why) => return Err(failed(why)),
+            Answer::Body(body) => {
+                review::decode(&body, version).map_err(|why| failed(UNAVAILABLE, why))?
+            }
+            Answer::Failed { code, why } => return Err(failed(code, why)),
         };
-        let response = review::verify(&review, (&uid, version), is_mutating)
-            .map_err(|why| Stop::Call(format!("received invalid webhook response: {why}")))?;
+        let response = review::verify(&review, (uid, version), turn.is_mutating).map_err(|why| {
+            let why = format!("received invalid webhook response: {why}");
+            Stop::Call { code: UNAVAILABLE, why }
+        })?;
         response.warnings.iter().cloned().for_each(self.warn);
         if response.allowed {
             return Ok(response);
         }
-        Err(Stop::Refused(review::refusal(&webhook.name, &response.status)))
+        let failure = review::refusal(&turn.webhook.name, &response.status);
+        Err(Stop::Refused { by: RefusedBy::Webhook, failure })
+    }
+
+    /// Counts a call of a webhook.
+    fn count<T>(
+        &self,
+        turn: Turn<'_>,
+        request: &Attributes<'_>,
+        time: Duration,
+        result: &std::result::Result<T, Stop>,
+    ) {
+        // The error of a rejection, and the code; the code alone if the request goes on.
+        let (error, code) = match result {
+            Ok(_) => (None, 200),
+            Err(Stop::Open) => return,
+            Err(Stop::Call { code, .. }) if turn.webhook.ignores_failures => (None, *code),
+            Err(Stop::Call { code, .. }) => (Some("calling_webhook_error"), *code),
+            Err(Stop::Refused { by: RefusedBy::Webhook, failure }) => {
+                (Some("no_error"), failure.code)
+            }
+            Err(Stop::Refused { by: RefusedBy::Server, .. }) => (Some("apiserver_internal_error"), 0),
+        };
+        let name = || Label::Owned(turn.webhook.name.clone());
+        let kind = || Label::Borrowed(if turn.is_mutating { "admit" } else { "validating" });
+        let operation = || Label::Borrowed(request.operation.name());
+        let code = || Label::Owned(code.min(HIGHEST_CODE).to_string());
+        let rejected = || Label::Borrowed(if error.is_some() { "true" } else { "false" });
+        let counts = self.conversation;
+        if let Some(error) = error {
+            let labels = [error.into(), name(), operation(), code(), kind()];
+            counts.count(Counter::WebhookRejections, &labels);
+        }
+        if error.is_none() && result.is_err() {
+            counts.count(Counter::WebhookFailOpen, &[name(), kind()]);
+        }
+        let labels = [code(), name(), operation(), rejected(), kind()];
+        counts.count(Counter::WebhookRequests, &labels);
+        counts.observe_webhook([name(), operation(), rejected(), kind()], time);
     }
 
     /// Returns the request of a review in JSON, without its uid.
@@ -197,13 +290,19 @@ impl Admission<'_> {
         if response.patch.is_empty() {
             return Ok(false);
         }
+        // The status of a response that allows the request, as if it refused it.
+        let code = || review::refusal(&webhook.name, &response.status).code;
         let operations = read_operations(&response.patch).map_err(|why| {
-            Stop::Call(format!("received undecodable patch in webhook response: {why}"))
+            let why = format!("received undecodable patch in webhook response: {why}");
+            Stop::Call { code: code(), why }
         })?;
         if operations.is_empty() {
             return Ok(false);
         }
-        let internal = |why: &str| Stop::Refused(Failure::internal_error(why));
+        let internal = |why: &str| {
+            let failure = Failure::internal_error(why);
+            Stop::Refused { by: RefusedBy::Server, failure }
+        };
         if request.object.is_null() {
             return Err(internal(&format!(
                 "admission webhook {} attempted to modify the object, which is not supported for \
@@ -213,7 +312,8 @@ impl Admission<'_> {
         }
         if response.patch_type != "JSONPatch" {
             let kind = quote(&response.patch_type);
-            return Err(Stop::Call(format!("unsupported patch type {kind}")));
+            let why = format!("unsupported patch type {kind}");
+            return Err(Stop::Call { code: code(), why });
         }
         let before = self.shown(request, &request.object, matched);
         let patched = apply_operations(before.clone(), &operations)
@@ -247,12 +347,12 @@ impl Stop {
     /// Returns the reply to the request; `Ok` if the failure of the webhook is ignored.
     fn judge(self, webhook: &Webhook) -> Result<()> {
         match self {
-            Self::Call(_) if webhook.ignores_failures => Ok(()),
-            Self::Call(why) => {
+            Self::Call { .. } if webhook.ignores_failures => Ok(()),
+            Self::Call { why, .. } => {
                 let name = quote(&webhook.name);
                 Err(Failure::internal_error(&format!("failed calling webhook {name}: {why}")))
             }
-            Self::Refused(failure) => Err(failure),
+            Self::Refused { failure, .. } => Err(failure),
             Self::Open => Err(Failure::open_question()),
         }
     }

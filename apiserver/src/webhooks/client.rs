@@ -19,6 +19,9 @@ const MAX_SHOWN: usize = 2048;
 /// The real server's name for itself; the version is that of the server that this one follows.
 const USER_AGENT: &str = "kube-apiserver-admission";
 
+/// The code of a call without a reply.
+const UNAVAILABLE: u16 = 503;
+
 /// Calls webhooks, and keeps the connections to their servers.
 #[derive(Debug, Default)]
 pub(crate) struct Client {
@@ -64,8 +67,11 @@ impl Client {
         };
         match reply {
             Ok(body) => Answer::Body(body),
-            Err(Trouble::Status(why)) => Answer::Failed(why),
-            Err(Trouble::Other(why)) => Answer::Failed(format!("Post \"{url}\": {why}")),
+            Err(Trouble::Status { code, why }) => Answer::Failed { code, why },
+            Err(Trouble::Other(why)) => {
+                let why = format!("Post \"{url}\": {why}");
+                Answer::Failed { code: UNAVAILABLE, why }
+            }
         }
     }
 
@@ -111,10 +117,11 @@ impl Client {
                 }
                 Err(SendError::Request(error)) => return Err(Trouble::Other(broken(&error))),
                 Err(SendError::Body(error)) => {
-                    return Err(Trouble::Status(format!(
+                    let why = format!(
                         "unexpected error when reading response body. Please retry. Original \
                          error: {error}"
-                    )));
+                    );
+                    return Err(Trouble::Status { code: UNAVAILABLE, why });
                 }
             }
         }
@@ -134,8 +141,8 @@ fn run(function: &Function, path: &str, body: &str) -> Bytes {
 
 /// The reason why a call has no reply.
 enum Trouble {
-    /// The server replied with an error: its text.
-    Status(String),
+    /// The server replied with an error: its code and its text.
+    Status { code: u16, why: String },
     Other(String),
 }
 
@@ -204,7 +211,8 @@ fn judge(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Result<(), Tr
     let shown = &body[..body.len().min(MAX_SHOWN)];
     let said = String::from_utf8_lossy(shown);
     let said = if is_text { said.trim() } else { "unknown" };
-    Err(Trouble::Status(text_of(status.as_u16(), said)))
+    let code = status.as_u16();
+    Err(Trouble::Status { code, why: text_of(code, said) })
 }
 
 /// Returns the text of client-go for an error without a `Status` (`NewGenericServerResponse`).

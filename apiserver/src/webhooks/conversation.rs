@@ -1,6 +1,7 @@
 //! The webhook calls of one request: the questions that are open, and the answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -8,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::webhook::Address;
+use crate::metrics::{Counter, Label, Tally};
 
 /// The webhook calls of one request, and the random values that stay the same when the request is
 /// carried out again.
@@ -18,9 +20,11 @@ pub(crate) struct Conversation {
 
 #[derive(Debug, Default)]
 struct State {
+    /// What the present attempt has counted.
+    tally: Tally,
     /// Questions that are not asked yet. Empty unless the last attempt stopped.
     open: Vec<Question>,
-    answered: Vec<(Question, Answer)>,
+    answered: Vec<(Question, Answered)>,
     /// The time of the request, once a write has used it.
     time: Option<Timestamp>,
     /// The time of the first question.
@@ -50,13 +54,21 @@ pub(crate) struct Question {
     pub(super) address: Arc<Address>,
 }
 
+/// An answer, and the time that it took.
+#[derive(Debug, Clone)]
+pub(crate) struct Answered {
+    pub(crate) answer: Answer,
+    pub(crate) time: Duration,
+}
+
 /// The result of a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// The body of a reply with a status of success.
     Body(Bytes),
-    /// No reply, or one with another status: the reason, in the words of the real server.
-    Failed(String),
+    /// No reply, or one with another status: the code of the error in metrics, and the reason, in
+    /// the words of the real server.
+    Failed { code: u16, why: String },
 }
 
 // === impl Conversation ===
@@ -69,7 +81,7 @@ impl Conversation {
         caller: (&str, u8),
         content: String,
         ask: impl FnOnce(Arc<str>) -> Question,
-    ) -> Option<(String, Answer)> {
+    ) -> Option<(String, Answered)> {
         let mut state = self.state.lock();
         let is_same = |question: &Question| {
             (question.caller.0.as_str(), question.caller.1) == caller
@@ -86,10 +98,30 @@ impl Conversation {
 
     /// Takes the questions at which the last attempt stopped; none if it did not stop.
     pub(crate) fn take_open(&self) -> Vec<Question> {
-        std::mem::take(&mut self.state.lock().open)
+        let mut state = self.state.lock();
+        if !state.open.is_empty() {
+            // The next attempt counts again.
+            state.tally = Tally::default();
+        }
+        std::mem::take(&mut state.open)
     }
 
-    pub(crate) fn keep(&self, answers: impl IntoIterator<Item = (Question, Answer)>) {
+    /// Counts an event of this attempt; the labels are those of the counter, in its order.
+    pub(crate) fn count(&self, counter: Counter, labels: &[Label]) {
+        self.state.lock().tally.count(counter, labels);
+    }
+
+    /// Counts the time of a call; see [`Tally::observe_webhook`].
+    pub(super) fn observe_webhook(&self, labels: [Label; 4], time: Duration) {
+        self.state.lock().tally.observe_webhook(labels, time);
+    }
+
+    /// Takes what the last attempt has counted.
+    pub(crate) fn take_tally(&self) -> Tally {
+        std::mem::take(&mut self.state.lock().tally)
+    }
+
+    pub(crate) fn keep(&self, answers: impl IntoIterator<Item = (Question, Answered)>) {
         self.state.lock().answered.extend(answers);
     }
 

@@ -31,6 +31,7 @@ fn signing_request() -> Kind {
         validate: checks::signing::request,
         parts: &[APPROVAL],
         guards: Cow::Borrowed(signer::REQUEST_GUARDS),
+        issue: signer::issue,
         ..of_group("CertificateSigningRequest", "certificatesigningrequests")
     }
 }
