@@ -8,6 +8,7 @@ use std::time::Duration;
 use homeostat_apiserver::ApiServer;
 use homeostat_testing::control_plane::{Binaries, ControlPlane};
 use http::Request;
+use http_body_util::BodyExt as _;
 use kube_client::Client;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::{Value, json};
@@ -133,8 +134,8 @@ async fn observe(client: &Client) -> (Samples, String) {
         send(client, method, path, kind, &body).await;
     }
     let path = format!("{TEMPLATES}?watch=1");
-    let open = client.send(Request::get(path).body(Vec::new().into()).unwrap()).await.unwrap();
-    assert_eq!(open.status(), 200);
+    let mut open = client.send(Request::get(path).body(Vec::new().into()).unwrap()).await.unwrap();
+    assert!(open.body_mut().frame().await.unwrap().is_ok(), "the watch sends an event");
     // The count of a watch follows its end.
     let deadline = Instant::now() + TIMEOUT;
     loop {
@@ -161,7 +162,7 @@ fn samples(text: &str) -> Samples {
         let (family, labels) = name.split_once('{').unwrap_or((name, ""));
         let has = |label: &str, value: &str| labels.contains(&format!("{label}=\"{value}\""));
         let is_of_resource = |resource: &&str| has("resource", resource);
-        if family.starts_with("apiserver_longrunning") || family.starts_with("apiserver_watch") {
+        if matches!(family, "apiserver_longrunning_requests" | "apiserver_watch_events_total") {
             // The real server has watches of its own, but not of this resource.
             return has("resource", "podtemplates");
         }
@@ -272,6 +273,8 @@ fn writes() -> Vec<Call> {
     let deployment = json!({"metadata": {"name": "d"}, "spec": {
         "selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": hosts["spec"]}}});
+    let template = json!({"metadata": {"name": "t"},
+        "template": {"metadata": {}, "spec": pod("t")["spec"]}});
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
     let question = json!({"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}});
     let questions = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -296,7 +299,7 @@ fn writes() -> Vec<Call> {
         ("PATCH", apply, APPLY, pod("p")),
         ("POST", "/api/v1/namespaces/default/pods/p", JSON, pod("p")),
         ("ODD", "/api/v1/namespaces/default/pods/p", JSON, json!({})),
-        ("POST", TEMPLATES, JSON, named("t")),
+        ("POST", TEMPLATES, JSON, template),
         ("POST", SECRETS, JSON, named("s")),
         ("POST", MAPS, JSON, named("m")),
         ("POST", questions, JSON, question),
@@ -355,7 +358,7 @@ async fn send(client: &Client, method: &str, path: &str, kind: &str, body: &Valu
     let request = Request::builder().method(method).uri(path).header("Content-Type", kind);
     let response = client.send(request.body(body.into()).unwrap()).await.unwrap();
     let (head, body) = response.into_parts();
-    http_body_util::BodyExt::collect(body).await.unwrap();
+    body.collect().await.unwrap();
     head.status.as_u16()
 }
 

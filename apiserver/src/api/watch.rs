@@ -122,6 +122,8 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
         }
     }
     watch.began_at = watch.revision;
+    // Shows the counter, also if no event follows.
+    watch.count_events();
     let events = futures::stream::unfold(watch, |mut watch| async move {
         let chunk = watch.next().await?;
         watch.count_events();
