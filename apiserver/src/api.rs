@@ -15,6 +15,7 @@ mod impersonation;
 mod kubelet;
 mod limits;
 mod list;
+mod owner_rights;
 mod parameters;
 mod patched;
 mod pod_security;

@@ -24,6 +24,7 @@ mod namespace;
 mod network_warnings;
 mod node;
 mod node_features;
+mod node_selector;
 mod pem;
 mod pod;
 mod pod_level;

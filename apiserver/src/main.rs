@@ -237,6 +237,9 @@ impl Arguments {
         }
         // The seed would also fix the start time; users of a program expect the real time.
         let mut builder = ApiServer::builder().seed(self.seed).epoch(Timestamp::now());
+        for plugin in upstream.added_plugins() {
+            builder = builder.with_plugin(plugin);
+        }
         for plugin in upstream.disabled_plugins(&enabled)? {
             builder = builder.without_plugin(plugin);
         }

@@ -1,4 +1,4 @@
-//! The admission plugins that can be switched off.
+//! The admission plugins that can be switched off and on.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,17 @@ use crate::fields::Fields;
 
 /// An admission plugin of kube-apiserver whose work this API server does, too.
 ///
-/// [`Builder::without_plugin`](crate::Builder::without_plugin) switches one off. `ResourceQuota`
-/// and `ServiceAccount` are none of these: they are off by default, and
-/// [`Builder::quota_admission`](crate::Builder::quota_admission) and
+/// [`Builder::without_plugin`](crate::Builder::without_plugin) switches one off, and
+/// [`Builder::with_plugin`](crate::Builder::with_plugin) one on that is off by default, here as in
+/// kube-apiserver. `ResourceQuota` and `ServiceAccount` are none of these: they are off by default
+/// here only, and [`Builder::quota_admission`](crate::Builder::quota_admission) and
 /// [`Builder::service_account_admission`](crate::Builder::service_account_admission) switch them
 /// on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum AdmissionPlugin {
+    /// Pulls the images of each pod at each start of a container. Off by default.
+    AlwaysPullImages,
     /// Refuses the approval of a request for a certificate by a user without the right.
     CertificateApproval,
     /// Refuses the certificate of a request by a user without the right to sign.
@@ -28,19 +31,30 @@ pub enum AdmissionPlugin {
     DefaultStorageClass,
     /// Lets pods stay on a node that is not ready or cannot be reached, for five minutes.
     DefaultTolerationSeconds,
+    /// Refuses new external addresses of services. Off by default.
+    DenyServiceExternalIPs,
     /// Fills in the defaults of limit ranges, and refuses what exceeds them.
     LimitRanger,
     /// Changes objects as the policies of this kind say.
     MutatingAdmissionPolicy,
     /// Asks webhooks that may change the object of a request.
     MutatingAdmissionWebhook,
+    /// Creates the namespace of a new object if it is missing. Off by default.
+    NamespaceAutoProvision,
     /// Refuses new objects in a namespace that is missing or being deleted, and the deletion of
     /// `default`, `kube-system` and `kube-public`.
     NamespaceLifecycle,
     /// Refuses the resize of a pod that needs a feature which its node does not declare.
     NodeDeclaredFeatureValidator,
+    /// Refuses changes of the owners of an object by a user without the right to delete it, and
+    /// owners that wait for the object by a user without the right to set their finalizers. Off by
+    /// default.
+    OwnerReferencesPermissionEnforcement,
     /// Refuses to resize a claim whose class does not permit it.
     PersistentVolumeClaimResize,
+    /// Gives a pod the node selector that the annotation `scheduler.alpha.kubernetes.io/node-selector`
+    /// of its namespace names, and refuses one that contradicts it. Off by default.
+    PodNodeSelector,
     /// Refuses to resize a pod on a node that cannot do so.
     PodResizeValidator,
     /// Refuses pods that the labels of their namespace do not permit, and warns about templates.
@@ -68,7 +82,8 @@ pub enum AdmissionPlugin {
 pub(crate) struct Addition {
     pub(crate) plugin: AdmissionPlugin,
     pub(crate) at: At,
-    pub(crate) apply: fn(&mut Fields),
+    /// Changes the new object; the second one is the stored object of an update.
+    pub(crate) apply: fn(&mut Fields, Option<&Fields>),
 }
 
 /// The writes to which a plugin adds.
@@ -86,7 +101,8 @@ pub(crate) type Off = BTreeSet<AdmissionPlugin>;
 
 impl AdmissionPlugin {
     /// The plugins, in the order of their names.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 27] = [
+        Self::AlwaysPullImages,
         Self::CertificateApproval,
         Self::CertificateSigning,
         Self::CertificateSubjectRestriction,
@@ -94,12 +110,16 @@ impl AdmissionPlugin {
         Self::DefaultIngressClass,
         Self::DefaultStorageClass,
         Self::DefaultTolerationSeconds,
+        Self::DenyServiceExternalIPs,
         Self::LimitRanger,
         Self::MutatingAdmissionPolicy,
         Self::MutatingAdmissionWebhook,
+        Self::NamespaceAutoProvision,
         Self::NamespaceLifecycle,
         Self::NodeDeclaredFeatureValidator,
+        Self::OwnerReferencesPermissionEnforcement,
         Self::PersistentVolumeClaimResize,
+        Self::PodNodeSelector,
         Self::PodResizeValidator,
         Self::PodSecurity,
         Self::PodTopologyLabels,
@@ -110,6 +130,28 @@ impl AdmissionPlugin {
         Self::ValidatingAdmissionPolicy,
         Self::ValidatingAdmissionWebhook,
     ];
+
+    /// Returns whether the plugin is on by default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::AdmissionPlugin;
+    ///
+    /// assert!(AdmissionPlugin::LimitRanger.is_default());
+    /// assert!(!AdmissionPlugin::AlwaysPullImages.is_default());
+    /// ```
+    #[must_use]
+    pub fn is_default(self) -> bool {
+        !matches!(
+            self,
+            Self::AlwaysPullImages
+                | Self::DenyServiceExternalIPs
+                | Self::NamespaceAutoProvision
+                | Self::OwnerReferencesPermissionEnforcement
+                | Self::PodNodeSelector
+        )
+    }
 
     /// Returns the name that kube-apiserver's `--disable-admission-plugins` takes.
     ///
@@ -123,6 +165,7 @@ impl AdmissionPlugin {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::AlwaysPullImages => "AlwaysPullImages",
             Self::CertificateApproval => "CertificateApproval",
             Self::CertificateSigning => "CertificateSigning",
             Self::CertificateSubjectRestriction => "CertificateSubjectRestriction",
@@ -130,12 +173,16 @@ impl AdmissionPlugin {
             Self::DefaultIngressClass => "DefaultIngressClass",
             Self::DefaultStorageClass => "DefaultStorageClass",
             Self::DefaultTolerationSeconds => "DefaultTolerationSeconds",
+            Self::DenyServiceExternalIPs => "DenyServiceExternalIPs",
             Self::LimitRanger => "LimitRanger",
             Self::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
             Self::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
+            Self::NamespaceAutoProvision => "NamespaceAutoProvision",
             Self::NamespaceLifecycle => "NamespaceLifecycle",
             Self::NodeDeclaredFeatureValidator => "NodeDeclaredFeatureValidator",
+            Self::OwnerReferencesPermissionEnforcement => "OwnerReferencesPermissionEnforcement",
             Self::PersistentVolumeClaimResize => "PersistentVolumeClaimResize",
+            Self::PodNodeSelector => "PodNodeSelector",
             Self::PodResizeValidator => "PodResizeValidator",
             Self::PodSecurity => "PodSecurity",
             Self::PodTopologyLabels => "PodTopologyLabels",

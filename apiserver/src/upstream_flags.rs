@@ -109,21 +109,16 @@ pub(crate) const OPTIONAL: [(&str, &str); 2] =
 pub(crate) const QUOTAS: &str = "ResourceQuota";
 pub(crate) const SERVICE_ACCOUNTS: &str = "ServiceAccount";
 /// Admission plugins of kube-apiserver 1.37 that the server does not have: they are off.
-const ABSENT: [&str; 15] = [
+const ABSENT: [&str; 10] = [
     "AlwaysAdmit",
     "AlwaysDeny",
-    "AlwaysPullImages",
-    "DenyServiceExternalIPs",
     "EventRateLimit",
     "ExtendedResourceToleration",
     "ImagePolicyWebhook",
     "LimitPodHardAntiAffinityTopology",
-    "NamespaceAutoProvision",
     "NamespaceExists",
     "NodeRestriction",
-    "OwnerReferencesPermissionEnforcement",
     "PodGroupProtection",
-    "PodNodeSelector",
     "PodTolerationRestriction",
 ];
 
@@ -216,6 +211,12 @@ impl Flags {
     /// Returns whether `--enable-admission-plugins` names a plugin.
     pub(crate) fn enables(&self, plugin: &str) -> bool {
         self.enable_admission_plugins.iter().any(|enabled| enabled == plugin)
+    }
+
+    /// Returns the plugins to switch on that are off by default.
+    pub(crate) fn added_plugins(&self) -> impl Iterator<Item = AdmissionPlugin> {
+        let is_named = |plugin: &AdmissionPlugin| self.enables(plugin.name());
+        AdmissionPlugin::ALL.into_iter().filter(|plugin| !plugin.is_default()).filter(is_named)
     }
 
     /// Returns the enabled plugins that the server does not have.
@@ -316,6 +317,9 @@ mod tests {
         };
         let flags = with(&["LimitRanger", "ResourceQuota", "ServiceAccount", "AlwaysDeny"]);
         assert_eq!(flags.absent_plugins().unwrap(), ["AlwaysDeny"]);
+        assert_eq!(flags.added_plugins().count(), 0);
+        let added: Vec<_> = with(&["PodNodeSelector", "LimitRanger"]).added_plugins().collect();
+        assert_eq!(added, [AdmissionPlugin::PodNodeSelector]);
         assert!(flags.enables(QUOTAS) && flags.enables(SERVICE_ACCOUNTS));
         assert!(with(&["LimitRangr"]).absent_plugins().is_err());
     }

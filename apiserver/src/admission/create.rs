@@ -88,7 +88,7 @@ pub(crate) fn prepare(
     system.owners.of_new(served, &mut object, requested.as_ref());
     (kind.record_author)(&mut object, &system.author);
     (kind.prepare)(&mut object);
-    kind.add(At::Create, &mut object);
+    kind.add(At::Create, &mut object, None);
     if let (Some(allocate), Some(allocator)) = (kind.allocate, system.allocator) {
         allocate(&mut object, None, allocator)?;
     }

@@ -191,7 +191,7 @@ fn completed(kind: &Kind, served: &Kind, change: Change<'_>) -> Fields {
     for path in cleared {
         set_path(&mut new, path, None);
     }
-    kind.add(At::Write, &mut new);
+    kind.add(At::Write, &mut new, Some(old));
     new
 }
 

@@ -11,7 +11,7 @@ use super::guards::Write;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
 use super::{
-    access, addresses, escalation, guards, limits, parameters, policies, service_accounts, size,
+    access, addresses, bootstrap, escalation, guards, limits, parameters, policies, service_accounts, size,
     webhooks,
 };
 use crate::admission::create::{self, SystemMetadata};
@@ -222,6 +222,11 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
     let kinds = core.kinds();
     let is_checked = kinds.runs(AdmissionPlugin::NamespaceLifecycle);
     let (namespaces, namespace) = (kinds.namespaces(), call.namespace());
+    if kinds.runs(AdmissionPlugin::NamespaceAutoProvision)
+        && !call.params.write_options("CreateOptions")?.dry_run
+    {
+        bootstrap::store(core, &namespaces, &json!({"metadata": {"name": namespace}}));
+    }
     match core.get(namespaces.resource, namespace) {
         None if !is_checked => Ok(()),
         None => Err(Failure::not_found(&namespaces.kind, namespace)),
@@ -252,7 +257,7 @@ pub(super) fn admit(core: &Core, call: &ApiCall, object: &mut Fields) -> Result<
     service_accounts::complete(core, &call.target.served, call.namespace(), object)?;
     home.admissions.iter().try_for_each(|admission| {
         if admission.after_additions {
-            home.add(At::Create, object);
+            home.add(At::Create, object, None);
         }
         admit_with(core, call, admission, object)
     })

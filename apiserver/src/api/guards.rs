@@ -1,7 +1,8 @@
-//! Admission that may refuse a complete object: pod security, and the guards of its kind.
+//! Admission that may refuse a complete object: pod security, the rights on owners, and the guards
+//! of its kind.
 
 use super::access::Requester;
-use super::pod_security;
+use super::{owner_rights, pod_security};
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::GuardedWrite;
@@ -21,6 +22,7 @@ pub(super) struct Write<'a> {
 /// Checks a write.
 pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()> {
     pod_security::check(core, call, write)?;
+    owner_rights::check(core, call, write)?;
     let served = &call.target.served;
     let subresource = call.target.info.subresource.as_deref().unwrap_or_default();
     let Write { new, old, name } = write;

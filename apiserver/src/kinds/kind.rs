@@ -427,9 +427,9 @@ impl Kind {
     }
 
     /// Adds to an object what the plugins of the kind add at a write.
-    pub(crate) fn add(&self, at: At, object: &mut Fields) {
+    pub(crate) fn add(&self, at: At, object: &mut Fields, old: Option<&Fields>) {
         let due = |addition: &&Addition| addition.at == At::Write || at == At::Create;
-        self.additions.iter().filter(due).for_each(|addition| (addition.apply)(object));
+        self.additions.iter().filter(due).for_each(|addition| (addition.apply)(object, old));
     }
 
     /// Switches plugins off.

@@ -29,10 +29,10 @@ fn of_container(item: &Fields, from: &[&str], to: &str) -> Value {
 
 /// A volume claim stays until the last pod that uses it is gone.
 pub(super) const CLAIM_PROTECTION: [Addition; 1] =
-    [protection(|claim| protect(claim, "kubernetes.io/pvc-protection"))];
+    [protection(|claim, _| protect(claim, "kubernetes.io/pvc-protection"))];
 
 /// Returns the admission of a new object that gets a finalizer.
-pub(super) const fn protection(apply: fn(&mut Fields)) -> Addition {
+pub(super) const fn protection(apply: fn(&mut Fields, Option<&Fields>)) -> Addition {
     Addition { plugin: AdmissionPlugin::StorageObjectInUseProtection, at: At::Create, apply }
 }
 

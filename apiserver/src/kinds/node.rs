@@ -16,7 +16,7 @@ pub(super) const TAINT: [Addition; 1] =
     [Addition { plugin: AdmissionPlugin::TaintNodesByCondition, at: At::Create, apply: taint }];
 
 /// A new node is tainted until the node controller sees that it is ready.
-fn taint(node: &mut Fields) {
+fn taint(node: &mut Fields, _: Option<&Fields>) {
     let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let Some(Value::Object(spec)) = node.get_mut("spec") else { return };
     let taints = spec.entry("taints").or_insert_with(|| json!([]));

@@ -1,11 +1,13 @@
 //! Pods: grace periods, binding, quality of service.
 
+use std::collections::BTreeSet;
+
 use homeostat_schema::quote;
 use serde_json::{Map, Value, json};
 
 use super::columns::ActionError;
 use super::{app_armor, checks, image_name, label_keys, pod_level, pod_update, resize};
-use crate::fields::{Fields, are_kept, read_path};
+use crate::fields::{Fields, are_kept, read_path, text};
 use crate::plugin::{Addition, AdmissionPlugin, At};
 use crate::status::{Cause, aggregate};
 
@@ -183,7 +185,8 @@ pub(super) fn prepare(pod: &mut Fields) {
 }
 
 /// The members that admission adds at each write of the spec.
-pub(super) const ADDITIONS: [Addition; 2] = [
+pub(super) const ADDITIONS: [Addition; 3] = [
+    Addition { plugin: AdmissionPlugin::AlwaysPullImages, at: At::Write, apply: always_pull },
     Addition { plugin: AdmissionPlugin::Priority, at: At::Write, apply: set_no_priority },
     Addition {
         plugin: AdmissionPlugin::DefaultTolerationSeconds,
@@ -192,8 +195,32 @@ pub(super) const ADDITIONS: [Addition; 2] = [
     },
 ];
 
+/// Pulls all images of a pod, unless an update brings no other image.
+fn always_pull(pod: &mut Fields, old: Option<&Fields>) {
+    const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+    let images = |pod: &Fields| -> BTreeSet<String> {
+        let spec = pod.get("spec").unwrap_or(&Value::Null);
+        let lists = LISTS.iter().filter_map(|list| spec[*list].as_array());
+        lists.flatten().map(|container| text(container, "image").to_owned()).collect()
+    };
+    if old.is_some_and(|old| images(pod).is_subset(&images(old))) {
+        return;
+    }
+    let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
+    let items = |list: &'static str| (list, "imagePullPolicy");
+    for (list, member) in LISTS.map(items).into_iter().chain([("volumes", "pullPolicy")]) {
+        let found = spec.get_mut(list).and_then(Value::as_array_mut);
+        for item in found.into_iter().flatten() {
+            let item = if list == "volumes" { item.get_mut("image") } else { Some(item) };
+            if let Some(item) = item.and_then(Value::as_object_mut) {
+                item.insert(member.to_owned(), json!("Always"));
+            }
+        }
+    }
+}
+
 /// A pod without a class has the priority 0.
-fn set_no_priority(pod: &mut Fields) {
+fn set_no_priority(pod: &mut Fields, _: Option<&Fields>) {
     if let Some(Value::Object(spec)) = pod.get_mut("spec") {
         spec.entry("priority").or_insert(json!(0));
         spec.entry("preemptionPolicy").or_insert(json!("PreemptLowerPriority"));
@@ -201,7 +228,7 @@ fn set_no_priority(pod: &mut Fields) {
 }
 
 /// Tolerates a node that is not ready for five minutes, unless the pod has a toleration of its own.
-fn add_default_tolerations(pod: &mut Fields) {
+fn add_default_tolerations(pod: &mut Fields, _: Option<&Fields>) {
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     let Value::Array(list) = tolerations else { return };

@@ -102,7 +102,7 @@ impl Builder {
             kinds: Vec::new(),
             definitions: Vec::new(),
             on: On::default(),
-            off: BTreeSet::new(),
+            off: AdmissionPlugin::ALL.into_iter().filter(|plugin| !plugin.is_default()).collect(),
             authentication: false,
             authorization: false,
             refuses_anonymous: false,
@@ -190,6 +190,23 @@ impl Builder {
     /// ```
     pub fn without_plugin(mut self, plugin: AdmissionPlugin) -> Self {
         self.off.insert(plugin);
+        self
+    }
+
+    /// Switches an admission plugin on that is off by default, as kube-apiserver's
+    /// `--enable-admission-plugins` does. Can be called several times.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_apiserver::{AdmissionPlugin, ApiServer};
+    ///
+    /// // A new object gets its namespace, too.
+    /// let plugin = AdmissionPlugin::NamespaceAutoProvision;
+    /// let server = ApiServer::builder().with_plugin(plugin).build();
+    /// ```
+    pub fn with_plugin(mut self, plugin: AdmissionPlugin) -> Self {
+        self.off.remove(&plugin);
         self
     }
 

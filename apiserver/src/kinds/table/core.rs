@@ -7,6 +7,7 @@ use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, SPEC_TEMPLATE, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
+    node_selector,
     Action, Admission, CompleteBody, Defaults, Dependents, Effect, Generation, Guard, Kind,
     OnCreate, Operations, Part, Protected, Relay, Secured, Status, checks, limits, namespace,
     network_warnings, node, node_features, pod, pod_update, resize, runtime_class, secret, service,
@@ -84,6 +85,16 @@ fn node() -> Kind {
         ..named("", "Node", "nodes")
     }
 }
+
+const NODE_SELECTOR: Admission = Admission {
+    plugin: AdmissionPlugin::PodNodeSelector,
+    after_additions: false,
+    group: "",
+    plural: "namespaces",
+    // All are alike.
+    built_in: "/",
+    apply: node_selector::admit,
+};
 
 const PRIORITY: Admission = Admission {
     plugin: AdmissionPlugin::Priority,
@@ -163,7 +174,7 @@ fn pod() -> Kind {
         grace: Some(pod::grace),
         resize: Some(resize::RESIZE),
         parts: &[EPHEMERAL],
-        admissions: Cow::Borrowed(const { &[PRIORITY, RUNTIME, TOPOLOGY] }),
+        admissions: Cow::Borrowed(const { &[NODE_SELECTOR, PRIORITY, RUNTIME, TOPOLOGY] }),
         additions: Cow::Borrowed(&pod::ADDITIONS),
         guards: Cow::Borrowed(node_features::GUARDS),
         limited: Some(PODS),
@@ -209,6 +220,7 @@ fn service() -> Kind {
         inherits: service::inherit,
         allocate: Some(service::allocate),
         validate: service::validate,
+        guards: Cow::Borrowed(service::GUARDS),
         ..named("", "Service", "services")
     }
 }

@@ -193,11 +193,11 @@ fn set_phase_time(volume: &mut Fields, time: Value) {
 
 /// A volume stays until no claim uses it.
 const VOLUME_PROTECTION: [Addition; 1] =
-    [limits::protection(|volume| limits::protect(volume, "kubernetes.io/pv-protection"))];
+    [limits::protection(|volume, _| limits::protect(volume, "kubernetes.io/pv-protection"))];
 
 /// A volume attributes class stays until no claim uses it.
 const ATTRIBUTES_CLASS_PROTECTION: [Addition; 1] =
-    [limits::protection(|class| limits::protect(class, "kubernetes.io/vac-protection"))];
+    [limits::protection(|class, _| limits::protect(class, "kubernetes.io/vac-protection"))];
 
 fn migration() -> Kind {
     Kind {
