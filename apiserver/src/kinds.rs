@@ -53,7 +53,7 @@ pub(crate) use checks::selectors;
 pub(crate) use claim::admin_access;
 pub(crate) use columns::{
     Action, ActionError, Admission, CompleteBody, DefaultValue, Defaults, Dependents, Effect,
-    Generation, Guard, GuardedWrite, OnCreate, Operations, Part, Protected, Relay, Review, Scale,
+    Generation, Guard, GuardedWrite, OnCreate, Operations, Part, Protected, Refusal, Relay, Review, Scale,
     Secured, Status, StoredAs,
 };
 pub(crate) use definition::{Names, PrinterColumn, version_rank};

@@ -129,3 +129,39 @@ fn next(bytes: &[u8]) -> Option<(Element<'_>, &[u8])> {
     let (content, rest) = rest.split_at_checked(length)?;
     Some((Element { tag, content }, rest))
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(content.len()).ok().filter(|length| *length < 0x80).unwrap();
+        [&[tag, length], content].concat()
+    }
+
+    /// Returns what a certificate has up to its validity.
+    pub(crate) fn certificate(start: (u8, &str), end: (u8, &str)) -> Vec<u8> {
+        let time = |(tag, text): (u8, &str)| element(tag, text.as_bytes());
+        let validity = element(SEQUENCE, &[time(start), time(end)].concat());
+        let parts = [
+            element(VERSION, &element(0x02, &[2])),
+            element(0x02, &[7]),
+            element(SEQUENCE, &[]),
+            element(SEQUENCE, &[]),
+            validity,
+        ];
+        element(SEQUENCE, &element(SEQUENCE, &parts.concat()))
+    }
+
+    #[test]
+    fn lifetime_is_read_from_times_of_both_kinds() {
+        let short = (UTC_TIME, "491231235959Z");
+        let long = (GENERALIZED_TIME, "20500101000059Z");
+        assert_eq!(lifetime(&certificate(short, long)), Some(SignedDuration::from_secs(60)));
+        let old = (UTC_TIME, "500101000000Z");
+        let years = lifetime(&certificate(old, short)).unwrap().as_hours() / 24 / 365;
+        assert_eq!(years, 100);
+        assert_eq!(lifetime(&certificate(short, (UTC_TIME, "tomorrow"))), None);
+        assert_eq!(lifetime(b"odd"), None);
+    }
+}

@@ -1,5 +1,6 @@
 //! The objects that a server starts with: those that every server has, and those of a state file.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::admission::update::Target;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::kinds::{Allocator, BUILT_IN_OBJECTS, BUILT_IN_ROLES, Served};
+use crate::metrics::{Finished, RequestLabels};
 use crate::object::{Selectable, Stored};
 use crate::state::{Contents, Kept, State};
 use crate::status::Result;
@@ -122,7 +124,27 @@ fn try_store(core: &Core, served: &Served, object: &Value) -> Result<bool> {
     let system = SystemMetadata { now, uid, suffix: String::new(), owners, author, allocator };
     let new = create::prepare(&served.home, &served.kind, &namespace, object, &system)?;
     let encoded = served.home.encode(new);
-    Ok(core.put(served.resource, &key, None, encoded).is_ok())
+    let is_stored = core.put(served.resource, &key, None, encoded).is_ok();
+    if is_stored {
+        count(core, served);
+    }
+    Ok(is_stored)
+}
+
+/// Counts a creation as a request: the real server sends itself one.
+fn count(core: &Core, served: &Served) {
+    let kind = &served.kind;
+    let labels = RequestLabels {
+        resource: kind.plural.clone(),
+        verb: "POST",
+        subresource: Cow::Borrowed(""),
+        scope: "resource",
+        dry_run: "",
+        group: kind.group.clone(),
+        version: kind.version.clone(),
+    };
+    let (time, size, is_deprecated) = (Duration::ZERO, None, false);
+    core.metrics.finish(&labels, &Finished { code: 201, time, size, is_deprecated });
 }
 
 /// Loads the objects of a state file, and appends all later writes to it.

@@ -19,7 +19,7 @@ use crate::admission::owners::Ownership;
 use crate::admission::{meta_text, metadata};
 use crate::core::Core;
 use crate::fields::Fields;
-use crate::kinds::{Admission, Allocator, Served, admin_access};
+use crate::kinds::{Admission, Allocator, Refusal, Served, admin_access};
 use crate::object::Encoded;
 use crate::plugin::{AdmissionPlugin, At};
 use crate::reply::Reply;
@@ -278,7 +278,11 @@ fn admit_with(
         let made = objects.iter().filter(|(name, _)| !name.starts_with(admission.built_in));
         made.map(|(_, stored)| stored.fields()).collect()
     };
-    (admission.apply)(object, &find, &all).map_err(|detail| {
+    (admission.apply)(object, &find, &all).map_err(|refusal| {
+        let detail = match refusal {
+            Refusal::Forbidden(detail) => detail,
+            Refusal::Unreadable(detail) => return Failure::internal(detail),
+        };
         let name = match meta_text(object, "name") {
             "" => meta_text(object, "generateName"),
             name => name,

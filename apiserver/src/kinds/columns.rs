@@ -196,6 +196,21 @@ pub(crate) enum ActionError {
     Invalid(String),
 }
 
+/// The reason why admission does not admit an object.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The object is forbidden.
+    Forbidden(String),
+    /// Another object has a text that the server cannot read.
+    Unreadable(String),
+}
+
+impl From<String> for Refusal {
+    fn from(detail: String) -> Self {
+        Self::Forbidden(detail)
+    }
+}
+
 /// Admission that depends on other objects, all of one kind in version `v1`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Admission {
@@ -219,7 +234,7 @@ pub(crate) type Admit = fn(
     &mut Fields,
     &dyn Fn(&str) -> Option<Fields>,
     &dyn Fn() -> Vec<Fields>,
-) -> Result<(), String>;
+) -> Result<(), Refusal>;
 
 /// Admission that checks a write by other objects, or by the rights of its user.
 #[derive(Debug, Clone, Copy)]

@@ -136,3 +136,45 @@ pub(super) fn issue(old: &Fields, new: &Fields) -> Option<Issue> {
 fn signer(object: &Fields) -> &str {
     read_path(object, "spec.signerName").and_then(Value::as_str).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
+    use super::*;
+
+    const UTC_TIME: u8 = 0x17;
+
+    /// Returns a request with a certificate of a day; without one if it is not issued.
+    fn request(signer: &str, wanted: Option<i64>, is_issued: bool) -> Fields {
+        let times = [(UTC_TIME, "260101000000Z"), (UTC_TIME, "260102000000Z")];
+        let content = STANDARD.encode(subject::tests::certificate(times[0], times[1]));
+        let pem =
+            format!("-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
+        let certificate = is_issued.then(|| STANDARD.encode(pem));
+        let request = json!({"spec": {"signerName": signer, "expirationSeconds": wanted},
+            "status": {"certificate": certificate}});
+        request.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn issued_certificate_honors_about_the_duration_that_was_requested() {
+        let day = 24 * 60 * 60;
+        let issued = |signer, wanted| {
+            issue(&request(signer, wanted, false), &request(signer, wanted, true))
+        };
+        let own = "kubernetes.io/kube-apiserver-client";
+        let is_honored = |wanted| issued(own, Some(wanted)).unwrap().is_honored;
+        assert!(is_honored(day) && is_honored(day + 60 * 60));
+        assert!(!is_honored(day / 2) && !is_honored(2 * day));
+        assert_eq!(issued(own, Some(day)).unwrap().signer, own);
+        assert_eq!(issued("example.com/s", Some(day)).unwrap().signer, "other");
+        assert_eq!(issued(own, None), None);
+        let known = request(own, Some(day), true);
+        assert_eq!(issue(&known, &known), None);
+        let open = request(own, Some(day), false);
+        assert_eq!(issue(&open, &open), None);
+    }
+}
