@@ -52,9 +52,9 @@ pub(crate) use checks::paths::of_domain as check_domain_path;
 pub(crate) use checks::selectors;
 pub(crate) use claim::admin_access;
 pub(crate) use columns::{
-    Action, ActionError, Admission, CompleteBody, DefaultValue, Defaults, Dependents, Effect,
-    Generation, Guard, GuardedWrite, OnCreate, Operations, Part, Protected, Refusal, Relay, Review, Scale,
-    Secured, Status, StoredAs,
+    Action, ActionError, Admission, AdmitError, CompleteBody, DefaultValue, Defaults, Dependents,
+    Effect, Generation, Guard, GuardedWrite, OnCreate, Operations, Part, Protected, Relay, Review,
+    Scale, Secured, Status, StoredAs,
 };
 pub(crate) use definition::{Names, PrinterColumn, version_rank};
 pub(crate) use label_selector::read as selector_of;

@@ -39,7 +39,7 @@ pub(crate) struct InFlight<'a> {
     requests: &'a AtomicUsize,
 }
 
-/// What one attempt at a request has counted. It counts once the attempt is the last one.
+/// The counts of one attempt at a request, which metrics get once it is the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     counts: Vec<(Counter, Vec<Label>)>,

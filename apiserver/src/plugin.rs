@@ -52,8 +52,9 @@ pub enum AdmissionPlugin {
     OwnerReferencesPermissionEnforcement,
     /// Refuses to resize a claim whose class does not permit it.
     PersistentVolumeClaimResize,
-    /// Gives a pod the node selector that the annotation `scheduler.alpha.kubernetes.io/node-selector`
-    /// of its namespace names, and refuses one that contradicts it. Off by default.
+    /// Gives a pod the node selector that an annotation of its namespace names,
+    /// `scheduler.alpha.kubernetes.io/node-selector`, and refuses one that contradicts it. Off by
+    /// default.
     PodNodeSelector,
     /// Refuses to resize a pod on a node that cannot do so.
     PodResizeValidator,

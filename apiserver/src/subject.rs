@@ -1,4 +1,5 @@
-//! The subject of a certificate, and of a request for one, and the lifetime of a certificate, in DER.
+//! The subject of a certificate, and of a request for one, and the lifetime of a certificate, in
+//! DER.
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;

@@ -14,6 +14,7 @@ mod client;
 mod connections;
 mod conversation;
 mod directory;
+mod outcome;
 mod review;
 #[cfg(feature = "tls")]
 mod tls;

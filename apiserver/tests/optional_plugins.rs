@@ -66,8 +66,12 @@ async fn check_default() {
     let replies = replies(&client).await;
     let refused = replies.iter().filter(|reply| reply.contains("admission control"));
     assert_eq!(refused.count(), 0);
-    assert!(replies.iter().any(|reply| reply.starts_with("POST /api/v1/namespaces/new/") &&
-        reply.contains(" 404 ")));
+    assert!(
+        replies
+            .iter()
+            .any(|reply| reply.starts_with("POST /api/v1/namespaces/new/")
+                && reply.contains(" 404 "))
+    );
 }
 
 /// Sends all requests, and returns what the replies say.
@@ -89,8 +93,12 @@ async fn replies(client: &Client) -> Vec<String> {
         let (code, reply) = send(client, call).await;
         let shown = match reply["kind"].as_str() {
             Some("Status") => reply["message"].clone(),
-            _ => json!([reply["spec"]["nodeSelector"], reply["spec"]["containers"],
-                reply["spec"]["volumes"], reply["spec"]["externalIPs"]]),
+            _ => json!([
+                reply["spec"]["nodeSelector"],
+                reply["spec"]["containers"],
+                reply["spec"]["volumes"],
+                reply["spec"]["externalIPs"]
+            ]),
         };
         replies.push(format!("{method} {path} {code} {shown}"));
     }
@@ -102,12 +110,10 @@ fn objects() -> Vec<(&'static str, Value)> {
         let annotations = json!({"scheduler.alpha.kubernetes.io/node-selector": text});
         json!({"metadata": {"name": name, "annotations": annotations}})
     };
-    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| {
-        json!({"apiGroups": groups, "resources": resources, "verbs": verbs})
-    };
+    let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
     let role = json!({"metadata": {"name": "jane"}, "rules": [
-        rule(&[""], &["configmaps"], &["get", "create", "update", "patch"]),
-        rule(&["apps"], &["deployments/finalizers"], &["update"]),
+        rule("", "configmaps", &["get", "create", "update", "patch"]),
+        rule("apps", "deployments/finalizers", &["update"]),
     ]});
     let binding = json!({"metadata": {"name": "jane"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "jane"},
@@ -162,7 +168,12 @@ fn calls_for_pods() -> Vec<Call> {
         ("PATCH", "/api/v1/namespaces/default/pods/p", MERGE, image),
         ("PATCH", "/api/v1/namespaces/default/pods/p", MERGE, same),
         ("POST", "/api/v1/namespaces/east/pods", JSON, pod("p", none(), "Always")),
-        ("POST", "/api/v1/namespaces/east/pods", JSON, pod("q", json!({"disk": "fast", "a": "b"}), "Always")),
+        (
+            "POST",
+            "/api/v1/namespaces/east/pods",
+            JSON,
+            pod("q", json!({"disk": "fast", "a": "b"}), "Always"),
+        ),
         ("POST", "/api/v1/namespaces/east/pods", JSON, pod("r", json!({"zone": "west"}), "Always")),
         ("POST", "/api/v1/namespaces/odd/pods", JSON, pod("p", none(), "Always")),
     ]
@@ -173,9 +184,8 @@ fn calls_for_owners() -> Vec<Call> {
         json!({"apiVersion": version, "kind": kind, "name": "o", "uid": uid,
             "blockOwnerDeletion": blocks})
     };
-    let map = |name: &str, owners: Value| {
-        json!({"metadata": {"name": name, "ownerReferences": owners}})
-    };
+    let map =
+        |name: &str, owners: Value| json!({"metadata": {"name": name, "ownerReferences": owners}});
     let owned = |owners: Value| json!({"metadata": {"ownerReferences": owners}});
     let jane = "jane@/api/v1/namespaces/default/configmaps";
     let free = "jane@/api/v1/namespaces/default/configmaps/free";

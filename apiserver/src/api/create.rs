@@ -11,15 +11,15 @@ use super::guards::Write;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
 use super::{
-    access, addresses, bootstrap, escalation, guards, limits, parameters, policies, service_accounts, size,
-    webhooks,
+    access, addresses, bootstrap, escalation, guards, limits, parameters, policies,
+    service_accounts, size, webhooks,
 };
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::owners::Ownership;
 use crate::admission::{meta_text, metadata};
 use crate::core::Core;
 use crate::fields::Fields;
-use crate::kinds::{Admission, Allocator, Refusal, Served, admin_access};
+use crate::kinds::{Admission, AdmitError, Allocator, Served, admin_access};
 use crate::object::Encoded;
 use crate::plugin::{AdmissionPlugin, At};
 use crate::reply::Reply;
@@ -280,8 +280,8 @@ fn admit_with(
     };
     (admission.apply)(object, &find, &all).map_err(|refusal| {
         let detail = match refusal {
-            Refusal::Forbidden(detail) => detail,
-            Refusal::Unreadable(detail) => return Failure::internal(detail),
+            AdmitError::Forbidden(detail) => detail,
+            AdmitError::Unreadable(detail) => return Failure::internal(detail),
         };
         let name = match meta_text(object, "name") {
             "" => meta_text(object, "generateName"),

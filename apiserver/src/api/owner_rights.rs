@@ -17,8 +17,8 @@ use crate::status::{Failure, Result};
 pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()> {
     let info = &call.target.info;
     // A write to the status of a pod does not change its owners.
-    let is_exempt = call.target.served.home.secured.is_some()
-        && info.subresource.as_deref() == Some("status");
+    let is_exempt =
+        call.target.served.home.secured.is_some() && info.subresource.as_deref() == Some("status");
     let (new, old) = (owners(write.new), write.old.map(owners).unwrap_or_default());
     if new == old
         || is_exempt
@@ -53,11 +53,7 @@ pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()>
 }
 
 /// Fails if the user may not set the finalizers of an owner.
-fn check_finalizers(
-    core: &Core,
-    call: &ApiCall,
-    owner: &Value,
-) -> std::result::Result<(), String> {
+fn check_finalizers(core: &Core, call: &ApiCall, owner: &Value) -> std::result::Result<(), String> {
     let (api_version, kind, name) =
         (text(owner, "apiVersion"), text(owner, "kind"), text(owner, "name"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

@@ -19,7 +19,8 @@ use crate::fields::Fields;
 use crate::kinds::{Action, Served};
 use crate::metrics::Counter;
 use crate::policies::{
-    Attributes, Denial, Enforcement, GroupKind, Mutation, Operation, Outcome, Place, Policies, Reinvocation, decide,
+    Attributes, Denial, Enforcement, GroupKind, Mutation, Operation, Outcome, Place, Policies,
+    Reinvocation, decide,
 };
 use crate::request::ApiCall;
 use crate::request::params::Params;

@@ -48,8 +48,8 @@ fn stored(core: &Core) -> Vec<(String, String, usize)> {
 
 fn objects(stored: Vec<(String, String, usize)>) -> String {
     let mut text = format!(
-        "# HELP {OBJECTS} [ALPHA] Number of stored objects at the time of last check split by kind. \
-         In case of a fetching error, the value will be -1.\n# TYPE {OBJECTS} gauge\n"
+        "# HELP {OBJECTS} [ALPHA] Number of stored objects at the time of last check split by \
+         kind. In case of a fetching error, the value will be -1.\n# TYPE {OBJECTS} gauge\n"
     );
     for (group, plural, count) in stored {
         writeln!(text, "{OBJECTS}{{group=\"{group}\",resource=\"{plural}\"}} {count}")

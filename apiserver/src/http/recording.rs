@@ -29,7 +29,8 @@ pub(super) struct Recording {
     labels: RequestLabels,
     start: Instant,
     traits: Traits,
-    /// The code and the bytes of the reply; `None` if nothing was answered, or if such replies are not counted.
+    /// The code and the bytes of the reply; `None` if nothing was answered, or if such replies are
+    /// not counted.
     reply: Option<(StatusCode, u64)>,
 }
 

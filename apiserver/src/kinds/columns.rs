@@ -198,14 +198,14 @@ pub(crate) enum ActionError {
 
 /// The reason why admission does not admit an object.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum AdmitError {
     /// The object is forbidden.
     Forbidden(String),
     /// Another object has a text that the server cannot read.
     Unreadable(String),
 }
 
-impl From<String> for Refusal {
+impl From<String> for AdmitError {
     fn from(detail: String) -> Self {
         Self::Forbidden(detail)
     }
@@ -234,7 +234,7 @@ pub(crate) type Admit = fn(
     &mut Fields,
     &dyn Fn(&str) -> Option<Fields>,
     &dyn Fn() -> Vec<Fields>,
-) -> Result<(), Refusal>;
+) -> Result<(), AdmitError>;
 
 /// Admission that checks a write by other objects, or by the rights of its user.
 #[derive(Debug, Clone, Copy)]

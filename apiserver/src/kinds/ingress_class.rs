@@ -1,7 +1,7 @@
 //! The default ingress class.
 
+use super::columns::AdmitError;
 use super::storage_class::{find_marked, name_default};
-use super::columns::Refusal;
 use crate::fields::Fields;
 
 /// The annotation that marks a default class.
@@ -15,7 +15,7 @@ pub(super) fn set_default(
     ingress: &mut Fields,
     _: &dyn Fn(&str) -> Option<Fields>,
     all: &dyn Fn() -> Vec<Fields>,
-) -> Result<(), Refusal> {
+) -> Result<(), AdmitError> {
     let find = |classes: &[Fields]| find_marked(classes, &[IS_DEFAULT]);
     name_default(ingress, ("ingressClassName", CLASS), all, find);
     Ok(())

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::columns::Refusal;
+use super::columns::AdmitError;
 use crate::fields::{Fields, read_path};
 
 /// The annotation of a namespace with labels such as `a=b,c=d`.
@@ -14,12 +14,12 @@ pub(super) fn admit(
     pod: &mut Fields,
     find: &dyn Fn(&str) -> Option<Fields>,
     _: &dyn Fn() -> Vec<Fields>,
-) -> Result<(), Refusal> {
+) -> Result<(), AdmitError> {
     let name = read_path(pod, "metadata.namespace").and_then(Value::as_str).unwrap_or_default();
     let namespace = find(name).unwrap_or_default();
     let annotations = read_path(&namespace, "metadata.annotations").unwrap_or(&Value::Null);
     let labels = labels(annotations[ANNOTATION].as_str().unwrap_or_default());
-    let labels = labels.map_err(Refusal::Unreadable)?;
+    let labels = labels.map_err(AdmitError::Unreadable)?;
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return Ok(()) };
     if labels.is_empty() {
         return Ok(());
@@ -32,7 +32,7 @@ pub(super) fn admit(
     for (key, value) in labels {
         if *selector.entry(key).or_insert_with(|| json!(value)) != *value {
             let why = "pod node label selector conflicts with its namespace node label selector";
-            return Err(Refusal::Forbidden(why.to_owned()));
+            return Err(AdmitError::Forbidden(why.to_owned()));
         }
     }
     Ok(())
@@ -52,7 +52,7 @@ fn labels(text: &str) -> Result<Vec<(&str, &str)>, String> {
 mod tests {
     use super::*;
 
-    fn selector_of(annotation: &str, own: Value) -> Result<Value, Refusal> {
+    fn selector_of(annotation: &str, own: Value) -> Result<Value, AdmitError> {
         let mut pod = json!({"metadata": {"namespace": "n"}, "spec": {"nodeSelector": own}});
         let namespace = json!({"metadata": {"annotations": {ANNOTATION: annotation}}});
         let find = |name: &str| (name == "n").then(|| namespace.as_object().cloned()).flatten();
@@ -68,8 +68,8 @@ mod tests {
         assert_eq!(selector_of("a=b", json!({"c": "d"})), both);
         assert_eq!(selector_of("", json!({"c": "d"})), Ok(json!({"c": "d"})));
         let refused = selector_of("a=b", json!({"a": "c"}));
-        assert!(matches!(refused, Err(Refusal::Forbidden(_))), "{refused:?}");
+        assert!(matches!(refused, Err(AdmitError::Forbidden(_))), "{refused:?}");
         let invalid = selector_of("a=b,x", Value::Null);
-        assert_eq!(invalid, Err(Refusal::Unreadable("invalid selector: [x]".to_owned())));
+        assert_eq!(invalid, Err(AdmitError::Unreadable("invalid selector: [x]".to_owned())));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use homeostat_schema::quote;
 use serde_json::{Map, Value, json};
 
-use super::columns::{ActionError, Refusal};
+use super::columns::{ActionError, AdmitError};
 use super::{app_armor, checks, image_name, label_keys, pod_level, pod_update, resize};
 use crate::fields::{Fields, are_kept, read_path, text};
 use crate::plugin::{Addition, AdmissionPlugin, At};
@@ -82,7 +82,7 @@ pub(super) fn set_priority(
     pod: &mut Fields,
     find: &dyn Fn(&str) -> Option<Fields>,
     all: &dyn Fn() -> Vec<Fields>,
-) -> Result<(), Refusal> {
+) -> Result<(), AdmitError> {
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return Ok(()) };
     let name = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or("").to_owned();
     let value = |class: &Fields| class.get("value").and_then(Value::as_i64).unwrap_or(0);
@@ -97,7 +97,7 @@ pub(super) fn set_priority(
     let class = class.unwrap_or_default();
     let computed = value(&class);
     if let Some(given) = spec.get("priority").and_then(Value::as_i64).filter(|it| *it != computed) {
-        return Err(Refusal::Forbidden(format!(
+        return Err(AdmitError::Forbidden(format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority \
              admission controller computed {computed} from the given PriorityClass name"
         )));
@@ -109,7 +109,7 @@ pub(super) fn set_priority(
     }
     let Some(policy) = class.get("preemptionPolicy") else { return Ok(()) };
     if let Some(given) = spec.get("preemptionPolicy").filter(|given| *given != policy) {
-        return Err(Refusal::Forbidden(format!(
+        return Err(AdmitError::Forbidden(format!(
             "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority \
              admission controller computed {} from the given PriorityClass name",
             given.as_str().unwrap_or(""),

@@ -4,7 +4,7 @@ use homeostat_schema::quote;
 use serde_json::{Value, json};
 
 use super::checks::is_empty;
-use super::columns::Refusal;
+use super::columns::AdmitError;
 use crate::fields::Fields;
 
 /// Gives a new pod the overhead and the scheduling of its class.
@@ -12,7 +12,7 @@ pub(super) fn admit(
     pod: &mut Fields,
     find: &dyn Fn(&str) -> Option<Fields>,
     _: &dyn Fn() -> Vec<Fields>,
-) -> Result<(), Refusal> {
+) -> Result<(), AdmitError> {
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return Ok(()) };
     let class = match spec.get("runtimeClassName").and_then(Value::as_str) {
         Some(name) => {

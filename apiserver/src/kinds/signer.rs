@@ -151,8 +151,7 @@ mod tests {
     fn request(signer: &str, wanted: Option<i64>, is_issued: bool) -> Fields {
         let times = [(UTC_TIME, "260101000000Z"), (UTC_TIME, "260102000000Z")];
         let content = STANDARD.encode(subject::tests::certificate(times[0], times[1]));
-        let pem =
-            format!("-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
         let certificate = is_issued.then(|| STANDARD.encode(pem));
         let request = json!({"spec": {"signerName": signer, "expirationSeconds": wanted},
             "status": {"certificate": certificate}});
@@ -162,9 +161,8 @@ mod tests {
     #[test]
     fn issued_certificate_honors_about_the_duration_that_was_requested() {
         let day = 24 * 60 * 60;
-        let issued = |signer, wanted| {
-            issue(&request(signer, wanted, false), &request(signer, wanted, true))
-        };
+        let issued =
+            |signer, wanted| issue(&request(signer, wanted, false), &request(signer, wanted, true));
         let own = "kubernetes.io/kube-apiserver-client";
         let is_honored = |wanted| issued(own, Some(wanted)).unwrap().is_honored;
         assert!(is_honored(day) && is_honored(day + 60 * 60));

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
-use super::columns::{GuardedWrite, Refusal};
+use super::columns::{AdmitError, GuardedWrite};
 use crate::fields::{Fields, read_path};
 use crate::quantity;
 
@@ -45,7 +45,7 @@ pub(super) fn set_default(
     claim: &mut Fields,
     _: &dyn Fn(&str) -> Option<Fields>,
     all: &dyn Fn() -> Vec<Fields>,
-) -> Result<(), Refusal> {
+) -> Result<(), AdmitError> {
     name_default(claim, ("storageClassName", CLASS), all, find_default);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::columns::Refusal;
+use super::columns::AdmitError;
 use crate::fields::{Fields, read_path};
 
 /// The labels of a node that a pod on it gets.
@@ -14,7 +14,7 @@ pub(super) fn label_pod(
     pod: &mut Fields,
     find: &dyn Fn(&str) -> Option<Fields>,
     _: &dyn Fn() -> Vec<Fields>,
-) -> Result<(), Refusal> {
+) -> Result<(), AdmitError> {
     let name = read_path(pod, "spec.nodeName").and_then(Value::as_str).unwrap_or_default();
     let node = (!name.is_empty()).then(|| find(name)).flatten();
     copy_labels(node, pod);

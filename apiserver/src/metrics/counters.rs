@@ -62,20 +62,20 @@ impl Counter {
                 "apiserver_admission_webhook_rejection_count",
                 &["error_type", "name", "operation", "rejection_code", "type"],
                 "[ALPHA] Admission webhook rejection count, identified by name and broken out for \
-                 each admission type (validating or admit) and operation. Additional labels specify \
-                 an error type (calling_webhook_error or apiserver_internal_error if an error \
-                 occurred; no_error otherwise) and optionally a non-zero rejection code if the \
-                 webhook rejects the request with an HTTP status code (honored by the apiserver \
-                 when the code is greater or equal to 400). Codes greater than 600 are truncated \
-                 to 600, to keep the metrics cardinality bounded.",
+                 each admission type (validating or admit) and operation. Additional labels \
+                 specify an error type (calling_webhook_error or apiserver_internal_error if an \
+                 error occurred; no_error otherwise) and optionally a non-zero rejection code if \
+                 the webhook rejects the request with an HTTP status code (honored by the \
+                 apiserver when the code is greater or equal to 400). Codes greater than 600 are \
+                 truncated to 600, to keep the metrics cardinality bounded.",
             ),
             Self::WebhookRequests => (
                 "apiserver_admission_webhook_request_total",
                 &["code", "name", "operation", "rejected", "type"],
                 "[ALPHA] Admission webhook request total, identified by name and broken out for \
-                 each admission type (validating or admit) and operation. Additional labels specify \
-                 whether the request was rejected or not and an HTTP status code. Codes greater \
-                 than 600 are truncated to 600, to keep the metrics cardinality bounded.",
+                 each admission type (validating or admit) and operation. Additional labels \
+                 specify whether the request was rejected or not and an HTTP status code. Codes \
+                 greater than 600 are truncated to 600, to keep the metrics cardinality bounded.",
             ),
             Self::HonoredDurations => (
                 "apiserver_certificates_registry_csr_honored_duration_total",
@@ -119,8 +119,8 @@ impl Counter {
             Self::SecurityErrors => (
                 "pod_security_errors_total",
                 &["fatal", "request_operation", "resource", "subresource"],
-                "[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may result \
-                 in the latest restricted profile being used for evaluation.",
+                "[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may \
+                 result in the latest restricted profile being used for evaluation.",
             ),
             Self::SecurityEvaluations => (
                 "pod_security_evaluations_total",
@@ -133,8 +133,8 @@ impl Counter {
                     "resource",
                     "subresource",
                 ],
-                "[ALPHA] Number of policy evaluations that occurred, not counting ignored or exempt \
-                 requests.",
+                "[ALPHA] Number of policy evaluations that occurred, not counting ignored or \
+                 exempt requests.",
             ),
             Self::SecurityExemptions => (
                 "pod_security_exemptions_total",

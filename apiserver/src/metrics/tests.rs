@@ -58,7 +58,8 @@ fn requests_are_counted_by_labels_and_code() {
     let line = |code, dry_run, count| {
         format!(
             "{{code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"\",\
-             resource=\"pods\",scope=\"resource\",subresource=\"\",verb=\"POST\",version=\"v1\"}} {count}"
+             resource=\"pods\",scope=\"resource\",subresource=\"\",verb=\"POST\",\
+             version=\"v1\"}} {count}"
         )
     };
     let lines = [line(201, "", 2), line(201, "All", 1), line(409, "", 1)];
@@ -76,7 +77,8 @@ fn durations_fall_into_each_bucket_above_them() {
         let found = samples.iter().find(|sample| sample.contains(end)).unwrap();
         found.rsplit_once(' ').unwrap().1.to_owned()
     };
-    let parts = ["le=\"0.005\"", "le=\"0.025\"", "le=\"0.05\"", "le=\"60\"", "+Inf", "_sum", "_count"];
+    let parts =
+        ["le=\"0.005\"", "le=\"0.025\"", "le=\"0.05\"", "le=\"60\"", "+Inf", "_sum", "_count"];
     assert_eq!(parts.map(value), ["1", "2", "3", "3", "4", "61.051", "4"]);
     assert_eq!(samples.len(), 23 + 3);
 }

@@ -108,7 +108,11 @@ impl LevelVersion {
     pub(crate) fn counted_version(self) -> Cow<'static, str> {
         match self.version {
             Version::Minor(minor) if self.level != Level::Privileged => {
-                if minor > NEWEST { "future".into() } else { format!("v1.{minor}").into() }
+                if minor > NEWEST {
+                    "future".into()
+                } else {
+                    format!("v1.{minor}").into()
+                }
             }
             _ => "latest".into(),
         }

@@ -41,7 +41,7 @@ pub(crate) struct Outcome {
     /// The first reason to refuse the request.
     pub(crate) denial: Option<Denial>,
     pub(crate) warnings: Vec<String>,
-    /// What metrics count.
+    /// The actions that metrics count.
     pub(crate) enforcements: Vec<Enforcement>,
 }
 

@@ -6,9 +6,9 @@ use homeostat_schema::quote;
 use serde_json::Value;
 
 use super::conversation::{Answer, Answered, Conversation, Question};
+use super::outcome::{Outcome, RefusedBy, Stop};
 use super::review::{self, Response};
 use super::webhook::{Webhook, Webhooks};
-use crate::metrics::{Counter, Label};
 use crate::patch::{apply_operations, read_operations};
 use crate::policies::{
     Attributes, Codec, Matched, Reinvocation, Source, World, input_of, is_exempt,
@@ -27,25 +27,6 @@ pub(crate) struct Admission<'a> {
     pub(crate) warn: &'a dyn Fn(String),
 }
 
-/// The reason why a webhook lets a request not pass.
-#[derive(Debug)]
-enum Stop {
-    /// The call failed with this code: the failure policy decides.
-    Call { code: u16, why: String },
-    /// The request is refused, by the webhook or because of it.
-    Refused { by: RefusedBy, failure: Failure },
-    /// The server has to call the webhook first.
-    Open,
-}
-
-/// The origin of a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RefusedBy {
-    Webhook,
-    /// The server, which cannot do what the webhook says.
-    Server,
-}
-
 /// A webhook that a request concerns, and the number of the pass.
 #[derive(Clone, Copy)]
 struct Turn<'a> {
@@ -57,8 +38,22 @@ struct Turn<'a> {
 
 /// The code of an error that is none of the webhook's.
 const UNAVAILABLE: u16 = 503;
-/// Codes above count as this one.
-const HIGHEST_CODE: u16 = 600;
+
+// === impl Turn ===
+
+impl<'a> Turn<'a> {
+    /// Returns the outcome of a call, for metrics.
+    fn outcome<T>(
+        self,
+        request: &Attributes<'_>,
+        time: Duration,
+        result: &'a std::result::Result<T, Stop>,
+    ) -> Outcome<'a> {
+        let Self { webhook, is_mutating, .. } = self;
+        let (operation, stop) = (request.operation.name(), result.as_ref().err());
+        Outcome { webhook, is_mutating, operation, time, stop }
+    }
+}
 
 // === impl Admission ===
 
@@ -81,9 +76,9 @@ impl Admission<'_> {
             }
             let turn = Turn { webhook, matched: &matched, is_mutating: true, round };
             let (time, response) = self.call(turn, request);
-            let result = response
-                .and_then(|response| self.patch(webhook, request, &matched, &response));
-            self.count(turn, request, time, &result);
+            let result =
+                response.and_then(|response| self.patch(webhook, request, &matched, &response));
+            turn.outcome(request, time, &result).count(self.conversation);
             if matches!(result, Ok(true)) {
                 reinvocation.change();
             }
@@ -115,7 +110,7 @@ impl Admission<'_> {
         for (webhook, matched) in concerned {
             let turn = Turn { webhook, matched: &matched, is_mutating: false, round: 0 };
             let (time, result) = self.call(turn, request);
-            self.count(turn, request, time, &result);
+            turn.outcome(request, time, &result).count(self.conversation);
             let Err(stop) = result else { continue };
             is_open |= matches!(stop, Stop::Open);
             if let Err(failure) = stop.judge(webhook) {
@@ -205,62 +200,25 @@ impl Admission<'_> {
         (uid, version): (&str, &'static str),
         answer: Answer,
     ) -> std::result::Result<Response, Stop> {
-        let failed = |code, why: String| {
-            Stop::Call { code, why: format!("failed to call webhook: {why}") }
-        };
+        let failed =
+            |code, why: String| Stop::Call { code, why: format!("failed to call webhook: {why}") };
         let review = match answer {
             Answer::Body(body) => {
                 review::decode(&body, version).map_err(|why| failed(UNAVAILABLE, why))?
             }
             Answer::Failed { code, why } => return Err(failed(code, why)),
         };
-        let response = review::verify(&review, (uid, version), turn.is_mutating).map_err(|why| {
-            let why = format!("received invalid webhook response: {why}");
-            Stop::Call { code: UNAVAILABLE, why }
-        })?;
+        let response =
+            review::verify(&review, (uid, version), turn.is_mutating).map_err(|why| {
+                let why = format!("received invalid webhook response: {why}");
+                Stop::Call { code: UNAVAILABLE, why }
+            })?;
         response.warnings.iter().cloned().for_each(self.warn);
         if response.allowed {
             return Ok(response);
         }
         let failure = review::refusal(&turn.webhook.name, &response.status);
         Err(Stop::Refused { by: RefusedBy::Webhook, failure })
-    }
-
-    /// Counts a call of a webhook.
-    fn count<T>(
-        &self,
-        turn: Turn<'_>,
-        request: &Attributes<'_>,
-        time: Duration,
-        result: &std::result::Result<T, Stop>,
-    ) {
-        // The error of a rejection, and the code; the code alone if the request goes on.
-        let (error, code) = match result {
-            Ok(_) => (None, 200),
-            Err(Stop::Open) => return,
-            Err(Stop::Call { code, .. }) if turn.webhook.ignores_failures => (None, *code),
-            Err(Stop::Call { code, .. }) => (Some("calling_webhook_error"), *code),
-            Err(Stop::Refused { by: RefusedBy::Webhook, failure }) => {
-                (Some("no_error"), failure.code)
-            }
-            Err(Stop::Refused { by: RefusedBy::Server, .. }) => (Some("apiserver_internal_error"), 0),
-        };
-        let name = || Label::Owned(turn.webhook.name.clone());
-        let kind = || Label::Borrowed(if turn.is_mutating { "admit" } else { "validating" });
-        let operation = || Label::Borrowed(request.operation.name());
-        let code = || Label::Owned(code.min(HIGHEST_CODE).to_string());
-        let rejected = || Label::Borrowed(if error.is_some() { "true" } else { "false" });
-        let counts = self.conversation;
-        if let Some(error) = error {
-            let labels = [error.into(), name(), operation(), code(), kind()];
-            counts.count(Counter::WebhookRejections, &labels);
-        }
-        if error.is_none() && result.is_err() {
-            counts.count(Counter::WebhookFailOpen, &[name(), kind()]);
-        }
-        let labels = [code(), name(), operation(), rejected(), kind()];
-        counts.count(Counter::WebhookRequests, &labels);
-        counts.observe_webhook([name(), operation(), rejected(), kind()], time);
     }
 
     /// Returns the request of a review in JSON, without its uid.
@@ -339,21 +297,4 @@ fn is_exempt_from_webhooks(request: &Attributes<'_>) -> bool {
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration"
         );
     is_configuration || is_exempt(request)
-}
-
-// === impl Stop ===
-
-impl Stop {
-    /// Returns the reply to the request; `Ok` if the failure of the webhook is ignored.
-    fn judge(self, webhook: &Webhook) -> Result<()> {
-        match self {
-            Self::Call { .. } if webhook.ignores_failures => Ok(()),
-            Self::Call { why, .. } => {
-                let name = quote(&webhook.name);
-                Err(Failure::internal_error(&format!("failed calling webhook {name}: {why}")))
-            }
-            Self::Refused { failure, .. } => Err(failure),
-            Self::Open => Err(Failure::open_question()),
-        }
-    }
 }

@@ -142,7 +142,10 @@ fn run(function: &Function, path: &str, body: &str) -> Bytes {
 /// The reason why a call has no reply.
 enum Trouble {
     /// The server replied with an error: its code and its text.
-    Status { code: u16, why: String },
+    Status {
+        code: u16,
+        why: String,
+    },
     Other(String),
 }
 

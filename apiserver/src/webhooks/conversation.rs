@@ -20,7 +20,7 @@ pub(crate) struct Conversation {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the present attempt has counted.
+    /// The counts of the present attempt.
     tally: Tally,
     /// Questions that are not asked yet. Empty unless the last attempt stopped.
     open: Vec<Question>,

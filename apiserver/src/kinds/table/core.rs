@@ -7,11 +7,10 @@ use super::{ALL, KEEPS_SPEC, OF_SPEC, REPLICAS, SPEC_TEMPLATE, label, named};
 use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
-    node_selector,
     Action, Admission, CompleteBody, Defaults, Dependents, Effect, Generation, Guard, Kind,
     OnCreate, Operations, Part, Protected, Relay, Secured, Status, checks, limits, namespace,
-    network_warnings, node, node_features, pod, pod_update, resize, runtime_class, secret, service,
-    service_account, storage_class, topology, warnings, workload,
+    network_warnings, node, node_features, node_selector, pod, pod_update, resize, runtime_class,
+    secret, service, service_account, storage_class, topology, warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
