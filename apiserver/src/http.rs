@@ -17,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use homeostat_schema::quote;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Request, Response, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -108,14 +108,7 @@ where
     let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
     let status_media = negotiate::status_media(&parts.headers);
     let may_be_yaml = matches!(&route, Route::Document(document) if document.is_discovery());
-    let recording = match &route {
-        Route::Resource(target) => Some(Recording::of_target(core, target, &parts, old.as_ref())),
-        Route::Kubelet(info) => Some(Recording::of_connection(core, info, query)),
-        Route::Health { kind, check: None } => {
-            Some(Recording::of_health(core, kind, &parts.method))
-        }
-        _ => None,
-    };
+    let recording = recording(core, &route, (&parts, old.as_ref()));
     let is_long = recording.as_ref().is_some_and(Recording::is_long);
     let _in_flight = (!is_long).then(|| core.metrics.enter(parts.method == Method::GET));
     let record = |response| match recording {
@@ -156,6 +149,25 @@ where
     };
     let is_audited = !matches!(reply, Reply::Malformed);
     (record(without_body(&parts.method, reply.into_response(media))), is_audited)
+}
+
+/// Starts to record a request, if such requests are counted. `old` is the old form of a watch.
+fn recording(
+    core: &Arc<Core>,
+    route: &Route,
+    (parts, old): (&Parts, Option<&Uri>),
+) -> Option<Recording> {
+    match route {
+        Route::Resource(target) => Some(Recording::of_target(core, target, parts, old)),
+        Route::Kubelet(info) => {
+            let query = parts.uri.query().unwrap_or_default();
+            Some(Recording::of_connection(core, info, query))
+        }
+        Route::Health { kind, check: None } => {
+            Some(Recording::of_health(core, kind, &parts.method))
+        }
+        _ => None,
+    }
 }
 
 /// The time that the client gives to a request, and its user.

@@ -119,11 +119,11 @@ impl Metrics {
             return;
         }
         let mut state = self.state.lock();
-        for (counter, labels) in &tally.counts {
-            state.counters.add(*counter, labels, 1);
+        for (counter, labels) in tally.counts {
+            state.counters.add(counter, &labels, 1);
         }
-        for (labels, time) in &tally.webhook_times {
-            state.webhooks.observe(WEBHOOK_DURATION, labels, time.as_secs_f64());
+        for (labels, time) in tally.webhook_times {
+            state.webhooks.observe(WEBHOOK_DURATION, &labels, time.as_secs_f64());
         }
     }
 

@@ -110,10 +110,13 @@ fn objects() -> Vec<(&'static str, Value)> {
         let annotations = json!({"scheduler.alpha.kubernetes.io/node-selector": text});
         json!({"metadata": {"name": name, "annotations": annotations}})
     };
-    let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let grant = |group: &str, resource: &str, verbs: &[&str]| -> Value {
+        let resources = [resource];
+        json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+    };
     let role = json!({"metadata": {"name": "jane"}, "rules": [
-        rule("", "configmaps", &["get", "create", "update", "patch"]),
-        rule("apps", "deployments/finalizers", &["update"]),
+        grant("", "configmaps", &["get", "create", "update", "patch"]),
+        grant("apps", "deployments/finalizers", &["update"]),
     ]});
     let binding = json!({"metadata": {"name": "jane"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "jane"},
@@ -186,7 +189,7 @@ fn calls_for_owners() -> Vec<Call> {
     };
     let map =
         |name: &str, owners: Value| json!({"metadata": {"name": name, "ownerReferences": owners}});
-    let owned = |owners: Value| json!({"metadata": {"ownerReferences": owners}});
+    let with_owners = |owners: Value| json!({"metadata": {"ownerReferences": owners}});
     let jane = "jane@/api/v1/namespaces/default/configmaps";
     let free = "jane@/api/v1/namespaces/default/configmaps/free";
     vec![
@@ -197,7 +200,7 @@ fn calls_for_owners() -> Vec<Call> {
         ("POST", jane, JSON, map("d", json!([owner("apps/v1", "Deployment", "1", true)]))),
         ("POST", jane, JSON, map("e", json!([owner("e.example.com/v1", "Odd", "1", true)]))),
         ("POST", jane, JSON, map("f", json!([owner("v1", "Odd", "1", true)]))),
-        ("PATCH", free, MERGE, owned(json!([owner("v1", "Pod", "1", false)]))),
+        ("PATCH", free, MERGE, with_owners(json!([owner("v1", "Pod", "1", false)]))),
         ("PATCH", free, MERGE, json!({"data": {"a": "b"}})),
         ("POST", MAPS, JSON, map("g", json!([owner("v1", "Pod", "1", true)]))),
     ]

@@ -105,7 +105,7 @@ fn known_name(name: &str) -> &'static str {
     const KNOWN: [&str; 5] =
         ["admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"];
     let known = KNOWN.into_iter().find(|known| *known == name);
-    known.unwrap_or(if name.contains('@') { "email_id" } else { "other" })
+    known.unwrap_or_else(|| if name.contains('@') { "email_id" } else { "other" })
 }
 
 /// Finds the user of a request by its certificate, else by its token. As on the real server, an

@@ -51,76 +51,43 @@ impl Counter {
     ];
 
     fn family(self) -> Family {
-        let (name, labels, help): (_, &[&str], _) = match self {
-            Self::WebhookFailOpen => (
-                "apiserver_admission_webhook_fail_open_count",
-                &["name", "type"],
-                "[ALPHA] Admission webhook fail open count, identified by name and broken out for \
-                 each admission type (validating or admit).",
-            ),
+        let (name, labels) = self.named();
+        Family { name, help: self.help(), kind: "counter", labels }
+    }
+
+    /// Returns the name and the labels.
+    fn named(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::WebhookFailOpen => {
+                ("apiserver_admission_webhook_fail_open_count", &["name", "type"])
+            }
             Self::WebhookRejections => (
                 "apiserver_admission_webhook_rejection_count",
                 &["error_type", "name", "operation", "rejection_code", "type"],
-                "[ALPHA] Admission webhook rejection count, identified by name and broken out for \
-                 each admission type (validating or admit) and operation. Additional labels \
-                 specify an error type (calling_webhook_error or apiserver_internal_error if an \
-                 error occurred; no_error otherwise) and optionally a non-zero rejection code if \
-                 the webhook rejects the request with an HTTP status code (honored by the \
-                 apiserver when the code is greater or equal to 400). Codes greater than 600 are \
-                 truncated to 600, to keep the metrics cardinality bounded.",
             ),
             Self::WebhookRequests => (
                 "apiserver_admission_webhook_request_total",
                 &["code", "name", "operation", "rejected", "type"],
-                "[ALPHA] Admission webhook request total, identified by name and broken out for \
-                 each admission type (validating or admit) and operation. Additional labels \
-                 specify whether the request was rejected or not and an HTTP status code. Codes \
-                 greater than 600 are truncated to 600, to keep the metrics cardinality bounded.",
             ),
-            Self::HonoredDurations => (
-                "apiserver_certificates_registry_csr_honored_duration_total",
-                &["signerName"],
-                "[ALPHA] Total number of issued CSRs with a requested duration that was honored, \
-                 sliced by signer (only kubernetes.io signer names are specifically identified)",
-            ),
-            Self::RequestedDurations => (
-                "apiserver_certificates_registry_csr_requested_duration_total",
-                &["signerName"],
-                "[ALPHA] Total number of issued CSRs with a requested duration, sliced by signer \
-                 (only kubernetes.io signer names are specifically identified)",
-            ),
+            Self::HonoredDurations => {
+                ("apiserver_certificates_registry_csr_honored_duration_total", &["signerName"])
+            }
+            Self::RequestedDurations => {
+                ("apiserver_certificates_registry_csr_requested_duration_total", &["signerName"])
+            }
             Self::PolicyChecks => (
                 "apiserver_validating_admission_policy_check_total",
                 &["enforcement_action", "error_type", "policy", "policy_binding"],
-                "[BETA] Validation admission policy check total, labeled by policy and further \
-                 identified by binding and enforcement action taken.",
             ),
-            Self::WatchEvents => (
-                "apiserver_watch_events_total",
-                &["group", "resource", "version"],
-                "[BETA] Number of events sent in watch clients",
-            ),
-            Self::AuthenticatedUsers => (
-                "authenticated_user_requests",
-                &["username"],
-                "[ALPHA] Counter of authenticated requests broken out by username.",
-            ),
-            Self::Authentications => (
-                "authentication_attempts",
-                &["result"],
-                "[ALPHA] Counter of authenticated attempts.",
-            ),
-            Self::Authorizations => (
-                "authorization_attempts_total",
-                &["result"],
-                "[ALPHA] Counter of authorization attempts broken down by result. It can be either \
-                 'allowed', 'denied', 'no-opinion' or 'error'.",
-            ),
+            Self::WatchEvents => {
+                ("apiserver_watch_events_total", &["group", "resource", "version"])
+            }
+            Self::AuthenticatedUsers => ("authenticated_user_requests", &["username"]),
+            Self::Authentications => ("authentication_attempts", &["result"]),
+            Self::Authorizations => ("authorization_attempts_total", &["result"]),
             Self::SecurityErrors => (
                 "pod_security_errors_total",
                 &["fatal", "request_operation", "resource", "subresource"],
-                "[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may \
-                 result in the latest restricted profile being used for evaluation.",
             ),
             Self::SecurityEvaluations => (
                 "pod_security_evaluations_total",
@@ -133,16 +100,67 @@ impl Counter {
                     "resource",
                     "subresource",
                 ],
+            ),
+            Self::SecurityExemptions => {
+                ("pod_security_exemptions_total", &["request_operation", "resource", "subresource"])
+            }
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::WebhookFailOpen => {
+                "[ALPHA] Admission webhook fail open count, identified by name and broken out for \
+                 each admission type (validating or admit)."
+            }
+            Self::WebhookRejections => {
+                "[ALPHA] Admission webhook rejection count, identified by name and broken out for \
+                 each admission type (validating or admit) and operation. Additional labels \
+                 specify an error type (calling_webhook_error or apiserver_internal_error if an \
+                 error occurred; no_error otherwise) and optionally a non-zero rejection code if \
+                 the webhook rejects the request with an HTTP status code (honored by the \
+                 apiserver when the code is greater or equal to 400). Codes greater than 600 are \
+                 truncated to 600, to keep the metrics cardinality bounded."
+            }
+            Self::WebhookRequests => {
+                "[ALPHA] Admission webhook request total, identified by name and broken out for \
+                 each admission type (validating or admit) and operation. Additional labels \
+                 specify whether the request was rejected or not and an HTTP status code. Codes \
+                 greater than 600 are truncated to 600, to keep the metrics cardinality bounded."
+            }
+            Self::HonoredDurations => {
+                "[ALPHA] Total number of issued CSRs with a requested duration that was honored, \
+                 sliced by signer (only kubernetes.io signer names are specifically identified)"
+            }
+            Self::RequestedDurations => {
+                "[ALPHA] Total number of issued CSRs with a requested duration, sliced by signer \
+                 (only kubernetes.io signer names are specifically identified)"
+            }
+            Self::PolicyChecks => {
+                "[BETA] Validation admission policy check total, labeled by policy and further \
+                 identified by binding and enforcement action taken."
+            }
+            Self::WatchEvents => "[BETA] Number of events sent in watch clients",
+            Self::AuthenticatedUsers => {
+                "[ALPHA] Counter of authenticated requests broken out by username."
+            }
+            Self::Authentications => "[ALPHA] Counter of authenticated attempts.",
+            Self::Authorizations => {
+                "[ALPHA] Counter of authorization attempts broken down by result. It can be either \
+                 'allowed', 'denied', 'no-opinion' or 'error'."
+            }
+            Self::SecurityErrors => {
+                "[ALPHA] Number of errors preventing normal evaluation. Non-fatal errors may \
+                 result in the latest restricted profile being used for evaluation."
+            }
+            Self::SecurityEvaluations => {
                 "[ALPHA] Number of policy evaluations that occurred, not counting ignored or \
-                 exempt requests.",
-            ),
-            Self::SecurityExemptions => (
-                "pod_security_exemptions_total",
-                &["request_operation", "resource", "subresource"],
-                "[ALPHA] Number of exempt requests, not counting ignored or out of scope requests.",
-            ),
-        };
-        Family { name, help, kind: "counter", labels }
+                 exempt requests."
+            }
+            Self::SecurityExemptions => {
+                "[ALPHA] Number of exempt requests, not counting ignored or out of scope requests."
+            }
+        }
     }
 
     /// Returns the labels of the counts that are shown from the start.

@@ -56,7 +56,7 @@ impl Body {
     pub(crate) fn observed(self, mut observe: impl FnMut(&Bytes) + Send + 'static) -> Self {
         match self.kind {
             Kind::Stream(stream) => Self::stream(stream.inspect(move |chunk| observe(chunk))),
-            kind => Self { kind },
+            kind @ Kind::Full { .. } => Self { kind },
         }
     }
 
