@@ -52,7 +52,7 @@ fn labels(text: &str) -> Result<Vec<(&str, &str)>, String> {
 mod tests {
     use super::*;
 
-    fn selector_of(annotation: &str, own: Value) -> Result<Value, AdmitError> {
+    fn selector_of(annotation: &str, own: &Value) -> Result<Value, AdmitError> {
         let mut pod = json!({"metadata": {"namespace": "n"}, "spec": {"nodeSelector": own}});
         let namespace = json!({"metadata": {"annotations": {ANNOTATION: annotation}}});
         let find = |name: &str| (name == "n").then(|| namespace.as_object().cloned()).flatten();
@@ -64,12 +64,12 @@ mod tests {
     #[test]
     fn labels_of_the_namespace_join_those_of_the_pod() {
         let both = Ok(json!({"a": "b", "c": "d"}));
-        assert_eq!(selector_of("a=b, c = d", Value::Null), both);
-        assert_eq!(selector_of("a=b", json!({"c": "d"})), both);
-        assert_eq!(selector_of("", json!({"c": "d"})), Ok(json!({"c": "d"})));
-        let refused = selector_of("a=b", json!({"a": "c"}));
+        assert_eq!(selector_of("a=b, c = d", &Value::Null), both);
+        assert_eq!(selector_of("a=b", &json!({"c": "d"})), both);
+        assert_eq!(selector_of("", &json!({"c": "d"})), Ok(json!({"c": "d"})));
+        let refused = selector_of("a=b", &json!({"a": "c"}));
         assert!(matches!(refused, Err(AdmitError::Forbidden(_))), "{refused:?}");
-        let invalid = selector_of("a=b,x", Value::Null);
+        let invalid = selector_of("a=b,x", &Value::Null);
         assert_eq!(invalid, Err(AdmitError::Unreadable("invalid selector: [x]".to_owned())));
     }
 }

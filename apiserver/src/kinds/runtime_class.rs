@@ -117,7 +117,9 @@ mod tests {
     fn admitted(spec: Value, class: &Value) -> Result<Value, String> {
         let mut pod = Fields::from_iter([("spec".to_owned(), spec)]);
         let find = |name: &str| (name == "known").then(|| class.as_object().cloned()).flatten();
-        admit(&mut pod, &find, &Vec::new)?;
+        admit(&mut pod, &find, &Vec::new).map_err(|error| match error {
+            AdmitError::Forbidden(detail) | AdmitError::Unreadable(detail) => detail,
+        })?;
         Ok(pod.remove("spec").unwrap_or_default())
     }
 

@@ -195,8 +195,14 @@ fn actions_decide_what_a_refusal_does() {
     let (denied, warned, silent) = (of(&["Deny", "Audit"]), of(&["Warn"]), of(&["Audit"]));
     assert!(denied.denial.is_some() && denied.warnings.is_empty());
     let warning = "Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': no";
-    assert_eq!(warned, Outcome { denial: None, warnings: vec![warning.to_owned()] });
-    assert_eq!(silent, Outcome::default());
+    assert_eq!((&warned.denial, &*warned.warnings), (&None, &[warning.to_owned()][..]));
+    assert_eq!((&silent.denial, silent.warnings.len()), (&None, 0));
+    let actions = |outcome: &Outcome| -> Vec<&'static str> {
+        outcome.enforcements.iter().map(|enforcement| enforcement.action).collect()
+    };
+    let all = [&denied, &warned, &silent].map(actions);
+    assert_eq!(all, [vec!["deny", "audit"], vec!["warn"], vec!["audit"]]);
+    assert_eq!(silent.enforcements[0].error, "invalid_error");
 }
 
 #[test]
