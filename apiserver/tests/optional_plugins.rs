@@ -147,6 +147,7 @@ fn calls() -> Vec<Call> {
         ("GET", "/api/v1/namespaces/new", JSON, Value::Null),
         ("POST", "/api/v1/namespaces/newer/configmaps", JSON, json!({"metadata": {"name": "_"}})),
         ("GET", "/api/v1/namespaces/newer", JSON, Value::Null),
+        ("POST", "/api/v1/namespaces/Bad_/configmaps", JSON, named("m")),
         ("POST", "jane@/api/v1/namespaces/other/configmaps", JSON, named("m")),
     ]);
     calls

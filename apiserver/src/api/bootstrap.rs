@@ -102,8 +102,8 @@ pub(super) fn store(core: &Core, served: &Served, object: &Value) -> bool {
 ///
 /// # Errors
 ///
-/// Fails if the object needs an address that another one has.
-fn try_store(core: &Core, served: &Served, object: &Value) -> Result<bool> {
+/// Fails if the object is invalid, or needs an address that another one has.
+pub(super) fn try_store(core: &Core, served: &Served, object: &Value) -> Result<bool> {
     let object = object.as_object().cloned().unwrap_or_default();
     let namespace = meta_text(&object, "namespace").to_owned();
     let key = served.home.key(&namespace, meta_text(&object, "name"));

@@ -225,7 +225,10 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
     if kinds.runs(AdmissionPlugin::NamespaceAutoProvision)
         && !call.params.write_options("CreateOptions")?.dry_run
     {
-        bootstrap::store(core, &namespaces, &json!({"metadata": {"name": namespace}}));
+        let missing = json!({"metadata": {"name": namespace}});
+        let name = meta_text(object, "name");
+        bootstrap::try_store(core, &namespaces, &missing)
+            .map_err(|failure| Failure::forbidden(kind, name, &failure.message))?;
     }
     match core.get(namespaces.resource, namespace) {
         None if !is_checked => Ok(()),

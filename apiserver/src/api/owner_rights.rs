@@ -16,14 +16,8 @@ use crate::status::{Failure, Result};
 /// Fails with 403 if the user of a write lacks a right.
 pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()> {
     let info = &call.target.info;
-    // A write to the status of a pod does not change its owners.
-    let is_exempt =
-        call.target.served.home.secured.is_some() && info.subresource.as_deref() == Some("status");
     let (new, old) = (owners(write.new), write.old.map(owners).unwrap_or_default());
-    if new == old
-        || is_exempt
-        || !core.kinds().runs(AdmissionPlugin::OwnerReferencesPermissionEnforcement)
-    {
+    if new == old || !core.kinds().runs(AdmissionPlugin::OwnerReferencesPermissionEnforcement) {
         return Ok(());
     }
     let refused =
