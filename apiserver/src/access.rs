@@ -1,20 +1,29 @@
 //! Users, tokens and the rules of RBAC, as pure functions.
 
+mod der;
+mod issuer;
+mod key_forms;
+mod public_key;
 mod rules;
+mod signing_key;
 mod tokens;
 mod user;
+mod web_token;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use jiff::Timestamp;
 use parking_lot::Mutex;
 
+pub use public_key::{KeyError, PublicKey};
+pub use signing_key::SigningKey;
 pub use user::User;
 
+pub(crate) use issuer::{Issuer, TokenSettings, Validity, Verified};
 pub(crate) use rules::{Attributes, Binding, PolicyRule, Role, RoleRef, missing_rights, quoted};
-pub(crate) use tokens::{Account, Bound, Named, Owner, Validity};
+pub(crate) use web_token::{Claims, Holder, Named, SecretClaims};
 
 use tokens::Tokens;
 
@@ -24,17 +33,6 @@ pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// The most users whose mode of impersonation is remembered, as in upstream. Beyond that all are
 /// forgotten: then the modes are tried in their own order.
 const MODES: usize = 10_000;
-
-/// The issuer of tokens by default, and their audience.
-const ISSUER: &str = "https://kubernetes.default.svc";
-
-/// The issuer of the tokens of service accounts.
-#[derive(Debug)]
-struct Issuer {
-    name: String,
-    /// The audiences of which a token for the server itself needs one.
-    audiences: Vec<String>,
-}
 
 /// The access control of one server.
 #[derive(Debug)]
@@ -46,6 +44,8 @@ pub(crate) struct Access {
     /// True if a request over a connection needs credentials.
     refuses_anonymous: AtomicBool,
     issuer: OnceLock<Issuer>,
+    /// The address of the first listener with TLS.
+    address: OnceLock<SocketAddr>,
     tokens: Mutex<Tokens>,
     /// The mode in which each user has impersonated last, by user name: as its number.
     modes: Mutex<HashMap<String, usize>>,
@@ -71,17 +71,6 @@ pub(crate) enum ClientCertificate {
     Invalid,
 }
 
-// === impl Issuer ===
-
-impl Issuer {
-    /// Without audiences the issuer is the audience, as in upstream.
-    fn new(name: Option<String>, audiences: Vec<String>) -> Self {
-        let name = name.unwrap_or_else(|| ISSUER.to_owned());
-        let audiences = if audiences.is_empty() { vec![name.clone()] } else { audiences };
-        Self { name, audiences }
-    }
-}
-
 // === impl Access ===
 
 impl Access {
@@ -91,6 +80,7 @@ impl Access {
             is_enforced: AtomicBool::new(false),
             refuses_anonymous: AtomicBool::new(false),
             issuer: OnceLock::new(),
+            address: OnceLock::new(),
             tokens: Mutex::default(),
             modes: Mutex::default(),
             admin: Arc::new(User::admin()),
@@ -133,23 +123,26 @@ impl Access {
         Arc::clone(&self.admin)
     }
 
-    /// Names the issuer of tokens, and the audiences of the server itself. Has no effect once a
-    /// token was issued or read.
-    pub(crate) fn set_issuer(&self, name: Option<String>, audiences: Vec<String>) {
-        self.issuer.get_or_init(|| Issuer::new(name, audiences));
+    /// Sets how tokens of service accounts are issued and accepted. Has no effect once a token was
+    /// issued or read.
+    pub(crate) fn configure(&self, settings: TokenSettings) {
+        self.issuer.get_or_init(|| Issuer::new(settings));
     }
 
-    fn issuer_of_tokens(&self) -> &Issuer {
-        self.issuer.get_or_init(|| Issuer::new(None, Vec::new()))
+    /// Returns the issuer of the tokens of service accounts.
+    pub(crate) fn issuer(&self) -> &Issuer {
+        self.issuer.get_or_init(|| Issuer::new(TokenSettings::default()))
     }
 
-    pub(crate) fn issuer(&self) -> &str {
-        &self.issuer_of_tokens().name
+    /// Sets the address that the server has for its clients, if it has none yet.
+    #[cfg(feature = "tls")]
+    pub(crate) fn set_address(&self, address: SocketAddr) {
+        self.address.get_or_init(|| address);
     }
 
-    /// Returns the audiences of the server itself.
-    pub(crate) fn audiences(&self) -> &[String] {
-        &self.issuer_of_tokens().audiences
+    /// Returns the address that the server has for its clients, if any.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.address.get().copied()
     }
 
     /// Accepts a token as that of a user.
@@ -160,11 +153,6 @@ impl Access {
     /// Issues a token for a user.
     pub(crate) fn issue(&self, user: User) -> String {
         self.tokens.lock().issue(user)
-    }
-
-    /// Issues a token for a service account.
-    pub(crate) fn issue_for(&self, account: Account, validity: Validity) -> String {
-        self.tokens.lock().issue_for(self.issuer(), account, validity)
     }
 
     /// Returns the number of the mode in which a user has impersonated last.
@@ -180,8 +168,8 @@ impl Access {
         modes.insert(user.to_owned(), mode);
     }
 
-    /// Returns the owner of a token, if the token is valid.
-    pub(crate) fn owner(&self, token: &str, now: Timestamp) -> Option<Owner> {
-        self.tokens.lock().owner(token, now)
+    /// Returns the user that the owner of the server gave a token.
+    pub(crate) fn user_of(&self, token: &str) -> Option<Arc<User>> {
+        self.tokens.lock().user(token)
     }
 }

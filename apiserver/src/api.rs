@@ -3,6 +3,7 @@
 mod access;
 mod addresses;
 mod applied;
+mod bearer;
 mod bootstrap;
 mod commit;
 mod create;

@@ -133,8 +133,8 @@ where
             let params = Params::parse(query);
             let (headers, hash) = (&parts.headers, params.get("hash"));
             let now = core.clock.now();
-            let issuer = core.access.issuer();
-            let wanted = discovery::Wanted { document: &document, headers, hash, now, issuer };
+            let access = &core.access;
+            let wanted = discovery::Wanted { document: &document, headers, hash, now, access };
             discovery::answer(&kinds, documents, &wanted)
         }
         Route::Resource(target) => {

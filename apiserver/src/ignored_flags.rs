@@ -29,7 +29,7 @@ const SWITCHES: [&str; 21] = [
 ];
 
 /// Flags with a value.
-const VALUES: [&str; 24] = [
+const VALUES: [&str; 22] = [
     "advertise-address",
     "delete-collection-workers",
     "endpoint-reconciler-type",
@@ -46,8 +46,6 @@ const VALUES: [&str; 24] = [
     "min-request-timeout",
     "request-timeout",
     "runtime-config",
-    "service-account-key-file",
-    "service-account-signing-key-file",
     "service-cluster-ip-range",
     "tls-cipher-suites",
     "tls-min-version",

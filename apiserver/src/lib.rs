@@ -44,7 +44,7 @@ mod state;
 mod storage;
 mod view;
 
-pub use access::User;
+pub use access::{KeyError, PublicKey, SigningKey, User};
 pub use duplex::Duplex;
 pub use kinds::Kind;
 pub use listener::Listener;
@@ -72,6 +72,7 @@ mod media;
 mod metrics;
 mod names;
 mod object;
+mod pem;
 mod pod_security;
 mod quantity;
 mod recent;

@@ -1,5 +1,6 @@
 //! The command line of the API server.
 
+mod account_token_flags;
 mod definitions;
 mod garbage;
 mod ignored_flags;
@@ -276,10 +277,7 @@ impl Arguments {
         if upstream.refuses_anonymous() {
             builder = builder.without_anonymous();
         }
-        if let Some(issuer) = upstream.issuer() {
-            builder = builder.token_issuer(issuer);
-        }
-        builder = upstream.audiences().fold(builder, Builder::api_audience);
+        builder = upstream.account_tokens(builder)?;
         for (token, user) in upstream.tokens()? {
             builder = builder.token(token, user);
         }

@@ -6,6 +6,8 @@ mod faults;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+#[cfg(feature = "tls")]
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -111,6 +113,12 @@ impl ApiServer {
     #[cfg(feature = "tls")]
     pub(crate) fn serving_credentials(&self) -> Option<&Credentials> {
         self.inner.serving.as_ref()
+    }
+
+    /// Sets the address of the server in documents about it, if it has none yet.
+    #[cfg(feature = "tls")]
+    pub(crate) fn set_address(&self, address: SocketAddr) {
+        self.inner.core.access.set_address(address);
     }
 
     /// Returns a builder with the default settings.

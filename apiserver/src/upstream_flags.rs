@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use homeostat_apiserver::{AdmissionPlugin, User};
+use homeostat_apiserver::{AdmissionPlugin, Builder, User};
 
+use crate::account_token_flags::AccountTokenFlags;
 use crate::token_file;
 
 /// Flags of kube-apiserver, so that the program can take its place: envtest, for example, starts it
@@ -76,14 +77,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FILE", requires = "tls")]
     token_auth_file: Option<PathBuf>,
 
-    /// Issuer of the tokens of service accounts. The first of several issues them.
-    #[arg(long, value_name = "URL")]
-    service_account_issuer: Vec<String>,
-
-    /// Audiences of the server itself, separated by commas: a token of a service account is valid
-    /// here if it is for one of them. The default is the issuers.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    api_audiences: Vec<String>,
+    #[command(flatten)]
+    account_tokens: AccountTokenFlags,
 
     /// Ways to check permissions. With `AlwaysAllow` every user may do everything, and requests
     /// without credentials are refused. Else the server has RBAC only, and permits with Node what
@@ -144,15 +139,9 @@ impl Flags {
         self.authorization_mode.iter().any(|mode| mode == ALWAYS_ALLOW)
     }
 
-    /// Returns the issuer of tokens, if a flag names one.
-    pub(crate) fn issuer(&self) -> Option<&str> {
-        items(&self.service_account_issuer).next()
-    }
-
-    /// Returns the audiences of the server itself, if flags name them.
-    pub(crate) fn audiences(&self) -> impl Iterator<Item = &str> {
-        let is_given = items(&self.api_audiences).next().is_some();
-        items(if is_given { &self.api_audiences } else { &self.service_account_issuer })
+    /// Sets how tokens of service accounts are issued and accepted.
+    pub(crate) fn account_tokens(&self, builder: Builder) -> anyhow::Result<Builder> {
+        self.account_tokens.apply(builder)
     }
 
     /// Returns the tokens of `--token-auth-file`, with their users.
@@ -292,21 +281,6 @@ mod tests {
                 off(&[plugin], &["ResourceQuota", "ServiceAccount"]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-    }
-
-    #[test]
-    fn issuers_are_the_audiences_by_default() {
-        let with = |issuers: &[&str], audiences: &[&str]| Flags {
-            service_account_issuer: texts(issuers),
-            api_audiences: texts(audiences),
-            ..Flags::default()
-        };
-        let flags = with(&["https://a", "https://b"], &[]);
-        assert_eq!(flags.issuer(), Some("https://a"));
-        assert_eq!(flags.audiences().collect::<Vec<_>>(), ["https://a", "https://b"]);
-        let flags = with(&["https://a"], &["api"]);
-        assert_eq!(flags.audiences().collect::<Vec<_>>(), ["api"]);
-        assert_eq!(with(&[], &[]).audiences().count(), 0);
     }
 
     #[test]

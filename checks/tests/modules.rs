@@ -196,8 +196,9 @@ fn apiserver_has_no_arrow_up() {
     assert_ranks(
         "apiserver/src",
         &[
+            &["pem"],
             &["access", "clock", "cluster", "field_selector", "fields", "go_diff", "go_json"],
-            &["ignored_flags", "json_text", "token_file"],
+            &["account_token_flags", "ignored_flags", "json_text", "token_file"],
             &[
                 "credentials",
                 "definitions",

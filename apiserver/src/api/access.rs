@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use homeostat_faults::{RequestInfo, Verb};
-use homeostat_schema::quote;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use serde::de::DeserializeOwned;
 
-use super::impersonation;
+use super::{bearer, impersonation};
 use crate::access::{
-    Account, Attributes, Binding, Bound, Caller, ClientCertificate, Owner, PolicyRule, RBAC_GROUP,
-    Role, RoleRef, User,
+    Attributes, Binding, Caller, ClientCertificate, PolicyRule, RBAC_GROUP, Role, RoleRef, User,
 };
 use crate::core::Core;
 use crate::field_selector::{FieldOperator, FieldSelector};
@@ -117,7 +115,7 @@ fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
         return Ok(Arc::clone(user));
     }
     match (bearer_token(&parts.headers), parts.extensions.get::<Caller>()) {
-        (Some(token), _) => match user_of(core, token) {
+        (Some(token), _) => match bearer::user_of(core, token) {
             Some(user) => Ok(user),
             None if is_needed => Err(Failure::unauthorized()),
             None => Ok(core.access.admin()),
@@ -133,107 +131,6 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-/// The owner of a valid token.
-pub(super) struct Bearer {
-    pub(super) user: Arc<User>,
-    /// The audiences of the token among those that the caller names.
-    pub(super) audiences: Vec<String>,
-}
-
-/// Returns the owner of a token that is valid for the API server.
-fn user_of(core: &Core, token: &str) -> Option<Arc<User>> {
-    let (user, audiences) = owner_of(core, token)?;
-    let is_meant =
-        audiences.is_none_or(|known| known.iter().any(|audience| is_own(core, audience)));
-    is_meant.then_some(user)
-}
-
-/// Returns whether a token for this audience is one for the API server itself.
-pub(super) fn is_own(core: &Core, audience: &String) -> bool {
-    core.access.audiences().contains(audience)
-}
-
-/// Returns the owner of a token that is valid for one of these audiences. The token of a service
-/// account is valid while the account exists.
-///
-/// # Errors
-///
-/// Returns the reason why the token is not valid.
-pub(super) fn bearer_of(
-    core: &Core,
-    token: &str,
-    wanted: &[String],
-) -> std::result::Result<Bearer, String> {
-    let (user, audiences) = owner_of(core, token).ok_or("invalid bearer token")?;
-    let Some(audiences) = audiences else {
-        let audiences: Vec<String> =
-            wanted.iter().filter(|audience| is_own(core, audience)).cloned().collect();
-        if audiences.is_empty() {
-            return Err("invalid bearer token".to_owned());
-        }
-        return Ok(Bearer { user, audiences });
-    };
-    let known: Vec<String> =
-        audiences.iter().filter(|audience| wanted.contains(audience)).cloned().collect();
-    if known.is_empty() {
-        let (audiences, wanted) = (quoted_list(&audiences), quoted_list(wanted));
-        return Err(format!(
-            "[invalid bearer token, token audiences {audiences} is invalid for the target \
-             audiences {wanted}]"
-        ));
-    }
-    Ok(Bearer { user, audiences: known })
-}
-
-/// Returns the owner of a token; for a service account, also the audiences of the token.
-fn owner_of(core: &Core, token: &str) -> Option<(Arc<User>, Option<Vec<String>>)> {
-    match core.access.owner(token, core.clock.now())? {
-        Owner::User(user) => Some((user, None)),
-        Owner::Account { account, id } => {
-            let Account { namespace, name, uid, audiences, bound } = &*account;
-            let exists = |resource: &str, name: &str, uid: &str| {
-                let stored = core.find(resource, namespace, name)?;
-                (stored.selectable.uid == *uid).then_some(())
-            };
-            exists("serviceaccounts", name, uid)?;
-            if let Some(Bound { resource, object, .. }) = bound {
-                exists(resource, &object.name, &object.uid)?;
-            }
-            let mut user = User::service_account(namespace, name);
-            user.uid.clone_from(uid);
-            user.extra = extra(&id, bound.as_ref());
-            Some((Arc::new(user), Some(audiences.clone())))
-        }
-    }
-}
-
-/// Returns what the token of a service account says about itself and about its pod or node.
-fn extra(id: &str, bound: Option<&Bound>) -> BTreeMap<String, Vec<String>> {
-    let mut extra = BTreeMap::new();
-    let mut add = |key: &str, value: &str| {
-        if !value.is_empty() {
-            extra.insert(format!("authentication.kubernetes.io/{key}"), vec![value.to_owned()]);
-        }
-    };
-    add("credential-id", &format!("JTI={id}"));
-    let Some(Bound { resource, object, node }) = bound else { return extra };
-    if *resource == "pods" {
-        add("pod-name", &object.name);
-        add("pod-uid", &object.uid);
-    }
-    if let Some(node) = node.as_ref().or_else(|| (*resource == "nodes").then_some(object)) {
-        add("node-name", &node.name);
-        add("node-uid", &node.uid);
-    }
-    extra
-}
-
-/// Returns the texts as Go prints a list of them with `%q`.
-fn quoted_list(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
-    format!("[{}]", texts.join(" "))
 }
 
 /// Returns the request as the rules of roles describe it; `None` for a malformed path, which

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::access::{self, Bearer, Decision};
+use super::access::{self, Decision};
+use super::bearer::{Bearer, bearer_of};
 use super::commit::field_manager;
 use super::renderer::Renderer;
 use crate::access::{Attributes, PolicyRule, User};
@@ -85,7 +86,7 @@ fn token_review(core: &Core, object: &Fields) -> Result<Value> {
         return Err(Failure::bad_request(detail));
     }
     let wanted = audiences(core, spec(object));
-    Ok(match access::bearer_of(core, token, &wanted) {
+    Ok(match bearer_of(core, token, &wanted) {
         Ok(Bearer { user, audiences }) => {
             json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
         }
@@ -96,7 +97,7 @@ fn token_review(core: &Core, object: &Fields) -> Result<Value> {
 /// Returns the audiences of a request; without any, the API server itself.
 pub(super) fn audiences(core: &Core, spec: &Value) -> Vec<String> {
     let wanted = texts(spec, "audiences");
-    if wanted.is_empty() { core.access.audiences().to_vec() } else { wanted }
+    if wanted.is_empty() { core.access.issuer().settings().audiences.clone() } else { wanted }
 }
 
 // === access ===

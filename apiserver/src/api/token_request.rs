@@ -4,11 +4,10 @@ use homeostat_schema::quote;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::access::is_own;
 use super::policies::AdmitBody;
 use super::review::{audiences, spec};
 use super::webhooks::is_admission_dynamic;
-use crate::access::{Account, Bound, Named, Validity};
+use crate::access::{Holder, Named, Validity};
 use crate::admission::meta_text;
 use crate::admission::owners::FieldManager;
 use crate::clock::rfc3339;
@@ -17,6 +16,7 @@ use crate::fields::{Fields, read_path, text};
 use crate::kinds::Served;
 use crate::object::Stored;
 use crate::reply::Reply;
+use crate::request::Warnings;
 use crate::status::{Cause, Failure, ResourceName, Result};
 
 const GROUP: &str = "authentication.k8s.io";
@@ -38,7 +38,7 @@ pub(super) fn issue(
     served: &Served,
     (key, name): (&str, &str),
     mut request: Fields,
-    (manager, admit): (&FieldManager, AdmitBody<'_>),
+    (manager, warnings, admit): (&FieldManager, &Warnings, AdmitBody<'_>),
 ) -> Result<Reply> {
     let named = meta_text(&request, "name");
     if !named.is_empty() && named != name {
@@ -59,20 +59,19 @@ pub(super) fn issue(
         complete(&mut admitted, &stored, (lifetime, wanted.clone()), manager);
         admit(&mut admitted)?;
     }
-    let bound = bound(core, spec(&request), &stored, name)?;
-    let validity = validity(core, lifetime, bound.as_ref(), &wanted);
-    let account = Account {
-        namespace: stored.selectable.namespace.clone(),
-        name: name.to_owned(),
-        uid: stored.selectable.uid.clone(),
-        audiences: wanted.clone(),
-        bound,
-    };
-    let token = core.access.issue_for(account, validity);
-    let expires = validity.issued + SignedDuration::from_secs(lifetime);
+    let mut holder = holder(core, spec(&request), &stored, name)?;
+    let lifetime = shortened(core, lifetime, warnings);
+    let issued = core.clock.now();
+    let expires = issued + SignedDuration::from_secs(lifetime);
+    let mut validity = Validity { issued, expires };
+    if is_extended(core, lifetime, &holder, &wanted) {
+        holder.warns = Some(expires.as_second());
+        validity.expires = issued + SignedDuration::from_secs(EXTENDED_LIFETIME);
+    }
+    let token = core.access.issuer().issue(holder, wanted.clone(), validity);
     let status = json!({"token": token, "expirationTimestamp": rfc3339(expires)});
     complete(&mut request, &stored, (lifetime, wanted), manager);
-    request["metadata"]["creationTimestamp"] = json!(rfc3339(validity.issued));
+    request["metadata"]["creationTimestamp"] = json!(rfc3339(issued));
     request.insert("status".to_owned(), status);
     Ok(Reply::Json { code: 201, body: Value::Object(request).to_string().into() })
 }
@@ -138,29 +137,42 @@ fn check(spec: &Value, lifetime: i64) -> Result<()> {
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_as(GROUP, KIND, "", &causes)) }
 }
 
-/// Returns the time in which a token is valid.
-fn validity(core: &Core, lifetime: i64, bound: Option<&Bound>, audiences: &[String]) -> Validity {
-    let issued = core.clock.now();
-    let after = |seconds| issued + SignedDuration::from_secs(seconds);
-    let is_of_pod = bound.is_some_and(|bound| bound.resource == "pods");
-    let is_for_server = audiences.iter().all(|audience| is_own(core, audience));
-    let is_extended = is_of_pod && lifetime == KUBELET_LIFETIME && is_for_server;
-    if is_extended {
-        let (expires, warns) = (after(EXTENDED_LIFETIME), Some(after(lifetime)));
-        return Validity { issued, expires, warns };
-    }
-    Validity { issued, expires: after(lifetime), warns: None }
+/// Returns the lifetime that the server grants, and warns if it is not the one of the request.
+fn shortened(core: &Core, lifetime: i64, warnings: &Warnings) -> i64 {
+    let longest = core.access.issuer().settings().longest_lifetime;
+    let longest = longest.and_then(|longest| i64::try_from(longest.as_secs()).ok());
+    let Some(longest) = longest.filter(|longest| *longest > 0 && *longest < lifetime) else {
+        return lifetime;
+    };
+    warnings.add(format!(
+        "requested expiration of {lifetime} seconds shortened to {longest} seconds"
+    ));
+    longest
 }
 
-/// Returns the object that a token is bound to.
+/// Returns whether a token is valid for longer than the request says, as those of kubelets are.
+fn is_extended(core: &Core, lifetime: i64, holder: &Holder, audiences: &[String]) -> bool {
+    let issuer = core.access.issuer();
+    let is_for_server = audiences.iter().all(|audience| issuer.is_audience(audience));
+    let is_of_kubelet = holder.pod.is_some() && lifetime == KUBELET_LIFETIME;
+    is_of_kubelet && is_for_server && !issuer.settings().refuses_extension
+}
+
+/// Returns the account of a token, with the object that the token is bound to.
 ///
 /// # Errors
 ///
 /// Fails if there is no such object, if it has another uid than the request says, or if it is a pod
 /// of another service account.
-fn bound(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Option<Bound>> {
+fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Holder> {
+    let known = &account.selectable;
+    let mut holder = Holder {
+        namespace: known.namespace.clone(),
+        account: Named { name: name.to_owned(), uid: known.uid.clone() },
+        ..Holder::default()
+    };
     let Some(reference) = spec.get("boundObjectRef").filter(|one| !one.is_null()) else {
-        return Ok(None);
+        return Ok(holder);
     };
     let (version, kind) = (text(reference, "apiVersion"), text(reference, "kind"));
     let resource = match (version.contains('/'), kind) {
@@ -175,8 +187,7 @@ fn bound(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Opti
         }
     };
     let wanted = text(reference, "name");
-    let namespace = &account.selectable.namespace;
-    let Some(stored) = core.find(resource, namespace, wanted) else {
+    let Some(stored) = core.find(resource, &known.namespace, wanted) else {
         return Err(Failure::not_found(ResourceName::built_in("", resource), wanted));
     };
     let (uid, object) = (stored.selectable.uid.clone(), stored.fields());
@@ -199,14 +210,21 @@ fn bound(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Opti
         );
         return Err(Failure::conflict(ResourceName::built_in("", kind), wanted, &detail));
     }
-    let node = of_pod("spec.nodeName");
-    let node = (!node.is_empty()).then(|| Named {
-        name: node.to_owned(),
-        uid: core
-            .find("nodes", "", node)
-            .map(|node| node.selectable.uid.clone())
-            .unwrap_or_default(),
-    });
-    let object = Named { name: wanted.to_owned(), uid };
-    Ok(Some(Bound { resource, object, node }))
+    let object = Some(Named { name: wanted.to_owned(), uid });
+    match resource {
+        "pods" => {
+            holder.node = named_node(core, of_pod("spec.nodeName"));
+            holder.pod = object;
+        }
+        "secrets" => holder.secret = object,
+        _ => holder.node = object,
+    }
+    Ok(holder)
+}
+
+/// Returns the node of a pod. Its uid is empty if there is no such node.
+fn named_node(core: &Core, name: &str) -> Option<Named> {
+    let stored = core.find("nodes", "", name);
+    let uid = stored.map(|node| node.selectable.uid.clone()).unwrap_or_default();
+    (!name.is_empty()).then(|| Named { name: name.to_owned(), uid })
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::openapi::Documents;
 use super::route::Document;
 use super::{DocumentCache, caching, health};
+use crate::access::Access;
 use crate::json_text;
 use crate::kinds::{Kind, Kinds, Operations, version_rank};
 use crate::reply::{self, Reply, TEXT};
@@ -36,12 +37,11 @@ pub(super) struct Wanted<'a> {
     /// The parameter `hash`: the edition that the client knows of; often empty.
     pub(super) hash: &'a str,
     pub(super) now: Timestamp,
-    /// The issuer of tokens.
-    pub(super) issuer: &'a str,
+    pub(super) access: &'a Access,
 }
 
 pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'_>) -> Reply {
-    let Wanted { document, headers, now, .. } = *wanted;
+    let Wanted { document, headers, now, access, .. } = *wanted;
     let in_one_piece = match document {
         Document::CoreVersions | Document::Groups => negotiate::wants_aggregated(headers),
         _ => Ok(false),
@@ -51,14 +51,14 @@ pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'
         Err(failure) => return Reply::Failure(failure),
     };
     match document {
-        Document::Root => with_line_breaks(&json!({"paths": paths(kinds)})),
+        Document::Root => with_line_breaks(&json!({"paths": paths(kinds, access)})),
         Document::Version => with_line_breaks(&version()),
         Document::Issuer => {
-            Reply::Document(caching::public("application/json", issuer(wanted.issuer)))
+            let host = access.address().map(|address| address.to_string());
+            public("application/json", access.issuer().configuration(host.as_deref()))
         }
         Document::SigningKeys => {
-            let keys = json!({"keys": []}).to_string();
-            Reply::Document(caching::public("application/jwk-set+json", keys.into()))
+            public("application/jwk-set+json", access.issuer().key_set())
         }
         Document::CoreVersions if in_one_piece => aggregated(kinds, headers, str::is_empty),
         Document::Groups if in_one_piece => aggregated(kinds, headers, |group| !group.is_empty()),
@@ -112,9 +112,8 @@ fn swagger(documents: &Documents, headers: &HeaderMap) -> reply::Document {
 }
 
 /// Returns all paths that are not about objects.
-fn paths(kinds: &Kinds) -> Vec<String> {
+fn paths(kinds: &Kinds, access: &Access) -> Vec<String> {
     let fixed = [
-        "/.well-known/openid-configuration",
         "/api",
         "/api/v1",
         "/apis",
@@ -123,10 +122,12 @@ fn paths(kinds: &Kinds) -> Vec<String> {
         "/openapi/v2",
         "/openapi/v3",
         "/openapi/v3/",
-        "/openid/v1/jwks",
         "/version",
     ];
     let mut paths: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
+    if access.issuer().address().is_some() {
+        paths.extend(["/.well-known/openid-configuration", "/openid/v1/jwks"].map(str::to_owned));
+    }
     for group in groups(kinds).into_iter().filter(|group| !group.is_empty()) {
         paths.push(format!("/apis/{group}"));
         let versions = versions(kinds, group);
@@ -145,17 +146,10 @@ fn with_line_breaks(value: &Value) -> Reply {
     Reply::ok(json_text::indented(value.to_string().as_bytes()).into())
 }
 
-/// Returns the description of the issuer of tokens. Tokens are no JWTs, so there are no algorithms
-/// and no keys of signatures.
-fn issuer(name: &str) -> Bytes {
-    let issuer = json!({
-        "issuer": name,
-        "jwks_uri": format!("{name}/openid/v1/jwks"),
-        "response_types_supported": ["id_token"],
-        "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": [],
-    });
-    issuer.to_string().into()
+/// Returns a document about the issuer of tokens, if there is one.
+fn public(media_type: &'static str, document: Option<Bytes>) -> Reply {
+    let found = |document| Reply::Document(caching::public(media_type, document));
+    document.map_or(Reply::NotFound, found)
 }
 
 fn version() -> Value {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-const BEGIN: &str = "-----BEGIN ";
+use crate::pem::{Block, blocks};
+
 const CERTIFICATE: &str = "CERTIFICATE";
 
 /// Returns the kind of the first block in a text in Base64.
@@ -17,8 +18,7 @@ pub(super) fn first_kind(encoded: &str) -> Option<String> {
 pub(super) fn first_content(encoded: &str) -> Option<Vec<u8>> {
     let bytes = STANDARD.decode(encoded).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    let content: String = blocks(&text).first()?.content.split_whitespace().collect();
-    STANDARD.decode(content).ok()
+    blocks(&text).first()?.bytes()
 }
 
 /// Returns the kind of the first block in a text.
@@ -84,23 +84,6 @@ pub(super) fn problems_of_bundle(bundle: &str) -> Vec<String> {
     let shown =
         |places: Vec<String>| format!("duplicate trust anchor (indices [{}])", places.join(" "));
     repeated.map(shown).collect()
-}
-
-/// A block: its kind, and the text between its first and its last line.
-struct Block<'a> {
-    kind: &'a str,
-    content: &'a str,
-}
-
-/// Returns the blocks that have an end.
-fn blocks(text: &str) -> Vec<Block<'_>> {
-    let starts = text.split(BEGIN).skip(1);
-    let blocks = starts.filter_map(|block| {
-        let (kind, rest) = block.split_once("-----")?;
-        let (content, _) = rest.split_once(&format!("-----END {kind}-----"))?;
-        Some(Block { kind, content })
-    });
-    blocks.collect()
 }
 
 /// Returns the kinds of the blocks in a text in Base64.

@@ -1,5 +1,7 @@
 //! The builder of a server.
 
+mod tokens;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use super::{ApiServer, Inner};
-use crate::access::User;
+use crate::access::{TokenSettings, User};
 use crate::api;
 use crate::clock::Chance;
 use crate::core::Core;
@@ -53,12 +55,10 @@ pub struct Builder {
     authorization: bool,
     /// True to refuse requests without credentials.
     refuses_anonymous: bool,
-    /// The issuer of the tokens of service accounts, if it is not the default.
-    issuer: Option<String>,
-    /// The audiences of tokens for the server itself; empty for the issuer.
-    audiences: Vec<String>,
     /// The tokens of users.
     tokens: Vec<(String, User)>,
+    /// How tokens of service accounts are issued and accepted.
+    account_tokens: TokenSettings,
     /// Certificates of authorities of clients, in PEM.
     #[cfg(feature = "tls")]
     client_authorities: String,
@@ -106,9 +106,8 @@ impl Builder {
             authentication: false,
             authorization: false,
             refuses_anonymous: false,
-            issuer: None,
-            audiences: Vec::new(),
             tokens: Vec::new(),
+            account_tokens: TokenSettings::default(),
             #[cfg(feature = "tls")]
             client_authorities: String::new(),
             #[cfg(feature = "tls")]
@@ -218,31 +217,6 @@ impl Builder {
         self
     }
 
-    /// Names the issuer of the tokens of service accounts, as kube-apiserver's
-    /// `--service-account-issuer` does. The default is `https://kubernetes.default.svc`.
-    pub fn token_issuer(mut self, issuer: impl Into<String>) -> Self {
-        self.issuer = Some(issuer.into());
-        self
-    }
-
-    /// Adds an audience of the server itself, as kube-apiserver's `--api-audiences` does: a token
-    /// of a service account is valid here if it is for one of them. Without any, the
-    /// [issuer](Self::token_issuer) is the audience.
-    pub fn api_audience(mut self, audience: impl Into<String>) -> Self {
-        self.audiences.push(audience.into());
-        self
-    }
-
-    /// Accepts a bearer token as that of a user, as kube-apiserver's `--token-auth-file` does. It
-    /// has an effect with [`authentication`](Self::authentication) or
-    /// [`authorization`](Self::authorization) only. Can be called several times.
-    ///
-    /// A server issues tokens, too: [`ApiServer::token_of`].
-    pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
-        self.tokens.push((token.into(), user));
-        self
-    }
-
     /// Switches authorization on: the API server checks each request against the roles and bindings
     /// of `rbac.authorization.k8s.io`. It is off by default: the API server permits every request.
     ///
@@ -321,7 +295,8 @@ impl Builder {
     /// failure may lose the last writes.
     ///
     /// Objects, their versions and definitions survive. The history does not: a watch from an
-    /// earlier version gets 410. Tokens do not, either. Uids and generated names differ from those
+    /// earlier version gets 410. Tokens do not, either, except those of service accounts with a
+    /// [`token_signing_key`](Self::token_signing_key). Uids and generated names differ from those
     /// of the earlier run, also with the same [`seed`](Self::seed). A
     /// [definition](Self::definition) of the builder that the file has, too, is not stored again.
     ///
@@ -485,7 +460,7 @@ impl Builder {
         if self.on.service_accounts {
             core.admit_service_accounts();
         }
-        core.access.set_issuer(self.issuer, self.audiences);
+        core.access.configure(self.account_tokens);
         if self.authentication {
             core.access.authenticate();
         }
