@@ -1,5 +1,7 @@
 //! Public keys, which check the signatures of tokens.
 
+use std::ops::RangeInclusive;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
@@ -79,6 +81,9 @@ static SIGNATURES: [(&str, Algorithm, &dyn VerificationAlgorithm); 8] = [
     ("PS512", Algorithm::Rsa, &signature::RSA_PSS_2048_8192_SHA512),
 ];
 
+/// The lengths of RSA keys in bytes.
+const MODULUS_BYTES: RangeInclusive<usize> = 256..=1024;
+
 /// The identifiers of the curves, without tag and length.
 const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
@@ -113,13 +118,17 @@ impl PublicKey {
     pub(super) fn new(form: PublicForm<'_>) -> Result<Self, KeyError> {
         let (algorithm, bytes, info) = match form {
             PublicForm::Rsa(numbers) => {
+                let modulus = Reader::of_sequence(&numbers).and_then(|mut key| key.take_number());
+                if !modulus.is_some_and(|modulus| MODULUS_BYTES.contains(&modulus.len())) {
+                    return Err(unsupported("an RSA key needs 2048 to 8192 bits"));
+                }
                 let info = info_of_rsa(&numbers);
                 (Algorithm::Rsa, numbers, info)
             }
             PublicForm::Ecdsa { curve, point } => {
                 let algorithm = Algorithm::of_curve(curve)?;
                 let point = point.ok_or_else(|| {
-                    unsupported("its public part is missing, which `openssl pkey` adds")
+                    unsupported("its public part is missing, which `openssl ec` adds")
                 })?;
                 (algorithm, point.to_vec(), info_of_ecdsa(curve, point))
             }
@@ -200,5 +209,78 @@ impl Algorithm {
             Self::P256 => Some("P-256"),
             Self::P384 => Some("P-384"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The identifiers that kube-apiserver gives the keys, computed by openssl.
+    const RSA_ID: &str = "njFb_N0eRhRZLEO2HzptG45kBWY6K4EAql6esItzyx8";
+    const P256_ID: &str = "dWFvxjIR04snokWIuD_ilH_WCAGbotfRheE7Y_bZSVk";
+    const P384_ID: &str = "uq0ZOkb_VeDCzcSTTH1Ix9zUEfRKOGE-Wbo0Q2OnXl0";
+
+    #[test]
+    fn keys_of_each_form_have_the_real_servers_identifiers() {
+        for (pem, id) in [
+            (include_str!("../../tests/keys/rsa-pkcs1.pem"), RSA_ID),
+            (include_str!("../../tests/keys/rsa-pkcs8.pem"), RSA_ID),
+            (include_str!("../../tests/keys/rsa-public.pem"), RSA_ID),
+            (include_str!("../../tests/keys/p256-sec1.pem"), P256_ID),
+            (include_str!("../../tests/keys/p256-public.pem"), P256_ID),
+            (include_str!("../../tests/keys/p384-sec1.pem"), P384_ID),
+            (include_str!("../../tests/keys/p384-certificate.pem"), P384_ID),
+        ] {
+            let keys = PublicKey::parse_all(pem).unwrap();
+            let ids: Vec<&str> = keys.iter().map(PublicKey::id).collect();
+            assert_eq!(ids, [id], "{pem}");
+        }
+    }
+
+    #[test]
+    fn several_keys_of_a_text_are_read() {
+        let pem = concat!(
+            include_str!("../../tests/keys/p384-public.pem"),
+            "-----BEGIN NOTHING-----\nAAAA\n-----END NOTHING-----\n",
+            include_str!("../../tests/keys/rsa-public.pem"),
+        );
+        let keys = PublicKey::parse_all(pem).unwrap();
+        let ids: Vec<&str> = keys.iter().map(PublicKey::id).collect();
+        assert_eq!(ids, [P384_ID, RSA_ID]);
+    }
+
+    #[test]
+    fn text_without_a_key_is_refused_with_upstreams_words() {
+        let none = "data does not contain any valid RSA or ECDSA public keys";
+        for (pem, expected) in [
+            ("", none),
+            // kube-apiserver reads no such key here, either.
+            (include_str!("../../tests/keys/p256-pkcs8.pem"), none),
+            (include_str!("../../tests/keys/p521-sec1.pem"), "its curve is neither"),
+            (include_str!("../../tests/keys/p256-without-point.pem"), "`openssl ec` adds"),
+            (include_str!("../../tests/keys/rsa-1024.pem"), "needs 2048 to 8192 bits"),
+        ] {
+            let error = PublicKey::parse_all(pem).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}: {pem}");
+        }
+    }
+
+    #[test]
+    fn web_keys_have_the_numbers_of_the_keys() {
+        let of = |pem| {
+            let keys = PublicKey::parse_all(pem).unwrap();
+            serde_json::to_string(&keys[0].web_key()).unwrap()
+        };
+        let rsa = of(include_str!("../../tests/keys/rsa-public.pem"));
+        let start = format!(r#"{{"use":"sig","kty":"RSA","kid":"{RSA_ID}","alg":"RS256","n":"ukQ7"#);
+        assert!(rsa.starts_with(&start) && rsa.ends_with(r#"","e":"AQAB"}"#), "{rsa}");
+        let ecdsa = of(include_str!("../../tests/keys/p256-public.pem"));
+        let start = r#"{"use":"sig","kty":"EC","#;
+        let expected = format!(
+            r#"{start}"kid":"{P256_ID}","crv":"P-256","alg":"ES256","x":"{}","y":"{}"}}"#,
+            "lWK0SmJa18EsrzzZeO8Av7KEI-kKPBcFMDEe9Z9lGI0", "4f4IHpyoVeP6yU9SDL9bVhurrvRTwWFY4PUqJ-v8dzY"
+        );
+        assert_eq!(ecdsa, expected);
     }
 }

@@ -114,3 +114,72 @@ impl fmt::Debug for SigningKey {
         f.debug_struct("SigningKey").field("public", &self.public).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::*;
+
+    /// The signature of `message` by the RSA key, as openssl makes it.
+    const RSA_SIGNATURE: &str = concat!(
+        "svwh0r9pnjvNEZlpy082RRERwV-jVEBfE4-81CB2C6sAsJt4n1xhrEpdBLkdYxatiF2FbZhilmCavQTn",
+        "l-fn9dq8EVBRFEMFQTMzyx6ta9bXZ3g8sNppJ0DHxzwkR_Rgf3MAYrz4lByG9zRELclDAhfvcaZwqx0t",
+        "H5j-WTvMVQ4HZNCQVRvYaEKJZuHW8j6viVIe86cPS2ZlJzrYimvVcQI7MHyHL5gNJU3ip4GiyiyTsazm",
+        "wiDEL30rG6aS6rxi6HIyvI2f-w3MJtnKwAIhH_4Zdw-m2HLx7w615ejMpcc-08Wa-Tb_qegxoqG99YNh",
+        "FzRJT7IQk-GsRDCzUvnlYw",
+    );
+
+    #[test]
+    fn keys_of_each_form_sign_what_their_public_keys_verify() {
+        for (pem, algorithm) in [
+            (include_str!("../../tests/keys/rsa-pkcs1.pem"), "RS256"),
+            (include_str!("../../tests/keys/rsa-pkcs8.pem"), "RS256"),
+            // The first block has the parameters of the curve.
+            (include_str!("../../tests/keys/p256-sec1.pem"), "ES256"),
+            (include_str!("../../tests/keys/p256-pkcs8.pem"), "ES256"),
+            (include_str!("../../tests/keys/p384-sec1.pem"), "ES384"),
+        ] {
+            let key = SigningKey::parse(pem).unwrap();
+            assert_eq!(key.public().algorithm().name(), algorithm);
+            let signature = key.sign(b"message");
+            let verifies = |name, message| key.public().verifies(name, message, &signature);
+            assert!(verifies(algorithm, b"message"), "{algorithm}");
+            assert!(!verifies(algorithm, b"massage"), "{algorithm}");
+            for other in ["none", "", "HS256", "PS256", "ES512"] {
+                assert!(!verifies(other, b"message"), "{algorithm} as {other}");
+            }
+            let other = SigningKey::generate();
+            assert!(!other.public().verifies(algorithm, b"message", &signature), "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn signature_of_an_rsa_key_is_the_one_that_openssl_makes() {
+        let key = SigningKey::parse(include_str!("../../tests/keys/rsa-pkcs1.pem")).unwrap();
+        assert_eq!(URL_SAFE_NO_PAD.encode(key.sign(b"message")), RSA_SIGNATURE);
+    }
+
+    #[test]
+    fn text_without_a_private_key_is_refused_with_upstreams_words() {
+        let none = "data does not contain a valid RSA or ECDSA private key";
+        for (pem, expected) in [
+            ("x", none),
+            (include_str!("../../tests/keys/p384-public.pem"), none),
+            (include_str!("../../tests/keys/p521-sec1.pem"), "its curve is neither"),
+            (include_str!("../../tests/keys/p256-without-point.pem"), "`openssl ec` adds"),
+            (include_str!("../../tests/keys/rsa-1024.pem"), "needs 2048 to 8192 bits"),
+        ] {
+            let error = SigningKey::parse(pem).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}: {pem}");
+        }
+    }
+
+    #[test]
+    fn debug_text_shows_no_secret() {
+        let pem = include_str!("../../tests/keys/p256-sec1.pem");
+        let shown = format!("{:?}", SigningKey::parse(pem).unwrap());
+        assert!(shown.starts_with("SigningKey { public: ") && shown.ends_with(" }, .. }"));
+    }
+}
