@@ -55,10 +55,11 @@ pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'
         Document::Version => with_line_breaks(&version()),
         Document::Issuer => {
             let host = access.address().map(|address| address.to_string());
-            public("application/json", access.issuer().configuration(host.as_deref()))
+            let document = access.issuer().configuration(host.as_deref());
+            public("application/json", document, headers)
         }
         Document::SigningKeys => {
-            public("application/jwk-set+json", access.issuer().key_set())
+            public("application/jwk-set+json", access.issuer().key_set(), headers)
         }
         Document::CoreVersions if in_one_piece => aggregated(kinds, headers, str::is_empty),
         Document::Groups if in_one_piece => aggregated(kinds, headers, |group| !group.is_empty()),
@@ -147,9 +148,12 @@ fn with_line_breaks(value: &Value) -> Reply {
 }
 
 /// Returns a document about the issuer of tokens, if there is one.
-fn public(media_type: &'static str, document: Option<Bytes>) -> Reply {
-    let found = |document| Reply::Document(caching::public(media_type, document));
-    document.map_or(Reply::NotFound, found)
+fn public(media_type: &'static str, document: Option<Bytes>, headers: &HeaderMap) -> Reply {
+    let Some(document) = document else { return Reply::NotFound };
+    match negotiate::check_only(headers, media_type) {
+        Ok(()) => Reply::Document(caching::public(media_type, document)),
+        Err(failure) => Reply::Failure(failure),
+    }
 }
 
 fn version() -> Value {

@@ -83,6 +83,9 @@ impl Route {
             ["version"] => Self::Document(Document::Version),
             [".well-known", "openid-configuration"] => Self::Document(Document::Issuer),
             ["openid", "v1", "jwks"] => Self::Document(Document::SigningKeys),
+            [".well-known", "openid-configuration", ..] | ["openid", "v1", "jwks", ..] => {
+                Self::NoResource
+            }
             ["api"] => Self::Document(Document::CoreVersions),
             ["apis"] => Self::Document(Document::Groups),
             ["openapi", "v2"] => Self::Document(Document::Swagger),

@@ -127,6 +127,18 @@ pub(crate) fn wants_aggregated(headers: &HeaderMap) -> Result<bool> {
     if accept.trim().is_empty() { Ok(false) } else { Err(not_acceptable()) }
 }
 
+/// Fails with 406 unless the client accepts a document that has one media type.
+pub(crate) fn check_only(headers: &HeaderMap, media_type: &str) -> Result<()> {
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut ranges = values.flat_map(|value| value.split(',')).peekable();
+    let is_accepted = ranges.peek().is_none_or(|range| range.trim().is_empty());
+    let mut types = ranges.map(|range| range.split(';').next().unwrap_or_default().trim());
+    if is_accepted || types.any(|accepted| accepted == media_type || accepted == "*/*") {
+        return Ok(());
+    }
+    Err(unavailable(media_type))
+}
+
 /// Returns the form that the parameters request, if it is known and the media type has it: tables
 /// have no protobuf, custom objects neither, and YAML has no events.
 fn form_of(parameters: &str, media: Media, custom: bool) -> Option<Form> {
@@ -182,8 +194,13 @@ pub(crate) fn no_stream() -> Failure {
 
 fn unknown_type(collection: bool) -> Failure {
     let streams = if collection { format!(", {STREAMS}") } else { String::new() };
+    unavailable(&format!("{TYPES}{streams}"))
+}
+
+/// Returns the error for a client that accepts none of these media types.
+fn unavailable(types: &str) -> Failure {
     let mut failure = Failure::not_acceptable(format!(
-        "406: Not Acceptable\n\nAvailable representations: {TYPES}{streams}"
+        "406: Not Acceptable\n\nAvailable representations: {types}"
     ));
     failure.details = Some(serde_json::json!({}));
     failure

@@ -1,7 +1,7 @@
 //! Masks the values of a response that differ between runs.
 //!
 //! The closed list: uids, times, ages in tables, resourceVersions, continue tokens, generated
-//! suffixes, bearer tokens, addresses that the server allocates, `managedFields` outside of
+//! suffixes, bearer tokens and the keys that sign them, addresses that the server allocates, `managedFields` outside of
 //! [`WITH_OWNERS`], the descriptions of table columns, and values of [`headers`](crate::headers).
 //! `message`, `reason` and `causes` are not masked; a value of the list that they quote is replaced
 //! by its name.
@@ -221,7 +221,9 @@ impl Normaliser {
             "message" => versions_in(&self.quoted(&self.names.translate(text)), &self.sent),
             "continue" if !text.is_empty() => self.token(text),
             CREDENTIAL if text.strip_prefix("JTI=").is_some_and(is_uid) => "JTI=<uid>".to_owned(),
-            "token" if is_token(text) && chosen() => "<token>".to_owned(),
+            "token" if is_token(text) && chosen() => self.bearer_token(text),
+            "kid" | "x" | "y" if is_hash(text) => format!("<{key} of the key>"),
+            "jwks_uri" => at_an_address(text),
             "serverAddress" => "<address>".to_owned(),
             "clusterIP" | "clusterIPs" if is_address(text) && chosen() => "<address>".to_owned(),
             _ if TIMES.contains(&key) && is_time(text) && chosen() => "<time>".to_owned(),
@@ -253,6 +255,28 @@ impl Normaliser {
             rest = &from[end..];
         }
         text + rest
+    }
+
+    /// Returns what a bearer token says, if it says anything: without its signature, and with its
+    /// times relative to that of its issue.
+    fn bearer_token(&self, token: &str) -> String {
+        let part = |place| -> Option<Value> {
+            let bytes = URL_SAFE_NO_PAD.decode(token.split('.').nth(place)?).ok()?;
+            serde_json::from_slice(&bytes).ok()
+        };
+        let (Some(header), Some(mut claims)) = (part(0), part(1)) else {
+            return "<token>".to_owned();
+        };
+        let issued = claims["iat"].as_i64().unwrap_or_default();
+        for pointer in ["/iat", "/nbf", "/exp", "/kubernetes.io/warnafter"] {
+            if let Some(time) = claims.pointer_mut(pointer) {
+                *time = time.as_i64().map_or(Value::Null, |time| (time - issued).into());
+            }
+        }
+        if claims["jti"].as_str().is_some_and(is_uid) {
+            claims["jti"] = "<uid>".into();
+        }
+        format!("<token {} {}>", self.value("", &header), self.value("", &claims))
     }
 
     /// Returns the content of a continue token without its version.
@@ -346,6 +370,17 @@ fn is_time(text: &str) -> bool {
 fn is_token(text: &str) -> bool {
     let is_known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     text.len() >= 16 && text.chars().all(is_known)
+}
+
+/// Returns whether a text has 32 bytes in Base64, as the identifier of a key and its coordinates do.
+fn is_hash(text: &str) -> bool {
+    URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| bytes.len() == 32)
+}
+
+/// Masks the address of the server in a URL.
+fn at_an_address(url: &str) -> String {
+    let rest = url.strip_prefix("https://").and_then(|rest| rest.split_once('/'));
+    rest.map_or_else(|| url.to_owned(), |(_, path)| format!("https://<address>/{path}"))
 }
 
 /// Returns whether a text is an address that a server may choose for a service.
