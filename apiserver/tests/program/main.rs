@@ -1,13 +1,14 @@
 //! The program, started from a shell.
 
-#![cfg(feature = "program")]
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod account_tokens;
+mod server;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -26,28 +27,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Timeout of steps that take no time on an idle machine.
-const TIMEOUT: Duration = Duration::from_secs(20);
-
-/// The running program and the first two lines of its output.
-struct Server {
-    child: Child,
-    output: Vec<String>,
-}
-
-fn command(arguments: &[&str], kubeconfig: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_homeostat-apiserver"));
-    command.args(arguments).arg("--kubeconfig").arg(kubeconfig);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-/// Runs the program until it fails, and returns its error output.
-fn fails(arguments: &[&str], kubeconfig: &Path) -> String {
-    let output = command(arguments, kubeconfig).output().unwrap();
-    assert!(!output.status.success());
-    String::from_utf8(output.stderr).unwrap()
-}
+use crate::server::{Server, TIMEOUT, client, client_with, command, fails};
 
 const DEFINITION: &str = r"
 apiVersion: apiextensions.k8s.io/v1
@@ -157,8 +137,8 @@ async fn program_takes_the_flags_of_envtest() {
         "--service-cluster-ip-range=10.0.0.0/24",
         "--allow-privileged=true",
         "--service-account-issuer=https://127.0.0.1:6443/",
-        "--service-account-key-file=sa-signer.crt",
-        "--service-account-signing-key-file=sa-signer.key",
+        &format!("--service-account-key-file={folder}/apiserver.crt"),
+        &format!("--service-account-signing-key-file={folder}/apiserver.key"),
         "--enable-admission-plugins=ResourceQuota,PodSecurity",
         "--enable-priority-and-fairness=false",
         "--max-requests-inflight",
@@ -188,40 +168,6 @@ fn invalid_certificates_of_the_server_are_errors() {
     assert!(errors.contains("--tls-private-key-file"), "{errors}");
     let errors = fails(&["--bind-address=127.0.0.1"], &kubeconfig);
     assert!(errors.contains("--secure-port"), "{errors}");
-}
-
-// === impl Server ===
-
-impl Server {
-    fn start(arguments: &[&str], kubeconfig: &Path) -> Self {
-        let mut child = command(arguments, kubeconfig).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let output = lines.by_ref().take(2).map(Result::unwrap).collect();
-        Self { child, output }
-    }
-
-    /// Sends a signal and waits until the program has ended.
-    fn stop(mut self, signal: &str) -> ExitStatus {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
-        let since = Instant::now();
-        let status = self.child.wait().unwrap();
-        assert!(since.elapsed() < TIMEOUT, "{:?}", since.elapsed());
-        status
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Has an effect only after a failed assertion; otherwise the program has ended.
-        drop(self.child.kill());
-    }
-}
-
-async fn client(kubeconfig: &Path) -> Client {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
-    let options = KubeConfigOptions::default();
-    Client::try_from(Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -359,14 +305,6 @@ async fn secure_program_asks_for_a_token() {
     let error = namespaces.get("default").await.unwrap_err();
     assert!(error.to_string().contains("system:anonymous"), "{error}");
     server.stop("-TERM");
-}
-
-/// Returns a client with this token in place of that of the administrator.
-async fn client_with(kubeconfig: &Path, token: Option<&str>) -> Client {
-    let mut config = Kubeconfig::read_from(kubeconfig).unwrap();
-    config.auth_infos[0].auth_info.as_mut().unwrap().token = token.map(Into::into);
-    let options = KubeConfigOptions::default();
-    Client::try_from(Config::from_custom_kubeconfig(config, &options).await.unwrap()).unwrap()
 }
 
 #[tokio::test]
