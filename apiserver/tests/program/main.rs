@@ -27,7 +27,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::server::{Server, TIMEOUT, client, client_with, command, fails};
+use crate::server::{Server, TIMEOUT, client, client_with, fails};
 
 const DEFINITION: &str = r"
 apiVersion: apiextensions.k8s.io/v1
