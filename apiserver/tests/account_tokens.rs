@@ -51,7 +51,7 @@ fn claims(reply: &Value) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }
 
-/// Returns the user whom a review names, or its error.
+/// Returns the user that a review names, or its error.
 async fn review(client: &Client, token: &str) -> Result<String, String> {
     let review = decoded(json!({"spec": {"token": token}}));
     let reviews = Api::<TokenReview>::all(client.clone());
@@ -164,7 +164,8 @@ async fn longer_lifetime_is_cut_with_a_warning() {
         (3601, Some("299 - \"requested expiration of 3601 seconds shortened to 3600 seconds\"")),
     ] {
         let response = request(&client, json!({"expirationSeconds": seconds})).await;
-        let shown = response.headers().get("Warning").map(|value| value.to_str().unwrap().to_owned());
+        let shown =
+            response.headers().get("Warning").map(|value| value.to_str().unwrap().to_owned());
         assert_eq!(shown.as_deref(), warning);
         let reply = json_of(response).await;
         assert_eq!(reply["spec"]["expirationSeconds"], 3600);
@@ -198,10 +199,9 @@ async fn kubelets_get_a_year_unless_it_is_refused() {
 
 #[tokio::test]
 async fn documents_about_an_issuer_without_an_address_do_not_exist() {
-    for (issuer, expected) in [
-        ("https://issuer.example", StatusCode::OK),
-        ("issuer", StatusCode::NOT_FOUND),
-    ] {
+    for (issuer, expected) in
+        [("https://issuer.example", StatusCode::OK), ("issuer", StatusCode::NOT_FOUND)]
+    {
         let (client, _) = start(ApiServer::builder().token_issuer(issuer)).await;
         for path in ["/.well-known/openid-configuration", "/openid/v1/jwks"] {
             let request = Request::get(path).body(Body::empty()).unwrap();

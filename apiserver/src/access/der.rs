@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn damaged_values_are_no_values() {
-        for bytes in [&[][..], &[4], &[4, 1], &[4, 0x80], &[4, 0x85, 0, 0, 0, 0, 1, 1], &[4, 0x82, 1]]
+        for bytes in
+            [&[][..], &[4], &[4, 1], &[4, 0x80], &[4, 0x85, 0, 0, 0, 0, 1, 1], &[4, 0x82, 1]]
         {
             assert_eq!(Reader::new(bytes).take(OCTET_STRING), None, "{bytes:?}");
         }

@@ -55,7 +55,7 @@ pub(crate) struct Issuer {
     verified: Mutex<HashMap<String, Verified>>,
 }
 
-/// What a token says whose signature is right.
+/// The content of a token whose signature is right.
 #[derive(Debug, Clone)]
 pub(crate) enum Verified {
     /// The token of a request for one.
@@ -402,7 +402,8 @@ mod tests {
         let signing_key = SigningKey::parse(RSA).ok();
         let signed = issuer(TokenSettings { signing_key, ..settings() });
         let text = |document: Option<Bytes>| String::from_utf8(document.unwrap().to_vec()).unwrap();
-        let end = r#""response_types_supported":["id_token"],"subject_types_supported":["public"],"#;
+        let end =
+            r#""response_types_supported":["id_token"],"subject_types_supported":["public"],"#;
         let uri = r#"{"issuer":"https://i","jwks_uri":"https://1.2.3.4:5/openid/v1/jwks","#;
         assert_eq!(
             text(signed.configuration(Some("1.2.3.4:5"))),

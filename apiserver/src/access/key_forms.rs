@@ -71,8 +71,7 @@ impl<'a> PrivateForm<'a> {
         key.take_version()?;
         let secret = key.take(OCTET_STRING)?;
         let named = key.take(context(0)).and_then(|inner| Reader::new(inner).take(OBJECT_ID));
-        let point =
-            key.take(context(1)).and_then(|inner| Reader::new(inner).take_bit_string());
+        let point = key.take(context(1)).and_then(|inner| Reader::new(inner).take_bit_string());
         let point = point.filter(|point| point.first() == Some(&UNCOMPRESSED));
         Some(Self::Ecdsa { curve: curve.or(named)?, secret, point })
     }

@@ -102,9 +102,8 @@ impl PublicKey {
         let mut keys = Vec::new();
         for bytes in pem::blocks(pem).iter().filter_map(pem::Block::bytes) {
             // Not only the kind of a block decides.
-            let of_pkcs8 = || {
-                PrivateForm::pkcs8(&bytes).filter(|form| matches!(form, PrivateForm::Rsa(_)))
-            };
+            let of_pkcs8 =
+                || PrivateForm::pkcs8(&bytes).filter(|form| matches!(form, PrivateForm::Rsa(_)));
             let private = PrivateForm::pkcs1(&bytes).or_else(of_pkcs8);
             let private = private.or_else(|| PrivateForm::sec1(&bytes));
             let form = private.and_then(|form| form.public());
@@ -153,9 +152,9 @@ impl PublicKey {
     /// Returns whether a signature is that of the message by the private key. `name` names the
     /// algorithm of the signature.
     pub(super) fn verifies(&self, name: &str, message: &[u8], signature: &[u8]) -> bool {
-        let known = SIGNATURES.iter().find(|(known, algorithm, _)| {
-            *known == name && *algorithm == self.algorithm
-        });
+        let known = SIGNATURES
+            .iter()
+            .find(|(known, algorithm, _)| *known == name && *algorithm == self.algorithm);
         known.is_some_and(|(_, _, algorithm)| {
             UnparsedPublicKey::new(*algorithm, &self.bytes).verify(message, signature).is_ok()
         })
@@ -167,12 +166,11 @@ impl PublicKey {
         let key = WebKey { purpose, kid, alg, ..WebKey::default() };
         let Some(crv) = self.algorithm.curve() else {
             let numbers = Reader::of_sequence(&self.bytes);
-            let [n, e] = numbers.map_or([None; 2], |mut numbers| {
-                [numbers.take_number(), numbers.take_number()]
-            });
+            let [n, e] = numbers
+                .map_or([None; 2], |mut numbers| [numbers.take_number(), numbers.take_number()]);
             return WebKey { kty: "RSA", n: n.and_then(encode), e: e.and_then(encode), ..key };
         };
-        // The first byte tells that both coordinates follow.
+        // The first byte says that both coordinates follow.
         let point = &self.bytes[1..];
         let (x, y) = point.split_at(point.len() / 2);
         WebKey { kty: "EC", crv: Some(crv), x: encode(x), y: encode(y), ..key }
@@ -273,13 +271,15 @@ mod tests {
             serde_json::to_string(&keys[0].web_key()).unwrap()
         };
         let rsa = of(include_str!("../../tests/keys/rsa-public.pem"));
-        let start = format!(r#"{{"use":"sig","kty":"RSA","kid":"{RSA_ID}","alg":"RS256","n":"ukQ7"#);
+        let start =
+            format!(r#"{{"use":"sig","kty":"RSA","kid":"{RSA_ID}","alg":"RS256","n":"ukQ7"#);
         assert!(rsa.starts_with(&start) && rsa.ends_with(r#"","e":"AQAB"}"#), "{rsa}");
         let ecdsa = of(include_str!("../../tests/keys/p256-public.pem"));
         let start = r#"{"use":"sig","kty":"EC","#;
         let expected = format!(
             r#"{start}"kid":"{P256_ID}","crv":"P-256","alg":"ES256","x":"{}","y":"{}"}}"#,
-            "lWK0SmJa18EsrzzZeO8Av7KEI-kKPBcFMDEe9Z9lGI0", "4f4IHpyoVeP6yU9SDL9bVhurrvRTwWFY4PUqJ-v8dzY"
+            "lWK0SmJa18EsrzzZeO8Av7KEI-kKPBcFMDEe9Z9lGI0",
+            "4f4IHpyoVeP6yU9SDL9bVhurrvRTwWFY4PUqJ-v8dzY"
         );
         assert_eq!(ecdsa, expected);
     }

@@ -74,7 +74,9 @@ impl SigningKey {
     fn new(form: &PrivateForm<'_>) -> Result<Self, KeyError> {
         let public = PublicKey::new(form.public().ok_or(KeyError::NoPrivateKey)?)?;
         let pair = match *form {
-            PrivateForm::Rsa(bytes) => RsaKeyPair::from_der(bytes).map(|pair| Pair::Rsa(pair.into())),
+            PrivateForm::Rsa(bytes) => {
+                RsaKeyPair::from_der(bytes).map(|pair| Pair::Rsa(pair.into()))
+            }
             PrivateForm::Ecdsa { secret, .. } => {
                 let algorithm = match public.algorithm() {
                     Algorithm::P384 => &ECDSA_P384_SHA384_FIXED_SIGNING,

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{PublicKey, SigningKey};
 
-/// What the token of a service account says. The members have the real server's order.
+/// The content of a service account's token. The members have the real server's order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Claims {
@@ -62,7 +62,7 @@ pub(crate) struct Named {
     pub(crate) uid: String,
 }
 
-/// What the token in a secret says, which a controller makes. It never expires.
+/// The content of the token in a secret, which a controller makes. It never expires.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct SecretClaims {

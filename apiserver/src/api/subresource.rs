@@ -49,7 +49,13 @@ fn post_for(
         let admit = |body: &mut Fields| {
             policies::check_action(core, asked, (action, body), (name, dry_run))
         };
-        return token_request::issue(core, served, (&key, name), body, (&manager, &call.warnings, &admit));
+        return token_request::issue(
+            core,
+            served,
+            (&key, name),
+            body,
+            (&manager, &call.warnings, &admit),
+        );
     }
     if meta_text(&body, "name") != name {
         let detail = format!("name in URL does not match name in {} object", action.body);

@@ -144,9 +144,8 @@ fn shortened(core: &Core, lifetime: i64, warnings: &Warnings) -> i64 {
     let Some(longest) = longest.filter(|longest| *longest > 0 && *longest < lifetime) else {
         return lifetime;
     };
-    warnings.add(format!(
-        "requested expiration of {lifetime} seconds shortened to {longest} seconds"
-    ));
+    warnings
+        .add(format!("requested expiration of {lifetime} seconds shortened to {longest} seconds"));
     longest
 }
 

@@ -57,7 +57,7 @@ pub struct Builder {
     refuses_anonymous: bool,
     /// The tokens of users.
     tokens: Vec<(String, User)>,
-    /// How tokens of service accounts are issued and accepted.
+    /// The settings of the tokens of service accounts.
     account_tokens: TokenSettings,
     /// Certificates of authorities of clients, in PEM.
     #[cfg(feature = "tls")]

@@ -1,8 +1,8 @@
 //! Masks the values of a response that differ between runs.
 //!
 //! The closed list: uids, times, ages in tables, resourceVersions, continue tokens, generated
-//! suffixes, bearer tokens and the keys that sign them, addresses that the server allocates, `managedFields` outside of
-//! [`WITH_OWNERS`], the descriptions of table columns, and values of [`headers`](crate::headers).
+//! suffixes, bearer tokens and the keys that sign them, addresses that the server allocates or has,
+//! `managedFields` outside of [`WITH_OWNERS`], the descriptions of table columns, and values of [`headers`](crate::headers).
 //! `message`, `reason` and `causes` are not masked; a value of the list that they quote is replaced
 //! by its name.
 
@@ -372,7 +372,8 @@ fn is_token(text: &str) -> bool {
     text.len() >= 16 && text.chars().all(is_known)
 }
 
-/// Returns whether a text has 32 bytes in Base64, as the identifier of a key and its coordinates do.
+/// Returns whether a text has 32 bytes in Base64, as the identifier of a key and its coordinates
+/// do.
 fn is_hash(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| bytes.len() == 32)
 }

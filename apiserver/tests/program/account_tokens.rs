@@ -49,7 +49,8 @@ async fn token_outlives_the_program_if_a_file_has_its_key() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
     let state = format!("--state={}", folder.path().join("state").display());
-    let start = |flags: &[&str]| Server::start(&[&["--secure", &state], flags].concat(), &kubeconfig);
+    let start =
+        |flags: &[&str]| Server::start(&[&["--secure", &state], flags].concat(), &kubeconfig);
     let jane = "system:serviceaccount:default:web";
     let old = format!("--service-account-signing-key-file={}", key("rsa-pkcs1"));
 
@@ -60,7 +61,8 @@ async fn token_outlives_the_program_if_a_file_has_its_key() {
 
     // Another key and another issuer: tokens of both are valid.
     let keys = folder.path().join("keys.pem");
-    let both = ["p384-certificate", "rsa-public"].map(|name| fs::read_to_string(key(name)).unwrap());
+    let both =
+        ["p384-certificate", "rsa-public"].map(|name| fs::read_to_string(key(name)).unwrap());
     fs::write(&keys, both.concat()).unwrap();
     let rotated = [
         "--service-account-issuer=https://new",
