@@ -68,15 +68,14 @@ impl<'a> Reader<'a> {
 
     fn next(&self) -> Option<(u8, &'a [u8], &'a [u8])> {
         let [tag, length, rest @ ..] = self.0 else { return None };
-        let (length, rest) = match length {
-            0..0x80 => (usize::from(*length), rest),
+        let (length, rest) = if *length < 0x80 {
+            (usize::from(*length), rest)
+        } else {
             // The low bits have the number of bytes of the length.
-            _ => {
-                let (bytes, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
-                let is_too_long = bytes.is_empty() || bytes.len() > size_of::<u32>();
-                let length = bytes.iter().fold(0, |sum, byte| (sum << 8) | usize::from(*byte));
-                (!is_too_long).then_some((length, rest))?
-            }
+            let (bytes, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
+            let is_too_long = bytes.is_empty() || bytes.len() > size_of::<u32>();
+            let length = bytes.iter().fold(0, |sum, byte| (sum << 8) | usize::from(*byte));
+            (!is_too_long).then_some((length, rest))?
         };
         let (content, rest) = rest.split_at_checked(length)?;
         Some((*tag, content, rest))

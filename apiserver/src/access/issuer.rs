@@ -251,9 +251,9 @@ mod tests {
             secret: None,
             warns: Some(60),
         };
-        let issued = Timestamp::UNIX_EPOCH;
-        let expires = issued + SignedDuration::from_secs(600);
-        issuer.issue(holder, vec!["d".to_owned()], Validity { issued, expires })
+        let start = Timestamp::UNIX_EPOCH;
+        let expires = start + SignedDuration::from_secs(600);
+        issuer.issue(holder, vec!["d".to_owned()], Validity { issued: start, expires })
     }
 
     fn claims(issuer: &Issuer, token: &str) -> Arc<Claims> {
@@ -283,13 +283,12 @@ mod tests {
         let key = issuer.keys().next().unwrap().id();
         assert_eq!(part(0), format!(r#"{{"alg":"ES256","kid":"{key}"}}"#));
         let id = &claims(&issuer, &token).id;
-        let holder = r#"{"namespace":"a","node":{"name":"n"},"pod":{"name":"p","uid":"u"}"#;
-        let expected = format!(
-            r#"{{"aud":["d"],"exp":600,"iat":0,"iss":"https://i","jti":"{id}","kubernetes.io":{}"#,
-            format!(r#"{holder},"serviceaccount":{{"name":"b","uid":"c"}},"warnafter":60}}"#)
-        );
-        let end = r#","nbf":0,"sub":"system:serviceaccount:a:b"}"#;
-        assert_eq!(part(1), format!("{expected}{end}"));
+        let bound = r#""node":{"name":"n"},"pod":{"name":"p","uid":"u"}"#;
+        let account = r#""serviceaccount":{"name":"b","uid":"c"}"#;
+        let holder = format!(r#"{{"namespace":"a",{bound},{account},"warnafter":60}}"#);
+        let start = r#"{"aud":["d"],"exp":600,"iat":0,"iss":"https://i""#;
+        let end = r#""nbf":0,"sub":"system:serviceaccount:a:b"}"#;
+        assert_eq!(part(1), format!(r#"{start},"jti":"{id}","kubernetes.io":{holder},{end}"#));
     }
 
     #[test]

@@ -108,7 +108,8 @@ impl<'a> PublicForm<'a> {
         match algorithm {
             RSA => {
                 let mut numbers = Reader::of_sequence(key)?;
-                numbers.take_number().and(numbers.take_number())?;
+                numbers.take_number()?;
+                numbers.take_number()?;
                 Some(Self::Rsa(key.to_vec()))
             }
             ECDSA if key.first() == Some(&UNCOMPRESSED) => {

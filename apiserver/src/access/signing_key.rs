@@ -23,7 +23,7 @@ pub struct SigningKey {
 #[derive(Debug)]
 enum Pair {
     Rsa(Box<RsaKeyPair>),
-    Ecdsa(EcdsaKeyPair),
+    Ecdsa(Box<EcdsaKeyPair>),
 }
 
 // === impl SigningKey ===
@@ -84,7 +84,7 @@ impl SigningKey {
                 };
                 let (point, random) = (public.bytes(), &SystemRandom::new());
                 EcdsaKeyPair::from_private_key_and_public_key(algorithm, secret, point, random)
-                    .map(Pair::Ecdsa)
+                    .map(|pair| Pair::Ecdsa(pair.into()))
             }
         };
         let pair = pair.map_err(|error| unsupported(error.to_string()))?;

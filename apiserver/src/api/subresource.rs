@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::commit::{Replacement, commit, field_manager};
+use super::commit::{Replacement, commit};
 use super::eviction::Eviction;
 use super::renderer::Renderer;
 use super::{policies, token_request};
@@ -45,17 +45,10 @@ fn post_for(
     let mut body = call.any_object(&wanted, options.validation)?;
     let key = served.kind.key(call.namespace(), name);
     if let Effect::IssueToken = action.effect {
-        let manager = field_manager(core, call);
         let admit = |body: &mut Fields| {
             policies::check_action(core, asked, (action, body), (name, dry_run))
         };
-        return token_request::issue(
-            core,
-            served,
-            (&key, name),
-            body,
-            (&manager, &call.warnings, &admit),
-        );
+        return token_request::issue(core, call, name, body, &admit);
     }
     if meta_text(&body, "name") != name {
         let detail = format!("name in URL does not match name in {} object", action.body);

@@ -4,6 +4,7 @@ use homeostat_schema::quote;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::commit::field_manager;
 use super::policies::AdmitBody;
 use super::review::{audiences, spec};
 use super::webhooks::is_admission_dynamic;
@@ -13,10 +14,9 @@ use crate::admission::owners::FieldManager;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::{Fields, read_path, text};
-use crate::kinds::Served;
 use crate::object::Stored;
 use crate::reply::Reply;
-use crate::request::Warnings;
+use crate::request::{ApiCall, Warnings};
 use crate::status::{Cause, Failure, ResourceName, Result};
 
 const GROUP: &str = "authentication.k8s.io";
@@ -35,18 +35,19 @@ const EXTENDED_LIFETIME: i64 = 365 * 24 * 3600;
 /// Issues a token for a service account.
 pub(super) fn issue(
     core: &Core,
-    served: &Served,
-    (key, name): (&str, &str),
+    call: &ApiCall,
+    name: &str,
     mut request: Fields,
-    (manager, warnings, admit): (&FieldManager, &Warnings, AdmitBody<'_>),
+    admit: AdmitBody<'_>,
 ) -> Result<Reply> {
+    let (served, manager) = (&call.target.served, &field_manager(core, call));
     let named = meta_text(&request, "name");
     if !named.is_empty() && named != name {
         let detail = "must match the service account name if specified";
         let cause = Cause::invalid("metadata.name", &json!(named), detail);
         return Err(Failure::invalid_as(GROUP, KIND, name, &[cause]));
     }
-    let Some(stored) = core.get(served.resource, key) else {
+    let Some(stored) = core.get(served.resource, &served.kind.key(call.namespace(), name)) else {
         return Err(Failure::not_found(&served.kind, name));
     };
     check_uid(&request, name, &stored.selectable.uid)?;
@@ -60,7 +61,7 @@ pub(super) fn issue(
         admit(&mut admitted)?;
     }
     let mut holder = holder(core, spec(&request), &stored, name)?;
-    let lifetime = shortened(core, lifetime, warnings);
+    let lifetime = shortened(core, lifetime, &call.warnings);
     let issued = core.clock.now();
     let expires = issued + SignedDuration::from_secs(lifetime);
     let mut validity = Validity { issued, expires };

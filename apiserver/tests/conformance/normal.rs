@@ -2,7 +2,8 @@
 //!
 //! The closed list: uids, times, ages in tables, resourceVersions, continue tokens, generated
 //! suffixes, bearer tokens and the keys that sign them, addresses that the server allocates or has,
-//! `managedFields` outside of [`WITH_OWNERS`], the descriptions of table columns, and values of [`headers`](crate::headers).
+//! `managedFields` outside of [`WITH_OWNERS`], the descriptions of table columns, and values of
+//! [`headers`](crate::headers).
 //! `message`, `reason` and `causes` are not masked; a value of the list that they quote is replaced
 //! by its name.
 
