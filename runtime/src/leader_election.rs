@@ -23,11 +23,14 @@
 //! deadline alone. `watchdog` aborts the work at the deadline, from a thread that no task can
 //! block.
 
+mod attempt;
 mod builder;
 mod clock;
 mod fence;
 mod leadership;
 mod lease;
+mod metrics;
+mod release;
 mod state;
 mod trouble;
 mod view;
@@ -35,7 +38,7 @@ mod watchdog;
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::time::Duration;
 
 use futures::future::maybe_done;
@@ -43,13 +46,14 @@ use homeostat_core::{Random, WallClock};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use self::attempt::Attempt;
 pub use self::builder::{InvalidElection, LeaderElectorBuilder};
 use self::clock::LeaseClock;
 pub use self::fence::{Fence, Fenced, NotLeader};
 pub use self::leadership::{Leadership, LeadershipLost};
-use self::lease::{LeaseError, LeaseLock, micros};
-use self::state::{Candidate, Loss, Record, Step, Timing, Written};
-use self::trouble::Ended;
+use self::lease::{LeaseLock, micros};
+use self::metrics::Metrics;
+use self::state::{Candidate, Loss, Timing};
 pub(crate) use self::view::ElectionView;
 use crate::events::{EventRecorder, EventType};
 use crate::observe::Diagnostics;
@@ -110,25 +114,6 @@ pub struct LeaderElector {
     view: ElectionView,
 }
 
-/// client-go's metrics, labelled with the name of the lease.
-#[derive(Debug)]
-struct Metrics {
-    /// `leader_election_master_status`: 1 while this process leads, otherwise 0.
-    is_leader: metrics::Gauge,
-    /// `leader_election_slowpath_total`: attempts that had to read the lease first.
-    slow_path: metrics::Counter,
-}
-
-/// The end of one attempt to acquire or renew.
-enum Attempt {
-    /// The lease is renewed, and the fence is open until the new deadline.
-    Leading,
-    /// Another candidate leads, or a request failed. The caller pauses and tries again.
-    NotYet,
-    /// A request showed that this candidate leads no longer. The fence is closed.
-    Lost(Loss),
-}
-
 // === impl LeaderElector ===
 
 impl LeaderElector {
@@ -178,7 +163,8 @@ impl LeaderElector {
     ///
     /// Waits for leadership, then runs `work` in a task. `work` gets a token that is cancelled when
     /// it should end: `shutdown` is ready. When it has ended, the lease is released. If leadership
-    /// is lost, the task of `work` is aborted at once: others may lead soon.
+    /// is lost, the task of `work` is aborted at once: others may lead soon. Work that blocks its
+    /// thread does not see that; the loss is returned after 1 s nevertheless.
     ///
     /// Returns `None` if `shutdown` was ready before this candidate led. A lease that it acquires
     /// meanwhile is released.
@@ -260,12 +246,12 @@ impl LeaderElector {
         let mut shutdown = pin!(maybe_done(shutdown));
         let (lease, identity) = (self.lease(), self.identity.clone());
         tracing::info!(lease, identity, "attempting to acquire leader lease");
-        self.metrics.is_leader.set(0.0);
+        self.metrics.leads(false);
         loop {
             let is_leading = matches!(self.attempt(shutdown.as_mut()).await, Attempt::Leading);
             if is_leading {
                 tracing::info!(lease, identity, "successfully acquired lease");
-                self.metrics.is_leader.set(1.0);
+                self.metrics.leads(true);
                 self.record("became leader");
             }
             if is_leading && futures::poll!(shutdown.as_mut()).is_pending() {
@@ -312,195 +298,12 @@ impl LeaderElector {
         }
     }
 
-    /// Makes one attempt, and shows its outcome on the debug page.
-    async fn attempt(&mut self, end: Pin<&mut impl Future<Output = ()>>) -> Attempt {
-        let attempt = self.requests(end).await;
-        self.view.update(&self.candidate);
-        let error = self.error.take();
-        self.log_outcome(error);
-        attempt
-    }
-
-    /// Logs a series of attempts that fail: when it begins, each minute, and when it ends.
-    fn log_outcome(&self, error: Option<String>) {
-        let lease = self.lease();
-        let Some(error) = error else {
-            if let Some(Ended { outage, failures, error }) = self.view.succeeded() {
-                let message = "the lease can be read and written again";
-                tracing::info!(lease, ?outage, failures, error, "{message}");
-            }
-            return;
-        };
-        if self.view.failed(&error) {
-            tracing::warn!(lease, "{error}; trying again");
-        } else {
-            tracing::debug!(lease, "{error}; trying again");
-        }
-    }
-
-    /// Sends the requests of one attempt.
-    ///
-    /// The candidate decides each step, and the loop carries it out until a step ends the attempt.
-    /// A leader reads at most once: a server that answers each write with a conflict gets its next
-    /// request after a pause.
-    ///
-    /// `end` drops a read. A write has its outcome first: without it the lease might keep the name
-    /// of a candidate that is gone.
-    async fn requests(&mut self, mut end: Pin<&mut impl Future<Output = ()>>) -> Attempt {
-        let mut has_read = false;
-        let mut step = self.candidate.begin(self.clock.now(), self.wall_time());
-        loop {
-            step = match step {
-                Step::Read if has_read => return Attempt::NotYet,
-                Step::Read => {
-                    has_read = true;
-                    tokio::select! {
-                        biased;
-                        () = end.as_mut() => return Attempt::NotYet,
-                        step = self.read() => step,
-                    }
-                }
-                Step::Create(record) => {
-                    let started = self.clock.now();
-                    let outcome = self.lock.create(&record).await;
-                    self.written(
-                        outcome,
-                        started,
-                        "error initially creating leader election record",
-                    )
-                }
-                Step::Replace { record, version } => {
-                    let started = self.clock.now();
-                    let outcome = self.lock.replace(&record, &version).await;
-                    self.written(outcome, started, "failed to update lock")
-                }
-                Step::Leading => return Attempt::Leading,
-                Step::Waiting => return Attempt::NotYet,
-                Step::Lost(loss) => {
-                    self.fence.set(None);
-                    return Attempt::Lost(loss);
-                }
-            };
-        }
-    }
-
-    /// Reads the lease. A failure is logged and ends the attempt, not leadership.
-    async fn read(&mut self) -> Step {
-        self.metrics.slow_path.increment(1);
-        match self.lock.read().await {
-            Ok(lease) => {
-                let step = self.candidate.read(lease, self.clock.now(), self.wall_time());
-                self.report_holder();
-                step
-            }
-            Err(error) => {
-                self.report(&error, "error retrieving resource lock");
-                Step::Waiting
-            }
-        }
-    }
-
-    /// Passes the outcome of a write on, and opens the fence if it made this candidate lead.
-    /// `failure` is client-go's text for a write that failed.
-    fn written(
-        &mut self,
-        outcome: Result<Written, LeaseError>,
-        started: Duration,
-        failure: &str,
-    ) -> Step {
-        let outcome = outcome.unwrap_or_else(|error| {
-            self.report(&error, failure);
-            Written::Failed
-        });
-        let led = self.candidate.valid_until().is_some();
-        let step = self.candidate.written(outcome, started, self.clock.now());
-        let Some(until) = self.candidate.valid_until().filter(|_| step == Step::Leading) else {
-            return step;
-        };
-        if !led {
-            self.fence.set(Some(until));
-        } else if !self.fence.extend(until) {
-            // The watchdog was faster.
-            self.candidate.step_down();
-            return Step::Waiting;
-        }
-        step
-    }
-
-    /// Ends leadership, and gives the lease up.
-    async fn release(mut self) {
-        self.fence.set(None);
-        self.metrics.is_leader.set(0.0);
-        self.record("stopped leading");
-        self.give_up().await;
-        if let Some(events) = &self.events {
-            events.shut_down().await;
-        }
-    }
-
-    /// Ends a candidacy at a shutdown. Gives up a lease that this candidate holds, or may hold
-    /// because a write had no answer.
-    async fn withdraw(mut self) {
-        if self.candidate.valid_until().is_some() {
-            self.release().await;
-        } else if self.candidate.may_hold() {
-            self.give_up().await;
-        }
-    }
-
-    /// Gives the lease up. Tries until the renew deadline has passed; after that it expires by
-    /// itself.
-    async fn give_up(&mut self) {
-        let (lease, timeout) = (self.lease(), self.timing.renew_deadline);
-        match tokio::time::timeout(timeout, self.try_release()).await {
-            Ok(Ok(true)) => tracing::info!(lease, "released the leader lease"),
-            Ok(Ok(false)) => tracing::info!(lease, "the leader lease has another holder"),
-            Ok(Err(error)) => {
-                tracing::warn!(lease, %error, "failed to release lock; it expires");
-            }
-            Err(_) => tracing::warn!(lease, "failed to release lock in time; it expires"),
-        }
-    }
-
     /// Records an event of the Lease with client-go's text.
     fn record(&self, what: &str) {
         if let Some(events) = &self.events {
             let message = format!("{} {what}", self.identity);
             events.record(self.lock.reference(), EventType::Normal, "LeaderElection", message);
         }
-    }
-
-    /// Writes an empty holder. After a conflict, or a write without an answer, it reads the lease
-    /// and tries again as long as this candidate holds it. Returns true if it wrote.
-    async fn try_release(&mut self) -> Result<bool, LeaseError> {
-        let wall = self.wall_time();
-        let may_hold = self.candidate.may_hold();
-        let mut next = self.candidate.release(wall);
-        self.view.update(&self.candidate);
-        if next.is_none() && may_hold {
-            next = self.read_for_release(wall).await?;
-        }
-        while let Some((record, version)) = next {
-            match self.lock.replace(&record, &version).await? {
-                Written::Stored(_) => {
-                    self.view.released(record);
-                    return Ok(true);
-                }
-                Written::Failed => return Ok(false),
-                Written::Conflict => next = self.read_for_release(wall).await?,
-            }
-        }
-        Ok(false)
-    }
-
-    /// Reads the lease, and returns the record that releases it if this candidate holds it.
-    async fn read_for_release(
-        &mut self,
-        wall: Timestamp,
-    ) -> Result<Option<(Record, String)>, LeaseError> {
-        let lease = self.lock.read().await?;
-        let now = self.clock.now();
-        Ok(lease.and_then(|lease| self.candidate.read_for_release(lease, now, wall)))
     }
 
     /// A candidate's pause before its next attempt: client-go's jitter, so that candidates spread.
@@ -517,22 +320,6 @@ impl LeaderElector {
     /// Returns the lease's name for log lines.
     fn lease(&self) -> String {
         format!("{}/{}", self.lock.namespace, self.lock.name)
-    }
-
-    /// Keeps the first error of an attempt, for the log and the debug page.
-    fn report(&mut self, error: &LeaseError, what: &str) {
-        self.error.get_or_insert_with(|| format!("{what}: {error}"));
-    }
-
-    /// Logs a holder when it changes, not at each read.
-    fn report_holder(&mut self) {
-        let holder = self.candidate.holder().map(str::to_owned);
-        if holder != self.reported {
-            if let Some(holder) = holder.as_deref().filter(|holder| *holder != self.identity) {
-                tracing::info!(lease = %self.lease(), holder, "new leader elected");
-            }
-            self.reported = holder;
-        }
     }
 }
 

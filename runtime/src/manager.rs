@@ -3,6 +3,7 @@
 mod caches;
 mod handle;
 mod leader;
+mod life;
 mod runnable;
 mod stop;
 mod workers;
@@ -10,21 +11,17 @@ mod workers;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
-use std::ops::ControlFlow;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use homeostat_informer::SharedInformerFactory;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
 pub use self::handle::{ManagerHandle, ManagerPhase};
-use self::leader::Leader;
-use self::runnable::{Runnable, Running};
-use self::workers::{Workers, first_failure, start_workers};
+use self::runnable::Runnable;
 use crate::any_controller::AnyController;
 use crate::controller::Controller;
 use crate::events::EventRecorder;
@@ -51,7 +48,8 @@ const DEFAULT_SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 ///    runnables end. When the drain timeout has passed since the shutdown, running reconciles are
 ///    cancelled through [`Request::cancellation`](crate::Request::cancellation), and dropped one
 ///    second later. Then the event recorders send what waits, the lease is released, and the
-///    services end. Every task has ended when `run_until` returns, and every step has a deadline.
+///    services end. Every step has a deadline. Every task has ended when `run_until` returns,
+///    except one that blocks its thread.
 ///
 /// Use it for every program with controllers. To test a reconciler, call it with
 /// [`Request::new`](crate::Request::new) instead; to test a controller with its events, run a
@@ -279,172 +277,26 @@ impl Manager {
         self
     }
 
-    /// Runs until `shutdown` is ready, then stops in order.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if caches are not complete within the sync timeout, if keys were left after
-    /// the drain timeout, if a worker panicked outside of its reconciler, if a runnable failed, if
-    /// an informer was stopped from outside, if a part did not stop, if two parts have one name, or
-    /// if leadership was lost. All tasks have ended in these cases too.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the running reconciles and stops the informers without waiting for
-    /// them. The phase is then [`ManagerPhase::Stopped`].
-    ///
-    /// # Examples
-    ///
-    /// A manager in a test ends when the test says so:
-    ///
-    /// ```no_run
-    /// # async fn doc(manager: homeostat::Manager) -> Result<(), Box<dyn std::error::Error>> {
-    /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    /// let running = tokio::spawn(manager.run_until(async { drop(stopped.await) }));
-    /// // Create objects, and wait for what the controller makes of them.
-    /// drop(stop);
-    /// running.await??;
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[doc(alias = "Start")]
-    pub async fn run_until(mut self, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
-        self.check_names()?;
-        let (running, mut tasks) = (Running::default(), JoinSet::new());
-        for service in std::mem::take(&mut self.services) {
-            running.start(service, &mut tasks);
-        }
-        let ended = {
-            let end = async {
-                tokio::select! {
-                    biased;
-                    () = shutdown => Ok(()),
-                    failed = first_failure(&mut tasks) => Err(failed),
-                }
-            };
-            self.run_controllers(pin!(end)).await
-        };
-        let stopped = stop::end_services(&running, &mut tasks).await;
-        self.handle.enter(ManagerPhase::Stopped);
-        ended.and(stopped)
-    }
-
-    /// Runs the controllers until `end` is ready, then stops them in order.
-    async fn run_controllers<F>(&mut self, mut end: Pin<&mut F>) -> Result<(), RunError>
-    where
-        F: Future<Output = Result<(), RunError>>,
-    {
-        self.handle.enter(ManagerPhase::Syncing);
-        self.start_informers();
-        let leader = match self.lead_before(end.as_mut()).await {
-            ControlFlow::Continue(leader) => leader,
-            ControlFlow::Break(ended) => {
-                // No worker has started, so there is nothing to drain.
-                self.handle.enter(ManagerPhase::Stopping);
-                let stopped = self.stop_informers().await;
-                self.flush_events().await;
-                return ended.and(stopped);
-            }
-        };
-        let (mut workers, running) = (Workers::new(), Running::default());
-        let outcome = self.work_until(end, &leader, &running, &mut workers).await;
-        self.handle.enter(ManagerPhase::Stopping);
-        let deadline = stop::deadline_after(self.drain_timeout);
-        let stopped = self.stop_informers().await;
-        let drained = tokio::select! {
-            biased;
-            lost = leader.lost() => {
-                workers.shutdown().await;
-                Err(lost.into())
-            }
-            drained = self.drain(deadline, &running, &mut workers) => drained,
-        };
-        self.flush_events().await;
-        leader.release().await;
-        outcome.and(drained).and(stopped)
-    }
-
-    /// Waits for the caches and for leadership. Breaks with the result of `end` if that is ready
-    /// before.
-    async fn lead_before<F>(
-        &mut self,
-        mut end: Pin<&mut F>,
-    ) -> ControlFlow<Result<(), RunError>, Leader>
-    where
-        F: Future<Output = Result<(), RunError>>,
-    {
-        self.sync_before(end.as_mut()).await?;
-        let Some(elector) = self.election.take() else {
-            return ControlFlow::Continue(Leader::without_election());
-        };
-        self.handle.enter(ManagerPhase::Standby);
-        match Box::pin(elector.acquire_before(end)).await {
-            Ok(leadership) => ControlFlow::Continue(Leader::elected(leadership)),
-            Err(ended) => ControlFlow::Break(ended),
-        }
-    }
-
-    /// Starts the workers and waits for the end, a loss of leadership, or a failure of a task.
-    /// Workers do not end by themselves before the queues are shut down.
-    async fn work_until(
-        &mut self,
-        mut end: Pin<&mut impl Future<Output = Result<(), RunError>>>,
-        leader: &Leader,
-        running: &Running,
-        workers: &mut Workers,
-    ) -> Result<(), RunError> {
-        let controllers = self.controllers.len();
-        tracing::info!(controllers, "caches are synced, starting workers");
-        for controller in &self.controllers {
-            start_workers(controller.as_ref(), leader, workers);
-        }
-        for runnable in std::mem::take(&mut self.runnables) {
-            leader.abort_on_loss(vec![running.start(runnable, workers)]);
-        }
-        self.handle.enter(ManagerPhase::Working);
-        let mut syncing = JoinSet::new();
-        let mut failed_informer = self.wait_for_informer_failure();
-        loop {
-            tokio::select! {
-                biased;
-                lost = leader.lost() => return Err(lost.into()),
-                failure = failed_informer.as_mut() => return Err(failure.into()),
-                ended = end.as_mut() => return ended,
-                failed = first_failure(workers) => return Err(failed),
-                Some(controller) = self.added.recv() => self.sync_added(controller, &mut syncing),
-                // A narrower pattern would switch the branch off with the first controller that
-                // never synced.
-                Some(synced) = syncing.join_next() => {
-                    let Ok(Some(controller)) = synced else { continue };
-                    start_workers(controller.as_ref(), leader, workers);
-                    self.controllers.push(controller);
-                    failed_informer = self.wait_for_informer_failure();
-                }
-            }
-        }
-    }
-
     fn push(&mut self, controller: Box<dyn AnyController>) {
         self.handle.record(controller.as_ref());
         self.controllers.push(controller);
-    }
-
-    /// Takes the names of all parts. Returns an error if two parts have one name.
-    fn check_names(&mut self) -> Result<(), RunError> {
-        let runnables = self.runnables.iter().chain(&self.services).map(|it| &it.name);
-        for name in self.controllers.iter().map(|it| it.name()).chain(runnables) {
-            if !self.names.insert(Arc::clone(name)) {
-                return Err(RunError::NameTaken { name: Arc::clone(name) });
-            }
-        }
-        Ok(())
     }
 }
 
 impl Drop for Manager {
     /// Handles that wait for a manager that was dropped, or never ran, must not wait forever.
+    ///
+    /// A manager that is dropped while it runs has left its informers running: a handle keeps them.
+    /// The first poll of `stop` stops an informer.
     fn drop(&mut self) {
+        let phase = self.handle.phase();
         self.handle.enter(ManagerPhase::Stopped);
+        if ManagerPhase::New < phase && phase < ManagerPhase::Stopped {
+            for informer in self.handle.informers() {
+                informer.stop().now_or_never();
+            }
+            self.informers.stop().now_or_never();
+        }
     }
 }
 

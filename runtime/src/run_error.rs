@@ -16,7 +16,8 @@ const LISTED: usize = 10;
 
 /// The error of a manager that did not run or stop in order.
 ///
-/// Every variant means that all tasks have ended or were dropped: exit with a code other than 0.
+/// Every variant means that all tasks have ended or were dropped, except those that block their
+/// threads: exit with a code other than 0.
 /// After [`Undrained`](Self::Undrained) nothing is lost, because the next process lists all
 /// objects.
 ///
@@ -54,7 +55,7 @@ pub enum RunError {
     #[error(transparent)]
     InformerFailed(#[from] InformerFailure),
     /// Caches were not complete within the [sync timeout](crate::Manager::sync_timeout).
-    #[error("failed to sync caches within {} s: {}", .timeout.as_secs(), Names(.unsynced))]
+    #[error("failed to sync caches within {timeout:?}: {}", Names(.unsynced))]
     #[non_exhaustive]
     NeverSynced {
         /// The timeout.
@@ -91,7 +92,8 @@ pub enum RunError {
         /// The keys, each behind its controller's name.
         left: Vec<String>,
     },
-    /// A part did not stop in time: a mapper or a runnable that blocks. It was dropped or left.
+    /// A part did not stop in time: a mapper, a runnable or a timer that blocks. It was dropped or
+    /// left.
     #[error("did not stop in time: {}", Names(.parts))]
     #[non_exhaustive]
     Hung {

@@ -118,7 +118,7 @@ async fn server_without_claims_is_reported_in_words() {
     let options = Options { sync_timeout: Duration::from_secs(30), ..Options::default() };
     let client = world.faults.client(world.client.clone());
     let error = run(client, options, std::future::pending()).await.unwrap_err().to_string();
-    let start = "failed to sync caches within 30 s: ";
+    let start = "failed to sync caches within 30s: ";
     assert!(error.starts_with(start), "{error}");
     for words in ["resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"] {
         assert!(error.contains(words), "{words} is not in {error}");

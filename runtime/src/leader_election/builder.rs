@@ -9,8 +9,9 @@ use kube_client::Client;
 
 use super::clock::LeaseClock;
 use super::lease::LeaseLock;
+use super::metrics::Metrics;
 use super::state::{Candidate, Timing};
-use super::{ElectionView, Fence, LeaderElector, Metrics};
+use super::{ElectionView, Fence, LeaderElector};
 use crate::events::EventRecorder;
 
 /// client-go's recommendation, and the default of Kubernetes' own controllers.
@@ -173,7 +174,8 @@ impl LeaderElectorBuilder {
     /// # Errors
     ///
     /// Returns an error if a period is zero, or if not lease duration > renew deadline > 1.2 ×
-    /// retry period, or if the identity is empty (client-go's rules).
+    /// retry period, or if the identity is empty (client-go's rules), or if the namespace or the
+    /// name of the lease is empty.
     pub fn build(self) -> Result<LeaderElector, InvalidElection> {
         check(&self.timing)?;
         let mut random = Random::new(self.seed);
@@ -181,10 +183,15 @@ impl LeaderElectorBuilder {
         if identity.is_empty() {
             return Err(InvalidElection("the identity must not be empty".to_owned()));
         }
+        for (of, text) in [("namespace", &self.namespace), ("name", &self.name)] {
+            if text.is_empty() {
+                return Err(InvalidElection(format!("the {of} of the lease must not be empty")));
+            }
+        }
         let clock = if self.in_virtual_time { LeaseClock::tokio() } else { LeaseClock::system() };
         let timeout = (self.timing.renew_deadline / 2).max(Duration::from_secs(1));
-        let name = self.name.clone();
-        let view = ElectionView::new(&format!("{}/{name}", self.namespace), &identity, clock);
+        let lease = format!("{}/{}", self.namespace, self.name);
+        let view = ElectionView::new(&lease, &identity, clock);
         Ok(LeaderElector {
             lock: LeaseLock::new(self.client, &self.namespace, &self.name, timeout),
             candidate: Candidate::new(identity.clone(), self.timing),
@@ -194,10 +201,7 @@ impl LeaderElectorBuilder {
             random,
             fence: Fence::new(clock),
             identity,
-            metrics: Metrics {
-                is_leader: metrics::gauge!("leader_election_master_status", "name" => name.clone()),
-                slow_path: metrics::counter!("leader_election_slowpath_total", "name" => name),
-            },
+            metrics: Metrics::new(&self.name),
             reported: None,
             error: None,
             events: self.events,

@@ -14,15 +14,22 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::LeaderElector;
 use super::clock::LeaseClock;
 use super::fence::Fence;
+use super::metrics::Metrics;
 use super::watchdog::Watchdog;
+use super::{ElectionView, LeaderElector};
+
+/// The time in which work that was aborted must reach an `await`. The caller learns of the loss
+/// after it, and should exit: others may lead soon.
+const AFTER_ABORT: Duration = Duration::from_secs(1);
 
 /// The time in which this process leads. It renews the lease until it is released, dropped or lost.
 ///
@@ -55,7 +62,7 @@ pub enum LeadershipLost {
     #[error("leader election lost: the lease was not renewed before its deadline")]
     DeadlinePassed,
     /// The lease names another holder.
-    #[error("leader election lost: the lease is held by {holder}")]
+    #[error("leader election lost: {}", taken_by(.holder))]
     #[non_exhaustive]
     TakenBy {
         /// Identity of the other holder; empty if another party removed this one.
@@ -66,10 +73,21 @@ pub enum LeadershipLost {
     SharedIdentity,
 }
 
+/// Returns the end of the error text.
+fn taken_by(holder: &str) -> String {
+    match holder {
+        "" => "another party removed the holder of the lease".to_owned(),
+        holder => format!("the lease is held by {holder}"),
+    }
+}
+
 /// The part of leadership that the renewing task and the watchdog may end.
 #[derive(Debug)]
 struct Shared {
     fence: Fence,
+    /// Shows the end of leadership, also if the renewing task does not come to it.
+    metrics: Metrics,
+    view: ElectionView,
     /// Cancelled after `end` has its reason and the fence is closed. Not cancelled by a release or
     /// a drop.
     lost: CancellationToken,
@@ -95,6 +113,8 @@ impl Leadership {
     pub(super) fn new(mut elector: LeaderElector) -> Self {
         let shared = Arc::new(Shared {
             fence: elector.fence(),
+            metrics: elector.metrics.clone(),
+            view: elector.view(),
             lost: CancellationToken::new(),
             end: Mutex::default(),
         });
@@ -108,7 +128,6 @@ impl Leadership {
                 () = stopped.cancelled() => return Some(elector),
                 lost = elector.renew() => lost,
             };
-            elector.metrics.is_leader.set(0.0);
             renewed.lose(lost);
             None
         });
@@ -206,7 +225,9 @@ impl Leadership {
             tokio::select! {
                 biased;
                 lost = self.lost() => {
-                    tasks.shutdown().await;
+                    tasks.abort_all();
+                    // Work that blocks its thread does not reach the `await` that ends it.
+                    drop(timeout(AFTER_ABORT, tasks.shutdown()).await);
                     return Err(lost);
                 }
                 Some(ended) = tasks.join_next() => break ended,
@@ -234,7 +255,7 @@ impl Leadership {
 impl Drop for Leadership {
     fn drop(&mut self) {
         self.shared.end.lock().is_given_up = true;
-        self.shared.fence.set(None);
+        self.shared.close();
         self.shared.end();
     }
 }
@@ -275,7 +296,7 @@ impl Shared {
     ///
     /// The order is fixed: a task that sees `lost` finds the fence closed and the reason set.
     fn lose(&self, reason: LeadershipLost) {
-        self.fence.set(None);
+        self.close();
         {
             let mut end = self.end.lock();
             if end.reason.is_some() || end.is_given_up {
@@ -286,6 +307,13 @@ impl Shared {
         }
         self.lost.cancel();
         self.end();
+    }
+
+    /// Closes the fence, and shows it.
+    fn close(&self) {
+        self.fence.set(None);
+        self.metrics.leads(false);
+        self.view.ended();
     }
 
     /// Aborts the registered tasks. The aborts run without the lock.
@@ -302,7 +330,6 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use http::{Method, Request};
     use kube_client::Client;

@@ -158,3 +158,115 @@ async fn candidate_that_only_reads_ends_at_shutdown_without_a_request() {
     let ended = elector(client).run(shutdown, |_| async {}).await;
     assert_eq!((ended, start.elapsed()), (Ok(None), Duration::from_secs(1)));
 }
+
+/// Returns a client whose server creates the lease and answers `renewed` to each renewal.
+fn creating(renewed: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> kube_client::Client {
+    let (client, _) = server(move |asked| match asked.line.split(' ').next() {
+        Some("GET") => refusal(404, "not found"),
+        Some("POST") => Answer::Said(201, stored(&asked.text, 1)),
+        _ => renewed(asked),
+    });
+    client
+}
+
+#[tokio::test(start_paused = true)]
+async fn end_of_leadership_shows_in_the_metric_and_on_the_page() {
+    let level = Arc::new(Level::default());
+    let leads = || level.value.load(Ordering::Relaxed) == 1;
+    let candidate = |client| {
+        let mut elector = elector(client);
+        elector.metrics.is_leader = ::metrics::Gauge::from_arc(Arc::clone(&level));
+        elector
+    };
+
+    let dropped = candidate(creating(|asked| Answer::Said(200, stored(&asked.text, 2))));
+    let view = dropped.view();
+    let leadership = dropped.acquire().await;
+    assert!(leads() && view.report().is_leader);
+    drop(leadership);
+    assert!(!leads() && !view.report().is_leader);
+
+    // The renewal waits for an answer when the deadline passes.
+    let stuck = tower::service_fn({
+        let client = creating(|_| Answer::Lost);
+        move |request: http::Request<kube_client::client::Body>| {
+            let client = client.clone();
+            async move {
+                if request.method() == http::Method::PUT {
+                    pending::<()>().await;
+                }
+                client.send(request).await
+            }
+        }
+    });
+    let lost = candidate(kube_client::Client::new(stuck, "default"));
+    let view = lost.view();
+    let ended = lost.run(pending(), |_| pending::<()>()).await;
+    assert_eq!(ended, Err(LeadershipLost::DeadlinePassed));
+    assert!(!leads() && !view.report().is_leader);
+}
+
+/// Work that blocks stalls its thread, so this test takes real time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn loss_is_returned_while_the_work_blocks_its_thread() {
+    let builder = LeaderElector::builder(creating(|_| refusal(500, "no")), "shop", "lease");
+    let builder = builder.retry_period(Duration::from_millis(100));
+    let elector = builder.renew_deadline(Duration::from_millis(500)).build().unwrap();
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    // An error means that the test has ended.
+    let work = |_| async move { blocked.recv().unwrap_or_default() };
+    let ended = timeout(Duration::from_secs(30), elector.run(pending(), work)).await;
+    drop(release);
+    assert_eq!(ended, Ok(Err(LeadershipLost::DeadlinePassed)));
+}
+
+#[tokio::test]
+async fn lease_without_a_name_or_a_namespace_is_refused() {
+    for (namespace, name, says) in [
+        ("", "lease", "the namespace of the lease must not be empty"),
+        ("shop", "", "the name of the lease must not be empty"),
+    ] {
+        let client = creating(|_| Answer::Lost);
+        let invalid = LeaderElector::builder(client, namespace, name).build().unwrap_err();
+        assert_eq!(invalid.to_string(), says);
+    }
+}
+
+#[test]
+fn removed_holder_is_not_shown_as_an_empty_name() {
+    let taken = |holder: &str| LeadershipLost::TakenBy { holder: holder.to_owned() }.to_string();
+    assert_eq!(taken("other"), "leader election lost: the lease is held by other");
+    assert_eq!(taken(""), "leader election lost: another party removed the holder of the lease");
+}
+
+/// The last value of a gauge.
+#[derive(Default)]
+struct Level {
+    value: AtomicUsize,
+    /// Each update panics.
+    is_broken: bool,
+}
+
+impl ::metrics::GaugeFn for Level {
+    fn increment(&self, _: f64) {
+        unimplemented!("the elector sets its gauge");
+    }
+
+    fn decrement(&self, _: f64) {
+        unimplemented!("the elector sets its gauge");
+    }
+
+    fn set(&self, value: f64) {
+        assert!(!self.is_broken, "the recorder is broken");
+        self.value.store(usize::from(value > 0.0), Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn broken_recorder_does_not_end_an_election() {
+    let mut elector = elector(creating(|asked| Answer::Said(200, stored(&asked.text, 2))));
+    elector.metrics.is_leader =
+        ::metrics::Gauge::from_arc(Arc::new(Level { is_broken: true, ..Level::default() }));
+    let ended = elector.run(pending(), |_| tokio::time::sleep(Duration::from_secs(60))).await;
+    assert_eq!(ended, Ok(Some(())));
+}

@@ -61,6 +61,11 @@ impl ElectionView {
         *self.seen.lock() = Seen { record, valid_until: candidate.valid_until() };
     }
 
+    /// Shows that this candidate leads no longer, whatever its deadline says.
+    pub(super) fn ended(&self) {
+        self.seen.lock().valid_until = None;
+    }
+
     /// Takes the record with which this candidate has given the lease up.
     pub(super) fn released(&self, record: Record) {
         *self.seen.lock() = Seen { record: Some((record, self.clock.now())), valid_until: None };

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use homeostat_informer::SharedInformerFactory;
 use homeostat_informer::status::InformerStatus;
 use parking_lot::Mutex;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 
 use crate::any_controller::{AnyController, QueueView};
@@ -154,11 +155,18 @@ impl ManagerHandle {
     ///
     /// It is logged and dropped if a part of the manager has its name, if one of its informers
     /// stops before its cache is complete, if 100 controllers wait already, or if the manager has
-    /// ended.
+    /// ended or is stopping.
     pub fn add(&self, controller: Controller) {
-        if let Err(error) = self.shared.added.try_send(controller.into_inner()) {
-            tracing::error!(%error, "failed to add a controller, dropping it");
-        }
+        let refused = match self.shared.added.try_send(controller.into_inner()) {
+            Ok(()) => return,
+            Err(refused) => refused,
+        };
+        let reason = match &refused {
+            TrySendError::Full(_) => "too many controllers wait for the manager",
+            TrySendError::Closed(_) => "the manager has ended or is stopping",
+        };
+        let controller = refused.into_inner();
+        tracing::error!(controller = %controller.name(), "{reason}, dropping the controller");
     }
 
     /// Shows the informers, the queues, the election and the readiness of the manager in

@@ -4,7 +4,8 @@
 //!
 //! 1. Subscriptions end, then informers stop: no event adds a key any more. Each part has 3 s.
 //! 2. Workers empty their queues, and the runnables end, until the drain timeout.
-//! 3. What is left is cancelled, and 1 s later dropped.
+//! 3. What is left is cancelled, and 1 s later dropped. A task that blocks its thread is left after
+//!    3 s more.
 //! 4. The events that wait are sent.
 //! 5. The services end, such as the server of the probes: it answers until here.
 //!
@@ -73,11 +74,9 @@ impl Manager {
         }
         let last = deadline.max(Instant::now() + AFTER_CANCELLATION);
         let joined = tokio::time::timeout_at(last, join(workers)).await;
-        let hung = running.names();
-        if joined.is_err() {
-            workers.abort_all();
-            // An error here is that of an aborted task.
-            drop(join(workers).await);
+        let mut hung = running.names();
+        if joined.is_err() && !abort(workers).await && hung.is_empty() {
+            hung.push("a task that blocks its thread".to_owned());
         }
         if !left.is_empty() {
             let (keys, timeout) = (left.len(), self.drain_timeout);
@@ -87,6 +86,15 @@ impl Manager {
         hung_error(hung)?;
         tracing::info!("all controllers have ended");
         joined.unwrap_or(Ok(()))
+    }
+
+    /// Drops the controllers that were added too late, and refuses further ones.
+    pub(super) fn refuse_added(&mut self) {
+        self.added.close();
+        while let Ok(controller) = self.added.try_recv() {
+            let controller = controller.name();
+            tracing::error!(%controller, "the manager is stopping, dropping the controller");
+        }
     }
 
     /// Sends the events that wait.
@@ -106,10 +114,22 @@ pub(super) async fn end_services(running: &Running, tasks: &mut Workers) -> Resu
     running.stop.cancel();
     let Ok(joined) = timeout(STOP_TIMEOUT, join(tasks)).await else {
         let hung = running.names();
-        tasks.shutdown().await;
+        abort(tasks).await;
         return hung_error(hung);
     };
     joined
+}
+
+/// Aborts `tasks`, and waits until they have ended. Returns false if one has not ended in 3 s: an
+/// abort ends a task at its next `await`, and a task that blocks its thread does not reach it.
+pub(super) async fn abort(tasks: &mut Workers) -> bool {
+    tasks.abort_all();
+    // An error of the inner result is that of an aborted task.
+    let has_ended = timeout(STOP_TIMEOUT, join(tasks)).await.is_ok();
+    if !has_ended {
+        tracing::error!(tasks = tasks.len(), "aborted tasks block their threads");
+    }
+    has_ended
 }
 
 /// Returns the deadline `timeout` from now, or the end of time as far as the clock can express it.

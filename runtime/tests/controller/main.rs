@@ -2,6 +2,7 @@
 //! which order, and how it ends.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod endings;
 mod manager;
 mod outcomes;
 mod own_writes;

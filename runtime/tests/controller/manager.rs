@@ -57,7 +57,7 @@ async fn cache_that_never_syncs_ends_the_manager_with_its_name() {
     let error = error.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "failed to sync caches within 30 s: foos: the initial list has no answer yet"
+        "failed to sync caches within 30s: foos: the initial list has no answer yet"
     );
     assert_eq!(start.elapsed().as_secs(), 30);
 }
@@ -78,7 +78,7 @@ async fn mapper_that_does_not_get_the_initial_list_is_named() {
     let error = manager.sync_timeout(Duration::from_secs(1)).run_until(pending()).await;
     assert_eq!(
         error.unwrap_err().to_string(),
-        "failed to sync caches within 1 s: controller foo: a mapper has not got the initial list"
+        "failed to sync caches within 1s: controller foo: a mapper has not got the initial list"
     );
 }
 

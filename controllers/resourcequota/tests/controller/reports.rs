@@ -23,7 +23,7 @@ async fn missing_permission_for_quotas_names_the_verb_and_the_resource() {
     faults.refuse(Calls::watch("resourcequotas").always(), forbidden("watch", "resourcequotas"));
     faults.refuse(Calls::list("resourcequotas").always(), forbidden("list", "resourcequotas"));
     let error = World::failure(faults).await;
-    assert!(error.starts_with("failed to sync caches within 120 s: "), "{error}");
+    assert!(error.starts_with("failed to sync caches within 120s: "), "{error}");
     assert!(error.contains("resourcequotas is forbidden: User \"jane\" cannot"), "{error}");
     assert!(["cannot list", "cannot watch"].iter().any(|verb| error.contains(verb)), "{error}");
 }
@@ -33,7 +33,7 @@ async fn server_that_is_not_there_is_an_error_with_the_verb_and_the_resource() {
     let faults = Faults::seeded(7);
     faults.drop_request(Calls::any().always());
     let error = World::failure(faults).await;
-    assert!(error.starts_with("failed to sync caches within 120 s: "), "{error}");
+    assert!(error.starts_with("failed to sync caches within 120s: "), "{error}");
     assert!(error.contains("cannot watch resourcequotas"), "{error}");
 }
 

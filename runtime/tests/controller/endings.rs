@@ -1,0 +1,195 @@
+//! Managers that end for a reason of their own: a failed informer, a task that blocks its thread, a
+//! future that is dropped.
+
+use std::future::{pending, ready};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use homeostat::kube_client::Client;
+use homeostat::{Action, Controller, Event, LeaderElector, Manager, ManagerPhase, RunError};
+use http::Response;
+use http_body_util::Full;
+use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep, timeout};
+use tower::BoxError;
+
+use super::explode_if;
+use super::support::{Foo, Script, Zone, foo, no_factory, recorder, zone};
+
+/// Returns a candidate that never leads: its server does not answer.
+fn candidate() -> LeaderElector {
+    let silent = tower::service_fn(|_| pending::<Result<Response<Full<bytes::Bytes>>, BoxError>>());
+    let builder = LeaderElector::builder(Client::new(silent, "default"), "shop", "lease");
+    builder.in_virtual_time(Timestamp::UNIX_EPOCH, 7).build().unwrap()
+}
+
+fn idle(name: &'static str, foos: &Script<Foo>) -> Controller {
+    let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    Controller::builder(name, &foos.informer).build(reconciler)
+}
+
+/// Breaks the informer with an event of this name.
+fn broken_by(foos: &Script<Foo>, name: &'static str) -> homeostat::Subscription {
+    foos.informer.add_handler("broken", move |event: Event<Foo>| {
+        explode_if(event.metadata().name.as_deref() == Some(name));
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_informer_ends_a_manager_that_does_not_lead() {
+    let foos = Script::new([foo("web", "1")]);
+    let _broken = broken_by(&foos, "db");
+    let manager = Manager::new(no_factory()).with(idle("foo", &foos)).leader_election(candidate());
+    let handle = manager.handle();
+    let story = async {
+        assert!(handle.wait_until_ready().await);
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(handle.phase(), ManagerPhase::Standby);
+        foos.apply(foo("db", "2"));
+        pending::<()>().await;
+    };
+    let ended = timeout(Duration::from_secs(120), manager.run_until(story)).await;
+    let error = ended.expect("it waits for leadership with a dead cache").unwrap_err();
+    assert!(matches!(error, RunError::InformerFailed(_)), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_informer_ends_a_manager_whose_other_caches_are_not_complete() {
+    let (foos, zones) = (Script::new([foo("web", "1")]), Script::<Zone>::new([]));
+    zones.hold_lists();
+    let _broken = broken_by(&foos, "db");
+    let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let late = Controller::builder("zone", &zones.informer).build(reconciler);
+    let manager = Manager::new(no_factory()).with(idle("foo", &foos)).with(late);
+    let start = Instant::now();
+    let story = async {
+        sleep(Duration::from_secs(10)).await;
+        foos.apply(foo("db", "2"));
+        pending::<()>().await;
+    };
+    let error = manager.run_until(story).await.unwrap_err();
+    assert!(matches!(error, RunError::InformerFailed(_)), "{error}");
+    assert_eq!(start.elapsed().as_secs(), 10);
+}
+
+/// A reconcile that blocks stalls its thread, so this test takes real time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocked_reconcile_does_not_hang_the_shutdown() {
+    let foos = Script::new([foo("web", "1")]);
+    let (release, blocked) = mpsc::channel::<()>();
+    let blocked = Mutex::new(blocked);
+    let (entered, is_entered) = tokio::sync::oneshot::channel();
+    let entered = Mutex::new(Some(entered));
+    let (reconciler, _) = recorder(move |_| {
+        // An error means that the test has ended.
+        entered.lock().take().map(|entered| entered.send(()).unwrap_or_default());
+        blocked.lock().recv().unwrap_or_default();
+        ready(Ok(Action::AwaitChange))
+    });
+    let controller = Controller::builder("foo", &foos.informer).build(reconciler);
+    let manager = Manager::new(no_factory()).with(controller).drain_timeout(Duration::ZERO);
+    let ended = manager.run_until(async { is_entered.await.unwrap() });
+    let ended = timeout(Duration::from_secs(30), ended).await;
+    drop(release);
+    let error = ended.expect("the manager has ended").unwrap_err().to_string();
+    assert!(error.contains("foo ns/web (in a reconcile)"), "{error}");
+}
+
+/// A timer that blocks stalls its thread, so this test takes real time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocked_timer_is_reported_by_the_shutdown() {
+    let foos = Script::<Foo>::new([]);
+    let (release, blocked) = mpsc::channel::<()>();
+    let blocked = Mutex::new(blocked);
+    let (entered, is_entered) = tokio::sync::oneshot::channel();
+    let entered = Mutex::new(Some(entered));
+    let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = Controller::builder("foo", &foos.informer)
+        .every(Duration::from_millis(10), move |_| {
+            // An error means that the test has ended.
+            entered.lock().take().map(|entered| entered.send(()).unwrap_or_default());
+            blocked.lock().recv().unwrap_or_default();
+        })
+        .build(reconciler);
+    let manager = Manager::new(no_factory()).with(controller).drain_timeout(Duration::ZERO);
+    let ended = manager.run_until(async { is_entered.await.unwrap() });
+    let ended = timeout(Duration::from_secs(30), ended).await;
+    drop(release);
+    let error = ended.expect("the manager has ended").unwrap_err();
+    assert!(matches!(error, RunError::Hung { .. }), "{error}");
+    assert!(error.to_string().contains("blocks its thread"), "{error}");
+}
+
+/// A service that blocks stalls its thread, so this test takes real time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocked_service_does_not_hang_the_shutdown() {
+    let (release, blocked) = mpsc::channel::<()>();
+    let (entered, is_entered) = tokio::sync::oneshot::channel();
+    let service = async move |_| {
+        entered.send(()).unwrap();
+        // An error means that the test has ended.
+        blocked.recv().unwrap_or_default();
+        Ok::<_, std::convert::Infallible>(())
+    };
+    let manager = Manager::new(no_factory()).with_service("listener", service);
+    let ended = manager.run_until(async { is_entered.await.unwrap() });
+    let ended = timeout(Duration::from_secs(30), ended).await;
+    drop(release);
+    let error = ended.expect("the manager has ended").unwrap_err();
+    assert_eq!(error.to_string(), "did not stop in time: listener");
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_stop_with_a_manager_that_is_dropped() {
+    let foos = Script::new([foo("web", "1")]);
+    let informers = no_factory();
+    let zones = Script::new([zone("north", "z")]);
+    informers.adopt(&zones.informer);
+    let manager = Manager::new(informers).with(idle("foo", &foos));
+    let handle = manager.handle();
+    assert!(timeout(Duration::from_secs(5), manager.run_until(pending())).await.is_err());
+    assert_eq!(handle.phase(), ManagerPhase::Stopped);
+    assert!(foos.informer.is_stopped(), "an informer of a controller");
+    assert!(zones.informer.is_stopped(), "an informer of the factory");
+}
+
+#[tokio::test(start_paused = true)]
+async fn informers_go_on_after_a_manager_that_never_ran() {
+    let foos = Script::new([foo("web", "1")]);
+    foos.informer.start();
+    drop(Manager::new(no_factory()).with(idle("foo", &foos)));
+    assert!(!foos.informer.is_stopped());
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_that_is_added_to_a_stopping_manager_is_dropped_at_once() {
+    let (foos, zones) = (Script::new([foo("web", "1")]), Script::<Zone>::new([]));
+    let guard = Arc::new(());
+    let held = Arc::downgrade(&guard);
+    let (reconciler, _) = recorder(move |_| {
+        let _guard = &guard;
+        ready(Ok(Action::AwaitChange))
+    });
+    let later = Controller::builder("zone", &zones.informer).build(reconciler);
+    let manager = Manager::new(no_factory()).with(idle("foo", &foos));
+    let handle = manager.handle();
+    let part = async move |stop: homeostat::CancellationToken| {
+        stop.cancelled().await;
+        handle.add(later);
+        assert!(held.upgrade().is_none(), "it waits for a manager that takes none");
+        Ok::<_, std::convert::Infallible>(())
+    };
+    let manager = manager.with_runnable("adds", part);
+    manager.run_until(sleep(Duration::from_secs(1))).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn short_sync_timeout_is_named_in_the_error() {
+    let foos = Script::new([foo("web", "1")]);
+    foos.hold_lists();
+    let manager = Manager::new(no_factory()).with(idle("foo", &foos));
+    let error = manager.sync_timeout(Duration::from_millis(500)).run_until(pending()).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.starts_with("failed to sync caches within 500ms: foos"), "{error}");
+}
