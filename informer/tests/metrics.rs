@@ -201,6 +201,64 @@ async fn two_informers_never_record_under_the_same_labels() {
     }
 }
 
+/// A handler that blocks stalls its thread, so this test takes real time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn informer_records_while_its_predecessor_is_still_stopping() {
+    let numbers = Numbers::default();
+    let pods = GroupVersionResource::gvr("", "v1", "pods");
+    let server = ScriptedListWatch::<Pod>::new();
+    let build = || {
+        let builder = SharedIndexInformer::builder(server.clone()).watch_list(false);
+        metrics::with_local_recorder(&numbers, || builder.metrics("test", &pods).build())
+    };
+    let of_handler = |name: &str| numbers.get(name, ",handler=slow");
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let (entered, mut is_entered) = tokio::sync::mpsc::unbounded_channel();
+    let first = build();
+    let _slow = first.add_handler("slow", move |_: Event<Pod>| {
+        // An error means that the test has ended.
+        entered.send(()).unwrap_or_default();
+        blocked.recv().unwrap_or_default();
+    });
+    first.start();
+    server.expect_list().await.serve([pod("a", "1"), pod("b", "2")], "5");
+    let _watch = server.expect_watch().await.open();
+    is_entered.recv().await.unwrap();
+    let stopping = first.stop();
+    tokio::pin!(stopping);
+    assert!(futures::poll!(stopping.as_mut()).is_pending(), "its handler runs");
+
+    let second = build();
+    let _quiet = second.add_handler("slow", |_: Event<Pod>| {});
+    second.start();
+    server.expect_list().await.serve([], "7");
+    let _watch = server.expect_watch().await.open();
+    assert!(second.wait_for_sync().await);
+    let numbers_of_second = || {
+        let version = numbers.get("informer_store_resource_version", "");
+        (
+            version,
+            numbers.get("reflector_lists_total", ""),
+            of_handler("informer_handler_queued_items"),
+        )
+    };
+    let seen = numbers_of_second();
+    assert_eq!(seen, (Some(7.0), Some(2.0), Some(0.0)));
+    drop(release);
+    stopping.await;
+    assert_eq!(numbers_of_second(), seen, "the first one records no more");
+
+    // Its end did not free the labels of the second one.
+    let third = build();
+    third.start();
+    server.expect_list().await.serve([], "9");
+    let _watch = server.expect_watch().await.open();
+    assert!(third.wait_for_sync().await);
+    assert_eq!(numbers_of_second(), seen);
+    second.stop().await;
+    third.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn status_reports_progress_and_no_object_content() {
     let server = ScriptedListWatch::<Pod>::new();

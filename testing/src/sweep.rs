@@ -1,20 +1,22 @@
 //! Runs a story once per fault that a controller may meet, and compares the end states.
 
+mod failure;
 mod plan;
+mod run;
 
-use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
-use std::thread;
 
-use homeostat_apiserver::{ApiServer, Builder, LaggingView};
-use homeostat_faults::Trace;
+use homeostat_apiserver::{ApiServer, Builder};
+use homeostat_faults::CrashPoint;
 use kube_client::Client;
 use serde_json::Value;
 
-use self::plan::{Injected, PAUSE};
+use self::failure::Failed;
+use self::run::run;
 use crate::{Simulation, in_virtual_time};
 
+pub use self::failure::SweepFailure;
 pub use self::plan::{Disturbance, Plan};
 
 /// The name of the client of the swept controller.
@@ -37,17 +39,6 @@ pub struct Sweep {
     pub runs: usize,
     /// The number of runs whose event did not arrive: the controller opened another watch.
     pub missed: usize,
-}
-
-/// The first plan whose run failed or ended in another state. Plans are tried from the first call
-/// or event on, so it is the shortest one.
-pub struct SweepFailure {
-    plan: Option<Plan>,
-    seed: u64,
-    why: String,
-    trace: Box<Trace>,
-    /// The arguments that select the test, or nothing if it has no name.
-    test: String,
 }
 
 /// A sweep around a server with other settings: one that serves custom resources, has quotas, or
@@ -104,15 +95,6 @@ pub struct SweepBuilder<'a> {
     configure: Box<dyn Fn(Builder) -> Builder + 'a>,
 }
 
-/// One run.
-struct Run {
-    outcome: Result<Value, String>,
-    calls: u64,
-    /// The events that the controller received, by resource; empty unless they are recorded.
-    events: BTreeMap<String, u64>,
-    trace: Trace,
-}
-
 /// The faults of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -135,7 +117,9 @@ enum Kind {
 ///
 /// Fails with the first plan whose run fails or ends in another state. The message has the trace of
 /// the faults and the environment variable that repeats this plan alone. Fails also if the
-/// controller makes no mutating call in the run without faults: the sweep would try nothing.
+/// controller makes no mutating call in the run without faults, or if the variable names no plan:
+/// the sweep would try nothing. A plan of [`disturb_every_event`] is accepted, and selects none
+/// here: a test may run both.
 ///
 /// # Examples
 ///
@@ -257,7 +241,7 @@ impl<'a> SweepBuilder<'a> {
         world: impl AsyncFn(&Simulation) -> Outcome,
         controller: impl AsyncFn(Client),
     ) -> Result<Sweep, SweepFailure> {
-        sweep(self, Kind::Calls, env::var(ONLY).ok().as_deref(), &world, &controller)
+        sweep(self, Kind::Calls, only().as_deref(), &world, &controller)
     }
 
     /// Runs the sweep [`disturb_every_event`].
@@ -271,7 +255,7 @@ impl<'a> SweepBuilder<'a> {
         world: impl AsyncFn(&Simulation) -> Outcome,
         controller: impl AsyncFn(Client),
     ) -> Result<Sweep, SweepFailure> {
-        sweep(self, Kind::Events, env::var(ONLY).ok().as_deref(), &world, &controller)
+        sweep(self, Kind::Events, only().as_deref(), &world, &controller)
     }
 
     fn simulation(&self) -> Simulation {
@@ -289,6 +273,16 @@ impl fmt::Debug for SweepBuilder<'_> {
 // === impl Kind ===
 
 impl Kind {
+    /// Returns the sweep that tries `plan`.
+    fn of(plan: &Plan) -> Self {
+        match plan {
+            Plan::Crash(CrashPoint::Before(_) | CrashPoint::After(_)) | Plan::LostReply(_) => {
+                Self::Calls
+            }
+            _ => Self::Events,
+        }
+    }
+
     /// Returns the reason for which a sweep without a plan fails.
     fn without_plans(self) -> String {
         let nothing = match self {
@@ -297,6 +291,38 @@ impl Kind {
         };
         format!("the controller has {nothing}, so there is no fault to try")
     }
+}
+
+/// Returns the value of the variable that restricts a sweep to one plan.
+fn only() -> Option<String> {
+    env::var_os(ONLY).map(|name| name.to_string_lossy().into_owned())
+}
+
+/// Returns the plan with the name `only`. None is selected if that is a plan of the other sweep: a
+/// test may run both.
+///
+/// # Errors
+///
+/// The text with the names of the plans, if `only` is another name.
+fn select(plans: Vec<Plan>, kind: Kind, only: &str) -> Result<Vec<Plan>, String> {
+    const LISTED: usize = 30;
+    if Plan::named(only).is_some_and(|plan| Kind::of(&plan) != kind) {
+        return Ok(Vec::new());
+    }
+    let names: Vec<String> = plans.iter().map(ToString::to_string).collect();
+    let selected: Vec<Plan> = plans.into_iter().filter(|plan| plan.to_string() == only).collect();
+    if !selected.is_empty() {
+        return Ok(selected);
+    }
+    let listed = names.len().min(LISTED);
+    let more = match names.len() - listed {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let listed = names[..listed].join(", ");
+    Err(format!(
+        "{ONLY}={only:?} is no plan of this sweep; unset it, or set it to one of: {listed}{more}"
+    ))
 }
 
 /// Runs every plan, or the one with the name `only`.
@@ -312,20 +338,26 @@ fn sweep(
     let calls = reference.calls;
     let state = match reference.outcome {
         Ok(state) => state,
-        Err(why) => return Err(SweepFailure::new(None, seed, why, reference.trace)),
+        Err(why) => return Err(SweepFailure::new(Failed::Reference, seed, why, reference.trace)),
     };
     let plans = match kind {
         Kind::Calls => Plan::of_calls(calls),
         Kind::Events => Plan::of_events(calls, &reference.events),
     };
     if plans.is_empty() {
-        return Err(SweepFailure::new(None, seed, kind.without_plans(), reference.trace));
+        let why = kind.without_plans();
+        return Err(SweepFailure::new(Failed::Reference, seed, why, reference.trace));
     }
+    let plans = match only {
+        Some(only) => select(plans, kind, only),
+        None => Ok(plans),
+    };
+    let plans = match plans {
+        Ok(plans) => plans,
+        Err(why) => return Err(SweepFailure::new(Failed::Choice, seed, why, reference.trace)),
+    };
     let mut sweep = Sweep { state, calls, runs: 1, missed: 0 };
     for plan in plans {
-        if only.is_some_and(|only| *only != plan.to_string()) {
-            continue;
-        }
         let run = in_virtual_time(run(builder, kind, Some(&plan), world, controller));
         sweep.runs += 1;
         sweep.missed += usize::from(run.trace.faults() == 0);
@@ -337,109 +369,16 @@ fn sweep(
             }
             Err(why) => why,
         };
-        return Err(SweepFailure::new(Some(plan), seed, why, run.trace));
+        return Err(SweepFailure::new(Failed::Run(plan), seed, why, run.trace));
     }
     Ok(sweep)
 }
 
-async fn run(
-    builder: &SweepBuilder<'_>,
-    kind: Kind,
-    plan: Option<&Plan>,
-    world: &impl AsyncFn(&Simulation) -> Outcome,
-    controller: &impl AsyncFn(Client),
-) -> Run {
-    let simulation = builder.simulation();
-    let faults = simulation.faults();
-    if plan.is_none() && kind == Kind::Events {
-        faults.trace_traffic();
-    }
-    let injected = plan.map(|plan| plan.inject(&simulation));
-    let crash = injected.as_ref().and_then(|injected| injected.crash.as_ref());
-    let controllers = async {
-        let first = controller(simulation.client_as(CONTROLLER));
-        match crash {
-            None => first.await,
-            Some(crash) => {
-                tokio::select! { biased; () = crash.reached() => {}, () = first => {} }
-                let is_stale = matches!(plan, Some(Plan::StaleSuccessor(_)));
-                let stale = is_stale.then(|| simulation.server().lagging_view_by(1));
-                if let Some(view) = &stale {
-                    simulation.server().move_client(CONTROLLER, view);
-                }
-                let successor = controller(simulation.client_as(CONTROLLER));
-                tokio::select! { biased; () = successor => {}, () = catch_up(stale) => {} }
-            }
-        }
-        // A controller that returns has nothing left to do.
-        std::future::pending::<()>().await;
-    };
-    let outcome = tokio::select! {
-        biased;
-        outcome = world(&simulation) => outcome.map_err(|error| error.to_string()),
-        () = controllers => unreachable!("the controllers never end"),
-    };
-    let is_missed = injected.as_ref().is_some_and(Injected::is_missed);
-    let missed = || Err("the controller did not make this call again".to_owned());
-    let outcome = outcome.and_then(|state| if is_missed { missed() } else { Ok(state) });
-    let trace = faults.trace();
-    let events = trace.events_by(CONTROLLER).into_iter();
-    let events = events.map(|(resource, count)| (resource.to_owned(), count)).collect();
-    Run { outcome, calls: faults.mutations(CONTROLLER), events, trace }
-}
-
-/// Ends the lag of a stale cache after a pause. The future never ends.
-async fn catch_up(stale: Option<LaggingView>) {
-    if let Some(view) = stale {
-        tokio::time::sleep(PAUSE).await;
-        view.catch_up();
-    }
-    std::future::pending::<()>().await;
-}
-
-// === impl SweepFailure ===
-
-impl SweepFailure {
-    fn new(plan: Option<Plan>, seed: u64, why: String, trace: Trace) -> Self {
-        // The harness of Rust's tests names the thread of a test after it.
-        let test = thread::current().name().filter(|name| *name != "main").map(str::to_owned);
-        let test = test.map(|name| format!(" -- --exact {name}")).unwrap_or_default();
-        Self { plan, seed, why, trace: Box::new(trace), test }
-    }
-
-    /// Returns the plan; `None` if the run without faults failed.
-    pub fn plan(&self) -> Option<Plan> {
-        self.plan.clone()
-    }
-}
-
-impl fmt::Display for SweepFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.plan {
-            None => write!(f, "the run without faults failed (seed {}): {}", self.seed, self.why),
-            Some(plan) => write!(
-                f,
-                "{plan} (seed {}): {}\nfaults:\n{}repeat it: {ONLY}=\"{plan}\" cargo test{}",
-                self.seed, self.why, self.trace, self.test
-            ),
-        }
-    }
-}
-
-/// Writes the message, so that `unwrap` shows it.
-impl fmt::Debug for SweepFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl std::error::Error for SweepFailure {}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use homeostat_faults::CrashPoint;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube_client::Api;
     use kube_client::api::PostParams;
@@ -466,5 +405,44 @@ mod tests {
         assert_eq!(runs(Kind::Events, &stale), 2);
         assert_eq!(runs(Kind::Calls, &stale), 1, "a plan of the other sweep");
         assert_eq!(runs(Kind::Calls, &Plan::Crash(CrashPoint::Before(1))), 2);
+    }
+
+    #[test]
+    fn name_of_no_plan_fails_with_the_names_of_the_plans() {
+        let builder = SweepBuilder::new(1);
+        let failure = |kind, name: &str| {
+            sweep(&builder, kind, Some(name), &world, &controller).unwrap_err().to_string()
+        };
+        for name in ["crash before mutating call 2", "crash before mutating call one", "1", ""] {
+            assert_eq!(
+                failure(Kind::Calls, name),
+                format!(
+                    "HOMEOSTAT_PLAN={name:?} is no plan of this sweep; unset it, or set it to one \
+                     of: crash before mutating call 1, crash after mutating call 1, lost reply to \
+                     mutating call 1"
+                )
+            );
+        }
+        let unknown = failure(Kind::Events, "held event 1 of nodes");
+        assert!(unknown.ends_with("one of: stale successor after mutating call 1"), "{unknown}");
+    }
+
+    #[test]
+    fn plan_of_the_other_sweep_is_known_by_its_name() {
+        let events = BTreeMap::from([("pods".to_owned(), 1)]);
+        for (kind, plans) in
+            [(Kind::Calls, Plan::of_calls(12)), (Kind::Events, Plan::of_events(2, &events))]
+        {
+            assert!(!plans.is_empty());
+            for plan in plans {
+                assert_eq!(Plan::named(&plan.to_string()), Some(plan.clone()));
+                assert_eq!(Kind::of(&plan), kind);
+            }
+        }
+        for name in
+            ["", "crash", "crash at mutating call 1", "held event x of pods", "lost event 1"]
+        {
+            assert_eq!(Plan::named(name), None, "{name}");
+        }
     }
 }

@@ -82,6 +82,24 @@ impl Plan {
         (1..=calls).map(Self::StaleSuccessor).chain((1..=most).flat_map(nth)).collect()
     }
 
+    /// Returns the plan whose text is `name`; `None` if no plan has it.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        let call = |prefix: &str| name.strip_prefix(prefix)?.parse::<u64>().ok();
+        let crashes = [
+            call("crash before mutating call ").map(|call| Self::Crash(CrashPoint::Before(call))),
+            call("crash after mutating call ").map(|call| Self::Crash(CrashPoint::After(call))),
+            call("lost reply to mutating call ").map(Self::LostReply),
+            call("stale successor after mutating call ").map(Self::StaleSuccessor),
+        ];
+        crashes.into_iter().flatten().next().or_else(|| {
+            let (event, resource) = name.split_once(" of ")?;
+            let (how, nth) = event.split_once(" event ")?;
+            let ways = [Disturbance::Held, Disturbance::Repeated, Disturbance::Lost];
+            let how = ways.into_iter().find(|way| way.to_string() == how)?;
+            Some(Self::Event { resource: resource.to_owned(), nth: nth.parse().ok()?, how })
+        })
+    }
+
     pub(super) fn inject(&self, simulation: &Simulation) -> Injected {
         let faults = simulation.faults();
         let (mut crash, mut lost) = (None, None);

@@ -1,0 +1,77 @@
+//! One run of a story, with or without a fault.
+
+use std::collections::BTreeMap;
+
+use homeostat_apiserver::LaggingView;
+use homeostat_faults::Trace;
+use kube_client::Client;
+use serde_json::Value;
+
+use super::plan::{Injected, PAUSE};
+use super::{CONTROLLER, Kind, Outcome, Plan, SweepBuilder};
+use crate::Simulation;
+
+/// One run.
+pub(super) struct Run {
+    pub(super) outcome: Result<Value, String>,
+    pub(super) calls: u64,
+    /// The events that the controller received, by resource; empty unless they are recorded.
+    pub(super) events: BTreeMap<String, u64>,
+    pub(super) trace: Trace,
+}
+
+/// Runs `world` and `controller` on a server of their own, with the fault of `plan`.
+pub(super) async fn run(
+    builder: &SweepBuilder<'_>,
+    kind: Kind,
+    plan: Option<&Plan>,
+    world: &impl AsyncFn(&Simulation) -> Outcome,
+    controller: &impl AsyncFn(Client),
+) -> Run {
+    let simulation = builder.simulation();
+    let faults = simulation.faults();
+    if plan.is_none() && kind == Kind::Events {
+        faults.trace_traffic();
+    }
+    let injected = plan.map(|plan| plan.inject(&simulation));
+    let crash = injected.as_ref().and_then(|injected| injected.crash.as_ref());
+    let controllers = async {
+        let first = controller(simulation.client_as(CONTROLLER));
+        match crash {
+            None => first.await,
+            Some(crash) => {
+                tokio::select! { biased; () = crash.reached() => {}, () = first => {} }
+                let is_stale = matches!(plan, Some(Plan::StaleSuccessor(_)));
+                let stale = is_stale.then(|| simulation.server().lagging_view_by(1));
+                if let Some(view) = &stale {
+                    simulation.server().move_client(CONTROLLER, view);
+                }
+                let successor = controller(simulation.client_as(CONTROLLER));
+                tokio::select! { biased; () = successor => {}, () = catch_up(stale) => {} }
+            }
+        }
+        // A controller that returns has nothing left to do.
+        std::future::pending::<()>().await;
+    };
+    let outcome = tokio::select! {
+        biased;
+        outcome = world(&simulation) => outcome.map_err(|error| error.to_string()),
+        () = controllers => unreachable!("the controllers never end"),
+    };
+    let is_missed = injected.as_ref().is_some_and(Injected::is_missed);
+    let missed = || Err("the controller did not make this call again".to_owned());
+    let outcome = outcome.and_then(|state| if is_missed { missed() } else { Ok(state) });
+    let trace = faults.trace();
+    let events = trace.events_by(CONTROLLER).into_iter();
+    let events = events.map(|(resource, count)| (resource.to_owned(), count)).collect();
+    Run { outcome, calls: faults.mutations(CONTROLLER), events, trace }
+}
+
+/// Ends the lag of a stale cache after a pause. The future never ends.
+async fn catch_up(stale: Option<LaggingView>) {
+    if let Some(view) = stale {
+        tokio::time::sleep(PAUSE).await;
+        view.catch_up();
+    }
+    std::future::pending::<()>().await;
+}
