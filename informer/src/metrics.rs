@@ -29,13 +29,14 @@
 mod measured;
 mod names;
 
+use std::sync::Arc;
+
 use homeostat_core::metrics::{is_recorded, record};
 use metrics::{Counter, Gauge, Histogram, Label};
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub(crate) use self::measured::Measured;
-use self::names::Reservation;
+use self::names::{Reservation, Tenant};
 use crate::object::ResourceVersion;
 
 /// The histograms and their buckets. The `metrics` facade carries none: pass these to the exporter.
@@ -85,8 +86,8 @@ pub(crate) struct Reserved {
 /// two informers would be mixed.
 pub(crate) struct Metrics {
     labels: Option<Labels>,
-    /// Frees the labels for another informer when it is taken or dropped. Locked alone.
-    reservation: Mutex<Option<Reservation>>,
+    /// Frees the labels for another informer when it is released or dropped.
+    reservation: Option<Reservation>,
     queued: Gauge,
     latency: Histogram,
     version: Gauge,
@@ -99,7 +100,9 @@ pub(crate) struct Metrics {
 ///
 /// They record nothing if the informer has no name for metrics.
 pub(crate) struct HandlerMetrics {
-    pub(crate) queued: Gauge,
+    queued: Gauge,
+    /// `None` if no recorder is installed.
+    tenant: Option<Arc<Tenant>>,
     pub(crate) panics: Counter,
     pub(crate) duration: Histogram,
 }
@@ -191,7 +194,7 @@ impl Metrics {
         let Some(Reserved { labels: of, reservation }) = reserved else {
             return Self {
                 labels: None,
-                reservation: Mutex::new(None),
+                reservation: None,
                 queued: Gauge::noop(),
                 latency: Histogram::noop(),
                 version: Gauge::noop(),
@@ -208,7 +211,7 @@ impl Metrics {
             skipped_nameless: of.counter("informer_skipped_nameless_objects_total"),
             index_panics: of.counter("informer_index_panics_total"),
             labels: Some(of),
-            reservation: Mutex::new(reservation),
+            reservation,
         }
     }
 
@@ -217,6 +220,7 @@ impl Metrics {
         let Some(of) = &self.labels else {
             return HandlerMetrics {
                 queued: Gauge::noop(),
+                tenant: None,
                 panics: Counter::noop(),
                 duration: Histogram::noop(),
             };
@@ -225,6 +229,7 @@ impl Metrics {
         of.0.push(Label::new("handler", name.to_owned()));
         HandlerMetrics {
             queued: of.gauge("informer_handler_queued_items"),
+            tenant: self.tenant().cloned(),
             panics: of.counter("informer_handler_panics_total"),
             duration: of.histogram("informer_handler_duration_seconds"),
         }
@@ -236,19 +241,27 @@ impl Metrics {
     /// The time between this call and [`applied`](Self::applied) is the latency of the batch.
     #[expect(clippy::cast_precision_loss, reason = "no queue has 2^52 items")]
     pub(crate) fn taken(&self, queued: impl FnOnce() -> usize) -> Taken {
-        Taken(self.labels.is_some().then(|| {
+        let is_on = self.labels.is_some() && !is_succeeded(self.tenant());
+        Taken(is_on.then(|| {
             let queued = queued();
             record(|| self.queued.set(queued as f64));
             Instant::now()
         }))
     }
 
-    /// Frees the labels for another informer. This one records nothing any more: it has stopped.
+    /// Frees the labels for another informer. Once one has taken them, the gauges of this one stand
+    /// still.
     ///
-    /// It is called when the informer stops, so that a new informer of the same name can record.
+    /// It is called before the informer counts as stopped, and not after its tasks have ended: its
+    /// successor may be built meanwhile, and a handler may take long.
     pub(crate) fn release(&self) {
-        let reservation = self.reservation.lock().take();
-        drop(reservation);
+        if let Some(reservation) = &self.reservation {
+            reservation.release();
+        }
+    }
+
+    fn tenant(&self) -> Option<&Arc<Tenant>> {
+        self.reservation.as_ref().map(Reservation::tenant)
     }
 
     /// Returns true if the informer has a name for its metrics.
@@ -260,8 +273,11 @@ impl Metrics {
     #[expect(clippy::cast_precision_loss, reason = "no queue and no store has 2^52 items")]
     pub(crate) fn applied(&self, taken: &Taken, applied: &Applied) {
         let Some(taken) = taken.0 else { return };
+        record(|| self.latency.record(taken.elapsed()));
+        if is_succeeded(self.tenant()) {
+            return;
+        }
         record(|| {
-            self.latency.record(taken.elapsed());
             self.queued.set(applied.queued as f64);
             self.opaque.set(applied.opaque as f64);
             self.skipped_nameless.absolute(applied.skipped_nameless);
@@ -271,6 +287,23 @@ impl Metrics {
             }
         });
     }
+}
+
+// === impl HandlerMetrics ===
+
+impl HandlerMetrics {
+    /// Shows the number of events that wait for the handler.
+    #[expect(clippy::cast_precision_loss, reason = "no queue has 2^52 events")]
+    pub(crate) fn queued(&self, events: usize) {
+        if !is_succeeded(self.tenant.as_ref()) {
+            record(|| self.queued.set(events as f64));
+        }
+    }
+}
+
+/// Returns true if another informer has taken the labels over.
+fn is_succeeded(tenant: Option<&Arc<Tenant>>) -> bool {
+    tenant.is_some_and(|tenant| tenant.is_succeeded())
 }
 
 /// Returns a version as a number that a float can hold: its last 15 digits, as in client-go.

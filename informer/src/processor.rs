@@ -361,10 +361,8 @@ impl Handler {
     }
 
     /// Sets the metric of queued events. The recorder is the author's code: no lock may be held.
-    #[expect(clippy::cast_precision_loss, reason = "no queue has 2^52 events")]
     pub(crate) fn show(&self) {
-        let queued = self.queued.load(Ordering::Relaxed);
-        record(|| self.metrics.queued.set(queued as f64));
+        self.metrics.queued(self.queued.load(Ordering::Relaxed));
     }
 
     fn count_panic(&self) {

@@ -214,7 +214,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// The informer stops even if this future is dropped; only the wait ends.
     #[doc(alias = "Shutdown")]
     pub async fn stop(&self) {
-        self.shared.stop.cancel();
+        self.shared.end();
         let previous = std::mem::replace(&mut *self.shared.lifecycle.lock(), Lifecycle::Stopped);
         // The drop of the list-watch is the author's code; a task would contain its panic, too.
         if user_code("drop", || drop(previous)).is_err() {
@@ -225,7 +225,6 @@ impl<K: Object> SharedIndexInformer<K> {
         if !in_callback() {
             self.shared.tasks.wait().await;
         }
-        self.shared.metrics.release();
     }
 
     /// Returns a reader of the cache.
@@ -438,6 +437,13 @@ impl<K: Object> Shared<K> {
         Owner { stop: &self.stop, metrics: &self.metrics }
     }
 
+    /// Ends every task. The labels of the metrics are free before: a thread that sees the informer
+    /// as stopped may build its successor at once.
+    fn end(&self) {
+        self.metrics.release();
+        self.stop.cancel();
+    }
+
     /// Spawns a task that ends when the informer stops. A panic of it stops the informer.
     fn spawn(&self, task: InformerTask, work: impl Future<Output = ()> + Send + 'static) {
         let (stop, failure) = (self.stop.clone(), Arc::clone(&self.failure));
@@ -464,6 +470,6 @@ impl<K: Object> Shared<K> {
 impl<K: Object> Drop for Shared<K> {
     fn drop(&mut self) {
         // The tasks end at their next poll. A caller that must wait for that calls `stop`.
-        self.stop.cancel();
+        self.end();
     }
 }

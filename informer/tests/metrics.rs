@@ -1,13 +1,13 @@
 //! The metrics and the status of an informer.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use homeostat_informer::list_watch::{ApiError, Page};
 use homeostat_informer::status::{InformerPhase, ReflectorPhase};
 use homeostat_informer::testing::ScriptedListWatch;
-use homeostat_informer::{Event, ObjectMeta, ResourceVersion, SharedIndexInformer};
+use homeostat_informer::{Event, ObjectMeta, ResourceVersion, SharedIndexInformer, Subscription};
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::GroupVersionResource;
 use metrics::{
@@ -201,8 +201,26 @@ async fn two_informers_never_record_under_the_same_labels() {
     }
 }
 
+/// Adds a handler that blocks its thread from the first event on, until the sender is dropped.
+/// Returns when it blocks, in the future.
+fn block(
+    numbers: &Numbers,
+    informer: &SharedIndexInformer<Pod>,
+) -> (Subscription, mpsc::Sender<()>, impl Future<Output = ()> + use<>) {
+    let (release, blocked) = mpsc::channel::<()>();
+    let (entered, mut is_entered) = tokio::sync::mpsc::unbounded_channel();
+    let handler = move |_: Event<Pod>| {
+        // An error means that the test has ended.
+        entered.send(()).unwrap_or_default();
+        blocked.recv().unwrap_or_default();
+    };
+    let subscription =
+        metrics::with_local_recorder(numbers, || informer.add_handler("slow", handler));
+    (subscription, release, async move { is_entered.recv().await.unwrap() })
+}
+
 /// A handler that blocks stalls its thread, so this test takes real time.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn informer_records_while_its_predecessor_is_still_stopping() {
     let numbers = Numbers::default();
     let pods = GroupVersionResource::gvr("", "v1", "pods");
@@ -211,51 +229,42 @@ async fn informer_records_while_its_predecessor_is_still_stopping() {
         let builder = SharedIndexInformer::builder(server.clone()).watch_list(false);
         metrics::with_local_recorder(&numbers, || builder.metrics("test", &pods).build())
     };
-    let of_handler = |name: &str| numbers.get(name, ",handler=slow");
-    let (release, blocked) = std::sync::mpsc::channel::<()>();
-    let (entered, mut is_entered) = tokio::sync::mpsc::unbounded_channel();
+    let shown = || {
+        let queued = numbers.get("informer_handler_queued_items", ",handler=slow");
+        let version = numbers.get("informer_store_resource_version", "");
+        (version, numbers.get("reflector_lists_total", ""), queued)
+    };
     let first = build();
-    let _slow = first.add_handler("slow", move |_: Event<Pod>| {
-        // An error means that the test has ended.
-        entered.send(()).unwrap_or_default();
-        blocked.recv().unwrap_or_default();
-    });
+    let (first_handler, release_first, is_blocked) = block(&numbers, &first);
     first.start();
-    server.expect_list().await.serve([pod("a", "1"), pod("b", "2")], "5");
+    server.expect_list().await.serve([pod("a", "1"), pod("b", "2"), pod("c", "3")], "5");
     let _watch = server.expect_watch().await.open();
-    is_entered.recv().await.unwrap();
-    let stopping = first.stop();
-    tokio::pin!(stopping);
+    is_blocked.await;
+    let mut stopping = Box::pin(first.stop());
     assert!(futures::poll!(stopping.as_mut()).is_pending(), "its handler runs");
 
     let second = build();
-    let _quiet = second.add_handler("slow", |_: Event<Pod>| {});
+    let (_second_handler, release_second, is_blocked) = block(&numbers, &second);
     second.start();
-    server.expect_list().await.serve([], "7");
+    server.expect_list().await.serve([pod("a", "1"), pod("b", "2")], "7");
     let _watch = server.expect_watch().await.open();
-    assert!(second.wait_for_sync().await);
-    let numbers_of_second = || {
-        let version = numbers.get("informer_store_resource_version", "");
-        (
-            version,
-            numbers.get("reflector_lists_total", ""),
-            of_handler("informer_handler_queued_items"),
-        )
-    };
-    let seen = numbers_of_second();
-    assert_eq!(seen, (Some(7.0), Some(2.0), Some(0.0)));
-    drop(release);
+    is_blocked.await;
+    let of_second = (Some(7.0), Some(2.0), Some(1.0));
+    assert_eq!(shown(), of_second);
+    drop(release_first);
     stopping.await;
-    assert_eq!(numbers_of_second(), seen, "the first one records no more");
+    drop((first, first_handler));
+    assert_eq!(shown(), of_second, "the first one shows nothing any more");
 
-    // Its end did not free the labels of the second one.
     let third = build();
     third.start();
     server.expect_list().await.serve([], "9");
     let _watch = server.expect_watch().await.open();
     assert!(third.wait_for_sync().await);
-    assert_eq!(numbers_of_second(), seen);
+    assert_eq!(shown(), of_second, "the labels are those of the second one");
+    drop(release_second);
     second.stop().await;
+    assert_eq!(shown().2, Some(0.0), "a handler that has ended has no events");
     third.stop().await;
 }
 

@@ -172,8 +172,8 @@ impl<K: Object> InformerBuilder<K> {
     /// which all informers of a process may share, and the resource.
     ///
     /// No two informers may have both in common: the second one logs an error when it is built, and
-    /// records nothing. The labels are free again when the first one has stopped, has failed or was
-    /// dropped.
+    /// records nothing. The labels are free again when the first one begins to stop, has failed or
+    /// was dropped.
     ///
     /// Install the recorder before the informer is built.
     /// [`HISTOGRAM_BUCKETS`](crate::metrics::HISTOGRAM_BUCKETS) holds the buckets for exporters.
