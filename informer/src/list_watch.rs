@@ -57,6 +57,7 @@
 mod error;
 mod kube;
 mod merged;
+mod patience;
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,7 +69,9 @@ use futures::stream::BoxStream;
 pub use self::error::{ApiError, BoxError, ListError, WatchError};
 pub use self::kube::KubeListWatch;
 pub use self::merged::MergedListWatch;
+pub(crate) use self::patience::{Patient, later};
 use crate::object::{Object, ObjectMeta, ResourceVersion};
+use crate::timeouts::TimeoutConfig;
 
 /// Lists and watches the objects of one kind, in one namespace or in all.
 ///
@@ -262,6 +265,10 @@ pub struct WatchRequest {
     /// The time after which the server should close the watch. It is sent in whole seconds, at
     /// least 1.
     pub timeout: Duration,
+    /// The longest silence of a server that sends bookmarks; see
+    /// [`TimeoutConfig::missed_bookmarks`](crate::TimeoutConfig::missed_bookmarks). The informer
+    /// applies it to the watch, and a list-watch that joins several watches to each of them.
+    pub silence: Duration,
 }
 
 /// One event of a watch.
@@ -383,7 +390,7 @@ impl<K> fmt::Debug for Page<K> {
 impl WatchRequest {
     /// Requests the events after `resource_version`, for `timeout`.
     pub fn after(resource_version: ResourceVersion, timeout: Duration) -> Self {
-        Self { resource_version: Some(resource_version), initial_events: false, timeout }
+        Self { initial_events: false, ..Self::with_initial_events(Some(resource_version), timeout) }
     }
 
     /// Requests the initial list, not older than `resource_version`, followed by its changes, for
@@ -392,7 +399,8 @@ impl WatchRequest {
         resource_version: Option<ResourceVersion>,
         timeout: Duration,
     ) -> Self {
-        Self { resource_version, initial_events: true, timeout }
+        let silence = TimeoutConfig::default().missed_bookmarks;
+        Self { resource_version, initial_events: true, timeout, silence }
     }
 }
 

@@ -8,7 +8,7 @@ use homeostat_informer::testing::{ScriptedListWatch, ScriptedWatch};
 use homeostat_informer::{Event, ResourceVersion, SharedIndexInformer};
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 type Server = ScriptedListWatch<Pod>;
 
@@ -21,7 +21,7 @@ fn pod(namespace: &str, name: &str, version: &str) -> Pod {
 }
 
 async fn settle() {
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    sleep(Duration::from_millis(1)).await;
 }
 
 fn cached(informer: &SharedIndexInformer<Pod>) -> Vec<String> {
@@ -191,7 +191,7 @@ async fn watches_of_all_parts_are_opened_at_the_same_time() {
     for server in &servers {
         watches.push(timeout(Duration::from_millis(1), server.expect_watch()).await.unwrap());
     }
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await;
     let _watches: Vec<_> = watches.into_iter().map(|watch| watch.serve([], "10")).collect();
     assert!(timeout(Duration::from_secs(1), informer.wait_for_sync()).await.unwrap());
 }
@@ -201,7 +201,7 @@ async fn bookmarks_that_repeat_a_version_keep_a_quiet_watch_open() {
     let (one, two) = (Server::new(), Server::new());
     let (informer, first, second) = following(&one, &two).await;
     for _ in 0..5 {
-        tokio::time::sleep(Duration::from_secs(50)).await;
+        sleep(Duration::from_secs(50)).await;
         first.bookmark("12");
         second.bookmark("12");
     }
@@ -217,11 +217,50 @@ async fn part_without_bookmarks_is_silent_although_another_part_sends_some() {
     first.bookmark("12");
     second.bookmark("12");
     for _ in 0..3 {
-        tokio::time::sleep(Duration::from_secs(50)).await;
+        sleep(Duration::from_secs(50)).await;
         second.bookmark("12");
     }
-    tokio::time::sleep(Duration::from_secs(31)).await;
+    sleep(Duration::from_secs(31)).await;
     let error = informer.last_error().expect("the watch has ended");
     assert!(error.to_string().contains("silent for 180s"), "{error}");
     drop(first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_part_is_noticed_while_another_delivers() {
+    let (one, two) = (Server::new(), Server::new());
+    let (informer, first, second) = following(&one, &two).await;
+    first.bookmark("20");
+    second.bookmark("20");
+    let silent = Instant::now();
+    let deliver = async {
+        for version in 21.. {
+            sleep(Duration::from_secs(10)).await;
+            second.apply(pod("two", "b", &version.to_string()));
+        }
+    };
+    let again = tokio::select! {
+        again = one.expect_watch() => again,
+        () = deliver => unreachable!("it never ends"),
+    };
+    assert_eq!(silent.elapsed().as_secs(), 180, "three bookmarks are missing");
+    assert_eq!(again.request().resource_version.as_ref().unwrap().as_str(), "20");
+    let error = informer.last_error().unwrap().to_string();
+    assert!(error.contains("180s"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn part_without_bookmarks_may_be_silent() {
+    let (one, two) = (Server::new(), Server::new());
+    let (informer, _first, second) = following(&one, &two).await;
+    let deliver = async {
+        for version in 21..48 {
+            sleep(Duration::from_secs(10)).await;
+            second.bookmark(&version.to_string());
+        }
+    };
+    tokio::select! {
+        _again = one.expect_watch() => panic!("the watch was closed: {:?}", informer.last_error()),
+        () = deliver => {}
+    }
 }

@@ -16,7 +16,9 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, SelectAll, once, select_all, unfold};
+use tokio::time::Instant;
 
+use super::patience::Patient;
 use super::{
     ApiError, ListError, ListRequest, ListWatch, Page, WatchError, WatchEvent, WatchRequest,
     WatchStream,
@@ -38,8 +40,9 @@ use crate::object::{Object, ResourceVersion};
 /// up to a minute later.
 ///
 /// All watches are opened at the same time, and the end of one ends all. A connection of one
-/// collection that breaks off without a sign, while the others deliver events, is noticed when the
-/// watch ends: after 5 to 10 minutes, see [`TimeoutConfig::watch`](crate::TimeoutConfig::watch).
+/// collection that breaks off without a sign is noticed as that of a single watch, although the
+/// others deliver events: when three bookmarks are missing, see
+/// [`TimeoutConfig::missed_bookmarks`](crate::TimeoutConfig::missed_bookmarks).
 ///
 /// # Examples
 ///
@@ -142,10 +145,17 @@ impl<K: Object> ListWatch<K> for MergedListWatch<K> {
     }
 
     async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
+        let opened = Instant::now();
         // Not one after the other: the reflector's limit is for all of them.
         let streams = try_join_all(self.parts.iter().map(|part| part.watch(request))).await?;
         let of_part = |(at, stream): (usize, WatchStream<K>)| {
-            let batches = stream.map(Some).chain(once(async { None }));
+            let watch = Patient::new(stream, opened, request);
+            let target = self.parts[at].target();
+            let batches = unfold((watch, target), |(mut watch, target)| async {
+                let batch = watch.next(|| Arc::clone(&target)).await;
+                batch.map(|batch| (batch, (watch, target)))
+            });
+            let batches = batches.map(Some).chain(once(async { None }));
             batches.map(move |batch| (at, batch)).boxed()
         };
         let merged = Merged {

@@ -7,18 +7,19 @@
 //! No await stands between the read of a batch and its `push_all`: if the reflector's task is
 //! aborted, either the whole batch is queued or none of it.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use tokio::time;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::gather::Gather;
 use super::{Reflector, TOO_OLD, nameless};
 use crate::delta::newest_of;
-use crate::list_watch::{Decoded, WatchError, WatchEvent, WatchRequest, WatchStream};
+use crate::list_watch::{
+    Decoded, Patient, WatchError, WatchEvent, WatchRequest, WatchStream, later,
+};
 use crate::object::{Object, ResourceVersion};
 use crate::status::ReflectorPhase;
 
@@ -46,26 +47,6 @@ struct InitialState<K: Object> {
     /// The events that arrived in one batch with the end of the initial events.
     rest: Vec<WatchEvent<K>>,
 }
-
-/// The time at which a watch without data counts as dead.
-///
-/// Two kinds of servers need two limits. A server that sends bookmarks does so every minute, so
-/// that silence shows a dead connection early. Another server may be silent for the complete
-/// timeout.
-struct Patience {
-    /// The end of the requested time, and some seconds.
-    end: Instant,
-    /// The time from opening the watch to `end`.
-    timeout: Duration,
-    /// The time of the last data, once a bookmark has arrived: the server sends bookmarks.
-    heard: Option<Instant>,
-    /// The longest silence of a server that sends bookmarks.
-    silence: Duration,
-}
-
-/// The time that a watch may exceed its timeout. A server that has not closed it by then is
-/// unreachable.
-const GRACE: Duration = Duration::from_secs(5);
 
 // === impl Reflector ===
 
@@ -98,7 +79,7 @@ impl<K: Object> Reflector<K> {
                 self.gathered(initial.objects, initial.version);
                 self.health.enter(ReflectorPhase::Watching);
                 self.queue_events(initial.rest).await;
-                let watched = self.follow(stream, opened, request.timeout).await;
+                let watched = self.follow(stream, opened, request).await;
                 self.watched(watched)
             }
             Err(error) => {
@@ -119,7 +100,7 @@ impl<K: Object> Reflector<K> {
         let watched = match self.open(request).await {
             Ok(stream) => {
                 self.health.succeeded();
-                self.follow(stream, opened, request.timeout).await
+                self.follow(stream, opened, request).await
             }
             Err(error) => Watched::unopened(error),
         };
@@ -199,21 +180,16 @@ impl<K: Object> Reflector<K> {
     }
 
     /// Queues the events of a watch until it ends.
-    ///
-    /// The timer is one `Sleep`, which is reset only when it fires or when the first bookmark makes
-    /// the deadline earlier. So a busy watch does not touch the timer for each batch.
     async fn follow(
         &mut self,
-        mut stream: WatchStream<K>,
+        stream: WatchStream<K>,
         opened: Instant,
-        asked: Duration,
+        request: &WatchRequest,
     ) -> Watched {
-        let mut patience = Patience::new(opened, asked, self.state.timeouts().missed_bookmarks);
-        let overdue = sleep_until(patience.deadline());
-        tokio::pin!(overdue);
+        let mut watch = Patient::new(stream, opened, request);
         let (mut received_any, mut progress) = (false, false);
         let error = loop {
-            match self.next_batch(&mut stream, &mut patience, overdue.as_mut()).await {
+            match watch.next(|| self.list_watch.target()).await {
                 Some(Ok(events)) => {
                     received_any = true;
                     progress |= self.queue_events(events).await;
@@ -223,34 +199,6 @@ impl<K: Object> Reflector<K> {
             }
         };
         Watched { error, lived: opened.elapsed(), received_any, progress }
-    }
-
-    /// Waits for the next batch, at most until the watch counts as dead. `overdue` fires then or
-    /// earlier.
-    async fn next_batch(
-        &self,
-        stream: &mut WatchStream<K>,
-        patience: &mut Patience,
-        mut overdue: Pin<&mut Sleep>,
-    ) -> Option<Result<Vec<WatchEvent<K>>, WatchError>> {
-        let next = loop {
-            tokio::select! {
-                biased;
-                () = overdue.as_mut() => {}
-                next = stream.next() => break next,
-            }
-            if let Some(timeout) = patience.is_over(Instant::now()) {
-                let target = self.list_watch.target();
-                return Some(Err(WatchError::Silent { target, timeout }));
-            }
-            overdue.as_mut().reset(patience.deadline());
-        };
-        if let Some(Ok(events)) = &next
-            && patience.received(events)
-        {
-            overdue.as_mut().reset(patience.deadline());
-        }
-        next
     }
 
     /// Queues a batch of events. Returns true if an object event made progress.
@@ -278,46 +226,6 @@ impl<K: Object> Reflector<K> {
     }
 }
 
-// === impl Patience ===
-
-impl Patience {
-    /// Starts with a watch that was opened at `opened` for the time `asked`. Without a bookmark
-    /// only its end counts.
-    ///
-    /// `asked` is the `timeoutSeconds` of the request; the server should close the watch by then.
-    fn new(opened: Instant, asked: Duration, silence: Duration) -> Self {
-        let timeout = asked.saturating_add(GRACE);
-        Self { end: later(opened, timeout), timeout, heard: None, silence }
-    }
-
-    /// Returns the time at which the watch counts as dead, unless data arrives.
-    fn deadline(&self) -> Instant {
-        self.heard.map_or(self.end, |at| self.end.min(later(at, self.silence)))
-    }
-
-    /// Records the arrival of data. Returns true if the deadline is earlier than before: with the
-    /// first bookmark.
-    fn received<K>(&mut self, events: &[WatchEvent<K>]) -> bool {
-        let is_first = self.heard.is_none();
-        let bookmark = |event: &WatchEvent<K>| {
-            matches!(event, WatchEvent::Bookmark { initial_events_end: false, .. })
-        };
-        if is_first && !events.iter().any(bookmark) {
-            return false;
-        }
-        self.heard = Some(Instant::now());
-        is_first
-    }
-
-    /// Returns the exceeded limit if the watch counts as dead at `now`.
-    fn is_over(&self, now: Instant) -> Option<Duration> {
-        if now >= self.end {
-            return Some(self.timeout);
-        }
-        (now >= self.deadline()).then_some(self.silence)
-    }
-}
-
 // === impl Watched ===
 
 impl Watched {
@@ -328,12 +236,6 @@ impl Watched {
 }
 
 // === parts ===
-
-/// Returns the time `after` an instant; for a time beyond the end of time, thirty years later.
-fn later(instant: Instant, after: Duration) -> Instant {
-    const FAR: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 30);
-    instant.checked_add(after).unwrap_or_else(|| instant + FAR)
-}
 
 /// Returns the version of the last bookmark.
 fn newest_bookmark<K>(events: &[WatchEvent<K>]) -> Option<ResourceVersion> {

@@ -205,15 +205,17 @@ impl State {
             }
             (Phase::Following, Some(last)) => {
                 let after = self.replay.as_ref().unwrap_or(last);
-                NextRequest::Watch(WatchRequest::after(after.clone(), timeout))
+                let mut request = WatchRequest::after(after.clone(), timeout);
+                request.silence = self.config.timeouts.missed_bookmarks;
+                NextRequest::Watch(request)
             }
             (_, last) => {
                 let cached = || self.config.from_cache.then(|| ResourceVersion::from("0"));
                 let version = self.newest().cloned().filter(|_| !self.use_newest);
                 if self.by_list == 0 {
-                    return NextRequest::WatchList(WatchRequest::with_initial_events(
-                        version, timeout,
-                    ));
+                    let mut request = WatchRequest::with_initial_events(version, timeout);
+                    request.silence = self.config.timeouts.missed_bookmarks;
+                    return NextRequest::WatchList(request);
                 }
                 let mut request = ListRequest::new();
                 let first = last.is_none() && !self.use_newest;
