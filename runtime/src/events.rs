@@ -319,6 +319,11 @@ impl EventRecorder {
         self.shared.counts.get()
     }
 
+    /// Returns true if `other` is a clone of this recorder.
+    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Stops the recorder and all its clones: sends the waiting events for at most 5 s, then ends
     /// the task. Later events are ignored.
     ///

@@ -154,6 +154,11 @@ impl LeaderElector {
         diagnostics.elections(move || vec![view.report()]);
     }
 
+    /// Returns the recorder of the changes of leadership.
+    pub(crate) fn recorder(&self) -> Option<&EventRecorder> {
+        self.events.as_ref()
+    }
+
     /// Returns the state that the debug page shows.
     pub(crate) fn view(&self) -> ElectionView {
         self.view.clone()

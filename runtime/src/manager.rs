@@ -92,6 +92,8 @@ pub struct Manager {
     /// Run from the start to the end.
     services: Vec<Runnable>,
     recorders: Vec<EventRecorder>,
+    /// The recorder of the election. It may be one of `recorders`.
+    election_events: Option<EventRecorder>,
     sync_timeout: Duration,
     /// Holds for all controllers together: their queues drain concurrently.
     drain_timeout: Duration,
@@ -116,6 +118,7 @@ impl Manager {
             runnables: Vec::new(),
             services: Vec::new(),
             recorders: Vec::new(),
+            election_events: None,
             sync_timeout: DEFAULT_SYNC_TIMEOUT,
             drain_timeout: DEFAULT_DRAIN_TIMEOUT,
             election: None,
@@ -273,6 +276,7 @@ impl Manager {
     #[doc(alias = "LeaderElection")]
     pub fn leader_election(mut self, elector: LeaderElector) -> Self {
         self.handle.elect(elector.view());
+        self.election_events = elector.recorder().cloned();
         self.election = Some(Box::new(elector));
         self
     }

@@ -70,12 +70,15 @@ struct Fate {
 impl Counts {
     /// Registers the metric of each result.
     pub(super) fn new(component: &str) -> Self {
-        let fate = |result: &'static str| Fate {
-            count: AtomicU64::new(0),
-            metric: metrics::counter!(
-                "homeostat_events_total",
-                "component" => component.to_owned(), "result" => result
-            ),
+        let fate = |result: &'static str| {
+            let mut metric = Counter::noop();
+            record(|| {
+                let component = component.to_owned();
+                metric = metrics::counter!(
+                    "homeostat_events_total", "component" => component, "result" => result
+                );
+            });
+            Fate { count: AtomicU64::new(0), metric }
         };
         Self {
             recorded: AtomicU64::new(0),

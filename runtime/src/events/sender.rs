@@ -13,7 +13,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use homeostat_core::Random;
+use homeostat_core::{Panicked, Random, user_future};
 use http::StatusCode;
 use kube_client::Client;
 use kube_client::api::{Patch, PatchParams, PostParams};
@@ -59,6 +59,8 @@ enum Sent {
     Refused(Rejection),
     /// No answer arrived.
     Unanswered(String),
+    /// The author's code in the client panicked. A retry would do the same.
+    Panicked(Panicked),
 }
 
 /// The end of one event.
@@ -96,8 +98,8 @@ impl Sender {
     /// Sends one event. Repeats it after a pause if no answer arrives, unless the recorder is shut
     /// down. Logs an event that the server does not get.
     ///
-    /// It ends after 12 attempts without an answer, at the latest. A `NotFound` is no attempt: the
-    /// event is created at once.
+    /// It ends after 12 attempts without an answer, at the latest, and with a panic. A `NotFound` is
+    /// no attempt: the event is created at once.
     ///
     /// # Cancel safety
     ///
@@ -117,6 +119,10 @@ impl Sender {
                     continue;
                 }
                 Sent::Unanswered(reason) => reason,
+                Sent::Panicked(panicked) => {
+                    tracing::error!(error = %panicked, "request of an event panicked, dropping it");
+                    return Fate::Unsent;
+                }
             };
             tracing::debug!(attempt, %reason, "event got no answer");
             if attempt == ATTEMPTS || !self.pause(attempt).await {
@@ -133,10 +139,12 @@ impl Sender {
             Ok(request) => request,
             Err(error) => return Sent::Refused(Rejection::new(error.to_string(), &[])),
         };
-        let answer = tokio::time::timeout(TIMEOUT, self.answer(request));
-        let (status, body) = match answer.await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => return Sent::Unanswered(describe_error(&error)),
+        // A layer of the client is the author's code. Its panic must not end the task.
+        let answer = user_future("event request", self.answer(request));
+        let (status, body) = match tokio::time::timeout(TIMEOUT, answer).await {
+            Ok(Ok(Ok(answer))) => answer,
+            Ok(Err(panicked)) => return Sent::Panicked(panicked),
+            Ok(Ok(Err(error))) => return Sent::Unanswered(describe_error(&error)),
             Err(_) => return Sent::Unanswered(format!("no answer within {TIMEOUT:?}")),
         };
         match status {

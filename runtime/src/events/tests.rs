@@ -5,6 +5,7 @@ use http::{Method, Request, Response};
 use http_body_util::Full;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::client::Body;
+use metrics::{Key, KeyName, Metadata, SharedString, Unit};
 use serde_json::Value;
 use tower::{BoxError, service_fn};
 
@@ -319,4 +320,58 @@ async fn events_that_the_shutdown_drops_are_counted_as_unsent() {
         let expected = EventCounts { recorded: 3, unsent: 3, ..EventCounts::default() };
         assert_eq!(recorder.counts(), expected);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_panics_costs_one_event() {
+    let requests = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&requests);
+    let service = service_fn(move |_: Request<Body>| {
+        let number = {
+            let mut requests = count.lock();
+            *requests += 1;
+            *requests
+        };
+        async move {
+            assert_ne!(number, 1, "a layer of the client panics");
+            Ok::<_, BoxError>(Response::new(Full::new(Bytes::from_static(b"{}"))))
+        }
+    });
+    let events = EventRecorder::new(Client::new(service, "default"), "tester");
+    events.normal(&object(), "First", "one");
+    events.normal(&object(), "Second", "two");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let counts = events.counts();
+    assert_eq!((counts.recorded, counts.sent, counts.unsent), (2, 1, 1), "{counts:?}");
+    events.shut_down().await;
+}
+
+/// A recorder that knows no metric.
+struct Broken;
+
+impl metrics::Recorder for Broken {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> metrics::Counter {
+        panic!("no counters")
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> metrics::Gauge {
+        panic!("no gauges")
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> metrics::Histogram {
+        panic!("no histograms")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_recorder_that_panics_costs_no_event() {
+    let server = Server::default();
+    let events = metrics::with_local_recorder(&Broken, || server.recorder());
+    events.normal(&object(), "Greeted", "hello");
+    events.shut_down().await;
+    assert_eq!((events.counts().sent, server.seen().len()), (1, 1));
 }

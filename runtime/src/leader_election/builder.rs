@@ -150,7 +150,8 @@ impl LeaderElectorBuilder {
     ///
     /// The elector shuts `events` down when it has released the lease. Its client must not carry
     /// the [`Fence`], and needs the right to create events in the namespace of the
-    /// Lease. The event of a loss may be missing if the program ends at once.
+    /// Lease. The event of a loss may be missing if the program ends at once; a
+    /// [`Manager`](crate::Manager) waits for it.
     pub fn events(mut self, events: &EventRecorder) -> Self {
         self.events = Some(events.clone());
         self

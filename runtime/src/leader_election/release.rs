@@ -2,6 +2,7 @@
 //! expires.
 
 use jiff::Timestamp;
+use tokio::time::sleep;
 
 use super::LeaderElector;
 use super::lease::LeaseError;
@@ -44,7 +45,8 @@ impl LeaderElector {
     }
 
     /// Writes an empty holder. After a conflict, or a write without an answer, it reads the lease
-    /// and tries again as long as this candidate holds it. Returns true if it wrote.
+    /// and tries again as long as this candidate holds it: the first time at once, because another
+    /// party wrote it at the same time, then after pauses. Returns true if it wrote.
     async fn try_release(&mut self) -> Result<bool, LeaseError> {
         let wall = self.wall_time();
         let may_hold = self.candidate.may_hold();
@@ -53,6 +55,7 @@ impl LeaderElector {
         if next.is_none() && may_hold {
             next = self.read_for_release(wall).await?;
         }
+        let mut has_conflicted = false;
         while let Some((record, version)) = next {
             match self.lock.replace(&record, &version).await? {
                 Written::Stored(_) => {
@@ -60,7 +63,12 @@ impl LeaderElector {
                     return Ok(true);
                 }
                 Written::Failed => return Ok(false),
-                Written::Conflict => next = self.read_for_release(wall).await?,
+                Written::Conflict => {
+                    if std::mem::replace(&mut has_conflicted, true) {
+                        sleep(self.timing.retry_period).await;
+                    }
+                    next = self.read_for_release(wall).await?;
+                }
             }
         }
         Ok(false)

@@ -270,3 +270,27 @@ async fn broken_recorder_does_not_end_an_election() {
     let ended = elector.run(pending(), |_| tokio::time::sleep(Duration::from_secs(60))).await;
     assert_eq!(ended, Ok(Some(())));
 }
+
+#[tokio::test(start_paused = true)]
+async fn release_whose_writes_conflict_pauses_between_its_attempts() {
+    let lease = Arc::new(parking_lot::Mutex::new(None));
+    let writes = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&writes);
+    let (client, _) = server(move |asked| match asked.line.split(' ').next() {
+        Some("GET") => match &*lease.lock() {
+            Some(lease) => Answer::Said(200, serde_json::Value::clone(lease)),
+            None => refusal(404, "not found"),
+        },
+        Some("POST") => {
+            let created = stored(&asked.text, 1);
+            *lease.lock() = Some(created.clone());
+            Answer::Said(201, created)
+        }
+        // Ends a loop without a pause, which would take no virtual time.
+        _ if count.fetch_add(1, Ordering::Relaxed) > 1000 => Answer::Lost,
+        _ => refusal(409, "the object has been modified"),
+    });
+    elector(client).acquire().await.release().await;
+    let writes = writes.load(Ordering::Relaxed);
+    assert!((3..=7).contains(&writes), "{writes} writes in 10 s");
+}

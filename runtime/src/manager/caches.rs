@@ -26,6 +26,10 @@ const FIRST_REPORT_AFTER: Duration = Duration::from_secs(2);
 /// The period of the further log lines.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
+/// The added controllers whose caches are not complete. A task ends with the controller, or with
+/// the name of one that was dropped.
+pub(super) type Syncing = JoinSet<Result<Box<dyn AnyController>, Arc<str>>>;
+
 impl Manager {
     /// Starts the factory's informers, then those of controllers from elsewhere. A second start of
     /// an informer has no effect.
@@ -70,15 +74,11 @@ impl Manager {
     }
 
     /// Starts the informers of a controller that was added, and waits for its caches in a task of
-    /// `syncing`. The task returns `None` if an informer is stopped, and logs that.
+    /// `syncing`. If an informer is stopped, the task logs that and returns the controller's name.
     ///
     /// A controller whose name exists already is dropped with an error in the log: its metrics and
     /// its queue would mix with those of the other.
-    pub(super) fn sync_added(
-        &mut self,
-        controller: Box<dyn AnyController>,
-        syncing: &mut JoinSet<Option<Box<dyn AnyController>>>,
-    ) {
+    pub(super) fn sync_added(&mut self, controller: Box<dyn AnyController>, syncing: &mut Syncing) {
         let name = controller.name();
         if !self.names.insert(Arc::clone(name)) {
             tracing::error!(controller = %name, "a part has this name, dropping the controller");
@@ -91,12 +91,12 @@ impl Manager {
         }
         syncing.spawn(async move {
             if wait_for(controller.as_ref()).await {
-                return Some(controller);
+                return Ok(controller);
             }
             let failures = controller.informers().iter().filter_map(|informer| informer.failure());
             let error = failures.map(RunError::from).next().unwrap_or(RunError::InformerStopped);
             tracing::error!(controller = %controller.name(), %error, "dropping the controller");
-            None
+            Err(Arc::clone(controller.name()))
         });
     }
 

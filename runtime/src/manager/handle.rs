@@ -57,10 +57,11 @@ pub(super) struct Shared {
     pub(super) phase: watch::Sender<ManagerPhase>,
     added: mpsc::Sender<Box<dyn AnyController>>,
     factory: SharedInformerFactory,
-    /// The informers of the controllers, also those that do not come from the factory.
-    informers: Mutex<Vec<Arc<dyn AnyInformer>>>,
-    /// The queues of the controllers.
-    queues: Mutex<Vec<QueueView>>,
+    /// The informers of the controllers, also those that do not come from the factory, each behind
+    /// the name of its controller.
+    informers: Mutex<Vec<(Arc<str>, Arc<dyn AnyInformer>)>>,
+    /// The queues of the controllers, each behind the name of its controller.
+    queues: Mutex<Vec<(Arc<str>, QueueView)>>,
     /// `None` without an election.
     election: Mutex<Option<ElectionView>>,
     /// True if diagnostics show the manager.
@@ -155,7 +156,7 @@ impl ManagerHandle {
     ///
     /// It is logged and dropped if a part of the manager has its name, if one of its informers
     /// stops before its cache is complete, if 100 controllers wait already, or if the manager has
-    /// ended or is stopping.
+    /// ended or is stopping. Its name is free then.
     pub fn add(&self, controller: Controller) {
         let refused = match self.shared.added.try_send(controller.into_inner()) {
             Ok(()) => return,
@@ -189,7 +190,8 @@ impl ManagerHandle {
 
     /// Returns the informers of all controllers, also of those that were added.
     pub(super) fn informers(&self) -> Vec<Arc<dyn AnyInformer>> {
-        self.shared.informers.lock().clone()
+        let informers = self.shared.informers.lock();
+        informers.iter().map(|(_, informer)| Arc::clone(informer)).collect()
     }
 
     /// One status per name, sorted by name.
@@ -216,7 +218,7 @@ impl ManagerHandle {
 
     fn queue_reports(&self) -> Vec<QueueReport> {
         let queues = self.shared.queues.lock().clone();
-        queues.iter().map(|report| report()).collect()
+        queues.iter().map(|(_, report)| report()).collect()
     }
 
     /// Records the informers and the queues of a controller, and keeps its last reconciles if
@@ -227,8 +229,21 @@ impl ManagerHandle {
         if self.shared.is_shown.load(Ordering::Relaxed) {
             controller.keep_last_reconciles();
         }
-        self.shared.queues.lock().extend(controller.queues());
-        self.shared.informers.lock().extend(controller.informers().iter().cloned());
+        let name = || Arc::clone(controller.name());
+        let queues = controller.queues().into_iter().map(|queue| (name(), queue));
+        self.shared.queues.lock().extend(queues);
+        let informers = controller.informers().iter().cloned();
+        self.shared.informers.lock().extend(informers.map(|informer| (name(), informer)));
+    }
+
+    /// Forgets a controller that was added and dropped.
+    pub(super) fn forget(&self, controller: &Arc<str>) {
+        // Dropped after the locks: an informer's drop runs the author's code.
+        let is_its = |name: &Arc<str>| name == controller;
+        let _queues: Vec<_> =
+            self.shared.queues.lock().extract_if(.., |(name, _)| is_its(name)).collect();
+        let _informers: Vec<_> =
+            self.shared.informers.lock().extract_if(.., |(name, _)| is_its(name)).collect();
     }
 
     /// The phases only go forward.

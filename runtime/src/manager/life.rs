@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
+use super::caches::Syncing;
 use super::leader::Leader;
 use super::runnable::Running;
 use super::workers::{Workers, first_failure, start_workers};
@@ -83,6 +84,7 @@ impl Manager {
                 self.refuse_added();
                 let stopped = self.stop_informers().await;
                 self.flush_events().await;
+                self.flush_election_events().await;
                 return ended.and(stopped);
             }
         };
@@ -102,6 +104,7 @@ impl Manager {
         };
         self.flush_events().await;
         leader.release().await;
+        self.flush_election_events().await;
         outcome.and(drained).and(stopped)
     }
 
@@ -152,7 +155,7 @@ impl Manager {
             leader.abort_on_loss(vec![running.start(runnable, workers)]);
         }
         self.handle.enter(ManagerPhase::Working);
-        let mut syncing = JoinSet::new();
+        let mut syncing = Syncing::new();
         let mut failed_informer = self.wait_for_informer_failure();
         loop {
             tokio::select! {
@@ -165,10 +168,18 @@ impl Manager {
                 // A narrower pattern would switch the branch off with the first controller that
                 // never synced.
                 Some(synced) = syncing.join_next() => {
-                    let Ok(Some(controller)) = synced else { continue };
-                    start_workers(controller.as_ref(), leader, workers);
-                    self.controllers.push(controller);
-                    failed_informer = self.wait_for_informer_failure();
+                    match synced {
+                        Ok(Ok(controller)) => {
+                            start_workers(controller.as_ref(), leader, workers);
+                            self.controllers.push(controller);
+                            failed_informer = self.wait_for_informer_failure();
+                        }
+                        Ok(Err(dropped)) => {
+                            self.names.remove(&dropped);
+                            self.handle.forget(&dropped);
+                        }
+                        Err(_) => {}
+                    }
                 }
             }
         }

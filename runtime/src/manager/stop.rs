@@ -6,7 +6,8 @@
 //! 2. Workers empty their queues, and the runnables end, until the drain timeout.
 //! 3. What is left is cancelled, and 1 s later dropped. A task that blocks its thread is left after
 //!    3 s more.
-//! 4. The events that wait are sent.
+//! 4. The events of the work that wait are sent, the lease is released, and the events of the
+//!    election are sent.
 //! 5. The services end, such as the server of the probes: it answers until here.
 //!
 //! A part that does not end in its time is named in the error and does not hold the others up.
@@ -97,11 +98,23 @@ impl Manager {
         }
     }
 
-    /// Sends the events that wait.
+    /// Sends the events of the work that wait: their client may carry the fence, so this comes
+    /// before the release of the lease.
     ///
     /// A recorder ends its pauses at once, so that this takes one attempt per recorder at most.
     pub(super) async fn flush_events(&self) {
-        join_all(self.recorders.iter().map(EventRecorder::shut_down)).await;
+        let election = self.election_events.as_ref();
+        let of_work = self.recorders.iter().filter(|recorder| {
+            !election.is_some_and(|of_election| of_election.is_clone_of(recorder))
+        });
+        join_all(of_work.map(EventRecorder::shut_down)).await;
+    }
+
+    /// Sends the events of the election, the end of leadership among them.
+    pub(super) async fn flush_election_events(&self) {
+        if let Some(events) = &self.election_events {
+            events.shut_down().await;
+        }
     }
 }
 

@@ -5,8 +5,12 @@ use std::future::{pending, ready};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use bytes::Bytes;
 use homeostat::kube_client::Client;
-use homeostat::{Action, Controller, Event, LeaderElector, Manager, ManagerPhase, RunError};
+use homeostat::kube_client::client::Body;
+use homeostat::{
+    Action, Controller, Event, EventRecorder, LeaderElector, Manager, ManagerPhase, RunError,
+};
 use http::Response;
 use http_body_util::Full;
 use k8s_openapi::jiff::Timestamp;
@@ -19,7 +23,7 @@ use super::support::{Foo, Script, Zone, foo, no_factory, recorder, zone};
 
 /// Returns a candidate that never leads: its server does not answer.
 fn candidate() -> LeaderElector {
-    let silent = tower::service_fn(|_| pending::<Result<Response<Full<bytes::Bytes>>, BoxError>>());
+    let silent = tower::service_fn(|_| pending::<Result<Response<Full<Bytes>>, BoxError>>());
     let builder = LeaderElector::builder(Client::new(silent, "default"), "shop", "lease");
     builder.in_virtual_time(Timestamp::UNIX_EPOCH, 7).build().unwrap()
 }
@@ -192,4 +196,66 @@ async fn short_sync_timeout_is_named_in_the_error() {
     let error = manager.sync_timeout(Duration::from_millis(500)).run_until(pending()).await;
     let error = error.unwrap_err().to_string();
     assert!(error.starts_with("failed to sync caches within 500ms: foos"), "{error}");
+}
+
+/// Returns a client whose server stores a lease, and the messages of the events that it gets.
+fn lease_and_events() -> (Client, Arc<Mutex<Vec<String>>>) {
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&messages);
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let seen = Arc::clone(&seen);
+        async move {
+            let (parts, body) = request.into_parts();
+            let sent = body.collect_bytes().await?;
+            if parts.method == http::Method::GET {
+                let missing = serde_json::json!({"kind": "Status", "status": "Failure",
+                    "code": 404, "reason": "NotFound", "message": "not found"});
+                let body = Full::new(Bytes::from(missing.to_string()));
+                return Ok::<_, BoxError>(Response::builder().status(404).body(body)?);
+            }
+            let mut object: serde_json::Value = serde_json::from_slice(&sent)?;
+            if let Some(message) = object["message"].as_str() {
+                seen.lock().push(message.to_owned());
+            }
+            object["metadata"]["resourceVersion"] = "1".into();
+            Ok(Response::new(Full::new(Bytes::from(object.to_string()))))
+        }
+    });
+    (Client::new(service, "default"), messages)
+}
+
+#[tokio::test(start_paused = true)]
+async fn end_of_leadership_is_recorded_by_a_recorder_that_the_manager_shares() {
+    let foos = Script::new([foo("web", "1")]);
+    let (client, messages) = lease_and_events();
+    let events = EventRecorder::new(client.clone(), "shop");
+    let elector = LeaderElector::builder(client, "shop", "lease").identity("me").events(&events);
+    let elector = elector.in_virtual_time(Timestamp::UNIX_EPOCH, 7).build().unwrap();
+    let manager = Manager::new(no_factory()).with(idle("foo", &foos));
+    let manager = manager.recorder(&events).leader_election(elector);
+    manager.run_until(sleep(Duration::from_secs(60))).await.unwrap();
+    assert_eq!(*messages.lock(), ["me became leader", "me stopped leading"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn name_of_a_controller_that_was_dropped_is_free() {
+    let foos = Script::new([foo("web", "1")]);
+    let (gone, zones) = (Script::<Zone>::new([]), Script::new([zone("north", "z")]));
+    gone.informer.stop().await;
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let dropped = Controller::builder("zone", &gone.informer);
+    let dropped = dropped.build(recorder(|_| ready(Ok(Action::AwaitChange))).0);
+    let again = Controller::builder("zone", &zones.informer).build(reconciler);
+    let manager = Manager::new(no_factory()).with(idle("foo", &foos));
+    let handle = manager.handle();
+    let story = async {
+        assert!(handle.wait_until_ready().await);
+        handle.add(dropped);
+        sleep(Duration::from_secs(1)).await;
+        assert!(handle.unsynced().is_empty(), "no controller waits: {:?}", handle.unsynced());
+        handle.add(again);
+        sleep(Duration::from_secs(1)).await;
+    };
+    manager.run_until(story).await.unwrap();
+    assert_eq!(seen.keys(), ["north"]);
 }
