@@ -98,8 +98,8 @@ impl Sender {
     /// Sends one event. Repeats it after a pause if no answer arrives, unless the recorder is shut
     /// down. Logs an event that the server does not get.
     ///
-    /// It ends after 12 attempts without an answer, at the latest, and with a panic. A `NotFound` is
-    /// no attempt: the event is created at once.
+    /// It ends after 12 attempts without an answer, at the latest, and after a panic. A `NotFound`
+    /// is no attempt: the event is created at once.
     ///
     /// # Cancel safety
     ///

@@ -28,6 +28,10 @@ impl Manager {
     /// one name, or if leadership was lost. All tasks have ended in these cases too, except those
     /// that block their threads.
     ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future drops the running reconciles and stops the informers without waiting for

@@ -4,9 +4,13 @@
 //! The checks know the rules, not the states: they count what the server has answered and compare
 //! that with the requests.
 
+use std::time::Duration;
+
 use proptest::prelude::{Strategy, any, prop_oneof};
 
+use super::failures::{MAX_REFUSED, MAX_UNREADABLE};
 use super::*;
+use crate::list_watch::{ApiError, ListError, WatchError};
 use crate::model::{Tally, check};
 
 /// A server's answer to a request. An answer that does not apply to the request counts as a

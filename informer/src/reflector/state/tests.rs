@@ -1,7 +1,10 @@
 //! The decisions of the reflector, one by one: the next request, and the wait before it.
 
+use std::time::Duration;
+
+use super::failures::MAX_REFUSED;
 use super::*;
-use crate::list_watch::BoxError;
+use crate::list_watch::{ApiError, BoxError, ListError, WatchError};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
