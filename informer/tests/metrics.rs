@@ -208,15 +208,17 @@ fn block(
     informer: &SharedIndexInformer<Pod>,
 ) -> (Subscription, mpsc::Sender<()>, impl Future<Output = ()> + use<>) {
     let (release, blocked) = mpsc::channel::<()>();
-    let (entered, mut is_entered) = tokio::sync::mpsc::unbounded_channel();
+    let (entered, mut is_entered) = tokio::sync::mpsc::channel(8);
     let handler = move |_: Event<Pod>| {
         // An error means that the test has ended.
-        entered.send(()).unwrap_or_default();
+        entered.try_send(()).unwrap_or_default();
         blocked.recv().unwrap_or_default();
     };
     let subscription =
         metrics::with_local_recorder(numbers, || informer.add_handler("slow", handler));
-    (subscription, release, async move { is_entered.recv().await.unwrap() })
+    (subscription, release, async move {
+        assert!(is_entered.recv().await.is_some(), "the handler is gone");
+    })
 }
 
 /// A handler that blocks stalls its thread, so this test takes real time.

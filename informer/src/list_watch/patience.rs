@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
@@ -67,12 +68,11 @@ impl<K> Patient<K> {
                 next = self.stream.next() => break next,
             }
             if let Some(timeout) = self.patience.is_over(Instant::now()) {
-                // What waits to be read is no silence: the reader itself may have been late.
-                let has_ended = self.patience.has_ended(Instant::now());
-                if !has_ended && let Some(next) = unconstrained(self.stream.next()).now_or_never() {
-                    break next;
+                let silent = |target| WatchError::Silent { target, timeout };
+                match self.waiting() {
+                    Poll::Ready(next) => break next,
+                    Poll::Pending => return Some(Err(silent(target()))),
                 }
-                return Some(Err(WatchError::Silent { target: target(), timeout }));
             }
             self.overdue.as_mut().reset(self.patience.deadline());
         };
@@ -82,6 +82,15 @@ impl<K> Patient<K> {
             self.overdue.as_mut().reset(self.patience.deadline());
         }
         next
+    }
+
+    /// Takes a batch that has arrived already: that is no silence, because the reader itself may
+    /// have been late. Takes none after the end of the requested time.
+    fn waiting(&mut self) -> Poll<Option<Result<Vec<WatchEvent<K>>, WatchError>>> {
+        if self.patience.has_ended(Instant::now()) {
+            return Poll::Pending;
+        }
+        unconstrained(self.stream.next()).now_or_never().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
@@ -144,15 +153,15 @@ mod tests {
 
     use super::*;
 
-    fn bookmark(version: &str) -> Result<Vec<WatchEvent<Pod>>, WatchError> {
+    fn bookmark(version: &str) -> Vec<WatchEvent<Pod>> {
         let resource_version = version.into();
-        Ok(vec![WatchEvent::Bookmark { resource_version, initial_events_end: false }])
+        vec![WatchEvent::Bookmark { resource_version, initial_events_end: false }]
     }
 
     #[tokio::test(start_paused = true)]
     async fn batch_that_waits_to_be_read_is_no_silence() {
         let request = WatchRequest::after("1".into(), Duration::from_secs(600));
-        let batches = stream::iter(["2", "3"].map(bookmark)).chain(stream::pending());
+        let batches = stream::iter(["2", "3"].map(bookmark).map(Ok)).chain(stream::pending());
         let mut watch = Patient::new(batches.boxed(), Instant::now(), &request);
         let target = || Arc::from("pods");
         assert!(watch.next(target).await.unwrap().is_ok());
@@ -166,7 +175,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn watch_ends_in_time_although_batches_wait() {
         let request = WatchRequest::after("1".into(), Duration::from_secs(10));
-        let batches = stream::repeat_with(|| bookmark("2"));
+        let batches = stream::repeat_with(|| Ok(bookmark("2")));
         let mut watch = Patient::new(batches.boxed(), Instant::now(), &request);
         advance(Duration::from_secs(15)).await;
         assert!(watch.next(|| Arc::from("pods")).await.unwrap().is_err());

@@ -1,6 +1,8 @@
 //! The end of a candidacy: the lease is given up, so that the next candidate need not wait until it
 //! expires.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use tokio::time::sleep;
 
@@ -55,7 +57,7 @@ impl LeaderElector {
         if next.is_none() && may_hold {
             next = self.read_for_release(wall).await?;
         }
-        let mut has_conflicted = false;
+        let mut pause = Duration::ZERO;
         while let Some((record, version)) = next {
             match self.lock.replace(&record, &version).await? {
                 Written::Stored(_) => {
@@ -64,9 +66,8 @@ impl LeaderElector {
                 }
                 Written::Failed => return Ok(false),
                 Written::Conflict => {
-                    if std::mem::replace(&mut has_conflicted, true) {
-                        sleep(self.timing.retry_period).await;
-                    }
+                    sleep(pause).await;
+                    pause = self.timing.retry_period;
                     next = self.read_for_release(wall).await?;
                 }
             }

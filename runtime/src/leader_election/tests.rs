@@ -169,6 +169,20 @@ fn creating(renewed: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> kube_
     client
 }
 
+/// Returns a client whose renewals get no answer.
+fn without_renewals(client: kube_client::Client) -> kube_client::Client {
+    let send = move |request: http::Request<kube_client::client::Body>| {
+        let client = client.clone();
+        async move {
+            match *request.method() {
+                http::Method::PUT => pending().await,
+                _ => client.send(request).await,
+            }
+        }
+    };
+    kube_client::Client::new(tower::service_fn(send), "default")
+}
+
 #[tokio::test(start_paused = true)]
 async fn end_of_leadership_shows_in_the_metric_and_on_the_page() {
     let level = Arc::new(Level::default());
@@ -187,19 +201,7 @@ async fn end_of_leadership_shows_in_the_metric_and_on_the_page() {
     assert!(!leads() && !view.report().is_leader);
 
     // The renewal waits for an answer when the deadline passes.
-    let stuck = tower::service_fn({
-        let client = creating(|_| Answer::Lost);
-        move |request: http::Request<kube_client::client::Body>| {
-            let client = client.clone();
-            async move {
-                if request.method() == http::Method::PUT {
-                    pending::<()>().await;
-                }
-                client.send(request).await
-            }
-        }
-    });
-    let lost = candidate(kube_client::Client::new(stuck, "default"));
+    let lost = candidate(without_renewals(creating(|_| Answer::Lost)));
     let view = lost.view();
     let ended = lost.run(pending(), |_| pending::<()>()).await;
     assert_eq!(ended, Err(LeadershipLost::DeadlinePassed));
@@ -248,12 +250,12 @@ struct Level {
 }
 
 impl ::metrics::GaugeFn for Level {
-    fn increment(&self, _: f64) {
-        unimplemented!("the elector sets its gauge");
+    fn increment(&self, by: f64) {
+        self.set(by);
     }
 
-    fn decrement(&self, _: f64) {
-        unimplemented!("the elector sets its gauge");
+    fn decrement(&self, by: f64) {
+        self.set(-by);
     }
 
     fn set(&self, value: f64) {

@@ -59,14 +59,17 @@ pub(super) struct Shared {
     factory: SharedInformerFactory,
     /// The informers of the controllers, also those that do not come from the factory, each behind
     /// the name of its controller.
-    informers: Mutex<Vec<(Arc<str>, Arc<dyn AnyInformer>)>>,
+    informers: Named<Arc<dyn AnyInformer>>,
     /// The queues of the controllers, each behind the name of its controller.
-    queues: Mutex<Vec<(Arc<str>, QueueView)>>,
+    queues: Named<QueueView>,
     /// `None` without an election.
     election: Mutex<Option<ElectionView>>,
     /// True if diagnostics show the manager.
     is_shown: AtomicBool,
 }
+
+/// Parts of controllers, each behind the name of its controller.
+type Named<T> = Mutex<Vec<(Arc<str>, T)>>;
 
 /// The step of a manager's life.
 ///

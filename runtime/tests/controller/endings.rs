@@ -87,7 +87,9 @@ async fn blocked_reconcile_does_not_hang_the_shutdown() {
     let entered = Mutex::new(Some(entered));
     let (reconciler, _) = recorder(move |_| {
         // An error means that the test has ended.
-        entered.lock().take().map(|entered| entered.send(()).unwrap_or_default());
+        if let Some(entered) = entered.lock().take() {
+            entered.send(()).unwrap_or_default();
+        }
         blocked.lock().recv().unwrap_or_default();
         ready(Ok(Action::AwaitChange))
     });
@@ -112,7 +114,9 @@ async fn blocked_timer_is_reported_by_the_shutdown() {
     let controller = Controller::builder("foo", &foos.informer)
         .every(Duration::from_millis(10), move |_| {
             // An error means that the test has ended.
-            entered.lock().take().map(|entered| entered.send(()).unwrap_or_default());
+            if let Some(entered) = entered.lock().take() {
+                entered.send(()).unwrap_or_default();
+            }
             blocked.lock().recv().unwrap_or_default();
         })
         .build(reconciler);
@@ -172,7 +176,7 @@ async fn controller_that_is_added_to_a_stopping_manager_is_dropped_at_once() {
     let guard = Arc::new(());
     let held = Arc::downgrade(&guard);
     let (reconciler, _) = recorder(move |_| {
-        let _guard = &guard;
+        drop(Arc::clone(&guard));
         ready(Ok(Action::AwaitChange))
     });
     let later = Controller::builder("zone", &zones.informer).build(reconciler);
