@@ -63,6 +63,7 @@ mod core;
 #[cfg(feature = "tls")]
 mod credentials;
 mod fields;
+mod go_base64;
 mod go_diff;
 mod go_json;
 mod http;

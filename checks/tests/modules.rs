@@ -196,7 +196,7 @@ fn apiserver_has_no_arrow_up() {
     assert_ranks(
         "apiserver/src",
         &[
-            &["pem"],
+            &["go_base64", "pem"],
             &["access", "clock", "cluster", "field_selector", "fields", "go_diff", "go_json"],
             &["account_token_flags", "ignored_flags", "json_text", "token_file"],
             &[

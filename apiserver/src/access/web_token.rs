@@ -1,13 +1,12 @@
 //! JSON Web Tokens: what a token says, its text, and its signature.
 
 use base64::Engine;
-use base64::alphabet::URL_SAFE;
-use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use super::{PublicKey, SigningKey};
+use crate::go_base64::RAW_URL;
 
 /// The content of a service account's token. The members have the real server's order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,10 +98,6 @@ struct Header {
 /// The time by which the clocks of servers may differ, as in upstream.
 const LEEWAY: SignedDuration = SignedDuration::from_mins(1);
 
-/// Decodes as Go does: trailing bits are ignored.
-const BASE64: GeneralPurpose =
-    GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
-
 // === impl Claims ===
 
 impl Claims {
@@ -111,8 +106,8 @@ impl Claims {
         let public = key.public();
         let header = json!({"alg": public.algorithm().name(), "kid": public.id()}).to_string();
         let claims = serde_json::to_string(self).expect("texts and numbers are JSON");
-        let message = format!("{}.{}", BASE64.encode(header), BASE64.encode(claims));
-        let signature = BASE64.encode(key.sign(message.as_bytes()));
+        let message = format!("{}.{}", RAW_URL.encode(header), RAW_URL.encode(claims));
+        let signature = RAW_URL.encode(key.sign(message.as_bytes()));
         format!("{message}.{signature}")
     }
 
@@ -163,9 +158,9 @@ impl<'a> Unverified<'a> {
     pub(super) fn parse(token: &'a str) -> Option<Self> {
         let (message, signature) = token.rsplit_once('.')?;
         let (header, payload) = message.split_once('.').filter(|(_, rest)| !rest.contains('.'))?;
-        let header: Header = serde_json::from_slice(&BASE64.decode(header).ok()?).ok()?;
-        let payload = BASE64.decode(payload).ok()?;
-        Some(Self { header, message, payload, signature: BASE64.decode(signature).ok()? })
+        let header: Header = serde_json::from_slice(&RAW_URL.decode(header).ok()?).ok()?;
+        let payload = RAW_URL.decode(payload).ok()?;
+        Some(Self { header, message, payload, signature: RAW_URL.decode(signature).ok()? })
     }
 
     /// Returns the name of the key that signed the token; empty if the token does not say.

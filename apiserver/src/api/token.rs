@@ -1,11 +1,10 @@
 //! Continue tokens: the state that is listed, and the position of the client in it.
 
-use base64::alphabet;
-use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 use base64::{DecodeError, Engine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::go_base64::RAW_URL;
 use crate::go_json::{kind_of, syntax_error};
 use crate::status::{Failure, Result};
 
@@ -19,10 +18,6 @@ pub(super) struct Token {
     /// The smallest key that may come next, below the list's path.
     start: String,
 }
-
-/// Decodes as Go does: trailing bits are ignored.
-const BASE64: GeneralPurpose =
-    GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 // === impl Token ===
 
@@ -45,7 +40,7 @@ impl Token {
     }
 
     pub(super) fn encode(&self) -> String {
-        BASE64.encode(serde_json::to_vec(self).expect("strings and a number are always JSON"))
+        RAW_URL.encode(serde_json::to_vec(self).expect("strings and a number are always JSON"))
     }
 
     pub(super) fn decode(text: &str) -> Result<Self> {
@@ -54,7 +49,7 @@ impl Token {
                 "invalid continue token: continue key is not valid: {detail}"
             ))
         };
-        let bytes = BASE64.decode(text).map_err(|error| {
+        let bytes = RAW_URL.decode(text).map_err(|error| {
             let at = match error {
                 DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
                 DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
