@@ -107,7 +107,10 @@ impl Manager {
             drained = self.drain(deadline, &running, &mut workers) => drained,
         };
         self.flush_events().await;
-        leader.release().await;
+        // A task that blocks its thread may go on with its work: the lease expires then.
+        if workers.is_empty() {
+            leader.release().await;
+        }
         self.flush_election_events().await;
         outcome.and(drained).and(stopped)
     }

@@ -6,8 +6,8 @@
 //! 2. Workers empty their queues, and the runnables end, until the drain timeout.
 //! 3. What is left is cancelled, and 1 s later dropped. A task that blocks its thread is left after
 //!    3 s more.
-//! 4. The events of the work that wait are sent, the lease is released, and the events of the
-//!    election are sent.
+//! 4. The events of the work that wait are sent, the lease is released unless a task is left, and
+//!    the events of the election are sent.
 //! 5. The services end, such as the server of the probes: it answers until here.
 //!
 //! A part that does not end in its time is named in the error and does not hold the others up.

@@ -15,6 +15,7 @@ use http::Response;
 use http_body_util::Full;
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use tower::BoxError;
 
@@ -77,20 +78,29 @@ async fn failed_informer_ends_a_manager_whose_other_caches_are_not_complete() {
     assert_eq!(start.elapsed().as_secs(), 10);
 }
 
-/// A reconcile that blocks stalls its thread, so this test takes real time.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn blocked_reconcile_does_not_hang_the_shutdown() {
-    let foos = Script::new([foo("web", "1")]);
-    let (release, blocked) = mpsc::channel::<()>();
-    let blocked = Mutex::new(blocked);
-    let (entered, is_entered) = tokio::sync::oneshot::channel();
-    let entered = Mutex::new(Some(entered));
-    let (reconciler, _) = recorder(move |_| {
-        // An error means that the test has ended.
+/// Returns a call that blocks its thread until the last value is dropped; the second value is ready
+/// once the first call has begun.
+fn blocking() -> (impl Fn() + Send + Sync + 'static, oneshot::Receiver<()>, mpsc::Sender<()>) {
+    let (release, blocked) = mpsc::channel();
+    let (entered, is_entered) = oneshot::channel();
+    let (blocked, entered) = (Mutex::new(blocked), Mutex::new(Some(entered)));
+    let block = move || {
+        // An error of either channel means that the test has ended.
         if let Some(entered) = entered.lock().take() {
             entered.send(()).unwrap_or_default();
         }
         blocked.lock().recv().unwrap_or_default();
+    };
+    (block, is_entered, release)
+}
+
+/// A reconcile that blocks stalls its thread, so this test takes real time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocked_reconcile_does_not_hang_the_shutdown() {
+    let foos = Script::new([foo("web", "1")]);
+    let (block, is_entered, release) = blocking();
+    let (reconciler, _) = recorder(move |_| {
+        block();
         ready(Ok(Action::AwaitChange))
     });
     let controller = Controller::builder("foo", &foos.informer).build(reconciler);
@@ -106,19 +116,10 @@ async fn blocked_reconcile_does_not_hang_the_shutdown() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn blocked_timer_is_reported_by_the_shutdown() {
     let foos = Script::<Foo>::new([]);
-    let (release, blocked) = mpsc::channel::<()>();
-    let blocked = Mutex::new(blocked);
-    let (entered, is_entered) = tokio::sync::oneshot::channel();
-    let entered = Mutex::new(Some(entered));
+    let (block, is_entered, release) = blocking();
     let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
     let controller = Controller::builder("foo", &foos.informer)
-        .every(Duration::from_millis(10), move |_| {
-            // An error means that the test has ended.
-            if let Some(entered) = entered.lock().take() {
-                entered.send(()).unwrap_or_default();
-            }
-            blocked.lock().recv().unwrap_or_default();
-        })
+        .every(Duration::from_millis(10), move |_| block())
         .build(reconciler);
     let manager = Manager::new(no_factory()).with(controller).drain_timeout(Duration::ZERO);
     let ended = manager.run_until(async { is_entered.await.unwrap() });
@@ -133,7 +134,7 @@ async fn blocked_timer_is_reported_by_the_shutdown() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn blocked_service_does_not_hang_the_shutdown() {
     let (release, blocked) = mpsc::channel::<()>();
-    let (entered, is_entered) = tokio::sync::oneshot::channel();
+    let (entered, is_entered) = oneshot::channel();
     let service = async move |_| {
         entered.send(()).unwrap();
         // An error means that the test has ended.
@@ -202,10 +203,19 @@ async fn short_sync_timeout_is_named_in_the_error() {
     assert!(error.starts_with("failed to sync caches within 500ms: foos"), "{error}");
 }
 
-/// Returns a client whose server stores a lease, and the messages of the events that it gets.
-fn lease_and_events() -> (Client, Arc<Mutex<Vec<String>>>) {
-    let messages = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&messages);
+/// The writes that a server has got.
+#[derive(Default)]
+struct Written {
+    /// The messages of events.
+    messages: Vec<String>,
+    /// The holders of the lease, in turn.
+    holders: Vec<String>,
+}
+
+/// Returns a client whose server stores a lease, and takes events.
+fn lease_and_events() -> (Client, Arc<Mutex<Written>>) {
+    let written = Arc::new(Mutex::new(Written::default()));
+    let seen = Arc::clone(&written);
     let service = tower::service_fn(move |request: http::Request<Body>| {
         let seen = Arc::clone(&seen);
         async move {
@@ -219,26 +229,53 @@ fn lease_and_events() -> (Client, Arc<Mutex<Vec<String>>>) {
             }
             let mut object: serde_json::Value = serde_json::from_slice(&sent)?;
             if let Some(message) = object["message"].as_str() {
-                seen.lock().push(message.to_owned());
+                seen.lock().messages.push(message.to_owned());
+            }
+            if let Some(holder) = object["spec"]["holderIdentity"].as_str() {
+                seen.lock().holders.push(holder.to_owned());
             }
             object["metadata"]["resourceVersion"] = "1".into();
             Ok(Response::new(Full::new(Bytes::from(object.to_string()))))
         }
     });
-    (Client::new(service, "default"), messages)
+    (Client::new(service, "default"), written)
 }
 
 #[tokio::test(start_paused = true)]
 async fn end_of_leadership_is_recorded_by_a_recorder_that_the_manager_shares() {
     let foos = Script::new([foo("web", "1")]);
-    let (client, messages) = lease_and_events();
+    let (client, written) = lease_and_events();
     let events = EventRecorder::new(client.clone(), "shop");
     let elector = LeaderElector::builder(client, "shop", "lease").identity("me").events(&events);
     let elector = elector.in_virtual_time(Timestamp::UNIX_EPOCH, 7).build().unwrap();
     let manager = Manager::new(no_factory()).with(idle("foo", &foos));
     let manager = manager.recorder(&events).leader_election(elector);
     manager.run_until(sleep(Duration::from_secs(60))).await.unwrap();
-    assert_eq!(*messages.lock(), ["me became leader", "me stopped leading"]);
+    let written = written.lock();
+    assert_eq!(written.messages, ["me became leader", "me stopped leading"]);
+    assert_eq!(written.holders.last().unwrap(), "", "{:?}", written.holders);
+}
+
+/// A reconcile that blocks stalls its thread, so this test takes real time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lease_of_work_that_blocks_its_thread_is_not_released() {
+    let foos = Script::new([foo("web", "1")]);
+    let (block, is_entered, release) = blocking();
+    let (reconciler, _) = recorder(move |_| {
+        block();
+        ready(Ok(Action::AwaitChange))
+    });
+    let controller = Controller::builder("foo", &foos.informer).build(reconciler);
+    let (client, written) = lease_and_events();
+    let elector = LeaderElector::builder(client, "shop", "lease").identity("me").build().unwrap();
+    let manager = Manager::new(no_factory()).with(controller).leader_election(elector);
+    let manager = manager.drain_timeout(Duration::ZERO);
+    let ended = manager.run_until(async { is_entered.await.unwrap() });
+    let ended = timeout(Duration::from_secs(30), ended).await;
+    drop(release);
+    ended.expect("the manager has ended").unwrap_err();
+    let holders = &written.lock().holders;
+    assert!(!holders.is_empty() && holders.iter().all(|holder| holder == "me"), "{holders:?}");
 }
 
 #[tokio::test(start_paused = true)]
