@@ -84,7 +84,10 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> 
         {
             Err(Failure::method_not_allowed(&target.served.kind, verb(&call.method, false)))
         }
-        (&Method::POST, None, None) => replayed(core, call, create::create).await,
+        (&Method::POST, None, None) => {
+            service_accounts::wait_for_default(core, call).await;
+            replayed(core, call, create::create).await
+        }
         // For custom resources the real server treats this as a create.
         (&Method::POST, Some(_), None) if target.served.kind.custom => {
             replayed(core, call, create::create).await

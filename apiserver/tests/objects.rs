@@ -10,12 +10,13 @@ use homeostat_apiserver::ApiServer;
 use homeostat_apiserver::cluster::NamespaceController;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Pod, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::IPAddress;
 use kube_client::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube_client::{Api, Client, Error, ResourceExt};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 fn server() -> ApiServer {
     ApiServer::builder().seed(1).epoch("2026-01-01T00:00:00Z".parse().unwrap()).build()
@@ -321,6 +322,37 @@ async fn server_does_not_create_its_service_again_if_the_address_is_taken() {
     services.create(&params, &service("a", Some("10.0.0.1"))).await.unwrap();
     tokio::time::sleep(Duration::from_secs(11)).await;
     assert!(services.get_opt("kubernetes").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_pod_waits_for_the_default_account_of_its_namespace() {
+    let server = ApiServer::builder().seed(1).service_account_admission().build();
+    let (client, params) = (server.client(), PostParams::default());
+    let accounts = Api::<ServiceAccount>::default_namespaced(client.clone());
+    let start = Instant::now();
+    let create = async |pod: Pod| {
+        let created = pods(&client).create(&params, &pod).await.map_err(|error| error.to_string());
+        (created, start.elapsed().as_millis())
+    };
+    let mut other = pod("other");
+    other.spec.as_mut().unwrap().service_account_name = Some("builder".to_owned());
+    let (refused, millis) = create(other).await;
+    assert!(refused.unwrap_err().contains("serviceaccount \"builder\" not found"));
+    assert_eq!(millis, 0, "a controller makes no other account");
+
+    let (refused, millis) = create(pod("early")).await;
+    assert!(refused.unwrap_err().contains("serviceaccount \"default\" not found"));
+    assert_eq!(millis, 1350);
+
+    let account = json!({"metadata": {"name": "default"}});
+    let account = serde_json::from_value(account).unwrap();
+    let made = async {
+        tokio::time::sleep(Duration::from_millis(650)).await;
+        accounts.create(&params, &account).await.unwrap();
+    };
+    let ((created, millis), ()) = tokio::join!(create(pod("late")), made);
+    assert_eq!(millis, 2000, "the account is there");
+    assert_eq!(created.unwrap().spec.unwrap().service_account_name.unwrap(), "default");
 }
 
 #[tokio::test(start_paused = true)]

@@ -109,26 +109,22 @@ impl Core {
         revision: u64,
         client_view: &ClientView,
     ) -> Result<()> {
-        if tokio::time::timeout(
-            FUTURE_REVISION_TIMEOUT,
-            self.wait_until_shown(revision, client_view),
-        )
-        .await
-        .is_ok()
-        {
-            return Ok(());
-        }
-        let shown = client_view.cached(self.read(Storage::revision));
-        Err(Failure::too_large_resource_version(revision, shown))
+        let is_shown = || client_view.cached(self.read(Storage::revision)) >= revision;
+        let shown = tokio::time::timeout(FUTURE_REVISION_TIMEOUT, self.wait_until(is_shown));
+        shown.await.map_err(|_| {
+            let shown = client_view.cached(self.read(Storage::revision));
+            Failure::too_large_resource_version(revision, shown)
+        })
     }
 
-    async fn wait_until_shown(&self, revision: u64, client_view: &ClientView) {
+    /// Waits until a condition holds, which depends on the stored objects or on their revision.
+    pub(crate) async fn wait_until(&self, holds: impl Fn() -> bool) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Registers before it checks, so that no revision is missed in between.
+            // Registers before it checks, so that no change is missed in between.
             changed.as_mut().enable();
-            if client_view.cached(self.read(Storage::revision)) >= revision {
+            if holds() {
                 return;
             }
             changed.await;

@@ -8,6 +8,8 @@ use crate::fields::{Fields, read_path, text};
 /// The rules for the objects of a kind that run as a service account.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RunAs {
+    /// The account of an object that names none. A controller makes it in each new namespace.
+    pub(crate) default: &'static str,
     /// Returns the name of the account, which the object may leave to the default; `None` if it
     /// runs as none.
     pub(crate) name: fn(&Fields) -> Option<String>,
@@ -20,8 +22,13 @@ pub(crate) struct RunAs {
     pub(crate) check: fn(&Fields, &Fields) -> Result<(), String>,
 }
 
-pub(crate) const PODS: RunAs =
-    RunAs { name: account_name, complete, check_without: check_mirror, check: check_secrets };
+pub(crate) const PODS: RunAs = RunAs {
+    default: DEFAULT,
+    name: account_name,
+    complete,
+    check_without: check_mirror,
+    check: check_secrets,
+};
 
 const DEFAULT: &str = "default";
 const MIRROR: &str = "kubernetes.io/config.mirror";
