@@ -176,13 +176,17 @@ async fn create_and_delete_replies_have_the_requested_representation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn issuer_of_tokens_has_no_keys() {
+async fn issuer_of_tokens_publishes_its_key() {
     let server = server();
     let keys = send(&server, Method::GET, "/openid/v1/jwks", "", "").await;
     let header = |name: &str| keys.headers()[name].to_str().unwrap().to_owned();
     assert_eq!(header("content-type"), "application/jwk-set+json");
     assert_eq!(header("cache-control"), "public, max-age=3600");
+    let bytes = keys.into_body().collect().await.unwrap().to_bytes();
+    let keys: Value = serde_json::from_slice(&bytes).unwrap();
+    let [key] = keys["keys"].as_array().unwrap().as_slice() else { panic!("{keys}") };
+    assert_eq!((&key["alg"], &key["crv"]), (&json!("ES256"), &json!("P-256")));
     let (code, issuer) = get(&server, "/.well-known/openid-configuration", "").await;
     assert_eq!((code, &issuer["issuer"]), (200, &json!("https://kubernetes.default.svc")));
-    assert_eq!(issuer["id_token_signing_alg_values_supported"], json!([]));
+    assert_eq!(issuer["id_token_signing_alg_values_supported"], json!(["ES256"]));
 }
