@@ -111,7 +111,7 @@ pub trait ListWatch<K: Object>: Send + Sync + 'static {
     ///
     /// The informer reads the next page by another call with the page's continue token. It gives up
     /// a page after 75 s, and a list without a limit after 15 minutes; see
-    /// [`TimeoutConfig`](crate::TimeoutConfig).
+    /// [`TimeoutConfig`].
     ///
     /// # Errors
     /// Returns a [`ListError`] if the server cannot be reached, refuses the request, or answers

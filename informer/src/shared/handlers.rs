@@ -21,8 +21,8 @@ impl<K: Object> SharedIndexInformer<K> {
     /// the informer was started. After the informer has stopped it is never called.
     ///
     /// Keep the [`Subscription`]: dropping it removes the handler. A handler that needs this
-    /// informer captures a [`WeakInformer`]: with a handle it would keep the informer running for
-    /// good.
+    /// informer captures a [`WeakInformer`](super::WeakInformer): with a handle it would keep the
+    /// informer running for good.
     ///
     /// # Examples
     ///
