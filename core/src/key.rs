@@ -147,7 +147,7 @@ impl<Kind: ?Sized> ObjectKey<Kind> {
         Self::new(None, name)
     }
 
-    /// Returns the key of the object with this metadata.
+    /// Returns the key of the object with this metadata. A missing name counts as an empty one.
     #[cfg(feature = "k8s-openapi")]
     pub fn from_metadata(metadata: &ObjectMeta) -> Self {
         Self::new(metadata.namespace.as_deref(), metadata.name.as_deref().unwrap_or_default())
@@ -247,7 +247,7 @@ impl<Kind: ?Sized> FromStr for ObjectKey<Kind> {
 // === impl KeyRef ===
 
 impl<'a, Kind: ?Sized> KeyRef<'a, Kind> {
-    /// Returns the key of the object with this metadata.
+    /// Returns the key of the object with this metadata. A missing name counts as an empty one.
     #[cfg(feature = "k8s-openapi")]
     pub fn from_metadata(metadata: &'a ObjectMeta) -> Self {
         Self::from((

@@ -129,6 +129,10 @@ impl LabelSelector {
     /// White space between the parts is ignored. The text after a null byte is ignored as well, as
     /// the API server does.
     ///
+    /// # Errors
+    ///
+    /// Fails if the text does not follow the grammar, or if no label can have such a key or value.
+    ///
     /// # Examples
     ///
     /// ```
@@ -139,10 +143,6 @@ impl LabelSelector {
     /// assert!(LabelSelector::parse("app in web").is_err());
     /// # Ok::<_, homeostat_core::LabelSelectorError>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// Fails if the text does not follow the grammar, or if no label can have such a key or value.
     #[doc(alias = "labels.Parse")]
     pub fn parse(selector: &str) -> Result<Self, LabelSelectorError> {
         parse::requirements(selector).map(Self::from_requirements)

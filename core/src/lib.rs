@@ -10,6 +10,7 @@
 //! | [`WallClock`] | `clock.Clock` |
 //! | [`Random`] | `math/rand` |
 //! | [`parse_go_duration`] | `time.ParseDuration` |
+//! | [`retry_after()`] | the parser of `Retry-After` in `k8s.io/client-go/rest` |
 //! | [`user_code()`] | `utilruntime.HandleCrash` |
 //!
 //! The crate has no task, no lock and no connection. It uses tokio's clock and nothing else of

@@ -65,7 +65,16 @@ pub fn user_code<T>(role: &'static str, code: impl FnOnce() -> T) -> Result<T, P
 /// Polls an author's future to its end, catches its panic and counts it.
 ///
 /// Each poll runs inside the boundary, so that a panic after the first `await` is caught too. A
-/// future that panicked is not polled again.
+/// future that panicked is not polled again. The future is dropped outside of the boundary: a panic
+/// of its `Drop` reaches the caller.
+///
+/// # Errors
+///
+/// Returns the panic's message.
+///
+/// # Cancel safety
+///
+/// Dropping the returned future drops `future`.
 ///
 /// # Examples
 ///
@@ -80,14 +89,6 @@ pub fn user_code<T>(role: &'static str, code: impl FnOnce() -> T) -> Result<T, P
 /// assert_eq!(panicked.message(), "no such pod");
 /// # }
 /// ```
-///
-/// # Errors
-///
-/// Returns the panic's message.
-///
-/// # Cancel safety
-///
-/// Dropping the returned future drops `future`, outside of the boundary.
 pub async fn user_future<F: Future>(role: &'static str, future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
     poll_fn(|context| match user_code(role, || future.as_mut().poll(context)) {
@@ -124,7 +125,8 @@ impl Panicked {
         Self { message: text.unwrap_or("(a payload that is no text)").to_owned() }
     }
 
-    /// Returns the text that the panic carried.
+    /// Returns the text that the panic carried; `(a payload that is no text)` if it carried another
+    /// value.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -172,9 +172,11 @@ where
 
     /// Records that the API server has returned `version` for a write of this owner.
     ///
-    /// Call it for each response, in any order, also when the cache already shows the object. It
-    /// moves the deadline to five seconds from now. It has no effect if the cache of `resource` has
-    /// not reported a version yet.
+    /// Call it for each response, in any order, also when the cache already shows the object. If
+    /// the cache does not show the write yet, the deadline moves to five seconds from now.
+    ///
+    /// It has no effect if the store does not have `resource`, if the cache of `resource` has not
+    /// reported a version yet, or if `version` is no positive decimal number.
     ///
     /// # Examples
     ///

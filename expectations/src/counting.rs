@@ -153,8 +153,10 @@ where
 
     /// Records that the cache shows a new object that `owner` controls.
     ///
-    /// Call it before queueing the key. An observation that was not expected does not count towards
-    /// later expectations.
+    /// Call it before queueing the key. An observation that was not expected counts towards a later
+    /// [`raise`](Self::raise) of the same entry, because the informer may show an object before the
+    /// response to its creation arrives. It does not count towards a later
+    /// [`expect`](Self::expect).
     #[doc(alias = "CreationObserved")]
     pub fn creation_observed(&self, key: &Key, owner: &Uid) {
         self.shared.change(key, owner, |pending| pending.lower(1, 0));

@@ -75,8 +75,8 @@ pub enum Delta<K: Object> {
 
 /// The deltas that a copy applies in one step.
 ///
-/// Readers of the copy must see all of it or nothing, because `reached` is true only after the last
-/// delta.
+/// Readers of the copy must see all of it or nothing, because the copy is at the version `reached`
+/// only after the last delta.
 ///
 /// # Examples
 ///

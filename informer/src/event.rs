@@ -56,7 +56,8 @@ pub enum Event<K: Object> {
     },
     /// The object changed.
     Updated {
-        /// The state that this handler received last.
+        /// The state before the change: the one that this handler received last, unless it skips
+        /// updates by [`HandlerOptions::updates`](crate::HandlerOptions::updates).
         old: Arc<K>,
         /// The current state.
         new: Arc<K>,
@@ -173,7 +174,7 @@ impl<K: Object> Clone for Event<K> {
     }
 }
 
-/// Prints what happened to which object, never what is in it.
+/// Prints the variant and the object's key, never its content.
 impl<K: Object> fmt::Debug for Event<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = KeyRef::<K::Kind>::from_metadata(self.metadata());

@@ -265,7 +265,8 @@ impl<K: Object, V: Send + Sync + 'static> InformerSet<K, V> {
     ///
     /// # Cancel safety
     ///
-    /// The informers stop even if this future is dropped; only the wait ends.
+    /// The informers stop once this future was polled. If the future is dropped then, only the
+    /// wait ends.
     pub async fn stop(&self) {
         {
             let mut slots = self.shared.slots.lock();

@@ -149,8 +149,6 @@ pub type WatchStream<K> = BoxStream<'static, Result<Vec<WatchEvent<K>>, WatchErr
 /// [`Event::Opaque`](crate::Event::Opaque), so that one object with an unknown field value neither
 /// stops the informer nor looks deleted.
 ///
-/// An opaque object stays in the cache, so that a controller does not take it for deleted.
-///
 /// # Examples
 ///
 /// ```
@@ -352,7 +350,7 @@ impl ListRequest {
 // === impl Page ===
 
 impl<K> Page<K> {
-    /// A complete list in one page, without a continue token.
+    /// Returns a complete list in one page, without a continue token.
     ///
     /// # Examples
     ///

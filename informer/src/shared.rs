@@ -60,8 +60,7 @@ use crate::store::Store;
 /// several controllers of a process read the same kind. For a single read, a client's `get` costs
 /// less than a copy of the kind.
 ///
-/// It costs one watch, one copy of the kind in memory, two tasks, and a task for
-/// each handler.
+/// It costs one watch, one copy of the kind in memory, two tasks, and a task for each handler.
 ///
 /// # Examples
 ///
@@ -211,7 +210,8 @@ impl<K: Object> SharedIndexInformer<K> {
     ///
     /// # Cancel safety
     ///
-    /// The informer stops even if this future is dropped; only the wait ends.
+    /// The informer stops once this future was polled. If the future is dropped then, only the wait
+    /// ends.
     #[doc(alias = "Shutdown")]
     pub async fn stop(&self) {
         self.shared.end();
@@ -239,6 +239,8 @@ impl<K: Object> SharedIndexInformer<K> {
 
     /// Adds an index: it finds objects by the values that `function` computes from each. Indices
     /// can be added at any time.
+    ///
+    /// Keep the result: an index is removed with its last handle.
     ///
     /// The function must be pure and should be quick. It must not capture a handle on this
     /// informer, which would keep it running for good: use a [`WeakInformer`]. If it panics for an

@@ -203,14 +203,14 @@ impl LeaderElector {
     /// Waits until this candidate leads. It has no limit: every failure is logged and tried
     /// again.
     ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future withdraws the candidate. If it was just about to lead, the lease names
     /// it until it expires.
-    ///
-    /// # Panics
-    ///
-    /// Panics outside of a tokio runtime.
     ///
     /// # Examples
     ///

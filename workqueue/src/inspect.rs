@@ -5,7 +5,9 @@ use tokio::time::Instant;
 
 /// The contents of a queue at one moment; made by [`Queue::inspect`](crate::Queue::inspect).
 ///
-/// A delayed item may also be queued or held.
+/// A delayed item may also be queued or held. An item with several deadlines (of
+/// [`add_after`](crate::Queue::add_after), of [`schedule`](crate::Queue::schedule), after a drop
+/// without `done`) is in `delayed` once for each.
 ///
 /// Use it when an operator asks why an object is not reconciled: the item is held, waits behind
 /// others, or is delayed after failures. Use the metrics of the queue for alerts; they cost less.
@@ -96,7 +98,8 @@ pub struct Held<T> {
     pub failures: u32,
 }
 
-/// The operation that put an item into the queue; the first one, if there were several.
+/// The operation that put an item into the queue; the first one, if there were several. For a
+/// delayed item it is the one that set the deadline.
 ///
 /// This is the queue's method. The reason in the author's terms is the
 /// [cause](crate::Queue::because).

@@ -93,8 +93,8 @@
 //! A queue has one lock for its items and one for its rate limiter. An add hashes the item once,
 //! outside of the lock. In a FIFO queue, an add and a hand-out take constant time on average; with
 //! priorities they take `O(log p)` for `p` priorities in the queue; a delay takes `O(log d)` for
-//! `d` delayed items. An item that is already queued needs no allocation. The clock is read only if
-//! the queue has metrics or is built with [`QueueBuilder::inspect`].
+//! `d` delayed items. An item that is already queued needs no allocation. An add and a hand-out
+//! read the clock only if the queue has metrics or is built with [`QueueBuilder::inspect`].
 
 mod cause;
 mod delays;

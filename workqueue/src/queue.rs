@@ -48,6 +48,12 @@ pub use self::worker::{WorkBatch, WorkItem, Worker};
 /// `Clone`, and the merge function of the causes, run under it; no waker, no rate limiter and no
 /// `Drop` of an item does.
 ///
+/// # Panics
+///
+/// A panic of the item's `Hash`, `Eq` or `Clone`, or of the function of
+/// [`fair_by`](QueueBuilder::fair_by), reaches the caller of the method. The queue stays usable and
+/// loses no item that it had before.
+///
 /// # Examples
 ///
 /// ```
@@ -102,8 +108,8 @@ where
     /// Adds an item, which the queue then hands out once.
     ///
     /// An item that is already queued is not queued a second time. An item that a worker holds is
-    /// queued when the worker is done. A pending delay of the item ends. After
-    /// [`shut_down`](Self::shut_down) this does nothing.
+    /// queued when the worker is done. A pending delay of the item ends, except a deadline of
+    /// [`schedule`](Self::schedule). After [`shut_down`](Self::shut_down) this does nothing.
     ///
     /// # Examples
     ///
@@ -144,14 +150,14 @@ where
     /// that is queued or held can have a delay too; it is then handed out again later. After
     /// [`shut_down`](Self::shut_down) this does nothing.
     ///
+    /// The first delay starts the queue's timer as a task on the caller's runtime, whose time
+    /// driver must be enabled; the task ends with the last handle of the queue. If that runtime
+    /// shuts down first, no delay ends until the next call starts the timer on another runtime.
+    ///
     /// # Panics
     ///
     /// If `delay` is not zero, the queue's timer does not run yet, and the caller is outside of a
     /// tokio runtime.
-    ///
-    /// The first delay starts the timer as a task on the caller's runtime, whose time driver must
-    /// be enabled; the task ends with the last handle of the queue. If that runtime shuts down
-    /// first, no delay ends until the next call starts the timer on another runtime.
     ///
     /// # Examples
     ///
@@ -212,7 +218,7 @@ where
     /// # Panics
     ///
     /// In the same cases as [`add_after`](Self::add_after). A panic of the rate limiter is caught:
-    /// the item then waits for [`FALLBACK_DELAY`](crate::FALLBACK_DELAY).
+    /// the item then waits for [`FALLBACK_DELAY`](crate::FALLBACK_DELAY), 1 s.
     ///
     /// # Examples
     ///

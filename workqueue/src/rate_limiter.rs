@@ -28,7 +28,7 @@ pub use self::max_wait::MaxWaitRateLimiter;
 ///
 /// A limiter belongs to one queue, which calls it under the limiter's own lock, so that a slow
 /// limiter does not block the workers. A limiter may add to its queue, but it deadlocks if it calls
-/// the queue's `add_rate_limited`, `forget` or `failures`.
+/// the queue's `add_rate_limited`, `forget`, `failures` or `inspect`.
 ///
 /// Implement it for a policy that the limiters of this crate do not have. To combine policies, use
 /// [`MaxOfRateLimiter`]; to bound a delay, use [`MaxWaitRateLimiter`].

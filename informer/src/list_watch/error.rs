@@ -200,7 +200,7 @@ pub enum WatchError {
 // === impl ApiError ===
 
 impl ApiError {
-    /// An error with this status code, reason and message, no causes and no time to wait.
+    /// Returns an error with this status code, reason and message, no causes and no time to wait.
     pub fn new(code: u16, reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,

@@ -64,6 +64,10 @@ impl Dynamic {
     ///
     /// Each call writes the metadata as JSON and parses the complete object.
     ///
+    /// # Errors
+    ///
+    /// Returns an error if the object does not fit `T`.
+    ///
     /// # Examples
     ///
     /// ```
@@ -76,10 +80,6 @@ impl Dynamic {
     /// assert_eq!(map.data.unwrap()["k"], "v");
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the object does not fit `T`.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
         self.members.decode()
     }

@@ -115,7 +115,7 @@ impl<'de, K> Deserialize<'de> for Lazy<K> {
     }
 }
 
-/// Prints which object it is, never what is in it.
+/// Prints the object's key, never its content.
 impl<K> fmt::Debug for Lazy<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let key = KeyRef::<K>::from_metadata(&self.members.metadata);

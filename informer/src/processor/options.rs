@@ -150,10 +150,11 @@ impl<K: Object> HandlerOptions<K> {
     }
 
     /// Skips states that have been replaced before the handler gets to them. The queue of a slow
-    /// handler then holds at most one state per changed object.
+    /// handler then grows with the number of changed objects, not with the number of changes.
     ///
-    /// `Added` and `Deleted` are never merged. Events of one object stay in order. Events of
-    /// different objects are delivered in the order of the first waiting event of each object.
+    /// `Added` and `Deleted` are never merged: each deletion and each creation of one object is
+    /// delivered. Events of one object stay in order. Events of different objects are delivered in
+    /// the order of the first waiting event of each object.
     ///
     /// It costs one hash map entry for each object with a waiting event. Without it the queue is a
     /// list of batches, and each push takes constant time.

@@ -21,8 +21,8 @@ use crate::object::Object;
 /// Returns true if the spec changed, or if the object is being deleted since.
 ///
 /// The API server raises the generation of most kinds with each change of the spec, and with the
-/// start of the deletion. Kinds without a generation, such as `ConfigMap`, never match; status
-/// updates and changes of metadata do not match either.
+/// start of the deletion. Status updates and other changes of metadata do not match. Of a kind
+/// without a generation, such as `ConfigMap`, only the start of the deletion matches.
 #[doc(alias = "GenerationChangedPredicate")]
 pub fn generation_changed<K: Object>(old: &K, new: &K) -> bool {
     let (old, new) = (old.metadata(), new.metadata());

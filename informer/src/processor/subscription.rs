@@ -55,6 +55,10 @@ impl Subscription {
     /// The handler of an informer that was not started is dropped when another one is added, or
     /// when the informer starts or stops.
     ///
+    /// # Cancel safety
+    ///
+    /// The handler is removed even if this future is dropped; only the wait ends.
+    ///
     /// # Examples
     ///
     /// ```
@@ -77,10 +81,6 @@ impl Subscription {
     /// assert_eq!(Arc::strong_count(&state), 1, "the handler is dropped");
     /// # }
     /// ```
-    ///
-    /// # Cancel safety
-    ///
-    /// The handler is removed even if this future is dropped; only the wait ends.
     #[doc(alias = "RemoveEventHandler")]
     pub async fn remove(self) {
         self.handler.removed.cancel();

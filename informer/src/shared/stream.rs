@@ -62,8 +62,8 @@ pub struct EventStream<K: Object> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// Ends the stream: after the buffered events comes one [`Lagged`], and then the end. The
-    /// caller subscribes again and gets the objects of the cache.
+    /// Ends the stream: after the buffered events comes one [`Lagged`] with the number 1, and then
+    /// the end. The caller subscribes again and gets the objects of the cache.
     End,
     /// Drops the oldest event of the buffer. The next item is a [`Lagged`] with the number of
     /// dropped events.
@@ -77,7 +77,8 @@ pub enum Overflow {
 #[error("{events} events were dropped because the stream was read too slowly")]
 #[non_exhaustive]
 pub struct Lagged {
-    /// The number of dropped events.
+    /// The number of events that were dropped since the previous `Lagged`. It is 1 with
+    /// [`Overflow::End`]: the stream ends with the first dropped event.
     pub events: u64,
 }
 

@@ -17,7 +17,8 @@ use crate::object::{Object, ResourceVersion};
 use crate::status::{InformerFailure, ReflectorError};
 use crate::store::Store;
 
-/// The reason why [`SharedIndexInformer::wait_until`] returns no value.
+/// The reason why [`SharedIndexInformer::wait_until`] or
+/// [`wait_for_sync_within`](SharedIndexInformer::wait_for_sync_within) failed.
 ///
 /// # Examples
 ///
@@ -118,7 +119,7 @@ impl<K: Object> SharedIndexInformer<K> {
     /// # Errors
     ///
     /// Returns an error after `timeout`, which names the informer and its last failure, or if the
-    /// informer is stopped.
+    /// informer is stopped or fails before it has synced.
     ///
     /// # Cancel safety
     ///
@@ -178,6 +179,10 @@ impl<K: Object> SharedIndexInformer<K> {
     /// informer that has lost its server does not reach the version. The wait is for the cache
     /// alone: handlers may receive the events of that version after it.
     ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: it only waits.
+    ///
     /// # Examples
     ///
     /// ```
@@ -195,10 +200,6 @@ impl<K: Object> SharedIndexInformer<K> {
     /// assert!(pods.wait_for_version(&"8".into()).await, "9 is later");
     /// # }
     /// ```
-    ///
-    /// # Cancel safety
-    ///
-    /// This method is cancel safe: it only waits.
     pub async fn wait_for_version(&self, version: &ResourceVersion) -> bool {
         let reached = |store: &Store<K>| {
             let own = store.resource_version()?;
@@ -207,15 +208,15 @@ impl<K: Object> SharedIndexInformer<K> {
         self.until_store(reached).await.is_some()
     }
 
-    /// Waits until the informer has synced and `condition` returns a value. It is called at once,
-    /// and after each change.
+    /// Waits until the informer has synced and `condition` returns a value.
     ///
-    /// A state that is replaced before the condition is called is not seen; a handler sees it. No
-    /// lock is held while the condition runs.
+    /// The condition is called once the informer has synced, and again after each change. A state
+    /// that is replaced before the condition is called is not seen; a handler sees it. No lock is held
+    /// while the condition runs.
     ///
     /// # Errors
     ///
-    /// Returns an error after `timeout`, or if the informer is stopped.
+    /// Returns an error after `timeout`, or if the informer is stopped or fails before that.
     ///
     /// # Panics
     ///
@@ -256,7 +257,10 @@ impl<K: Object> SharedIndexInformer<K> {
         }
     }
 
-    /// Waits until the informer has stopped.
+    /// Waits until the informer is stopped or has failed.
+    ///
+    /// Its tasks may still be ending, and a handler may still run: [`stop`](Self::stop) waits for
+    /// them.
     ///
     /// # Errors
     ///

@@ -115,7 +115,7 @@ const TARGET: &str = "scripted objects";
 // === impl ScriptedListWatch ===
 
 impl<K: Object> ScriptedListWatch<K> {
-    /// A server without requests.
+    /// Returns a server that has received no request.
     pub fn new() -> Self {
         let (sender, requests) = mpsc::channel(OPEN);
         Self { sender, requests: Arc::new(Mutex::new(requests)) }
@@ -125,6 +125,9 @@ impl<K: Object> ScriptedListWatch<K> {
     ///
     /// It waits as long as the informer sends none. A paused clock skips the back-off of the
     /// informer.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a request is taken in the same step in which this completes.
     ///
     /// # Examples
     ///
@@ -144,9 +147,6 @@ impl<K: Object> ScriptedListWatch<K> {
     /// assert!(pods.wait_for_sync().await);
     /// # }
     /// ```
-    ///
-    /// # Cancel safety
-    /// Cancel safe: a request is taken in the same step in which this completes.
     pub async fn next_request(&self) -> ScriptedRequest<K> {
         loop {
             let next = self.requests.lock().await.recv().await;

@@ -46,7 +46,7 @@ pub struct Store<K: Object> {
 // === impl Store ===
 
 impl<K: Object> Store<K> {
-    /// An empty cache.
+    /// Returns an empty cache.
     pub fn new() -> Self {
         let store = Arc::new(store::Store::new());
         Self { applier: Applier::new(Arc::clone(&store)), store }

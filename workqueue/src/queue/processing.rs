@@ -91,8 +91,8 @@ impl<T, Cause> Processing<T, Cause> {
     /// Finishes the item. If it was added while held, it is queued again now.
     ///
     /// Call it for a failed item too, after
-    /// [`Queue::add_rate_limited`](crate::Queue::add_rate_limited): dropping the guard instead
-    /// queues the item at once, without a delay.
+    /// [`Queue::add_rate_limited`](crate::Queue::add_rate_limited): the first drop of the guard
+    /// without `done` queues the item at once, and the rate limiter counts no failure.
     #[doc(alias = "Done")]
     #[inline]
     pub fn done(mut self) {

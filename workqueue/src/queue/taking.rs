@@ -28,14 +28,14 @@ where
     /// A worker that receives `None` can stop. If another worker drops a held item without `done`
     /// after that, the item is queued again; [`drain`](Self::drain) returns it.
     ///
+    /// # Panics
+    ///
+    /// If `T::clone` panics; the item then stays queued.
+    ///
     /// # Cancel safety
     ///
     /// This method is cancel-safe: a dropped future has taken no item. If it was woken for an item,
     /// the queue wakes another worker instead.
-    ///
-    /// # Panics
-    ///
-    /// If `T::clone` panics; the item then stays queued.
     ///
     /// # Examples
     ///
@@ -93,6 +93,10 @@ where
     ///
     /// It may take an item before a worker that waits in [`get`](Self::get). Use it in tests and in
     /// code that polls; a worker uses `get`.
+    ///
+    /// # Panics
+    ///
+    /// If `T::clone` panics; the item then stays queued.
     pub fn try_get(&self) -> Option<Processing<T, Cause>> {
         Shared::take(&self.shared)
     }
@@ -201,6 +205,9 @@ where
     /// Shuts the queue down, waits until no item is queued or held, for at most `timeout`, and
     /// returns the items that are still held, queued or delayed.
     ///
+    /// It does not wait for delays: after the shutdown no delay ends, and the delayed items are
+    /// returned.
+    ///
     /// Keep the workers running until this returns: without them a drain with queued or held items
     /// waits for the whole timeout. A returned item is not queued again, even if its worker drops
     /// it without `done`. If several drains run at the same time, each item is returned by one of
@@ -208,7 +215,8 @@ where
     ///
     /// # Panics
     ///
-    /// If the future is polled outside of a tokio runtime with the time driver enabled.
+    /// If the future is polled outside of a tokio runtime with the time driver enabled, or if the
+    /// `Clone` or `Eq` of an item panics. No item is taken out then.
     ///
     /// # Cancel safety
     ///

@@ -61,14 +61,17 @@ pub struct Worker<T, Cause = ()> {
 /// An item that a [`Worker`] holds; made by [`Worker::next`].
 ///
 /// It dereferences to the item. The next call of [`Worker::next`] finishes the item, and so does
-/// [`done`](Self::done).
+/// [`done`](Self::done). Dropping it does nothing, unlike a dropped
+/// [`Processing`](crate::Processing): the worker still holds the item. To have it queued again,
+/// call [`give_back`](Self::give_back).
 pub struct WorkItem<'a, T, Cause = ()> {
     worker: &'a mut Worker<T, Cause>,
 }
 
 /// Items that a [`Worker`] holds; made by [`Worker::next_batch`].
 ///
-/// There is at least one item. The next call of the worker finishes all of them.
+/// There is at least one item. The next call of the worker finishes all of them. Dropping the batch
+/// does nothing.
 pub struct WorkBatch<'a, T, Cause = ()> {
     worker: &'a mut Worker<T, Cause>,
 }
@@ -141,14 +144,14 @@ where
     /// The order and the end are those of [`Queue::get`](crate::Queue::get). An item that was
     /// added while held is queued again when it is finished.
     ///
+    /// # Panics
+    ///
+    /// If `T::clone` panics; the item then stays queued.
+    ///
     /// # Cancel safety
     ///
     /// This method is cancel-safe: a dropped future has taken no item. If it was polled, it has
     /// finished the item of the last call.
-    ///
-    /// # Panics
-    ///
-    /// If `T::clone` panics; the item then stays queued.
     pub async fn next(&mut self) -> Option<WorkItem<'_, T, Cause>> {
         let taken = Take { worker: self, most: 1, ticket: None }.await;
         taken.then_some(WorkItem { worker: self })
@@ -157,20 +160,20 @@ where
     /// Finishes the items of the last call, waits for an item, and takes up to `most` items under
     /// one lock. Returns `None` when the queue is shut down and nothing is queued.
     ///
-    /// A batch is at most this worker's share: the queued items divided by the number of workers,
-    /// rounded up. `most` is at least 1.
+    /// A batch is at most this worker's share: the queued items divided by the number of
+    /// [`Worker`]s of the queue, rounded up. A `most` of 0 counts as 1.
     ///
     /// All items of a batch are held until the next call. Use it for work that takes microseconds
     /// per item, such as filling a channel or a bulk request: while the first item waits, no other
     /// worker can take the last one.
     ///
-    /// # Cancel safety
-    ///
-    /// As [`next`](Self::next).
-    ///
     /// # Panics
     ///
     /// If `T::clone` panics. The items then stay queued or are queued again.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`next`](Self::next).
     ///
     /// # Examples
     ///
