@@ -182,7 +182,7 @@ impl Apply {
 ///
 /// `mutate` sets the fields that the controller decides on; it is called with `object` if there is
 /// none at the server, and with the server's otherwise. If it changes nothing, nothing is written.
-/// After a conflict it is called again with the newer object, at most five times.
+/// After a conflict it is called again with the newer object, up to five times in all.
 ///
 /// It reads the live object. Where the cache has it, compare with the cached one first.
 /// [`Apply`] needs no read and no retry; use this where field managers are not wanted.

@@ -14,9 +14,8 @@
 //! - **Retries**: a read whose connection broke is sent again, up to three times; so is any request
 //!   that the server has not processed since it closes the connection. Any request is sent again
 //!   if the server answers 429 or 503 with `Retry-After`, up to ten times and 30 s of waiting in
-//!   total.
-//!   Another write without an answer is returned to the caller as an error. A failed watch is
-//!   returned to the informer, which has its own back-off.
+//!   total. Another write without an answer is returned to the caller as an error. A failed watch
+//!   is returned to the informer, which has its own back-off.
 //! - **Timeouts**: a request fails if its answer, or the next part of it, does not arrive within
 //!   30 s; a watch, if the server does not accept it within 10 s. Connecting takes at most 10 s.
 //!   The time in the client's own queue does not count.

@@ -99,6 +99,10 @@ impl<T: Target> Enqueue<T> {
     /// Adds `key` to the queue after `delay`, or earlier if another event adds it.
     ///
     /// Of two delays of one key the earlier one counts.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime if `delay` is not zero. A mapper runs inside of one.
     #[doc(alias = "AddAfter")]
     pub fn add_after(&self, key: T::Key, delay: Duration) {
         self.queue().because(self.trigger.clone()).at_priority(self.priority).add_after(key, delay);

@@ -19,7 +19,8 @@ const TRIES: usize = 5;
 ///    repeatable: the process may end between the two.
 ///
 /// Changes carry the object's `resourceVersion`, so that no finalizer of another controller is
-/// lost. After a conflict the live object is read and the change is tried again, five times.
+/// lost. After a conflict the live object is read and the change is tried again, up to five times
+/// in all.
 ///
 /// If the controller's cache is limited to a label, an object that loses the label is reported as
 /// deleted: it is not, and its finalizer is still there. Read the live object before it is

@@ -199,8 +199,8 @@ impl Manager {
     }
 
     /// Shows the manager's parts in `diagnostics`: the informers, the queues with their failing
-    /// keys and last reconciles, the election, and the readiness.
-    /// The parts of controllers that a [`handle`](Self::handle) adds later are among them.
+    /// keys and last reconciles, the election, and the readiness. The parts of controllers that a
+    /// [`handle`](Self::handle) adds later are among them.
     ///
     /// # Examples
     ///

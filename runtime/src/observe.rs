@@ -62,8 +62,8 @@ const STALE_AFTER: u64 = 3;
 /// Register each part when it is built. A report reads each part when it is requested; nothing runs
 /// between requests.
 ///
-/// A check is the author's code. It runs on the task of the request, without a lock; a panic closes
-/// the connection of this request only.
+/// A check is the author's code. It runs on the task of the request, without a lock. A check that
+/// panics has failed: its reason is the message of the panic.
 #[derive(Clone)]
 pub struct Diagnostics {
     parts: Arc<Mutex<Parts>>,

@@ -149,6 +149,9 @@ impl<T: Target> ReadYourWrites<T> {
     /// Waits for writes of the kind of `informer`. Call it before clones are made: they would not
     /// know the cache.
     ///
+    /// Call it once for each kind. Of two caches of one kind, the older one would be taken for that
+    /// of a restored server, and the writes forgotten.
+    ///
     /// # Examples
     ///
     /// ```

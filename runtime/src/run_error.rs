@@ -17,9 +17,8 @@ const LISTED: usize = 10;
 /// The error of a manager that did not run or stop in order.
 ///
 /// Every variant means that all tasks have ended or were dropped, except those that block their
-/// threads: exit with a code other than 0.
-/// After [`Undrained`](Self::Undrained) nothing is lost, because the next process lists all
-/// objects.
+/// threads: exit with a code other than 0. After [`Undrained`](Self::Undrained) nothing is lost,
+/// because the next process lists all objects.
 ///
 /// # Examples
 ///
@@ -63,7 +62,9 @@ pub enum RunError {
         /// Each cache that is not complete, with its last error.
         unsynced: Vec<String>,
     },
-    /// A worker panicked outside of its reconciler, because of a bug in this library.
+    /// A worker panicked outside of its reconciler: in the `Clone`, `Eq` or `Hash` of the author's
+    /// key type, in the function of [`fair_by`](crate::ControllerBuilder::fair_by), or because of a
+    /// bug in this library.
     #[error("a worker panicked: {message}")]
     #[non_exhaustive]
     WorkerPanicked {

@@ -100,7 +100,8 @@ impl<P: Object> Watch<P> {
         self
     }
 
-    /// Handles each object again every `period`, as an update without a change (default: never).
+    /// Handles each object again every `period`, as an update without a change (default: never; the
+    /// shortest period is 1 s).
     ///
     /// kube-controller-manager resyncs every 12 to 24 hours. A resync repairs what a bug in the
     /// author's mapper has missed. Use [`Action::RequeueAfter`](crate::Action::RequeueAfter) for an

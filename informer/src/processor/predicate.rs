@@ -22,7 +22,8 @@ use crate::object::Object;
 ///
 /// The API server raises the generation of most kinds with each change of the spec, and with the
 /// start of the deletion. Status updates and other changes of metadata do not match. Of a kind
-/// without a generation, such as `ConfigMap`, only the start of the deletion matches.
+/// without a generation, such as `ConfigMap`, only the start of the deletion matches;
+/// `homeostat::predicate::generation_changed` lets all updates of such a kind pass.
 #[doc(alias = "GenerationChangedPredicate")]
 pub fn generation_changed<K: Object>(old: &K, new: &K) -> bool {
     let (old, new) = (old.metadata(), new.metadata());

@@ -7,7 +7,8 @@ const METADATA_ONLY: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
 );
 
-/// Asks the server to answer with the metadata of the object alone.
+/// Returns the request with an `Accept` header that asks the server to answer with the metadata of
+/// the object alone.
 ///
 /// A server answers a write with the complete object. A controller that reads only its name and
 /// version saves the server the rest, and itself the decryption and the decoding. An error is a

@@ -34,8 +34,8 @@ impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
     ///
     /// # Panics
     ///
-    /// Panics outside of a tokio runtime if one of the informers is running already, and if another
-    /// controller has one of the [sources](Self::source).
+    /// Panics if another controller has one of the [sources](Self::source), and outside of a tokio
+    /// runtime if a source holds a key with a delay. Apart from that it needs no runtime.
     ///
     /// # Examples
     ///

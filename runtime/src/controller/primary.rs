@@ -168,7 +168,7 @@ impl<K: Object> ControllerBuilder<K> {
     ///
     /// The reconciler sets the expectations before it writes, checks them with
     /// [`satisfied`](crate::UidTrackingExpectations::satisfied), and deletes them when the owner is
-    /// gone. The README has an example.
+    /// gone. The crate's README has an example.
     pub fn expecting(mut self, expectations: &Expectations<K>) -> Self {
         self.expectations = Some(expectations.clone());
         self

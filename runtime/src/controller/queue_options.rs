@@ -103,7 +103,8 @@ impl<T: Target, P> ControllerBuilder<T, P> {
 
     /// Decides for each error of the reconciler when its key is retried. The default is
     /// [`OnError::BackOff`]. A [`TerminalError`](crate::TerminalError) is not retried in any case;
-    /// a panic and a timeout back off in any case.
+    /// a panic and a timeout back off in any case. A panic of `policy` counts as a panic of the
+    /// reconciler.
     ///
     /// # Examples
     ///
@@ -135,7 +136,8 @@ impl<T: Target, P> ControllerBuilder<T, P> {
         self
     }
 
-    /// Bounds the concurrent reconciles of all controllers that share `limit`.
+    /// Bounds the concurrent reconciles of all controllers that share `limit`. The default is no
+    /// bound but the number of workers.
     pub fn work_limit(mut self, limit: &WorkLimit) -> Self {
         self.limit = Some(limit.clone());
         self

@@ -108,7 +108,9 @@ impl<T: Target, P> ControllerBuilder<T, P> {
     /// Keeps `store` up to date with the version of `informer`'s cache, and enqueues the keys that
     /// waited for it: they are reconciled as soon as the cache shows what was written for them.
     ///
-    /// Call it for each cache that the reconciler reads and writes, including the primary's.
+    /// Call it for each kind that the reconciler reads and writes, including the primary's, and for
+    /// one informer of each kind: of two caches of one kind, the store takes the older one for a
+    /// server that was restored, and forgets the writes.
     pub fn consistency<Q: Object>(
         mut self,
         store: &Consistency<T>,

@@ -76,8 +76,8 @@ impl EventRecorderBuilder {
         self
     }
 
-    /// Sets the `reportingInstance` of the events of [`EventsApi::Series`], at most 128 bytes: the
-    /// default is the component and the name of the machine or pod.
+    /// Sets the `reportingInstance` of the events of [`EventsApi::Series`]. The API server refuses
+    /// more than 128 bytes. The default is the component and the name of the machine or pod.
     pub fn instance(mut self, instance: impl Into<String>) -> Self {
         self.instance = Some(instance.into());
         self

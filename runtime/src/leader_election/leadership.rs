@@ -174,10 +174,12 @@ impl Leadership {
 
     /// Stops renewing and gives the lease to the next candidate. Call it after the work has ended.
     ///
-    /// A lease that cannot be released within the renew deadline expires by itself.
+    /// The fence closes first. A lease that cannot be released within the renew deadline expires by
+    /// itself. It does nothing if leadership is lost already.
     ///
     /// Releasing before the work has ended admits two workers at once: the next candidate may lead
-    /// as soon as the server has stored the release.
+    /// as soon as the server has stored the release. A registered task that still runs is aborted
+    /// only after that.
     ///
     /// # Cancel safety
     ///

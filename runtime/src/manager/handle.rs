@@ -82,7 +82,7 @@ pub enum ManagerPhase {
     New,
     /// The caches are not complete yet.
     Syncing,
-    /// The caches are complete, and another replica leads.
+    /// The caches are complete, and this replica does not lead yet.
     Standby,
     /// The workers run.
     Working,

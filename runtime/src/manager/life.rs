@@ -23,10 +23,13 @@ impl Manager {
     /// # Errors
     ///
     /// Returns an error if caches are not complete within the sync timeout, if keys were left after
-    /// the drain timeout, if a worker panicked outside of its reconciler, if a runnable failed, if
-    /// an informer failed or was stopped from outside, if a part did not stop, if two parts have
-    /// one name, or if leadership was lost. All tasks have ended in these cases too, except those
-    /// that block their threads.
+    /// the drain timeout, if a worker panicked outside of its reconciler, if a runnable or a service
+    /// failed, if an informer failed, if one was stopped from outside before its cache was complete,
+    /// if a part did not stop, if two parts have one name, or if leadership was lost. All tasks have
+    /// ended in these cases too, except those that block their threads.
+    ///
+    /// Do not stop an informer while the manager runs: after the initial list it is no error, and
+    /// the controllers go on with a cache that stands still.
     ///
     /// # Panics
     ///
@@ -35,7 +38,7 @@ impl Manager {
     /// # Cancel safety
     ///
     /// Dropping the future drops the running reconciles and stops the informers without waiting for
-    /// them. The phase is then [`ManagerPhase::Stopped`].
+    /// them. A lease is not released: it expires. The phase is then [`ManagerPhase::Stopped`].
     ///
     /// # Examples
     ///
