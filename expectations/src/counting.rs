@@ -137,6 +137,10 @@ where
     /// It may if the key has no entry, if every expected write was observed or refused, if the
     /// entry is more than five minutes old, or if the entry belongs to an owner with another uid.
     ///
+    /// If it may not, the observation that lowers the entry comes with an event, which queues the
+    /// key. A write whose response was lost may have no event: check the key again after five
+    /// minutes, or nothing wakes it when the entry expires.
+    ///
     /// Expiry is reported once per entry, as a warning and in the metric. An expired entry stays
     /// expired until it is replaced, so that the owner is not blocked a second time.
     #[doc(alias = "SatisfiedExpectations")]

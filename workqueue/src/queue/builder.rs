@@ -243,8 +243,8 @@ where
         self
     }
 
-    /// Records when and by which operation items were queued, for [`Queue::inspect`]. This reads
-    /// the clock at each step; a queue without this option and without metrics does not read it.
+    /// Records when and by which operation items were queued, for [`Queue::inspect`]. Each add and
+    /// each hand-out then reads the clock, as in a queue with metrics.
     ///
     /// Queues with metrics can be inspected without it.
     pub fn inspect(mut self) -> Self {
