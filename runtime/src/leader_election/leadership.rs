@@ -7,9 +7,8 @@
 //! Three parties watch the deadline, so that none of them is a single point of failure: the
 //! renewing task ends leadership when the lease is lost, the fence rejects requests by the clock
 //! alone, and the watchdog's thread ends leadership even if the runtime is stuck.
-//!
-//! The lock of [`End`] is held to move the list of tasks, never during an abort. `lose` and the
-//! drop may run at the same time; each task is aborted by one of them.
+
+mod shared;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -21,11 +20,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use self::shared::Shared;
+use super::LeaderElector;
 use super::clock::LeaseClock;
-use super::fence::Fence;
-use super::metrics::Metrics;
 use super::watchdog::Watchdog;
-use super::{ElectionView, LeaderElector};
 
 /// The time in which work that was aborted must reach an `await`. The caller learns of the loss
 /// after it, and should exit: others may lead soon.
@@ -79,31 +77,6 @@ fn taken_by(holder: &str) -> String {
         "" => "another party removed the holder of the lease".to_owned(),
         holder => format!("the lease is held by {holder}"),
     }
-}
-
-/// The part of leadership that the renewing task and the watchdog may end.
-#[derive(Debug)]
-struct Shared {
-    fence: Fence,
-    /// Shows the end of leadership, also if the renewing task does not come to it.
-    metrics: Metrics,
-    view: ElectionView,
-    /// Cancelled after `end` has its reason and the fence is closed. Not cancelled by a release or
-    /// a drop.
-    lost: CancellationToken,
-    /// No author's code runs under this lock; an abort only marks a task.
-    end: Mutex<End>,
-}
-
-/// The reason for the end of leadership, and the tasks to abort then.
-#[derive(Debug, Default)]
-struct End {
-    /// Set once, by the first to notice the loss. `None` after a release or a drop.
-    reason: Option<LeadershipLost>,
-    /// True from a release or a drop on. The fence is closed then too, which is no loss.
-    is_given_up: bool,
-    /// Tasks to abort, among them some that have ended. Empty once leadership has ended.
-    aborts: Vec<AbortHandle>,
 }
 
 // === impl Leadership ===
@@ -290,141 +263,5 @@ fn watch(
     None
 }
 
-// === impl Shared ===
-
-impl Shared {
-    /// Ends leadership: closes the fence, records the reason, wakes [`Leadership::lost`], aborts
-    /// the tasks. Only the first call has an effect, and none after a release or a drop.
-    ///
-    /// The order is fixed: a task that sees `lost` finds the fence closed and the reason set.
-    fn lose(&self, reason: LeadershipLost) {
-        self.close();
-        {
-            let mut end = self.end.lock();
-            if end.reason.is_some() || end.is_given_up {
-                return;
-            }
-            tracing::error!(%reason, "leader election lost");
-            end.reason = Some(reason);
-        }
-        self.lost.cancel();
-        self.end();
-    }
-
-    /// Closes the fence, and shows it.
-    fn close(&self) {
-        self.fence.set(None);
-        self.metrics.leads(false);
-        self.view.ended();
-    }
-
-    /// Aborts the registered tasks. The aborts run without the lock.
-    ///
-    /// A second call finds no task.
-    fn end(&self) {
-        let aborts = std::mem::take(&mut self.end.lock().aborts);
-        for task in aborts {
-            task.abort();
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use http::{Method, Request};
-    use kube_client::Client;
-    use kube_client::client::Body;
-    use tokio::time::{Instant, sleep};
-
-    use super::*;
-    use crate::scripted_server::{Answer, refusal, server};
-
-    /// Returns a client that waits for `seconds` of the method before each request.
-    fn slow(client: Client, seconds: impl Fn(&Method) -> u64 + Send + 'static) -> Client {
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let (client, pause) = (client.clone(), Duration::from_secs(seconds(request.method())));
-            async move {
-                sleep(pause).await;
-                client.send(request).await
-            }
-        });
-        Client::new(service, "default")
-    }
-
-    fn elector(client: Client) -> LeaderElector {
-        let builder = LeaderElector::builder(client, "shop", "lease");
-        builder.in_virtual_time(jiff::Timestamp::UNIX_EPOCH, 7).build().unwrap()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn fence_stays_closed_after_a_late_renewal() {
-        let (client, _) = server(|asked| match asked.text.as_str() {
-            "" => refusal(404, "not found"),
-            lease => Answer::Said(200, serde_json::from_str(lease).unwrap()),
-        });
-        let renewals = AtomicUsize::new(0);
-        let client = slow(client, move |method| match *method {
-            Method::PUT => [6, 2].get(renewals.fetch_add(1, Ordering::Relaxed)).map_or(0, |it| *it),
-            _ => 0,
-        });
-        let elector = elector(client);
-        let fence = elector.fence();
-        let leadership = elector.acquire().await;
-        let start = Instant::now();
-        assert_eq!(leadership.lost().await, LeadershipLost::DeadlinePassed);
-        assert_eq!(start.elapsed().as_secs(), 10);
-        for _ in 0..10 {
-            sleep(Duration::from_millis(500)).await;
-            assert!(!fence.is_open(), "open after {:?}", start.elapsed());
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn tasks_that_have_ended_are_not_remembered() {
-        let (client, _) = server(|asked| match asked.text.as_str() {
-            "" => refusal(404, "not found"),
-            lease => Answer::Said(200, serde_json::from_str(lease).unwrap()),
-        });
-        let leadership = elector(client).acquire().await;
-        let (mut lasting, mut short) = (JoinSet::new(), JoinSet::new());
-        leadership.abort_on_loss(lasting.spawn(std::future::pending::<()>()));
-        for _ in 0..1000 {
-            leadership.abort_on_loss(short.spawn(std::future::ready(())));
-            short.join_next().await.unwrap().unwrap();
-        }
-        let known = leadership.shared.end.lock().aborts.len();
-        assert!(known < 20, "{known}");
-        drop(leadership);
-        assert!(lasting.join_next().await.unwrap().unwrap_err().is_cancelled());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn slow_release_is_no_loss_of_leadership() {
-        let lease = Mutex::new(None::<String>);
-        let (client, _) = server(move |asked| match asked.line.split(' ').next() {
-            Some("GET") => match &*lease.lock() {
-                Some(lease) => Answer::Said(200, serde_json::from_str(lease).unwrap()),
-                None => refusal(404, "not found"),
-            },
-            Some("POST") => {
-                *lease.lock() = Some(asked.text.clone());
-                Answer::Said(201, serde_json::from_str(&asked.text).unwrap())
-            }
-            _ => refusal(409, "modified"),
-        });
-        let reads = AtomicUsize::new(0);
-        let client = slow(client, move |method| match *method {
-            Method::POST => 0,
-            Method::GET if reads.fetch_add(1, Ordering::Relaxed) == 0 => 0,
-            _ => 4,
-        });
-        let leadership = elector(client).acquire().await;
-        sleep(Duration::from_secs(1)).await;
-        let shared = Arc::clone(&leadership.shared);
-        leadership.release().await;
-        assert!(!shared.lost.is_cancelled());
-        assert_eq!(shared.end.lock().reason, None);
-    }
-}
+mod tests;

@@ -20,41 +20,21 @@
 //! Two clocks: a [`Moment`] of the monotonic clock decides about all deadlines; wall times are
 //! written for people and are only compared for equality.
 
+mod record;
+mod step;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+pub(crate) use self::record::{Record, Stored};
+pub(crate) use self::step::{Loss, Step, Written};
+
 /// A point on the candidate's clock, as the time since the clock's origin.
 ///
 /// The clock of the elector includes the time of a suspend.
 pub(crate) type Moment = Duration;
-
-/// The members of a `Lease` that the election reads and writes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Record {
-    /// The holder's identity; empty after a release.
-    pub(crate) holder: String,
-    /// Seconds after a renewal during which other candidates wait. Another party may have written
-    /// any number.
-    pub(crate) lease_seconds: i32,
-    /// Time at which the holder acquired the lease, on the holder's clock. Not used for decisions.
-    pub(crate) acquired: Option<Timestamp>,
-    /// Time of the last renewal, on the holder's clock. A change shows that the holder lives; the
-    /// value is never compared with this machine's clock.
-    pub(crate) renewed: Option<Timestamp>,
-    /// Number of times that the holder changed.
-    pub(crate) transitions: i32,
-}
-
-/// A lease as the server has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stored {
-    /// The members that the election knows.
-    pub(crate) record: Record,
-    /// The `resourceVersion`: a write that replaces another version is a conflict.
-    pub(crate) version: String,
-}
 
 /// Six renew deadlines of attempts with the default periods. A record that is older and appears now
 /// is not recognised: the candidate then waits until that lease expires, which is safe.
@@ -72,45 +52,6 @@ pub(crate) struct Timing {
     pub(crate) renew_deadline: Duration,
     /// Pause between two attempts of a leader; other candidates add jitter.
     pub(crate) retry_period: Duration,
-}
-
-/// The next request, or the end of an attempt.
-///
-/// Each step says which method takes its outcome.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Read the lease, then call [`Candidate::read`].
-    Read,
-    /// Create the lease, then call [`Candidate::written`].
-    Create(Record),
-    /// Replace the lease that has this version, then call [`Candidate::written`].
-    Replace { record: Record, version: String },
-    /// The attempt is over: this candidate leads.
-    Leading,
-    /// The attempt is over: another candidate leads, or the server did not answer. Try again later.
-    Waiting,
-    /// The attempt is over, and so is this candidate's leadership.
-    Lost(Loss),
-}
-
-/// The reason why leadership ended before its deadline.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Loss {
-    /// The lease names another holder.
-    TakenBy(String),
-    /// The lease names this identity, but this candidate did not write it.
-    SharedIdentity,
-}
-
-/// The outcome of a write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// The server stored it under this version.
-    Stored(String),
-    /// The server refused it because the lease has changed: 409 in both its forms, or 404.
-    Conflict,
-    /// The outcome is unknown, or the server refused it for another reason.
-    Failed,
 }
 
 /// One candidate's view of the election.
@@ -336,7 +277,7 @@ impl Candidate {
     fn renewal(&self, old: &Record, wall: Timestamp) -> Record {
         Record {
             holder: self.identity.clone(),
-            lease_seconds: seconds(self.timing.lease_duration),
+            lease_seconds: record::seconds(self.timing.lease_duration),
             renewed: Some(wall),
             acquired: old.acquired,
             transitions: old.transitions,
@@ -367,12 +308,6 @@ impl Candidate {
         let duration = duration.map_or(self.timing.lease_duration, Duration::from_secs);
         now < since.saturating_add(duration)
     }
-}
-
-/// Whole seconds, rounded up: other candidates must not wait for less than the configured duration.
-fn seconds(duration: Duration) -> i32 {
-    let whole = duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0));
-    i32::try_from(whole).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]

@@ -274,6 +274,25 @@ async fn reconcile_a_key_of_two_queues(shutdown_after: Duration) {
     assert_eq!(seen.lines(), ["ns/web listed", "ns/web listed"]);
 }
 
+#[test]
+fn controller_of_a_running_informer_is_built_outside_of_a_runtime() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+    let foos = runtime.block_on(async {
+        let foos = Script::new([foo("web", "1")]);
+        foos.informer.start();
+        assert!(foos.informer.wait_for_sync().await);
+        foos
+    });
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = Controller::builder("foo", &foos.informer).build(reconciler);
+    runtime.block_on(async {
+        let manager = Manager::new(no_factory()).with(controller);
+        manager.run_until(sleep(Duration::from_secs(1))).await.unwrap();
+    });
+    assert_eq!(seen.lines(), ["ns/web listed"]);
+}
+
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "feeds another controller already")]
 async fn source_of_two_controllers_panics() {
