@@ -12,7 +12,7 @@
 //! - **In flight**: at most `in_flight` requests await their answer. Watches do not count, because
 //!   they stay open.
 //! - **Retries**: a read whose connection broke is sent again, up to three times; so is any request
-//!   that the server has not processed since it closes the connection. Any request is sent again
+//!   that the server has not processed since it closes the connection. A request is sent again
 //!   if the server answers 429 or 503 with `Retry-After`, up to ten times and 30 s of waiting in
 //!   total. Another write without an answer is returned to the caller as an error. A failed watch
 //!   is returned to the informer, which has its own back-off.

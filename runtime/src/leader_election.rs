@@ -182,7 +182,8 @@ impl LeaderElector {
     ///
     /// # Panics
     ///
-    /// Resumes the panic of `work`, after the lease was released. Panics outside of a tokio runtime.
+    /// Resumes the panic of `work`, after the lease was released. Panics outside of a tokio
+    /// runtime.
     ///
     /// # Cancel safety
     ///

@@ -8,8 +8,8 @@
 
 use homeostat_informer::Object;
 
-/// Returns true if the object's `metadata.generation` has changed, or if its deletion has begun. The
-/// server raises the generation at each change of the spec, and not for the status.
+/// Returns true if the object's `metadata.generation` has changed, or if its deletion has begun.
+/// The server raises the generation at each change of the spec, and not for the status.
 ///
 /// Objects without a generation, such as a `ConfigMap`, count as changed. The predicate of the same
 /// name in [`informer`](crate::informer::predicate::generation_changed) ignores their updates, as

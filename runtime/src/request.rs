@@ -53,8 +53,8 @@ enum Next<T: Target> {
 /// The reason for which a key was added to the queue.
 ///
 /// If several events add a key before it is reconciled, the first trigger stays; any later one
-/// replaces [`Retry`](Self::Retry) and [`RequeueAfter`](Self::RequeueAfter). The trigger is for logs
-/// and metrics: a reconciler that decides on it is edge-triggered and misses changes.
+/// replaces [`Retry`](Self::Retry) and [`RequeueAfter`](Self::RequeueAfter). The trigger is for
+/// logs and metrics: a reconciler that decides on it is edge-triggered and misses changes.
 ///
 /// # Examples
 ///

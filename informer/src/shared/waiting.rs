@@ -211,8 +211,8 @@ impl<K: Object> SharedIndexInformer<K> {
     /// Waits until the informer has synced and `condition` returns a value.
     ///
     /// The condition is called once the informer has synced, and again after each change. A state
-    /// that is replaced before the condition is called is not seen; a handler sees it. No lock is held
-    /// while the condition runs.
+    /// that is replaced before the condition is called is not seen; a handler sees it. No lock is
+    /// held while the condition runs.
     ///
     /// # Errors
     ///

@@ -168,9 +168,9 @@ impl<K: Object> ControllerBuilder<K> {
     ///
     /// The reconciler sets the expectations before it writes, checks them with
     /// [`satisfied`](crate::UidTrackingExpectations::satisfied), and deletes them when the owner is
-    /// gone. While they are not satisfied, it returns
-    /// [`Action::Postpone`](crate::Action::Postpone) with five minutes: a write that was lost has no
-    /// event, and its expectation expires then. The crate's README has an example.
+    /// gone. While they are not satisfied, it returns [`Action::Postpone`](crate::Action::Postpone)
+    /// with five minutes: a write that was lost has no event, and its expectation expires then. The
+    /// crate's README has an example.
     pub fn expecting(mut self, expectations: &Expectations<K>) -> Self {
         self.expectations = Some(expectations.clone());
         self

@@ -23,10 +23,10 @@ impl Manager {
     /// # Errors
     ///
     /// Returns an error if caches are not complete within the sync timeout, if keys were left after
-    /// the drain timeout, if a worker panicked outside of its reconciler, if a runnable or a service
-    /// failed, if an informer failed, if one was stopped from outside before its cache was complete,
-    /// if a part did not stop, if two parts have one name, or if leadership was lost. All tasks have
-    /// ended in these cases too, except those that block their threads.
+    /// the drain timeout, if a worker panicked outside of its reconciler, if a runnable or a
+    /// service failed, if an informer failed, if one was stopped from outside before its cache was
+    /// complete, if a part did not stop, if two parts have one name, or if leadership was lost. All
+    /// tasks have ended in these cases too, except those that block their threads.
     ///
     /// Do not stop an informer while the manager runs: after the initial list it is no error, and
     /// the controllers go on with a cache that stands still.

@@ -107,8 +107,8 @@ pub struct Informer {
 
 /// A work queue.
 ///
-/// A queue is inspected if it was built with `QueueBuilder::inspect` or has metrics. Of another queue
-/// only the depth is known, and the failing keys if it is a controller's.
+/// A queue is inspected if it was built with `QueueBuilder::inspect` or has metrics. Of another
+/// queue only the depth is known, and the failing keys if it is a controller's.
 #[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct QueueReport {
