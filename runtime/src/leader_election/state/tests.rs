@@ -221,7 +221,7 @@ fn lease_of_another_is_not_released() {
 
 #[test]
 fn fractions_of_a_second_are_rounded_up_in_the_lease() {
-    assert_eq!(seconds(Duration::from_millis(1_500)), 2);
-    assert_eq!(seconds(Duration::from_secs(15)), 15);
-    assert_eq!(seconds(Duration::MAX), i32::MAX);
+    assert_eq!(record::seconds(Duration::from_millis(1_500)), 2);
+    assert_eq!(record::seconds(Duration::from_secs(15)), 15);
+    assert_eq!(record::seconds(Duration::MAX), i32::MAX);
 }
