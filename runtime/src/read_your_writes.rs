@@ -149,8 +149,10 @@ impl<T: Target> ReadYourWrites<T> {
     /// Waits for writes of the kind of `informer`. Call it before clones are made: they would not
     /// know the cache.
     ///
-    /// Call it once for each kind. Of two caches of one kind, the older one would be taken for that
-    /// of a restored server, and the writes forgotten.
+    /// # Panics
+    ///
+    /// Panics if it has a cache of this kind already. The older one of the two would look like that
+    /// of a restored server, and the writes would be forgotten.
     ///
     /// # Examples
     ///
@@ -163,13 +165,17 @@ impl<T: Target> ReadYourWrites<T> {
     /// }
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn cache<K: Object>(mut self, informer: &SharedIndexInformer<K>) -> Self
     where
         K::Kind: Resource<DynamicType = ()>,
     {
+        let resource = GroupResource::new(K::Kind::group(&()), K::Kind::plural(&()));
+        let is_new = self.caches.iter().all(|cache| cache.resource != resource);
+        assert!(is_new, "ReadYourWrites has a cache of {resource} already");
         let own = informer.clone();
         self.caches.push(Cache {
-            resource: GroupResource::new(K::Kind::group(&()), K::Kind::plural(&())),
+            resource,
             informer: Arc::new(informer.clone()),
             subscribe: Arc::new(move |name, handler| own.add_version_handler(name, handler)),
         });

@@ -64,3 +64,10 @@ async fn reconcile_waits_until_the_cache_shows_the_keys_own_writes() {
     };
     Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "has a cache of configmaps already")]
+async fn second_cache_of_a_kind_panics() {
+    let (one, two) = (Cluster::new([]), Cluster::new([]));
+    drop(ReadYourWrites::<Foo>::new("test").cache(&one.maps.informer).cache(&two.maps.informer));
+}
