@@ -58,23 +58,21 @@ impl Manager {
     where
         F: Future<Output = Result<(), RunError>>,
     {
-        let mut synced = pin!(self.wait_for_sync());
-        let mut too_late = pin!(tokio::time::sleep(self.sync_timeout));
-        let mut next_report = FIRST_REPORT_AFTER;
-        loop {
-            tokio::select! {
-                biased;
-                ended = end.as_mut() => return ControlFlow::Break(ended),
-                synced = synced.as_mut() => return synced,
-                () = too_late.as_mut() => return ControlFlow::Break(Err(self.never_synced())),
-                () = tokio::time::sleep(next_report) => self.report_unsynced(),
+        tokio::select! {
+            biased;
+            ended = end.as_mut() => ControlFlow::Break(ended),
+            synced = with_reports(self.wait_for_sync(), || self.report_unsynced()) => synced,
+            () = tokio::time::sleep(self.sync_timeout) => {
+                ControlFlow::Break(Err(self.never_synced()))
             }
-            next_report = REPORT_EVERY;
         }
     }
 
     /// Starts the informers of a controller that was added, and waits for its caches in a task of
     /// `syncing`. If an informer is stopped, the task logs that and returns the controller's name.
+    ///
+    /// The wait has no end but that of the manager: the kind may be installed days later. The log
+    /// says what is missing, like that of the start.
     ///
     /// A controller whose name exists already is dropped with an error in the log: its metrics and
     /// its queue would mix with those of the other.
@@ -90,7 +88,8 @@ impl Manager {
             informer.start();
         }
         syncing.spawn(async move {
-            if wait_for(controller.as_ref()).await {
+            let synced = wait_for(controller.as_ref());
+            if with_reports(synced, || report_waiting(controller.as_ref())).await {
                 return Ok(controller);
             }
             let failures = controller.informers().iter().filter_map(|informer| informer.failure());
@@ -156,13 +155,9 @@ impl Manager {
         RunError::NeverSynced { timeout: self.sync_timeout, unsynced }
     }
 
-    /// Returns the controllers whose caches are complete and whose handlers have not got all of the
-    /// initial lists: a mapper blocks.
+    /// Returns the controllers that are [late](is_late).
     fn late_controllers(&self) -> impl Iterator<Item = &Arc<str>> {
-        let late = self.controllers.iter().filter(|controller| {
-            let is_complete = controller.informers().iter().all(|informer| informer.has_synced());
-            is_complete && controller.wait_for_handlers().now_or_never().is_none()
-        });
+        let late = self.controllers.iter().filter(|controller| is_late(controller.as_ref()));
         late.map(|controller| controller.name())
     }
 
@@ -170,11 +165,10 @@ impl Manager {
     /// handlers have not got it.
     fn report_unsynced(&self) {
         for (informer, error) in self.handle.unsynced() {
-            let error = error.unwrap_or_else(|| NO_ANSWER.to_owned());
-            tracing::warn!(%informer, %error, "still waiting for the cache to sync");
+            warn_of_cache(&informer, error);
         }
         for controller in self.late_controllers() {
-            tracing::warn!(%controller, "still waiting for the controller: {NOT_DELIVERED}");
+            warn_of_handlers(controller);
         }
     }
 }
@@ -192,4 +186,44 @@ async fn wait_for(controller: &dyn AnyController) -> bool {
         }
     }
     controller.wait_for_handlers().await
+}
+
+/// Returns true if the caches of a controller are complete and its handlers have not got all of the
+/// initial lists: a mapper blocks.
+fn is_late(controller: &dyn AnyController) -> bool {
+    let is_complete = controller.informers().iter().all(|informer| informer.has_synced());
+    is_complete && controller.wait_for_handlers().now_or_never().is_none()
+}
+
+/// Waits for `synced`. Calls `report` after [`FIRST_REPORT_AFTER`], then every [`REPORT_EVERY`].
+async fn with_reports<T>(synced: impl Future<Output = T>, report: impl Fn()) -> T {
+    let mut synced = pin!(synced);
+    let mut next_report = FIRST_REPORT_AFTER;
+    loop {
+        tokio::select! {
+            biased;
+            synced = synced.as_mut() => return synced,
+            () = tokio::time::sleep(next_report) => report(),
+        }
+        next_report = REPORT_EVERY;
+    }
+}
+
+/// Logs each cache of a controller that has no initial list yet, and handlers that have not got it.
+fn report_waiting(controller: &dyn AnyController) {
+    for informer in controller.informers().iter().filter(|informer| !informer.has_synced()) {
+        warn_of_cache(informer.name(), informer.last_error());
+    }
+    if is_late(controller) {
+        warn_of_handlers(controller.name());
+    }
+}
+
+fn warn_of_cache(informer: &str, error: Option<String>) {
+    let error = error.unwrap_or_else(|| NO_ANSWER.to_owned());
+    tracing::warn!(%informer, %error, "still waiting for the cache to sync");
+}
+
+fn warn_of_handlers(controller: &str) {
+    tracing::warn!(%controller, "still waiting for the controller: {NOT_DELIVERED}");
 }

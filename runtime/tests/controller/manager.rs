@@ -374,6 +374,35 @@ async fn controller_that_never_syncs_does_not_hold_up_another_that_is_added() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn missing_cache_of_an_added_controller_is_logged_until_it_is_there() {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let writer = Arc::new(log.reopen().unwrap());
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let (foos, zones) = (Script::new([foo("web", "1")]), Script::new([zone("north", "z")]));
+    zones.hold_lists();
+    let manager = Manager::new(no_factory()).with(idle(&foos, "foo"));
+    let (handle, (reconciler, seen)) =
+        (manager.handle(), recorder(|_| ready(Ok(Action::AwaitChange))));
+    let story = async {
+        handle.add(Controller::builder("zone", &zones.informer).build(reconciler));
+        // The lines come after 2, 12 and 22 s.
+        sleep(Duration::from_secs(25)).await;
+        zones.release_lists();
+        sleep(Duration::from_secs(60)).await;
+    };
+    manager.run_until(story).await.unwrap();
+    assert_eq!(seen.keys(), ["north"]);
+    let log = std::fs::read_to_string(log.path()).unwrap();
+    let waiting = log.lines().filter(|line| {
+        line.contains("still waiting for the cache to sync")
+            && line.contains("informer=zones")
+            && line.contains("error=the initial list has no answer yet")
+    });
+    assert_eq!(waiting.count(), 3, "{log}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn informer_of_an_added_controller_is_supervised() {
     let (foos, zones) = (Script::new([foo("web", "1")]), Script::<Zone>::new([]));
     let _broken = zones.informer.add_handler("broken", |_| explode_if(true));
