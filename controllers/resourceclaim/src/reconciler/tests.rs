@@ -767,9 +767,7 @@ async fn unknown_consumer_stays_and_keeps_the_allocation() {
 #[tokio::test(start_paused = true)]
 async fn only_consumers_that_are_gone_or_done_lose_their_reservation() {
     let gone = || json!({"resource": "pods", "name": "web-II", "uid": "gone"});
-    let foreign = |group: &str, resource: &str| {
-        json!({"apiGroup": group, "resource": resource, "name": "foo", "uid": "123"})
-    };
+    let foreign = |group: &str, resource: &str| json!({"apiGroup": group, "resource": resource, "name": "foo", "uid": "123"});
     let group = || foreign("scheduling.k8s.io", "podgroups");
     let entries = json!([{"name": "e", "resourceClaimName": "c"}]);
     for (case, entries, phase, others, is_pod_kept) in [
