@@ -41,7 +41,10 @@ fn services_are_charged_for_load_balancers_and_node_ports() {
              services.loadbalancers={load_balancers},services.nodeports={node_ports}"
         )
     };
-    let service = |kind: &str, allocate: Value, ports: Value| json!({"type": kind, "allocateLoadBalancerNodePorts": allocate, "ports": ports});
+    let service = |kind: &str, allocate: Value, ports: Value| {
+        let allocation = "allocateLoadBalancerNodePorts";
+        json!({"type": kind, allocation: allocate, "ports": ports})
+    };
     let balancer = |allocate: Value, ports: Value| service("LoadBalancer", allocate, ports);
     let given = json!([{"nodePort": 32001}, {"nodePort": 32002}]);
     let (null, none, one, two) = (Value::Null, json!([]), json!([{}]), json!([{}, {}]));

@@ -216,7 +216,10 @@ fn resize_charges_the_larger_of_specification_and_status() {
              requests.cpu={cpu},requests.memory={memory}"
         )
     };
-    let in_effect = |cpu: &str, memory: &str| json!({"resources": {"requests": {"cpu": cpu, "memory": memory}}});
+    let in_effect = |cpu: &str, memory: &str| {
+        let requests = json!({"cpu": cpu, "memory": memory});
+        json!({"resources": {"requests": requests}})
+    };
     assert_eq!(both(in_effect("150m", "150Mi")), expected("150m", "200Mi"));
     assert_eq!(both(in_effect("150m", "250Mi")), expected("150m", "250Mi"));
     assert_eq!(both(json!({})), expected("100m", "200Mi"));

@@ -7,8 +7,8 @@
 //! | first | a create |
 //! | second | a patch that adds `series` with the count 2 |
 //! | third and later | none: the count is kept here |
-//! | each 30 minutes | a patch, if the server does not have the count |
-//! | none for 6 minutes | the last patch, if the server does not have the count; the series is over |
+//! | each 30 minutes | a patch, if the server lacks the count |
+//! | none for 6 minutes | the last patch, if the server lacks the count; the series is over |
 //!
 //! Events are equal if their type, reason, action, object and related object are: the note of a
 //! series is that of its first event.

@@ -419,7 +419,7 @@ async fn apply_has_all_entries_and_keeps_them() {
     assert_eq!(world.claim_names().await.len(), 2);
 }
 
-/// Upstream's `flapping-resourceclaim-statuses`: an apply with one of two entries removes the other.
+/// Upstream's `flapping-resourceclaim-statuses`: an apply with one entry removes the other one.
 #[tokio::test(start_paused = true)]
 async fn apply_for_a_new_claim_has_the_entry_that_was_recorded_before() {
     let world = World::new();
@@ -767,7 +767,10 @@ async fn unknown_consumer_stays_and_keeps_the_allocation() {
 #[tokio::test(start_paused = true)]
 async fn only_consumers_that_are_gone_or_done_lose_their_reservation() {
     let gone = || json!({"resource": "pods", "name": "web-II", "uid": "gone"});
-    let foreign = |group: &str, resource: &str| json!({"apiGroup": group, "resource": resource, "name": "foo", "uid": "123"});
+    let foreign = |group: &str, resource: &str| {
+        let name = "foo";
+        json!({"apiGroup": group, "resource": resource, "name": name, "uid": "123"})
+    };
     let group = || foreign("scheduling.k8s.io", "podgroups");
     let entries = json!([{"name": "e", "resourceClaimName": "c"}]);
     for (case, entries, phase, others, is_pod_kept) in [
