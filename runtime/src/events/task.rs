@@ -97,7 +97,7 @@ impl EventTask {
         }
     }
 
-    /// Sends a request of a series. A count that the server does not get is sent once more later.
+    /// Sends a request of a series. A count that the server does not get is sent again later.
     async fn send_of_series(&mut self, post: Post<Event>) -> Fate {
         let name = post.event().metadata.name.clone();
         let fate = self.sender.send(post).await;

@@ -336,7 +336,7 @@ async fn event_about_object_without_a_namespace_goes_to_default() {
         assert!(path.ends_with("/namespaces/default/events"), "{path}");
         assert_eq!(event["metadata"]["namespace"], "default");
         assert!(event["metadata"]["name"].as_str().unwrap().starts_with("foo."));
-        let reference = event.get("involvedObject").unwrap_or(&event["regarding"]);
+        let reference = event.get("involvedObject").or_else(|| event.get("regarding")).unwrap();
         assert_eq!(*reference, serde_json::to_value(involved).unwrap());
     }
 }

@@ -168,30 +168,33 @@ fn in_container(name: &str, mut occurrence: Occurrence) -> Occurrence {
     occurrence
 }
 
-/// The cases of upstream's `TestEventCorrelator`.
+/// A name, the events before, the event, the seconds between two events, and its request.
+type Case<'a> = (&'static str, Vec<Occurrence>, &'a Occurrence, u64, &'a str);
+
+/// Checks cases of upstream's `TestEventCorrelator`.
+fn check<'a>(cases: impl IntoIterator<Item = Case<'a>>) {
+    for (case, before, new, seconds, expected) in cases {
+        let mut world = World::new();
+        for occurrence in &before {
+            world.request(occurrence);
+            world.later(seconds);
+        }
+        assert_eq!(world.request(new), expected, "{case}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn request_follows_from_the_events_before() {
+async fn equal_events_are_counted_until_they_are_spam() {
     let first = event("my-pod", "first", "i am first");
     let duplicate = event("my-pod", "duplicate", "me again");
     let unique = event("my-pod", "unique", "snowflake");
-    let similar = in_container("container1", event("my-pod", "similar", "similar message"));
     let same = |count| vec![duplicate.clone(); count];
-    let others = |count| {
-        let text = |n| format!("similar message-{n}-similar message");
-        (0..count).map(|n| Occurrence { message: text(n), ..similar.clone() }).collect::<Vec<_>>()
-    };
     let unrelated = |n| event(&format!("pod-{n}"), &format!("reason-{n}"), &format!("message-{n}"));
-    let combined = "(combined from similar events): similar message";
-    for (case, before, new, seconds, expected) in [
+    let counted = "the-same-event-should-just-count-even-if-more-than-aggregate";
+    check([
         ("create-a-single-event", vec![], &first, 5, "create 1: i am first"),
         ("the-same-event-should-just-count", same(1), &duplicate, 5, "update 2: me again"),
-        (
-            "the-same-event-should-just-count-even-if-more-than-aggregate",
-            same(SIMILAR),
-            &duplicate,
-            30,
-            "update 11: me again",
-        ),
+        (counted, same(SIMILAR), &duplicate, 30, "update 11: me again"),
         ("the-same-event-is-spam-if-happens-too-frequently", same(26), &duplicate, 1, "none"),
         (
             "create-many-unique-events",
@@ -200,42 +203,38 @@ async fn request_follows_from_the_events_before() {
             5,
             "create 1: snowflake",
         ),
-        (
-            "similar-events-should-aggregate-event",
-            others(SIMILAR - 1),
-            &similar,
-            5,
-            &format!("create 1: {combined}"),
-        ),
+    ]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn similar_events_of_one_container_are_combined() {
+    let similar = in_container("container1", event("my-pod", "similar", "similar message"));
+    let elsewhere = in_container("container2", similar.clone());
+    let others = |count| {
+        let text = |n| format!("similar message-{n}-similar message");
+        (0..count).map(|n| Occurrence { message: text(n), ..similar.clone() }).collect::<Vec<_>>()
+    };
+    let plain = "create 1: similar message";
+    let created = "create 1: (combined from similar events): similar message";
+    let counted = "update 2: (combined from similar events): similar message";
+    check([
+        ("similar-events-should-aggregate-event", others(SIMILAR - 1), &similar, 5, created),
         (
             "similar-events-many-times-should-count-the-aggregate",
             others(SIMILAR),
             &similar,
             5,
-            &format!("update 2: {combined}"),
+            counted,
         ),
-        (
-            "events-from-different-containers-do-not-aggregate",
-            vec![in_container("container2", similar.clone())],
-            &similar,
-            5,
-            "create 1: similar message",
-        ),
+        ("events-from-different-containers-do-not-aggregate", vec![elsewhere], &similar, 5, plain),
         (
             "similar-events-whose-interval-is-greater-than-aggregate-interval-do-not-aggregate",
             others(SIMILAR - 1),
             &similar,
             601,
-            "create 1: similar message",
+            plain,
         ),
-    ] {
-        let mut world = World::new();
-        for occurrence in &before {
-            world.request(occurrence);
-            world.later(seconds);
-        }
-        assert_eq!(world.request(new), expected, "{case}");
-    }
+    ]);
 }
 
 /// The order of upstream's `TestEventf`: two objects of one name, whose events alternate.
