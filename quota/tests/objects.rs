@@ -529,6 +529,8 @@ fn earliest_claim_of_a_pod_is_exempted() {
         (sibling("a", same), 1),
         (sibling("z", same), 0),
         (sibling("a", later), 0),
+        // Go's zero time precedes all others.
+        (SiblingClaim { created: None, name: "z".into() }, 1),
     ] {
         let world = World {
             classes: gpu_classes(),
