@@ -41,46 +41,49 @@ fn services_are_charged_for_load_balancers_and_node_ports() {
              services.loadbalancers={load_balancers},services.nodeports={node_ports}"
         )
     };
-    for (spec, load_balancers, node_ports) in [
-        (json!({"type": "LoadBalancer"}), 1, 0),
-        (json!({"type": "LoadBalancer", "ports": [{"port": 27443}]}), 1, 1),
-        (json!({"type": "ClusterIP", "ports": [{"port": 1}]}), 0, 0),
-        (json!({"type": "ExternalName"}), 0, 0),
-        (json!({"ports": [{}]}), 0, 0),
-        (json!({"type": "NodePort", "ports": [{"port": 27443}]}), 0, 1),
-        (json!({"type": "NodePort", "ports": [{}, {}]}), 0, 2),
+    let service = |kind: &str, allocate: Value, ports: Value| {
+        let allocation = "allocateLoadBalancerNodePorts";
+        json!({"type": kind, allocation: allocate, "ports": ports})
+    };
+    let balancer = |allocate: Value, ports: Value| service("LoadBalancer", allocate, ports);
+    let given = json!([{"nodePort": 32001}, {"nodePort": 32002}]);
+    let (null, none, one, two) = (Value::Null, json!([]), json!([{}]), json!([{}, {}]));
+    for (case, spec, load_balancers, node_ports) in [
+        ("loadbalancer", balancer(null.clone(), none.clone()), 1, 0),
+        ("loadbalancer_ports", balancer(null.clone(), one.clone()), 1, 1),
+        ("loadbalancer_2_ports", balancer(null.clone(), two.clone()), 1, 2),
+        ("clusterip", service("ClusterIP", null.clone(), none), 0, 0),
+        ("clusterip with a port", service("ClusterIP", null.clone(), one.clone()), 0, 0),
+        ("external name", json!({"type": "ExternalName"}), 0, 0),
+        ("no type", json!({"ports": one}), 0, 0),
+        ("nodeports", service("NodePort", null.clone(), one), 0, 1),
+        ("multi-nodeports", service("NodePort", null.clone(), two.clone()), 0, 2),
+        ("nodeports-disabled", balancer(json!(false), two.clone()), 1, 0),
+        ("nodeports-default-enabled", balancer(null, given.clone()), 1, 2),
+        ("nodeports-explicitly-enabled", balancer(json!(true), two), 1, 2),
+        ("nodeports-disabled-but-specified", balancer(json!(false), given), 1, 2),
         (
-            json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false, "ports": [{}]}),
-            1,
-            0,
-        ),
-        (
-            json!({
-                "type": "LoadBalancer",
-                "allocateLoadBalancerNodePorts": false,
-                "ports": [{"nodePort": 32001}, {}],
-            }),
+            "one of two ports specified",
+            balancer(json!(false), json!([{"nodePort": 32001}, {}])),
             1,
             1,
-        ),
-        (
-            json!({
-                "type": "LoadBalancer",
-                "allocateLoadBalancerNodePorts": true,
-                "ports": [{}, {}],
-            }),
-            1,
-            2,
         ),
     ] {
         assert_eq!(
             usage(&evaluator, &json!({"spec": spec})),
             shown(load_balancers, node_ports),
-            "{spec}"
+            "{case}"
         );
     }
-    let list =
-        ["services.nodeports", "count/services", "services.loadbalancers", "services", "pods"];
+    let list = [
+        "services.nodeports",
+        "count/services",
+        "configmaps",
+        "cpu",
+        "services.loadbalancers",
+        "services",
+        "pods",
+    ];
     assert_eq!(
         matching(&evaluator, &list),
         ["count/services", "services", "services.loadbalancers", "services.nodeports"]
@@ -127,6 +130,13 @@ fn storage_is_charged_under_its_class_too() {
             ),
         ),
         (claim("1001m", json!(null)), format!("{one},persistentvolumeclaims=1,requests.storage=2")),
+        (
+            claim("1001m", json!("gold")),
+            format!(
+                "{one},{gold}/persistentvolumeclaims=1,{gold}/requests.storage=2,\
+                 persistentvolumeclaims=1,requests.storage=2"
+            ),
+        ),
         (claim("007", json!("")), format!("{one},persistentvolumeclaims=1,requests.storage=007")),
         (json!({"spec": {}}), format!("{one},persistentvolumeclaims=1")),
         (
@@ -193,33 +203,46 @@ fn storage_claim_is_in_the_scope_of_each_class_it_names() {
         requirement("Exists", &[]),
         requirement("In", &["class1"]),
         requirement("In", &["class2"]),
-        requirement("In", &["class3", "class9"]),
+        requirement("In", &["class3"]),
+        requirement("In", &["class1", "class2"]),
+        requirement("In", &["class1", "class2", "class3", "class4"]),
+        requirement("In", &["class4"]),
         requirement("NotIn", &["class4"]),
         requirement("NotIn", &["class1"]),
         ScopeRequirement::new("Terminating", "Exists", [""; 0]),
     ];
-    let matched = |object: Value| -> Vec<bool> {
-        let object = Object::read(evaluator.resource(), &object).unwrap();
+    let matched = |object: &Value| -> Vec<bool> {
+        let object = Object::read(evaluator.resource(), object).unwrap();
         let charge = evaluator.charge(&object, &DeviceClassMapping::default()).unwrap();
         requirements.iter().map(|it| it.matches(charge.scopes()).unwrap()).collect()
     };
     let (no, yes) = (false, true);
-    assert_eq!(matched(json!({})), [yes, no, no, no, no, yes, yes, no]);
     let spec = json!({"volumeAttributesClassName": "class1"});
-    assert_eq!(matched(json!({"spec": spec})), [no, yes, yes, no, no, yes, no, no]);
-    let status = json!({"currentVolumeAttributesClassName": "class2"});
-    assert_eq!(
-        matched(json!({"spec": spec, "status": status})),
-        [no, yes, yes, yes, no, yes, yes, no]
-    );
-    let status = json!({
+    let current = json!({"currentVolumeAttributesClassName": "class2"});
+    let target = json!({
         "currentVolumeAttributesClassName": "class2",
         "modifyVolumeStatus": {"targetVolumeAttributesClassName": "class3"},
     });
-    assert_eq!(
-        matched(json!({"spec": spec, "status": status})),
-        [no, yes, yes, yes, yes, yes, yes, no]
-    );
+    for (case, object, expected) in [
+        ("EmptyPVC", json!({}), [yes, no, no, no, no, no, no, no, yes, yes, no]),
+        (
+            "VolumeAttributesClass",
+            json!({"spec": spec}),
+            [no, yes, yes, no, no, yes, yes, no, yes, no, no],
+        ),
+        (
+            "VolumeAttributesClassWithTarget",
+            json!({"spec": spec, "status": current}),
+            [no, yes, yes, yes, no, yes, yes, no, yes, yes, no],
+        ),
+        (
+            "VolumeAttributesClassWithModityStatus",
+            json!({"spec": spec, "status": target}),
+            [no, yes, yes, yes, yes, yes, yes, no, yes, yes, no],
+        ),
+    ] {
+        assert_eq!(matched(&object), expected, "{case}");
+    }
 }
 
 #[test]
@@ -465,14 +488,24 @@ fn device_claim_is_not_charged_for_what_its_pod_is_charged() {
         assert!(claim_usage(requests, false, &world).contains("gpu=1") || requests == &two);
     }
     // Init containers run one after another: the pod is charged for one of each.
-    let amounts = json!({"resources": {"requests": {explicit: "1", implicit: "1"}}});
-    let mut pod = owner(&json!({}), Some("foo"));
-    pod.spec = serde_json::from_value(json!({
-        "initContainers": [amounts, amounts], "containers": [amounts],
-    }))
-    .unwrap();
-    let world = World { classes: gpu_classes(), pod: Some(pod), siblings: Vec::new() };
-    assert_eq!(claim_usage(&two, true, &world), extended(2, 1, 1));
+    let amounts = |requests: &Value| json!({"resources": {"requests": requests}});
+    let (only_implicit, only_explicit) = (json!({implicit: "1"}), json!({explicit: "1"}));
+    let each = json!({explicit: "1", implicit: "1"});
+    for (case, requests, init, container, claim, expected) in [
+        ("explicit", &one, vec![&only_explicit], None, Some("foo"), extended(1, 1, 0)),
+        ("hybrid", &two, vec![&each], Some(&each), Some("foo"), extended(2, 1, 1)),
+        ("nil-status", &two, vec![&only_explicit], Some(&only_implicit), None, extended(2, 1, 1)),
+        ("init", &two, vec![&each, &each], Some(&each), Some("foo"), extended(2, 1, 1)),
+    ] {
+        let mut pod = owner(&json!({}), claim);
+        pod.spec = serde_json::from_value(json!({
+            "initContainers": init.into_iter().map(amounts).collect::<Vec<_>>(),
+            "containers": container.into_iter().map(amounts).collect::<Vec<_>>(),
+        }))
+        .unwrap();
+        let world = World { classes: gpu_classes(), pod: Some(pod), siblings: Vec::new() };
+        assert_eq!(claim_usage(requests, true, &world), expected, "{case}");
+    }
     let mut pod = owner(&json!({implicit: "1"}), Some("foo"));
     pod.metadata.uid = "another".into();
     let world = World { classes: gpu_classes(), pod: Some(pod), siblings: Vec::new() };
@@ -496,6 +529,8 @@ fn earliest_claim_of_a_pod_is_exempted() {
         (sibling("a", same), 1),
         (sibling("z", same), 0),
         (sibling("a", later), 0),
+        // Go's zero time precedes all others.
+        (SiblingClaim { created: None, name: "z".into() }, 1),
     ] {
         let world = World {
             classes: gpu_classes(),
@@ -518,6 +553,7 @@ fn device_claims_match_mapped_names() {
         "requests.example.com/other",
         "resourceclaims",
         "storage",
+        "ephemeral-storage",
         "bronze.deviceclass.resource.k8s.io/storage",
         "gpu.storage.k8s.io/requests.storage",
     ]);

@@ -201,18 +201,28 @@ fn resize_charges_the_larger_of_specification_and_status() {
     let other = json!({"name": "b", "allocatedResources": {"cpu": "400m"}});
     assert_eq!(resizing(request, other), shown("100m", "200m"));
     // Upstream's cases name no containers, and have memory too.
-    let both = usage(&json!({
-        "spec": {"containers": [{"resources": {
-            "requests": {"cpu": "100m", "memory": "200Mi"},
-            "limits": {"cpu": "200m", "memory": "400Mi"},
-        }}]},
-        "status": {"containerStatuses": [
-            {"resources": {"requests": {"cpu": "150m", "memory": "150Mi"}}},
-        ]},
-    }));
-    let expected = "count/pods=1,cpu=150m,limits.cpu=200m,limits.memory=400Mi,memory=200Mi,pods=1,\
-                    requests.cpu=150m,requests.memory=200Mi";
-    assert_eq!(both, expected);
+    let both = |status: Value| {
+        usage(&json!({
+            "spec": {"containers": [{"resources": {
+                "requests": {"cpu": "100m", "memory": "200Mi"},
+                "limits": {"cpu": "200m", "memory": "400Mi"},
+            }}]},
+            "status": {"containerStatuses": [status]},
+        }))
+    };
+    let expected = |cpu: &str, memory: &str| {
+        format!(
+            "count/pods=1,cpu={cpu},limits.cpu=200m,limits.memory=400Mi,memory={memory},pods=1,\
+             requests.cpu={cpu},requests.memory={memory}"
+        )
+    };
+    let in_effect = |cpu: &str, memory: &str| {
+        let requests = json!({"cpu": cpu, "memory": memory});
+        json!({"resources": {"requests": requests}})
+    };
+    assert_eq!(both(in_effect("150m", "150Mi")), expected("150m", "200Mi"));
+    assert_eq!(both(in_effect("150m", "250Mi")), expected("150m", "250Mi"));
+    assert_eq!(both(json!({})), expected("100m", "200Mi"));
 }
 
 #[test]
@@ -290,7 +300,8 @@ fn constraints_name_what_each_container_lacks() {
         check(mixed, &["limits.cpu", "requests.memory", "limits.ephemeral-storage"]),
         lacks("must specify limits.cpu for: b,c; requests.memory for: a,b,c")
     );
-    let of_pod = json!({"resources": {"requests": {"cpu": "1m"}}, "containers": [bare("foo")]});
+    let of_pod = json!({"resources": {"requests": {"cpu": "1m"}},
+                        "containers": [bare("foo"), bare("bar")]});
     assert_eq!(check(of_pod, &["memory", "cpu"]), Ok(()));
 }
 

@@ -112,6 +112,27 @@ mod tests {
         assert_eq!(batches(5, usize::MAX).await, [5]);
     }
 
+    /// Makes 10 calls, of which all after the first `accepted` ones fail. Returns the result and
+    /// the number of calls.
+    async fn limited(accepted: usize) -> ((usize, Result<(), &'static str>), usize) {
+        let calls = Mutex::new(0);
+        let result = slow_start_batch(10, 1, async |_| {
+            let mut calls = calls.lock();
+            *calls += 1;
+            (*calls <= accepted).then_some(()).ok_or("full")
+        })
+        .await;
+        (result, calls.into_inner())
+    }
+
+    /// Upstream's `TestSlowStartBatch`.
+    #[tokio::test(start_paused = true)]
+    async fn no_batch_follows_one_with_an_error() {
+        assert_eq!(limited(0).await, ((0, Err("full")), 1), "all fail");
+        assert_eq!(limited(10).await, ((10, Ok(())), 10), "all succeed");
+        assert_eq!(limited(5).await, ((5, Err("full")), 7), "some succeed: 1 + 2 + 4");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn batch_with_an_error_is_awaited_and_is_the_last() {
         let calls = Mutex::new(0);

@@ -100,6 +100,14 @@ mod tests {
         }
     }
 
+    /// Upstream's `quota-missing-status-with-calculation-error`: only the limits are written.
+    #[test]
+    fn first_status_has_the_limits_if_nothing_could_be_counted() {
+        let hard = json!({"pods": "1"});
+        let (hard, used) = planned(&hard, json!({}), &json!({}), Recount::Full).unwrap();
+        assert_eq!((hard.as_str(), used.as_str()), ("pods=1", ""));
+    }
+
     #[test]
     fn name_that_was_not_counted_keeps_its_usage() {
         let status =

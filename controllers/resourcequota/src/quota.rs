@@ -163,31 +163,52 @@ mod tests {
         assert!(!quota(&json!({}), &json!({})).has_fallen_since(&before));
     }
 
+    /// The cases of upstream's `TestAddQuota`, and two more.
     #[test]
     fn quota_without_usage_gets_priority() {
-        let hard = json!({"cpu": "1"});
-        for (spec, status, urgency) in [
-            (json!({}), json!({}), Urgency::Primary),
-            (json!({"hard": hard}), json!({}), Urgency::Priority),
-            (json!({"hard": hard}), json!({"hard": {"cpu": "2"}}), Urgency::Priority),
-            (json!({"hard": hard}), json!({"hard": {"cpu": "1000m"}}), Urgency::Priority),
+        let (unknown, extended) = ("foobars.example.com", "requests.example/foobars.example.com");
+        for (case, spec, status, urgency) in [
+            ("no limits", json!({}), json!({}), Urgency::Primary),
+            ("no status", json!({"cpu": "4"}), json!({}), Urgency::Priority),
             (
-                json!({"hard": hard}),
-                json!({"hard": {"cpu": "1000m"}, "used": {"cpu": "0"}}),
-                Urgency::Primary,
-            ),
-            (
-                json!({"hard": {"foobars.example.com": "1"}}),
-                json!({"hard": {"foobars.example.com": "1"}}),
-                Urgency::Primary,
-            ),
-            (
-                json!({"hard": {"requests.example/foobars.example.com": "1"}}),
-                json!({"hard": {"requests.example/foobars.example.com": "1"}}),
+                "status, no usage",
+                json!({"cpu": "4"}),
+                json!({"hard": {"cpu": "4"}}),
                 Urgency::Priority,
             ),
+            (
+                "status, no usage(to validate it works for extended resources)",
+                json!({extended: "4"}),
+                json!({"hard": {extended: "4"}}),
+                Urgency::Priority,
+            ),
+            (
+                "status, mismatch",
+                json!({"cpu": "4"}),
+                json!({"hard": {"cpu": "6"}, "used": {"cpu": "0"}}),
+                Urgency::Priority,
+            ),
+            (
+                "status, missing usage, but don't care (no informer)",
+                json!({unknown: "4"}),
+                json!({"hard": {unknown: "4"}}),
+                Urgency::Primary,
+            ),
+            (
+                "ready",
+                json!({"cpu": "4"}),
+                json!({"hard": {"cpu": "4"}, "used": {"cpu": "0"}}),
+                Urgency::Primary,
+            ),
+            (
+                "ready, the limit in another notation",
+                json!({"cpu": "4"}),
+                json!({"hard": {"cpu": "4000m"}, "used": {"cpu": "0"}}),
+                Urgency::Primary,
+            ),
         ] {
-            assert_eq!(quota(&spec, &status).urgency(counted), urgency, "{spec}");
+            let quota = quota(&json!({"hard": spec}), &status);
+            assert_eq!(quota.urgency(counted), urgency, "{case}");
         }
     }
 

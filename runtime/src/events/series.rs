@@ -7,8 +7,8 @@
 //! | first | a create |
 //! | second | a patch that adds `series` with the count 2 |
 //! | third and later | none: the count is kept here |
-//! | each 30 minutes | a patch, if the count has changed |
-//! | none for 6 minutes | the last patch, if the count has changed; the series is over |
+//! | each 30 minutes | a patch, if the server lacks the count |
+//! | none for 6 minutes | the last patch, if the server lacks the count; the series is over |
 //!
 //! Events are equal if their type, reason, action, object and related object are: the note of a
 //! series is that of its first event.
@@ -87,6 +87,8 @@ struct Series {
     count: i32,
     /// The count that was sent last.
     sent: i32,
+    /// True if the server did not get that count.
+    is_lost: bool,
 }
 
 // === impl SeriesCache ===
@@ -129,7 +131,7 @@ impl SeriesCache {
         }
         let event = self.event(occurrence);
         let post = Post::Create(Box::new(event.clone()));
-        let started = Series { event, last: now, last_at: wall, count: 1, sent: 1 };
+        let started = Series { event, last: now, last_at: wall, count: 1, sent: 1, is_lost: false };
         self.series.get_or_insert_with(key, || started);
         Step::Send(post)
     }
@@ -162,6 +164,17 @@ impl SeriesCache {
             sort(&mut due);
         }
         due
+    }
+
+    /// Notes that the server did not get the count of the series whose event has this name. The
+    /// next refresh or the end of the series sends it again.
+    ///
+    /// A create that failed needs no note: the next patch finds no event and creates it.
+    pub(super) fn mark_lost(&mut self, name: Option<&str>) {
+        let mut all = self.series.values_mut();
+        if let Some(series) = all.find(|series| series.event.metadata.name.as_deref() == name) {
+            series.is_lost = series.sent > 1;
+        }
     }
 
     /// Ends all series, and returns their last requests.
@@ -221,6 +234,7 @@ impl Series {
     /// Returns the patch with the present count, and marks it as sent.
     fn update(&mut self) -> Post<Event> {
         self.sent = self.count;
+        self.is_lost = false;
         self.event.series =
             Some(EventSeries { count: self.count, last_observed_time: MicroTime(self.last_at) });
         Post::Update(Box::new(self.event.clone()))
@@ -228,7 +242,7 @@ impl Series {
 
     /// Returns the request for a count that the server does not have.
     fn unsent(&mut self) -> Option<Post<Event>> {
-        (self.sent < self.count).then(|| self.update())
+        (self.is_lost || self.sent < self.count).then(|| self.update())
     }
 }
 

@@ -3,13 +3,14 @@
 use std::future;
 use std::sync::Arc;
 
+use k8s_openapi::api::events::v1::Event;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::Occurrence;
 use super::correlator::Correlator;
 use super::counts::Counts;
-use super::post::{Post, Stored};
+use super::post::Post;
 use super::sender::{Fate, Sender};
 use super::series::{SeriesCache, Step};
 
@@ -74,7 +75,10 @@ impl EventTask {
     async fn send(&mut self, occurrence: Occurrence) {
         match &mut self.rules {
             Rules::Core(correlator) => match correlator.correlate(occurrence) {
-                Some(post) => self.send_and_count(post).await,
+                Some(post) => {
+                    let fate = self.sender.send(post).await;
+                    self.count(fate);
+                }
                 None => self.counts.filtered(),
             },
             Rules::Series(series) => {
@@ -82,7 +86,10 @@ impl EventTask {
                 let step = series.record(occurrence);
                 self.send_counts(evicted).await;
                 match step {
-                    Step::Send(post) => self.send_and_count(post).await,
+                    Step::Send(post) => {
+                        let fate = self.send_of_series(post).await;
+                        self.count(fate);
+                    }
                     Step::Counted => self.counts.counted(),
                     Step::Filtered => self.counts.filtered(),
                 }
@@ -90,9 +97,21 @@ impl EventTask {
         }
     }
 
-    /// Sends the request of one recorded event.
-    async fn send_and_count<E: Stored>(&mut self, post: Post<E>) {
-        match self.sender.send(post).await {
+    /// Sends a request of a series. A count that the server does not get is sent again later.
+    async fn send_of_series(&mut self, post: Post<Event>) -> Fate {
+        let name = post.event().metadata.name.clone();
+        let fate = self.sender.send(post).await;
+        if fate != Fate::Sent
+            && let Rules::Series(series) = &mut self.rules
+        {
+            series.mark_lost(name.as_deref());
+        }
+        fate
+    }
+
+    /// Counts the fate of one recorded event.
+    fn count(&self, fate: Fate) {
+        match fate {
             Fate::Sent => self.counts.sent(),
             Fate::Refused => self.counts.refused(),
             Fate::Unsent => self.counts.unsent(),
@@ -115,9 +134,9 @@ impl EventTask {
     }
 
     /// Sends counts of series. Their events are counted already.
-    async fn send_counts<E: Stored>(&mut self, posts: impl IntoIterator<Item = Post<E>>) {
+    async fn send_counts(&mut self, posts: impl IntoIterator<Item = Post<Event>>) {
         for post in posts {
-            self.sender.send(post).await;
+            self.send_of_series(post).await;
         }
     }
 }

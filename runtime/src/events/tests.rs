@@ -299,6 +299,67 @@ async fn unanswered_patch_of_a_series_does_not_stop_other_events() {
     assert_eq!(recorder.counts(), expected);
 }
 
+#[tokio::test(start_paused = true)]
+async fn refused_patch_of_a_series_is_repeated_at_its_end() {
+    let server = Server::of_series([Some(201), Some(503)]);
+    let recorder = server.recorder();
+    for _ in 0..2 {
+        recorder.normal(&object(), "Scaled", "up");
+    }
+    tokio::time::sleep(Duration::from_secs(359)).await;
+    assert_eq!(server.methods(), [Method::POST, Method::PATCH]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let seen = server.seen();
+    assert_eq!(server.methods(), [Method::POST, Method::PATCH, Method::PATCH]);
+    assert_eq!((&seen[2].1, &seen[2].2), (&seen[1].1, &seen[1].2));
+    let expected = EventCounts { recorded: 2, sent: 1, refused: 1, ..EventCounts::default() };
+    assert_eq!(recorder.counts(), expected, "each event has one fate");
+}
+
+/// The case of upstream's `TestEventfNoNamespace`.
+#[tokio::test(start_paused = true)]
+async fn event_about_object_without_a_namespace_goes_to_default() {
+    for server in [Server::default(), Server::of_series([])] {
+        let recorder = server.recorder();
+        let involved = ObjectReference {
+            kind: Some("Pod".into()),
+            name: Some("foo".into()),
+            uid: Some("bar".into()),
+            api_version: Some("v1".into()),
+            field_path: Some("spec.containers[2]".into()),
+            ..ObjectReference::default()
+        };
+        let message = "some verbose message: 1";
+        recorder.record(involved.clone(), EventType::Normal, "Started", message);
+        recorder.shut_down().await;
+        let (_, path, event) = server.seen().remove(0);
+        assert!(path.ends_with("/namespaces/default/events"), "{path}");
+        assert_eq!(event["metadata"]["namespace"], "default");
+        assert!(event["metadata"]["name"].as_str().unwrap().starts_with("foo."));
+        let reference = event.get("involvedObject").or_else(|| event.get("regarding")).unwrap();
+        assert_eq!(*reference, serde_json::to_value(involved).unwrap());
+    }
+}
+
+/// Upstream's `TestLotsOfEvents`: a full queue is sent although four answers to each event are
+/// lost.
+#[tokio::test(start_paused = true)]
+async fn thousand_events_are_sent_despite_lost_answers() {
+    let answers = [None, None, None, None, Some(201)];
+    let server = Server::answering(std::iter::repeat_n(answers, 1000).flatten());
+    let recorder = server.recorder();
+    for number in 0..1000 {
+        let mut pod = object();
+        pod.metadata.name = Some(format!("foo-{number}"));
+        recorder.normal(&pod, format!("Reason-{number}"), number.to_string());
+    }
+    while recorder.counts().sent < 1000 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    let expected = EventCounts { recorded: 1000, sent: 1000, ..EventCounts::default() };
+    assert_eq!((recorder.counts(), server.methods().len()), (expected, 5000));
+}
+
 #[test]
 fn default_instance_is_the_component_with_the_machine() {
     assert!(builder::default_instance("shop-controller").starts_with("shop-controller-"));

@@ -417,6 +417,50 @@ async fn failed_claim_creates_nothing_and_writes_no_status() {
     assert_eq!(world.asked.lines(), ["GET /apis/apps/v1/namespaces/shop/replicasets/web"]);
 }
 
+/// Upstream's `TestDoNotAdoptOrCreateIfBeingDeleted`.
+#[tokio::test(start_paused = true)]
+async fn replica_set_that_is_being_deleted_adopts_and_creates_nothing() {
+    let world = World::accepting();
+    world.sets.apply(set("web", 2, |set| {
+        set["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    }));
+    world.pods.apply(pod("stray", None, plain));
+    world.pass("web").await;
+    assert_eq!(world.asked.lines(), [STATUS]);
+}
+
+/// Upstream's `TestDoNotPatchPodWithOtherControlRef`.
+#[tokio::test(start_paused = true)]
+async fn selected_pod_of_another_controller_does_not_count() {
+    let world = World::accepting();
+    world.sets.apply(set("web", 2, plain));
+    world.pods.apply(pod("theirs", Some("another"), |pod| {
+        pod["metadata"]["labels"] = json!({"app": "web"});
+    }));
+    world.pass("web").await;
+    assert_eq!(world.asked.lines(), [CREATE, CREATE]);
+}
+
+/// Upstream's `TestPatchPodFails`.
+#[tokio::test(start_paused = true)]
+async fn each_orphan_is_tried_before_a_failed_claim_ends_the_pass() {
+    let world = World::new(|_, asked| match asked.line.split(' ').next() {
+        Some("GET") => Answer::Said(200, json!({"metadata": {"uid": "uid-web"}})),
+        _ => refusal(500, "fake error"),
+    });
+    world.sets.apply(set("web", 2, plain));
+    for name in ["a", "b"] {
+        world.pods.apply(pod(name, None, plain));
+    }
+    let error = world.reconcile("web").await.unwrap_err();
+    assert_eq!(error.matches("fake error").count(), 2, "{error}");
+    let mut lines = world.asked.lines();
+    lines.sort();
+    let get = "GET /apis/apps/v1/namespaces/shop/replicasets/web";
+    let patch = |name: &str| format!("PATCH /api/v1/namespaces/shop/pods/{name}");
+    assert_eq!(lines, [get.to_owned(), patch("a"), patch("b")]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn failed_create_is_written_to_the_status_and_returned() {
     let world = World::new(|_, asked| {

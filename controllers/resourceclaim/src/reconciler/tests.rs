@@ -419,6 +419,25 @@ async fn apply_has_all_entries_and_keeps_them() {
     assert_eq!(world.claim_names().await.len(), 2);
 }
 
+/// Upstream's `flapping-resourceclaim-statuses`: an apply with one entry removes the other one.
+#[tokio::test(start_paused = true)]
+async fn apply_for_a_new_claim_has_the_entry_that_was_recorded_before() {
+    let world = World::new();
+    world.template().await;
+    let entries = json!([{"name": "e", "resourceClaimTemplateName": "t"},
+                         {"name": "f", "resourceClaimTemplateName": "t"}]);
+    let pod = world.pod(entries, json!({})).await;
+    world.claim_of(&pod, "c").await;
+    world.patch_status(PODS, "web", &recorded("c")).await;
+    world.cache_pod(&world.get(PODS, "web").await.unwrap());
+    world.pod_pass().await.unwrap();
+    let names = world.claim_names().await;
+    let created = names.iter().find(|name| *name != "c").unwrap();
+    let both = json!([{"name": "e", "resourceClaimName": "c"},
+                      {"name": "f", "resourceClaimName": created}]);
+    assert_eq!((world.recorded().await, world.writes()), (both, 2), "one create, one apply");
+}
+
 #[tokio::test(start_paused = true)]
 async fn lost_reply_to_the_create_makes_no_second_claim() {
     let world = World::new();
@@ -742,6 +761,48 @@ async fn unknown_consumer_stays_and_keeps_the_allocation() {
     let claim = world.get(CLAIMS, "c").await.unwrap();
     assert_eq!(claim["status"]["reservedFor"], json!([job]));
     assert!(claim["status"]["allocation"].is_object());
+}
+
+/// Rows of upstream's `TestSyncHandler` with several consumers.
+#[tokio::test(start_paused = true)]
+async fn only_consumers_that_are_gone_or_done_lose_their_reservation() {
+    let gone = || json!({"resource": "pods", "name": "web-II", "uid": "gone"});
+    let foreign = |group: &str, resource: &str| {
+        let name = "foo";
+        json!({"apiGroup": group, "resource": resource, "name": name, "uid": "123"})
+    };
+    let group = || foreign("scheduling.k8s.io", "podgroups");
+    let entries = json!([{"name": "e", "resourceClaimName": "c"}]);
+    for (case, entries, phase, others, is_pod_kept) in [
+        ("dont-clear-reserved-structured", &entries, "Pending", vec![gone()], true),
+        ("remove-reserved", &json!([]), "Pending", vec![gone()], true),
+        ("dont-clear-reserved-podgroup-feature-disabled", &entries, "Pending", vec![group()], true),
+        (
+            "remove-pod-reservation-with-non-pod-reservation-present",
+            &entries,
+            "Succeeded",
+            vec![foreign("foo.com", "foo")],
+            false,
+        ),
+    ] {
+        let world = World::new();
+        let pod = world.pod_on("n", entries.clone(), json!({"phase": phase})).await;
+        if entries == &json!([]) {
+            // Such a pod is not in the cache.
+            world.pods.delete(serde_json::from_value::<Pod>(pod.clone()).unwrap());
+        }
+        let mut consumers = vec![consumer(&pod)];
+        consumers.extend(others.clone());
+        let metadata = json!({"name": "c", "ownerReferences": [owner(&pod)]});
+        world.allocated(metadata, json!(consumers)).await;
+        world.claim_pass().await.unwrap();
+        let claim = world.get(CLAIMS, "c").await.unwrap();
+        let mut expected = vec![consumer(&pod)];
+        expected.extend(others);
+        expected.retain(|it| it["uid"] != "gone" && (is_pod_kept || it["uid"] == "123"));
+        assert_eq!(claim["status"]["reservedFor"], json!(expected), "{case}");
+        assert!(claim["status"]["allocation"].is_object(), "{case}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

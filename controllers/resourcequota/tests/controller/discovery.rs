@@ -6,7 +6,7 @@ use homeostat_resourcequota::Options;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::world::{Discovery, World, foo, quota, without_period};
+use crate::world::{Discovery, World, foo, quota, secret, without_period};
 
 /// A quota of pods and of a custom resource, and one object of it.
 async fn world() -> World {
@@ -51,6 +51,23 @@ async fn failed_discovery_of_a_group_keeps_its_resources_and_follows_the_others(
     world.discovery(Discovery::Works);
     sleep(Duration::from_secs(60)).await;
     world.delete(&foo("a")).await;
+    world.wait_for_used("q", "count/foos.example.com=1,secrets=0").await;
+    world.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_discovery_of_the_core_group_keeps_its_resources_and_follows_the_others() {
+    let world = world().await;
+    world.discovery(Discovery::LacksCore);
+    world.offer("");
+    world.wait_for_used("q", "count/foos.example.com=0,secrets=0").await;
+    world.create(&secret("s")).await;
+    world.wait_for_used("q", "count/foos.example.com=0,secrets=1").await;
+    world.offer("v1");
+    world.wait_for_used("q", "count/foos.example.com=1,secrets=1").await;
+    world.discovery(Discovery::Works);
+    sleep(Duration::from_secs(60)).await;
+    world.delete(&secret("s")).await;
     world.wait_for_used("q", "count/foos.example.com=1,secrets=0").await;
     world.stop().await;
 }

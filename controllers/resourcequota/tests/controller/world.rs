@@ -71,6 +71,8 @@ pub(crate) enum Discovery {
     Fails,
     /// The group `example.com` is stale: the server cannot reach what serves it.
     LacksGroup,
+    /// The core group is stale.
+    LacksCore,
 }
 
 pub(crate) fn epoch() -> Timestamp {
@@ -393,7 +395,7 @@ impl Seen {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
         let response = response?;
         self.lines.lock().push(format!("{line} {}", response.status().as_u16()));
-        if path != "/apis" || !response.status().is_success() {
+        if !matches!(path.as_str(), "/api" | "/apis") || !response.status().is_success() {
             return Ok(self.replaced(response));
         }
         let (mut parts, body) = response.into_parts();
@@ -405,15 +407,7 @@ impl Seen {
         let Ok(mut groups) = groups else {
             return Ok(self.replaced(Response::from_parts(parts, body.to_vec().into())));
         };
-        let items = groups["items"].as_array_mut().expect("an aggregated answer");
-        items.retain(|group| !offered.is_empty() || group["metadata"]["name"] != "example.com");
-        for group in items.iter_mut().filter(|group| group["metadata"]["name"] == "example.com") {
-            group["versions"][0]["version"] = json!(offered);
-            if discovery == Discovery::LacksGroup {
-                group["versions"][0]["freshness"] = json!("Stale");
-                group["versions"][0]["resources"] = json!([]);
-            }
-        }
+        alter(groups["items"].as_array_mut().expect("aggregated"), &offered, discovery);
         Ok(self.replaced(Response::from_parts(parts, Body::from(groups.to_string().into_bytes()))))
     }
 
@@ -446,6 +440,28 @@ impl Seen {
             let body = body.map_frame(move |frame| frame.map_data(replace));
             body.map_err(Into::into).boxed_unsync()
         })
+    }
+}
+
+/// Shows the custom resource in the version `offered`, and the group that `discovery` lacks as
+/// stale.
+fn alter(groups: &mut Vec<Value>, offered: &str, discovery: Discovery) {
+    const CUSTOM: &str = "example.com";
+    let name = |group: &Value| group["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    groups.retain(|group| !offered.is_empty() || name(group) != CUSTOM);
+    let lacking = match discovery {
+        Discovery::LacksGroup => Some(CUSTOM),
+        Discovery::LacksCore => Some(""),
+        Discovery::Works | Discovery::Fails => None,
+    };
+    for group in groups {
+        if name(group) == CUSTOM {
+            group["versions"][0]["version"] = json!(offered);
+        }
+        if lacking == Some(name(group).as_str()) {
+            group["versions"][0]["freshness"] = json!("Stale");
+            group["versions"][0]["resources"] = json!([]);
+        }
     }
 }
 

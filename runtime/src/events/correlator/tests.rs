@@ -47,6 +47,19 @@ impl World {
         self.correlator.correlate(occurrence)
     }
 
+    /// Returns the request of an event: `create COUNT: MESSAGE`, `update COUNT: MESSAGE`, `none`.
+    fn request(&mut self, occurrence: &Occurrence) -> String {
+        let occurrence = Occurrence { recorded: self.now, at: self.wall, ..occurrence.clone() };
+        let shown = |event: &Event| {
+            format!("{}: {}", event.count.unwrap(), event.message.as_deref().unwrap())
+        };
+        match self.correlator.correlate(occurrence) {
+            Some(Post::Create(event)) => format!("create {}", shown(&event)),
+            Some(Post::Update(event)) => format!("update {}", shown(&event)),
+            None => "none".to_owned(),
+        }
+    }
+
     fn create(&mut self, message: &str) -> Event {
         match self.about("web", message) {
             Some(Post::Create(event)) => *event,
@@ -143,4 +156,121 @@ async fn cache_is_bounded() {
         world.about(&format!("object-{n}"), "hello");
     }
     assert!(world.about("object-0", "hello").is_some_and(|post| matches!(post, Post::Create(_))));
+}
+
+/// Returns an event about `object` with this reason and message.
+fn event(object: &str, reason: &str, message: &str) -> Occurrence {
+    Occurrence { reason: reason.into(), ..occurrence(object, message) }
+}
+
+fn in_container(name: &str, mut occurrence: Occurrence) -> Occurrence {
+    occurrence.involved.field_path = Some(format!("spec.containers{{{name}}}"));
+    occurrence
+}
+
+/// A name, the events before, the event, the seconds between two events, and its request.
+type Case<'a> = (&'static str, Vec<Occurrence>, &'a Occurrence, u64, &'a str);
+
+/// Checks cases of upstream's `TestEventCorrelator`.
+fn check<'a>(cases: impl IntoIterator<Item = Case<'a>>) {
+    for (case, before, new, seconds, expected) in cases {
+        let mut world = World::new();
+        for occurrence in &before {
+            world.request(occurrence);
+            world.later(seconds);
+        }
+        assert_eq!(world.request(new), expected, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_events_are_counted_until_they_are_spam() {
+    let first = event("my-pod", "first", "i am first");
+    let duplicate = event("my-pod", "duplicate", "me again");
+    let unique = event("my-pod", "unique", "snowflake");
+    let same = |count| vec![duplicate.clone(); count];
+    let unrelated = |n| event(&format!("pod-{n}"), &format!("reason-{n}"), &format!("message-{n}"));
+    let counted = "the-same-event-should-just-count-even-if-more-than-aggregate";
+    check([
+        ("create-a-single-event", vec![], &first, 5, "create 1: i am first"),
+        ("the-same-event-should-just-count", same(1), &duplicate, 5, "update 2: me again"),
+        (counted, same(SIMILAR), &duplicate, 30, "update 11: me again"),
+        ("the-same-event-is-spam-if-happens-too-frequently", same(26), &duplicate, 1, "none"),
+        (
+            "create-many-unique-events",
+            (0..30).map(unrelated).collect(),
+            &unique,
+            5,
+            "create 1: snowflake",
+        ),
+    ]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn similar_events_of_one_container_are_combined() {
+    let similar = in_container("container1", event("my-pod", "similar", "similar message"));
+    let elsewhere = in_container("container2", similar.clone());
+    let others = |count| {
+        let text = |n| format!("similar message-{n}-similar message");
+        (0..count).map(|n| Occurrence { message: text(n), ..similar.clone() }).collect::<Vec<_>>()
+    };
+    let plain = "create 1: similar message";
+    let created = "create 1: (combined from similar events): similar message";
+    let counted = "update 2: (combined from similar events): similar message";
+    check([
+        ("similar-events-should-aggregate-event", others(SIMILAR - 1), &similar, 5, created),
+        (
+            "similar-events-many-times-should-count-the-aggregate",
+            others(SIMILAR),
+            &similar,
+            5,
+            counted,
+        ),
+        ("events-from-different-containers-do-not-aggregate", vec![elsewhere], &similar, 5, plain),
+        (
+            "similar-events-whose-interval-is-greater-than-aggregate-interval-do-not-aggregate",
+            others(SIMILAR - 1),
+            &similar,
+            601,
+            plain,
+        ),
+    ]);
+}
+
+/// The order of upstream's `TestEventf`: two objects of one name, whose events alternate.
+#[tokio::test(start_paused = true)]
+async fn objects_of_one_name_have_events_of_their_own() {
+    let mut world = World::new();
+    let of = |uid: &str, field: &str, reason: &str, message: &str| {
+        let mut occurrence = event("foo", reason, message);
+        occurrence.involved.uid = Some(uid.into());
+        occurrence.involved.field_path = (!field.is_empty()).then(|| field.to_owned());
+        occurrence
+    };
+    let (verbose, other) = ("some verbose message: 1", "some other verbose message: 1");
+    let started = of("bar", "spec.containers[2]", "Started", verbose);
+    let started_again = of("differentUid", "spec.containers[3]", "Started", verbose);
+    let stopped = of("differentUid", "spec.containers[3]", "Stopped", verbose);
+    for (occurrence, expected) in [
+        (&started, format!("create 1: {verbose}")),
+        (&of("bar", "", "Killed", other), format!("create 1: {other}")),
+        (&started, format!("update 2: {verbose}")),
+        (&started_again, format!("create 1: {verbose}")),
+        (&started, format!("update 3: {verbose}")),
+        (&stopped, format!("create 1: {verbose}")),
+        (&stopped, format!("update 2: {verbose}")),
+    ] {
+        world.later(1);
+        assert_eq!(world.request(occurrence), expected, "{occurrence:?}");
+    }
+}
+
+/// The first case of upstream's `TestEventSpamFilter`; the others change the filter's key.
+#[tokio::test(start_paused = true)]
+async fn events_of_other_reasons_are_spam_too() {
+    let mut world = World::new();
+    let requests = (0..26).map(|n| world.request(&event("my-pod", &format!("reason-{n}"), "hi")));
+    let requests: Vec<_> = requests.collect();
+    assert!(requests[..25].iter().all(|request| request == "create 1: hi"));
+    assert_eq!(requests[25], "none");
 }

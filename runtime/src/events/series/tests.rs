@@ -125,6 +125,37 @@ async fn long_series_sends_its_count_each_thirty_minutes() {
     assert_eq!(sent, ["30: patch 30", "60: patch 60"]);
 }
 
+/// Upstream sends the count of each series again when it refreshes or finishes it.
+#[tokio::test(start_paused = true)]
+async fn count_that_the_server_did_not_get_is_sent_at_the_end() {
+    let mut world = World::new();
+    let lose = |world: &mut World, step: Step| {
+        let Step::Send(post) = step else { panic!("no request") };
+        world.cache.mark_lost(post.event().metadata.name.as_deref());
+    };
+    let (alone, web) = (world.occurrence("alone", "Greeted"), world.occurrence("web", "Greeted"));
+    for occurrence in [alone, web.clone(), web.clone()] {
+        let step = world.cache.record(occurrence);
+        lose(&mut world, step);
+    }
+    world.wait(FINISH);
+    assert_eq!(world.due(), ["patch 2"], "an event without a series has no count");
+    assert_eq!(world.due_in(), None);
+}
+
+/// Upstream's `TestRefreshExistingEventSeries`, the case whose patch fails: the series goes on.
+#[tokio::test(start_paused = true)]
+async fn event_after_a_lost_count_is_counted() {
+    let mut world = World::new();
+    world.record("web");
+    let occurrence = world.occurrence("web", "Greeted");
+    let Step::Send(post) = world.cache.record(occurrence) else { panic!("no request") };
+    world.cache.mark_lost(post.event().metadata.name.as_deref());
+    assert_eq!(world.record("web"), "counted");
+    world.wait(FINISH);
+    assert_eq!(world.due(), ["patch 3"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn last_counts_are_sent_at_the_end() {
     let mut world = World::new();
