@@ -2,12 +2,14 @@
 //!
 //! The objects here have packed owners: see [`Stored::packed_fields`](crate::object::Stored).
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use homeostat_schema::{
     Applied, ApplyError, Field, FieldSet, FieldWriter, ManagedFields, Object, PathElement, Schema,
     built_in,
 };
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use super::update::Target;
@@ -384,18 +386,25 @@ pub(crate) fn schema_of(kind: &Kind) -> Schema {
 }
 
 /// Returns the fields that a write to `target` ignores (upstream's `GetResetFields`).
-fn reset_fields(kind: &Kind, target: Target) -> FieldSet {
-    let paths: &[&str] = match (target, kind.status) {
+fn reset_fields(kind: &Kind, target: Target) -> Arc<FieldSet> {
+    /// The sets by their paths, of which the table of kinds has some ten lists.
+    static SETS: RwLock<BTreeMap<&[&str], Arc<FieldSet>>> = RwLock::new(BTreeMap::new());
+    let paths: &'static [&'static str] = match (target, kind.status) {
         (Target::Object | Target::Finalize, Status::Subresource { .. }) => &["status"],
         (Target::Status, Status::Subresource { kept: ["*"], .. }) => &["metadata", "spec"],
         (Target::Status, Status::Subresource { kept, .. }) => kept,
         _ => &[],
     };
+    if let Some(set) = SETS.read().get(paths) {
+        return Arc::clone(set);
+    }
     let mut reset = FieldSet::new();
     for path in paths {
         let elements: Vec<PathElement> = path.split('.').map(PathElement::field).collect();
         reset.insert(&elements);
     }
+    let reset = Arc::new(reset);
+    SETS.write().insert(paths, Arc::clone(&reset));
     reset
 }
 

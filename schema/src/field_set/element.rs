@@ -105,10 +105,17 @@ impl PathElement {
         match self {
             Self::Field(name) => ["f:", name].concat(),
             Self::Key(keys) => {
-                let members = keys
-                    .iter()
-                    .map(|(key, value)| [go_json(key.as_str()), go_json(value)].join(":"));
-                ["k:{", &join(members), "}"].concat()
+                let mut text = String::from("k:{");
+                for (at, (key, value)) in keys.iter().enumerate() {
+                    if at > 0 {
+                        text.push(',');
+                    }
+                    text.push_str(&go_json(key.as_str()));
+                    text.push(':');
+                    text.push_str(&go_json(value));
+                }
+                text.push('}');
+                text
             }
             Self::Value(value) => ["v:", &go_json(value)].concat(),
             Self::Index(index) => format!("i:{index}"),

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::apply::{Type, is_atomic, type_below};
-use crate::field_set::{FieldSet, PathElement};
+use crate::field_set::{FieldSet, NO_FIELDS, PathElement, write_quoted};
 
 /// The expected members of an encoded set, or of the part of it below a path.
 #[derive(Debug, Clone, Copy)]
@@ -37,18 +37,31 @@ struct ExpectedNode {
     is_excluded: bool,
 }
 
-/// The set without members.
-pub(super) static NO_FIELDS: FieldSet = FieldSet::new();
-
 // === impl Expected ===
 
 impl Expected<'_> {
     /// Returns whether an encoded set of the type has members, is as expected, and is current: it
     /// has no members below a value that is atomic. Without a type it is known to be current.
     pub(super) fn is_met_by(self, set: &str, of: Option<Type<'_>>) -> bool {
+        if of.is_none() && self.is_apart_from(set) {
+            return set != "{}";
+        }
         let mut rest = Rest(set);
         let node = rest.node(self, of);
         node.is_some_and(|node| node.has_children) && rest.0.is_empty()
+    }
+
+    /// Returns whether no member is expected, and the set does not name the fields that all
+    /// excluded members are below. Most sets of other managers are such.
+    fn is_apart_from(self, set: &str) -> bool {
+        let is_absent = |element: &PathElement| {
+            let PathElement::Field(name) = element else { return false };
+            let mut quoted = String::with_capacity(32);
+            write_quoted("f:", name, &mut quoted);
+            !set.contains(&quoted)
+        };
+        let mut excluded = self.excluded.into_iter().flat_map(FieldSet::entries);
+        self.wanted.is_empty() && excluded.all(|(element, ..)| is_absent(element))
     }
 
     fn is_empty(self) -> bool {

@@ -164,8 +164,9 @@ impl<'a> FieldWriter<'a> {
         new: &Map<String, Value>,
     ) -> Result<Comparison, TypeErrors> {
         let mut compared = if self.schema.is_built_in() {
-            // The live object was checked by the same rules.
-            compare_checked(self.root(), live, new)?
+            // The live object was checked by the same rules. Fields that the write does not change
+            // count for nothing.
+            compare_checked(self.root(), self.reset, live, new)?
         } else {
             validate_object(self.root(), new, Duplicates::Allowed)?;
             compare(self.root(), live, new)?
