@@ -124,8 +124,10 @@ impl Ownership {
             && keeps
             && !is_same
         {
-            let updated = before.and_then(|before| manager.update_kept(kind, before, old, new));
-            return set(new, updated);
+            if let Some(before) = before {
+                manager.update_kept(kind, before, old, new);
+            }
+            return;
         }
         let owners = match self {
             Self::Tracked(_) if is_same && keeps => None,
@@ -184,9 +186,19 @@ impl FieldManager {
         writer.update(ManagedFields::new(), &empty, object).unwrap_or_default()
     }
 
-    /// Returns the text of the owners after an update by a client that keeps those of `old`.
-    fn update_kept(&self, kind: &Kind, before: &str, old: &Fields, new: &Fields) -> Option<String> {
-        self.with_writer(kind, &Fields::new(), |writer| writer.update_json(before, old, new))
+    /// Sets the owners after an update by a client that keeps those of `old`.
+    fn update_kept(&self, kind: &Kind, before: &str, old: &Fields, new: &mut Fields) {
+        let updated = self.with_writer(kind, &Fields::new(), |writer| {
+            if writer.schema.is_built_in() {
+                // Equal owners need no comparison. The types of other kinds check all of an object.
+                set(new, Some(before.to_owned()));
+            }
+            writer.update_json(before, old, new)
+        });
+        match updated {
+            Some(owners) => set(new, Some(owners)),
+            None => drop(metadata_mut(new).remove("managedFields")),
+        }
     }
 
     /// Returns the owners after an update; `None` if those of `old` stay.
@@ -321,8 +333,11 @@ pub(crate) fn take_requested(object: &mut Fields) -> Option<Value> {
 }
 
 fn set(object: &mut Fields, owners: Option<String>) {
-    if let Some(owners) = owners {
-        metadata_mut(object).insert("managedFields".to_owned(), owners.into());
+    let Some(owners) = owners else { return };
+    let metadata = metadata_mut(object);
+    match metadata.get_mut("managedFields") {
+        Some(present) => *present = owners.into(),
+        None => drop(metadata.insert("managedFields".to_owned(), owners.into())),
     }
 }
 

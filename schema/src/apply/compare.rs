@@ -97,6 +97,10 @@ impl Comparison {
         self.modified.union(&self.added)
     }
 
+    fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+
     fn set_of(&mut self, change: Change) -> &mut FieldSet {
         match change {
             Change::Added => &mut self.added,
@@ -111,6 +115,9 @@ impl Comparison {
 
     /// Adds the difference of a part.
     fn graft(&mut self, element: PathElement, part: Difference) {
+        if let (Some(change), true) = (part.own, part.below.is_empty()) {
+            return self.insert(element, change);
+        }
         let Self { added, modified, removed } = part.below;
         let sets =
             [(added, Change::Added), (modified, Change::Modified), (removed, Change::Removed)];

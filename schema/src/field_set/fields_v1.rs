@@ -39,10 +39,10 @@ pub(super) fn write(set: &FieldSet, text: &mut String) {
 }
 
 fn write_node(is_member: bool, children: &FieldSet, text: &mut String) {
-    text.push('{');
-    if is_member && !children.is_empty() {
-        text.push_str(r#"".":{}"#);
+    if children.is_empty() {
+        return text.push_str("{}");
     }
+    text.push_str(if is_member { r#"{".":{}"# } else { "{" });
     if let Some(PathElement::Field(_)) = children.nodes.keys().next_back() {
         // Fields sort before other elements, and have the order of their names.
         for (element, node) in &children.nodes {

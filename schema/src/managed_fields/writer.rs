@@ -125,7 +125,8 @@ impl<'a> FieldWriter<'a> {
     /// none. Most writes take nothing from other managers, whose entries are then not decoded.
     ///
     /// `owners` is what [`ManagedFields::to_json`] has returned; `live` and `new` are as in
-    /// [`update`](Self::update). If one of them does not fit the type, the owners stay.
+    /// [`update`](Self::update), but objects of a built-in type may both have equal owners, in any
+    /// form. If one of them does not fit the type, the owners stay.
     pub fn update_json(
         &self,
         owners: &str,
