@@ -40,19 +40,15 @@ pub fn types() -> &'static Arc<Types> {
 /// ```
 pub fn find_kind(group: &str, version: &str, kind: &str) -> Option<TypeId> {
     let first = group.split('.').next().unwrap_or_default();
-    let package = match group {
-        "" => format!("api.core.{version}"),
-        "apps" | "autoscaling" | "batch" | "policy" => format!("api.{group}.{version}"),
-        "apiextensions.k8s.io" => {
-            format!("apiextensions-apiserver.pkg.apis.apiextensions.{version}")
-        }
-        "apiregistration.k8s.io" => {
-            format!("kube-aggregator.pkg.apis.apiregistration.{version}")
-        }
-        _ if group.ends_with(".k8s.io") => format!("api.{first}.{version}"),
+    let (root, package) = match group {
+        "" => ("api", "core"),
+        "apps" | "autoscaling" | "batch" | "policy" => ("api", group),
+        "apiextensions.k8s.io" => ("apiextensions-apiserver.pkg.apis", first),
+        "apiregistration.k8s.io" => ("kube-aggregator.pkg.apis", first),
+        _ if group.ends_with(".k8s.io") => ("api", first),
         _ => return None,
     };
-    types().find(&format!("io.k8s.{package}.{kind}"))
+    types().find(&["io.k8s", root, package, version, kind].join("."))
 }
 
 /// Returns the schema of a kind.

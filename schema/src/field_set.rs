@@ -11,8 +11,8 @@ use std::fmt;
 use serde_json::Value;
 
 pub use self::element::{PathElement, PathElementError};
-pub(crate) use self::fields_v1::Encoded;
 pub use self::fields_v1::FieldsV1Error;
+pub(crate) use self::fields_v1::write_quoted;
 pub(crate) use self::order::equal_objects;
 pub use self::order::{compare_values, equal_values};
 
@@ -44,6 +44,9 @@ struct Node {
     member: bool,
     children: FieldSet,
 }
+
+/// The set without members.
+pub(crate) static NO_FIELDS: FieldSet = FieldSet::new();
 
 /// A sequence of path elements, from the root of the object.
 pub type Path = Vec<PathElement>;
@@ -243,12 +246,14 @@ impl FieldSet {
 
     /// Returns the encoding `FieldsV1`, as in `metadata.managedFields[].fieldsV1`.
     pub fn to_fields_v1(&self) -> Value {
-        serde_json::to_value(self.encoded()).unwrap_or_default()
+        fields_v1::encode(self)
     }
 
-    /// Returns the set as it is encoded.
-    pub(crate) fn encoded(&self) -> Encoded<'_> {
-        Encoded { children: self, is_member: false }
+    /// Returns the JSON text of the encoding `FieldsV1`.
+    pub(crate) fn to_json(&self) -> String {
+        let mut text = String::with_capacity(256);
+        fields_v1::write(self, &mut text);
+        text
     }
 }
 

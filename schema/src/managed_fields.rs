@@ -99,7 +99,7 @@ impl ManagedFields {
         if self.is_empty() {
             return None;
         }
-        serde_json::to_value(entries::sorted(self)).ok()
+        serde_json::to_value(entries::sorted(self, FieldSet::to_fields_v1)).ok()
     }
 
     /// Reads the JSON text of `metadata.managedFields`. What does not parse has no owners.
@@ -113,7 +113,7 @@ impl ManagedFields {
         if self.is_empty() {
             return None;
         }
-        serde_json::to_string(&entries::sorted(self)).ok()
+        Some(entries::join(&entries::sorted(self, FieldSet::to_json)))
     }
 
     /// Returns whether there is no manager.

@@ -77,7 +77,7 @@ impl Schema {
     }
 
     /// Returns whether this is the schema of a built-in type, which never changes.
-    pub(crate) fn is_built_in(&self) -> bool {
+    pub fn is_built_in(&self) -> bool {
         matches!(self.root.shape, Shape::Named(_)) && Arc::ptr_eq(&self.types, built_in::types())
     }
 

@@ -2,12 +2,14 @@
 //!
 //! The objects here have packed owners: see [`Stored::packed_fields`](crate::object::Stored).
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use homeostat_schema::{
     Applied, ApplyError, Field, FieldSet, FieldWriter, ManagedFields, Object, PathElement, Schema,
     built_in,
 };
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use super::update::Target;
@@ -122,8 +124,10 @@ impl Ownership {
             && keeps
             && !is_same
         {
-            let updated = before.and_then(|before| manager.update_kept(kind, before, old, new));
-            return set(new, updated);
+            if let Some(before) = before {
+                manager.update_kept(kind, before, old, new);
+            }
+            return;
         }
         let owners = match self {
             Self::Tracked(_) if is_same && keeps => None,
@@ -182,9 +186,19 @@ impl FieldManager {
         writer.update(ManagedFields::new(), &empty, object).unwrap_or_default()
     }
 
-    /// Returns the text of the owners after an update by a client that keeps those of `old`.
-    fn update_kept(&self, kind: &Kind, before: &str, old: &Fields, new: &Fields) -> Option<String> {
-        self.with_writer(kind, &Fields::new(), |writer| writer.update_json(before, old, new))
+    /// Sets the owners after an update by a client that keeps those of `old`.
+    fn update_kept(&self, kind: &Kind, before: &str, old: &Fields, new: &mut Fields) {
+        let updated = self.with_writer(kind, &Fields::new(), |writer| {
+            if writer.schema.is_built_in() {
+                // Equal owners need no comparison. The types of other kinds check all of an object.
+                set(new, Some(before.to_owned()));
+            }
+            writer.update_json(before, old, new)
+        });
+        match updated {
+            Some(owners) => set(new, Some(owners)),
+            None => drop(metadata_mut(new).remove("managedFields")),
+        }
     }
 
     /// Returns the owners after an update; `None` if those of `old` stay.
@@ -319,8 +333,11 @@ pub(crate) fn take_requested(object: &mut Fields) -> Option<Value> {
 }
 
 fn set(object: &mut Fields, owners: Option<String>) {
-    if let Some(owners) = owners {
-        metadata_mut(object).insert("managedFields".to_owned(), owners.into());
+    let Some(owners) = owners else { return };
+    let metadata = metadata_mut(object);
+    match metadata.get_mut("managedFields") {
+        Some(present) => *present = owners.into(),
+        None => drop(metadata.insert("managedFields".to_owned(), owners.into())),
     }
 }
 
@@ -384,18 +401,25 @@ pub(crate) fn schema_of(kind: &Kind) -> Schema {
 }
 
 /// Returns the fields that a write to `target` ignores (upstream's `GetResetFields`).
-fn reset_fields(kind: &Kind, target: Target) -> FieldSet {
-    let paths: &[&str] = match (target, kind.status) {
+fn reset_fields(kind: &Kind, target: Target) -> Arc<FieldSet> {
+    /// The sets by their paths, of which the table of kinds has some ten lists.
+    static SETS: RwLock<BTreeMap<&[&str], Arc<FieldSet>>> = RwLock::new(BTreeMap::new());
+    let paths: &'static [&'static str] = match (target, kind.status) {
         (Target::Object | Target::Finalize, Status::Subresource { .. }) => &["status"],
         (Target::Status, Status::Subresource { kept: ["*"], .. }) => &["metadata", "spec"],
         (Target::Status, Status::Subresource { kept, .. }) => kept,
         _ => &[],
     };
+    if let Some(set) = SETS.read().get(paths) {
+        return Arc::clone(set);
+    }
     let mut reset = FieldSet::new();
     for path in paths {
         let elements: Vec<PathElement> = path.split('.').map(PathElement::field).collect();
         reset.insert(&elements);
     }
+    let reset = Arc::new(reset);
+    SETS.write().insert(paths, Arc::clone(&reset));
     reset
 }
 

@@ -189,16 +189,26 @@ impl Patch<'_> {
     }
 }
 
-/// Shows the owners of an object to a patch that may read or change them. Otherwise removes them,
-/// which leaves them as they are.
+/// Shows the owners of an object to a patch that may read or change them. Otherwise they stay
+/// packed, as in the object before the patch, so that the checks find no difference.
 pub(super) fn ready_owners(call: &ApiCall, format: PatchKind, object: &mut Fields) {
     // An escape may hide the name. The error of the other formats shows the complete object.
     let may_name_them = memmem::find(&call.body, b"managedFields").is_some()
         || memchr::memchr(b'\\', &call.body).is_some();
-    if format == PatchKind::Strategic && !may_name_them {
-        metadata_mut(object).remove("managedFields");
-    } else {
+    if format != PatchKind::Strategic || may_name_them {
         unpack_owners(object);
+    } else if call.target.served.kind.stored_as.is_some() {
+        // The checks do not know the object before the patch.
+        remove_packed_owners(object);
+    }
+}
+
+/// Removes packed owners, which leaves them as they are.
+fn remove_packed_owners(object: &mut Fields) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata")
+        && metadata.get("managedFields").is_some_and(Value::is_string)
+    {
+        metadata.remove("managedFields");
     }
 }
 
@@ -219,7 +229,8 @@ pub(super) fn apply(
     if kind.custom {
         return patch.apply_to_custom(kind, live);
     }
-    let patched = patch.apply(live(), |object| other_type(kinds, kind, object))?;
+    let mut patched = patch.apply(live(), |object| other_type(kinds, kind, object))?;
+    remove_packed_owners(&mut patched);
     let version = patched.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if version.is_empty() && format != PatchKind::Strategic {
         // As upstream, the object is decoded in the server's own version, where it has no name.

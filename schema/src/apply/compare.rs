@@ -9,7 +9,7 @@ use super::errors::TypeErrors;
 use super::fields::by_element;
 use super::members::Members;
 use super::validate::{Duplicates, check_scalar, undeclared, validate};
-use crate::field_set::{FieldSet, PathElement, equal_values};
+use crate::field_set::{FieldSet, NO_FIELDS, PathElement, equal_values};
 
 /// The difference between two values. No path is in two of the sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +35,8 @@ struct Parts<'e> {
     errors: &'e mut TypeErrors,
     /// True if new values that differ from the old ones must fit their types.
     checks: bool,
+    /// The members of an object that are not compared.
+    ignored: &'e FieldSet,
 }
 
 /// The change of a value.
@@ -55,31 +57,33 @@ pub(crate) fn compare(
     old: &Map<String, Value>,
     new: &Map<String, Value>,
 ) -> Result<Comparison, TypeErrors> {
-    compare_with(false, of, old, new)
+    compare_with((false, &NO_FIELDS), of, old, new)
 }
 
-/// Compares an object that fits the type with a new one, and checks what the new one changes.
+/// Compares an object that fits the type with a new one, and checks what the new one changes,
+/// without the `ignored` members that both have.
 ///
 /// # Errors
 ///
 /// If an item of a list has no identity, or the new object does not fit the type.
 pub(crate) fn compare_checked(
     of: Type<'_>,
+    ignored: &FieldSet,
     old: &Map<String, Value>,
     new: &Map<String, Value>,
 ) -> Result<Comparison, TypeErrors> {
-    compare_with(true, of, old, new)
+    compare_with((true, ignored), of, old, new)
 }
 
 fn compare_with(
-    checks: bool,
+    (checks, ignored): (bool, &FieldSet),
     of: Type<'_>,
     old: &Map<String, Value>,
     new: &Map<String, Value>,
 ) -> Result<Comparison, TypeErrors> {
     let (mut changes, mut errors) = (Comparison::default(), TypeErrors::new());
     if let Atom::Map(map) = of.atom(None) {
-        let parts = &mut Parts { changes: &mut changes, errors: &mut errors, checks };
+        let parts = &mut Parts { changes: &mut changes, errors: &mut errors, checks, ignored };
         compare_fields(&map, Some(old), Some(new), parts);
     }
     errors.into_result(changes)
@@ -91,6 +95,10 @@ impl Comparison {
     /// Returns the fields that the new value sets.
     pub(crate) fn written(&self) -> FieldSet {
         self.modified.union(&self.added)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
     fn set_of(&mut self, change: Change) -> &mut FieldSet {
@@ -107,16 +115,28 @@ impl Comparison {
 
     /// Adds the difference of a part.
     fn graft(&mut self, element: PathElement, part: Difference) {
+        if let (Some(change), true) = (part.own, part.below.is_empty()) {
+            return self.insert(element, change);
+        }
         let Self { added, modified, removed } = part.below;
-        self.added.graft(element.clone(), added, part.own == Some(Change::Added));
-        self.modified.graft(element.clone(), modified, part.own == Some(Change::Modified));
-        self.removed.graft(element, removed, part.own == Some(Change::Removed));
+        let sets =
+            [(added, Change::Added), (modified, Change::Modified), (removed, Change::Removed)];
+        for (below, change) in sets {
+            let is_member = part.own == Some(change);
+            if is_member || !below.is_empty() {
+                self.set_of(change).graft(element.clone(), below, is_member);
+            }
+        }
     }
 }
 
 // === impl Parts ===
 
 impl Parts<'_> {
+    fn ignores(&self, name: &str) -> bool {
+        !self.ignored.is_empty() && self.ignored.contains_element(&PathElement::field(name))
+    }
+
     fn compare(
         &mut self,
         of: Type<'_>,
@@ -213,13 +233,13 @@ fn with_atom(
         into.own = leaf(old, new);
         return;
     }
-    let changes = &mut into.below;
+    let parts = &mut Parts { changes: &mut into.below, errors, checks, ignored: &NO_FIELDS };
     match atom {
         Atom::Scalar(_) => {}
-        Atom::List(list) => compare_items(&list, old, new, &mut Parts { changes, errors, checks }),
+        Atom::List(list) => compare_items(&list, old, new, parts),
         Atom::Map(map) => {
             let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
-            compare_fields(&map, old, new, &mut Parts { changes, errors, checks });
+            compare_fields(&map, old, new, parts);
         }
     }
     into.own = into.own.or_else(|| presence(old, new));
@@ -266,7 +286,7 @@ fn compare_fields(
     for (name, new) in new.into_iter().flatten() {
         let old = olds.find(name);
         shared += usize::from(old.is_some());
-        if old == Some(new) {
+        if (old.is_some() && parts.ignores(name)) || old == Some(new) {
             continue;
         }
         match map.field(name) {

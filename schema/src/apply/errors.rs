@@ -29,6 +29,10 @@ impl TypeErrors {
 
     /// Adds the errors of a part, with the step to it.
     pub(super) fn extend(&mut self, step: &impl fmt::Display, errors: Self) {
+        if errors.is_empty() {
+            // Most parts fit their types.
+            return;
+        }
         self.0.extend(errors.0.into_iter().map(|error| TypeError {
             path: format!("{step}{}", error.path),
             message: error.message,

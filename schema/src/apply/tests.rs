@@ -52,7 +52,7 @@ fn check_of_changed_parts_finds_what_the_check_of_all_finds() {
         let (old, new) = (&line["old"], &line["new"]);
         let pairs = [(old, new), (new, old)].into_iter();
         for (old, new) in pairs.filter(|(old, _)| check(old).is_ok()) {
-            let found = compare_checked(of, object(old), object(new));
+            let found = compare_checked(of, &FieldSet::new(), object(old), object(new));
             if let Err(errors) = check(new) {
                 wrong += 1;
                 // Items without an identity are reported by the comparison, too.

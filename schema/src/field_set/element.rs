@@ -104,12 +104,7 @@ impl PathElement {
     pub fn to_fields_v1(&self) -> String {
         match self {
             Self::Field(name) => ["f:", name].concat(),
-            Self::Key(keys) => {
-                let members = keys
-                    .iter()
-                    .map(|(key, value)| [go_json(key.as_str()), go_json(value)].join(":"));
-                ["k:{", &join(members), "}"].concat()
-            }
+            Self::Key(keys) => key_text(keys),
             Self::Value(value) => ["v:", &go_json(value)].concat(),
             Self::Index(index) => format!("i:{index}"),
         }
@@ -172,6 +167,21 @@ impl PartialEq for PathElement {
 }
 
 impl Eq for PathElement {}
+
+/// Returns the text form of the element with these keys.
+fn key_text(keys: &[(SmolStr, Value)]) -> String {
+    let mut text = String::from("k:{");
+    for (at, (key, value)) in keys.iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(&go_json(key.as_str()));
+        text.push(':');
+        text.push_str(&go_json(value));
+    }
+    text.push('}');
+    text
+}
 
 fn join(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(",")

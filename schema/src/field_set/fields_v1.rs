@@ -1,10 +1,9 @@
 //! The encoding `FieldsV1`: nested objects whose names are path elements; `.` marks a path that is
 //! a member and has children.
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-use super::{FieldSet, PathElement, PathElementError};
+use super::{FieldSet, Node, PathElement, PathElementError};
 
 /// The reason why a value is not `FieldsV1`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,34 +16,70 @@ pub enum FieldsV1Error {
     Element(#[from] PathElementError),
 }
 
-/// A node of a set, which is encoded.
-pub(crate) struct Encoded<'s> {
-    pub(crate) children: &'s FieldSet,
-    /// True if the path to the children is a member, too.
-    pub(crate) is_member: bool,
+/// Returns the set as a value.
+pub(super) fn encode(set: &FieldSet) -> Value {
+    encode_node(false, set)
 }
 
-// === impl Encoded ===
+/// Encodes a node; `is_member` is true if the path to it is a member.
+fn encode_node(is_member: bool, children: &FieldSet) -> Value {
+    let mut members = Map::new();
+    if is_member && !children.is_empty() {
+        members.insert(".".to_owned(), Value::Object(Map::new()));
+    }
+    for (element, node) in &children.nodes {
+        members.insert(element.to_fields_v1(), encode_node(node.member, &node.children));
+    }
+    Value::Object(members)
+}
 
-impl Serialize for Encoded<'_> {
-    /// Sorts the members by name, as in a [`Value`].
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut nodes: Vec<(String, Encoded<'_>)> = self
-            .children
-            .entries()
-            .map(|(element, is_member, children)| {
-                (element.to_fields_v1(), Encoded { children, is_member })
-            })
-            .collect();
-        nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let mut members = serializer.serialize_map(None)?;
-        if self.is_member && !nodes.is_empty() {
-            members.serialize_entry(".", &Map::new())?;
+/// Appends the set as JSON text: the members sort by name, as in a [`Value`].
+pub(super) fn write(set: &FieldSet, text: &mut String) {
+    write_node(false, set, text);
+}
+
+fn write_node(is_member: bool, children: &FieldSet, text: &mut String) {
+    if children.is_empty() {
+        return text.push_str("{}");
+    }
+    text.push_str(if is_member { r#"{".":{}"# } else { "{" });
+    if let Some(PathElement::Field(_)) = children.nodes.keys().next_back() {
+        // Fields sort before other elements, and have the order of their names.
+        for (element, node) in &children.nodes {
+            let PathElement::Field(name) = element else { continue };
+            write_member("f:", name, node, text);
         }
-        for (name, node) in &nodes {
-            members.serialize_entry(name, node)?;
+    } else {
+        let named = children.nodes.iter().map(|(element, node)| (element.to_fields_v1(), node));
+        let mut named: Vec<(String, &Node)> = named.collect();
+        named.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (name, node) in named {
+            write_member("", &name, node, text);
         }
-        members.end()
+    }
+    text.push('}');
+}
+
+fn write_member(prefix: &str, name: &str, node: &Node, text: &mut String) {
+    if !text.ends_with('{') {
+        text.push(',');
+    }
+    write_quoted(prefix, name, text);
+    text.push(':');
+    write_node(node.member, &node.children, text);
+}
+
+/// Appends a JSON string of a prefix, which needs no escape, and a rest.
+pub(crate) fn write_quoted(prefix: &str, rest: &str, text: &mut String) {
+    let needs_escape = |byte: u8| byte < b' ' || matches!(byte, b'"' | b'\\');
+    text.push('"');
+    text.push_str(prefix);
+    if rest.bytes().any(needs_escape) {
+        let quoted = serde_json::to_string(rest).expect("a text is JSON");
+        text.push_str(&quoted[1..]);
+    } else {
+        text.push_str(rest);
+        text.push('"');
     }
 }
 

@@ -70,3 +70,17 @@ fn text_in_an_element_is_escaped_as_in_go() {
     assert_eq!(element.to_fields_v1(), r#"v:"a\u003cb\u003e\u0026c""#);
     assert_eq!(PathElement::parse(&element.to_fields_v1()), Ok(element));
 }
+
+#[test]
+fn text_of_set_is_that_of_its_value() {
+    for value in [
+        json!({}),
+        json!({"f:a": {}, "f:a-b": {"f:\"": {}, "f:\n\\": {".": {}, "f:x": {}}}, "f:a.b": {}}),
+        json!({"f:list": {".": {}, "i:1": {}, "k:{\"port\":10}": {"f:port": {}},
+            "k:{\"name\":\"<\",\"port\":9}": {}, "k:{}": {}, "v:\"a\"": {}, "v:10": {}}}),
+        json!({"f:mixed": {"f:a": {}, "v:\"b\"": {}}}),
+    ] {
+        let set = set(&value);
+        assert_eq!(set.to_json(), set.to_fields_v1().to_string(), "{value}");
+    }
+}

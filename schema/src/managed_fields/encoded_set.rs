@@ -3,8 +3,10 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 use crate::apply::{Type, is_atomic, type_below};
-use crate::field_set::{FieldSet, PathElement};
+use crate::field_set::{FieldSet, NO_FIELDS, PathElement, write_quoted};
 
 /// The expected members of an encoded set, or of the part of it below a path.
 #[derive(Debug, Clone, Copy)]
@@ -37,18 +39,31 @@ struct ExpectedNode {
     is_excluded: bool,
 }
 
-/// The set without members.
-pub(super) static NO_FIELDS: FieldSet = FieldSet::new();
-
 // === impl Expected ===
 
 impl Expected<'_> {
     /// Returns whether an encoded set of the type has members, is as expected, and is current: it
     /// has no members below a value that is atomic. Without a type it is known to be current.
     pub(super) fn is_met_by(self, set: &str, of: Option<Type<'_>>) -> bool {
+        if of.is_none() && self.is_apart_from(set) {
+            return set != "{}";
+        }
         let mut rest = Rest(set);
         let node = rest.node(self, of);
         node.is_some_and(|node| node.has_children) && rest.0.is_empty()
+    }
+
+    /// Returns whether no member is expected, and the set does not name the fields that all
+    /// excluded members are below. Most sets of other managers are such.
+    fn is_apart_from(self, set: &str) -> bool {
+        let is_absent = |element: &PathElement| {
+            let PathElement::Field(name) = element else { return false };
+            let mut quoted = String::with_capacity(32);
+            write_quoted("f:", name, &mut quoted);
+            !set.contains(&quoted)
+        };
+        let mut excluded = self.excluded.into_iter().flat_map(FieldSet::entries);
+        self.wanted.is_empty() && excluded.all(|(element, ..)| is_absent(element))
     }
 
     fn is_empty(self) -> bool {
@@ -189,7 +204,7 @@ impl<'t> Rest<'t> {
 fn end_of_name(text: &[u8], mut at: usize) -> Option<usize> {
     loop {
         let rest = text.get(at..)?;
-        at += rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
+        at += memchr2(b'"', b'\\', rest)?;
         if text[at] == b'"' {
             return Some(at);
         }
@@ -222,6 +237,19 @@ mod tests {
     fn set_below_an_atomic_value_is_not_current() {
         assert!(is_met(NOTHING, r#"{"f:spec":{"f:frozen":{},"f:pair":{"f:left":{}}}}"#));
         assert!(!is_met(NOTHING, r#"{"f:spec":{"f:frozen":{"f:left":{}}}}"#));
+    }
+
+    #[test]
+    fn set_of_built_in_type_is_read_if_it_names_what_is_excluded() {
+        let set = r#"{"f:spec":{"f:a":{}}}"#;
+        let without = |excluded: &Value| {
+            let excluded = FieldSet::from_fields_v1(excluded).unwrap();
+            Expected { excluded: [&excluded, &NO_FIELDS], ..NOTHING }.is_met_by(set, None)
+        };
+        assert!(without(&json!({"f:status": {"f:a": {}}, "f:a\"b": {}})));
+        assert!(without(&json!({"f:spec": {"f:b": {}}})));
+        assert!(!without(&json!({"f:status": {"f:a": {}}, "f:spec": {"f:a": {}}})));
+        assert!(!NOTHING.is_met_by("{}", None), "it has no members");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::encoded_set::Rest;
 use super::{ManagedFields, Manager, Operation, Owned};
-use crate::field_set::{Encoded, FieldSet, FieldsV1Error};
+use crate::field_set::{FieldSet, FieldsV1Error, write_quoted};
 
 /// An entry of the owners with a set of the type `F`, as it is encoded: members sort by name.
 #[derive(Debug, Serialize)]
@@ -21,6 +21,9 @@ pub(super) struct Entry<'e, F> {
     pub(super) subresource: &'e str,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) time: &'e str,
+    /// The text that the entry was read from; `None` once it differs from that.
+    #[serde(skip)]
+    pub(super) encoded: Option<&'e str>,
 }
 
 /// The reason why `metadata.managedFields` cannot be read.
@@ -104,10 +107,13 @@ fn decode_entry(
     Ok((manager, Owned { fields, api_version, time }))
 }
 
-/// Returns the entries, sorted as upstream does.
-pub(super) fn sorted(owners: &ManagedFields) -> Vec<Entry<'_, Encoded<'_>>> {
-    let mut entries: Vec<_> =
-        owners.iter().map(|(manager, owned)| Entry::of(manager, owned)).collect();
+/// Returns the entries with encoded sets, sorted as upstream does.
+pub(super) fn sorted<F>(
+    owners: &ManagedFields,
+    encode: impl Fn(&FieldSet) -> F,
+) -> Vec<Entry<'_, F>> {
+    let entry = |(manager, owned)| Entry::of(manager, owned, &encode);
+    let mut entries: Vec<_> = owners.iter().map(entry).collect();
     entries.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
     entries
 }
@@ -127,39 +133,27 @@ pub(super) fn split(text: &str) -> Option<Vec<Entry<'_, &str>>> {
 }
 
 /// Writes entries with encoded sets.
-pub(super) fn join(entries: &[Entry<'_, &str>]) -> Option<String> {
+pub(super) fn join<F: AsRef<str>>(entries: &[Entry<'_, F>]) -> String {
     // The members besides the set take some 150 bytes.
-    let sizes = entries.iter().map(|entry| entry.fields_v1.len() + 256);
+    let sizes = entries.iter().map(|entry| entry.fields_v1.as_ref().len() + 256);
     let mut text = String::with_capacity(sizes.sum());
     for entry in entries {
         text.push(if text.is_empty() { '[' } else { ',' });
-        entry.write(&mut text)?;
+        entry.write(&mut text);
     }
     text.push(']');
-    Some(text)
-}
-
-fn write_member(text: &mut String, before: &str, value: &str) -> Option<()> {
-    text.push_str(before);
-    let needs_escape = |byte: u8| byte < b' ' || matches!(byte, b'"' | b'\\');
-    if value.bytes().any(needs_escape) {
-        text.push_str(&serde_json::to_string(value).ok()?);
-    } else {
-        text.push('"');
-        text.push_str(value);
-        text.push('"');
-    }
-    Some(())
+    text
 }
 
 // === impl Entry ===
 
 impl<'e> Entry<'e, &'e str> {
     fn read(rest: &mut Rest<'e>) -> Option<Self> {
+        let start = rest.0;
         let api_version = rest.text_after(r#"{"apiVersion":""#)?;
         let fields_type = rest.text_after(r#","fieldsType":""#)?;
         let fields_v1 = rest.skip(r#","fieldsV1":"#).then(|| rest.skip_node())??;
-        let entry = Self {
+        let mut entry = Self {
             api_version,
             fields_type,
             fields_v1,
@@ -167,15 +161,27 @@ impl<'e> Entry<'e, &'e str> {
             operation: rest.text_after(r#","operation":""#)?,
             subresource: rest.text_after(r#","subresource":""#)?,
             time: rest.text_after(r#","time":""#)?,
+            encoded: None,
         };
-        rest.skip("}").then_some(entry)
+        if !rest.skip("}") {
+            return None;
+        }
+        entry.encoded = start.strip_suffix(rest.0);
+        Some(entry)
     }
+}
 
-    fn write(&self, text: &mut String) -> Option<()> {
-        write_member(text, r#"{"apiVersion":"#, self.api_version)?;
-        write_member(text, r#","fieldsType":"#, self.fields_type)?;
+impl<F: AsRef<str>> Entry<'_, F> {
+    fn write(&self, text: &mut String) {
+        if let Some(encoded) = self.encoded {
+            return text.push_str(encoded);
+        }
+        text.push_str(r#"{"apiVersion":"#);
+        write_quoted("", self.api_version, text);
+        text.push_str(r#","fieldsType":"#);
+        write_quoted("", self.fields_type, text);
         text.push_str(r#","fieldsV1":"#);
-        text.push_str(self.fields_v1);
+        text.push_str(self.fields_v1.as_ref());
         let others = [
             (r#","manager":"#, self.manager),
             (r#","operation":"#, self.operation),
@@ -183,28 +189,27 @@ impl<'e> Entry<'e, &'e str> {
             (r#","time":"#, self.time),
         ];
         for (before, value) in others.into_iter().filter(|(_, value)| !value.is_empty()) {
-            write_member(text, before, value)?;
+            text.push_str(before);
+            write_quoted("", value, text);
         }
         text.push('}');
-        Some(())
     }
 }
 
-impl<'e> Entry<'e, Encoded<'e>> {
-    fn of(manager: &'e Manager, owned: &'e Owned) -> Self {
+impl<'e, F> Entry<'e, F> {
+    fn of(manager: &'e Manager, owned: &'e Owned, encode: impl Fn(&FieldSet) -> F) -> Self {
         Self {
             api_version: &owned.api_version,
             fields_type: "FieldsV1",
-            fields_v1: owned.fields.encoded(),
+            fields_v1: encode(&owned.fields),
             manager: &manager.name,
             operation: manager.operation.as_str(),
             subresource: &manager.subresource,
             time: owned.time.as_deref().unwrap_or_default(),
+            encoded: None,
         }
     }
-}
 
-impl<F> Entry<'_, F> {
     /// Sorts appliers first, then by time, name, version and subresource. Times have one form, in
     /// UTC with seconds, so that texts compare as times do.
     pub(super) fn sort_key(&self) -> [&str; 5] {

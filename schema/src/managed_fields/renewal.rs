@@ -7,13 +7,13 @@
 
 use serde_json::Value;
 
-use super::encoded_set::{Expected, NO_FIELDS};
+use super::encoded_set::Expected;
 use super::entries::{Entry, join, split};
 use super::updater::Difference;
 use super::writer::{FieldWriter, MAX_UPDATERS, STRIPPED};
 use super::{Manager, Operation};
 use crate::apply::{Comparison, reconcile};
-use crate::field_set::FieldSet;
+use crate::field_set::{FieldSet, NO_FIELDS};
 
 /// The fields that a write changes.
 struct Changed {
@@ -43,12 +43,13 @@ impl FieldWriter<'_> {
             Some(own) if self.meets(changed.of_owner(), &entries[own]) => None,
             _ if changed.owned.is_empty() => return None,
             Some(own) => Some(self.extended(&entries[own], &changed)?),
-            None => Some(serde_json::to_string(&changed.owned.encoded()).ok()?),
+            None => Some(changed.owned.to_json()),
         };
         let own = own.unwrap_or_else(|| {
             entries.push(Entry::without_fields(&manager));
             entries.len() - 1
         });
+        entries[own].encoded = None;
         if let Some(set) = &set {
             entries[own].fields_v1 = set;
         }
@@ -60,7 +61,7 @@ impl FieldWriter<'_> {
             return None;
         }
         entries.sort_by(|a, b| a.sort_key().cmp(&b.sort_key()));
-        join(&entries)
+        Some(join(&entries))
     }
 
     fn meets(&self, expected: Expected<'_>, entry: &Entry<'_, &str>) -> bool {
@@ -83,7 +84,7 @@ impl FieldWriter<'_> {
         let mut set = reconcile(self.root(), &set).unwrap_or(set);
         set.subtract(&changed.not_own);
         set.extend(changed.owned.clone());
-        serde_json::to_string(&set.encoded()).ok()
+        Some(set.to_json())
     }
 }
 
@@ -100,6 +101,7 @@ impl<'e> Entry<'e, &'e str> {
             operation: manager.operation.as_str(),
             subresource: &manager.subresource,
             time: "",
+            encoded: None,
         }
     }
 }

@@ -125,7 +125,8 @@ impl<'a> FieldWriter<'a> {
     /// none. Most writes take nothing from other managers, whose entries are then not decoded.
     ///
     /// `owners` is what [`ManagedFields::to_json`] has returned; `live` and `new` are as in
-    /// [`update`](Self::update). If one of them does not fit the type, the owners stay.
+    /// [`update`](Self::update), but objects of a built-in type may both have equal owners, in any
+    /// form. If one of them does not fit the type, the owners stay.
     pub fn update_json(
         &self,
         owners: &str,
@@ -164,8 +165,9 @@ impl<'a> FieldWriter<'a> {
         new: &Map<String, Value>,
     ) -> Result<Comparison, TypeErrors> {
         let mut compared = if self.schema.is_built_in() {
-            // The live object was checked by the same rules.
-            compare_checked(self.root(), live, new)?
+            // The live object was checked by the same rules. Fields that the write does not change
+            // count for nothing.
+            compare_checked(self.root(), self.reset, live, new)?
         } else {
             validate_object(self.root(), new, Duplicates::Allowed)?;
             compare(self.root(), live, new)?
