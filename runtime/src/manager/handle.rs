@@ -157,8 +157,8 @@ impl ManagerHandle {
     /// Adds a controller to the running manager: its informers start, and its workers follow when
     /// its caches are complete. A controller that is added before the manager works waits.
     ///
-    /// Its caches may take any time, as its kind may be installed later: the sync timeout is that of
-    /// the start. After 2 s, and then every 10 s, the log names the caches that are missing.
+    /// Its caches may take any time, as its kind may be installed later: the sync timeout is that
+    /// of the start. After 2 s, and then every 10 s, the log names the caches that are missing.
     ///
     /// It is logged and dropped if a part of the manager has its name, if one of its informers
     /// stops before its cache is complete, if 100 controllers wait already, or if the manager has
