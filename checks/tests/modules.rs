@@ -95,7 +95,6 @@ fn runtime_has_no_arrow_up() {
                 "client",
                 "conditions",
                 "observe",
-                "predicate",
                 "prometheus",
                 "shutdown",
                 "target",

@@ -250,6 +250,24 @@ async fn silent_part_is_noticed_while_another_delivers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn part_without_bookmarks_may_be_silent_after_an_event() {
+    let (one, two) = (Server::new(), Server::new());
+    let (informer, first, second) = following(&one, &two).await;
+    first.apply(pod("one", "b", "20"));
+    let deliver = async {
+        for _ in 0..5 {
+            second.bookmark("30");
+            sleep(Duration::from_secs(50)).await;
+        }
+    };
+    tokio::select! {
+        _again = one.expect_watch() => panic!("the watch was closed: {:?}", informer.last_error()),
+        () = deliver => {}
+    }
+    assert_eq!(version(&informer), "20");
+}
+
+#[tokio::test(start_paused = true)]
 async fn part_without_bookmarks_may_be_silent() {
     let (one, two) = (Server::new(), Server::new());
     let (informer, _first, second) = following(&one, &two).await;

@@ -142,7 +142,6 @@ pub mod observe;
 pub mod outcome;
 mod owned;
 pub mod owner;
-pub mod predicate;
 #[cfg(feature = "prometheus")]
 mod prometheus;
 mod read_your_writes;
@@ -177,6 +176,8 @@ pub use homeostat_expectations::{
 pub use homeostat_informer as informer;
 #[doc(inline)]
 pub use homeostat_informer::__private::Projection;
+#[doc(inline)]
+pub use homeostat_informer::predicate;
 pub use homeostat_informer::{
     Event, Index, Lister, Object, ObjectKey, ObjectMeta, ResourceVersion, SharedIndexInformer,
     SharedInformerFactory, Subscription, Uid,

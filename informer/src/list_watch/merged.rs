@@ -83,8 +83,6 @@ struct Progress {
     ordered: Vec<bool>,
     /// The version of the last bookmark.
     announced: Option<ResourceVersion>,
-    /// The parts that have sent a bookmark since the last one for all parts.
-    heard: Vec<bool>,
 }
 
 // === impl MergedListWatch ===
@@ -218,14 +216,14 @@ impl Progress {
             initial: vec![request.initial_events; parts.len()],
             ordered: parts.iter().map(|part| part.is_ordered()).collect(),
             announced: after,
-            heard: vec![false; parts.len()],
         }
     }
 
-    /// Records the events of a part, and replaces its bookmarks by one for all parts, if they have
-    /// all reached a later version or have all sent a bookmark. Returns `None` if no event is left.
+    /// Records the events of a part, and replaces its bookmarks by one for all parts. It also adds
+    /// one when all parts have reached a later version. Returns `None` if no event is left.
     ///
-    /// The parts of a quiet server repeat their version, which shows that all of them are alive.
+    /// A quiet part repeats its version, and so does the bookmark for all: it shows that the watch
+    /// is alive. A part that is silent meanwhile is found by its own limit.
     ///
     /// The bookmark comes after the objects of the batch. The one that follows the last end of
     /// initial events ends them for all parts.
@@ -235,6 +233,7 @@ impl Progress {
         mut events: Vec<WatchEvent<K>>,
     ) -> Option<Vec<WatchEvent<K>>> {
         let was_initial = self.initial.contains(&true);
+        let mut is_alive = false;
         for event in &events {
             let version = match event {
                 WatchEvent::Applied(object) | WatchEvent::Deleted(object) => {
@@ -242,7 +241,7 @@ impl Progress {
                 }
                 WatchEvent::Bookmark { resource_version, initial_events_end } => {
                     self.initial[at] &= !*initial_events_end;
-                    self.heard[at] = true;
+                    is_alive = true;
                     Some(resource_version.clone())
                 }
             };
@@ -255,11 +254,9 @@ impl Progress {
         }
         events.retain(|event| !matches!(event, WatchEvent::Bookmark { .. }));
         let is_complete = !self.initial.contains(&true);
-        let all_heard = !self.heard.contains(&false);
         if let Some(resource_version) = self.least().filter(|_| is_complete)
-            && (all_heard || self.announced.as_ref() != Some(&resource_version))
+            && (is_alive || self.announced.as_ref() != Some(&resource_version))
         {
-            self.heard.fill(false);
             self.announced = Some(resource_version.clone());
             let initial_events_end = was_initial;
             events.push(WatchEvent::Bookmark { resource_version, initial_events_end });

@@ -15,7 +15,7 @@ use homeostat::{
     Action, AnyOwner, Controller, Event, KeySource, Manager, ObjectKey, Target, Watch, predicate,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use tokio::time::sleep;
 
 use super::support::{
@@ -302,14 +302,4 @@ async fn source_of_two_controllers_panics() {
         let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
         drop(Controller::builder(name, &foos.informer).source(&source).build(reconciler));
     }
-}
-
-#[test]
-fn object_without_a_generation_counts_as_changed() {
-    let map = |generation| {
-        let metadata = ObjectMeta { generation, ..ObjectMeta::default() };
-        ConfigMap { metadata, ..ConfigMap::default() }
-    };
-    assert!(predicate::generation_changed(&map(None), &map(None)));
-    assert!(!predicate::generation_changed(&map(Some(1)), &map(Some(1))));
 }
