@@ -13,7 +13,7 @@ use crate::object::Object;
 /// Returns true if the object's `metadata.generation` has changed, or if its deletion has begun.
 /// The server raises the generation at each change of the spec, and not for the status.
 ///
-/// Objects without a generation, such as a `ConfigMap`, count as changed: the predicate cannot tell.
+/// Objects without a generation, such as a `ConfigMap`, count as changed: nothing shows a change.
 /// controller-runtime's predicate of this name ignores all updates of such a kind.
 ///
 /// # Examples
