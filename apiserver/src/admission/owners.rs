@@ -188,17 +188,9 @@ impl FieldManager {
 
     /// Sets the owners after an update by a client that keeps those of `old`.
     fn update_kept(&self, kind: &Kind, before: &str, old: &Fields, new: &mut Fields) {
-        let updated = self.with_writer(kind, &Fields::new(), |writer| {
-            if writer.schema.is_built_in() {
-                // Equal owners need no comparison. The types of other kinds check all of an object.
-                set(new, Some(before.to_owned()));
-            }
-            writer.update_json(before, old, new)
-        });
-        match updated {
-            Some(owners) => set(new, Some(owners)),
-            None => drop(metadata_mut(new).remove("managedFields")),
-        }
+        let updated =
+            self.with_writer(kind, &Fields::new(), |writer| writer.update_json(before, old, new));
+        set(new, updated);
     }
 
     /// Returns the owners after an update; `None` if those of `old` stay.
@@ -332,12 +324,14 @@ pub(crate) fn take_requested(object: &mut Fields) -> Option<Value> {
     metadata_mut(object).remove("managedFields").filter(|sent| !sent.is_null())
 }
 
+/// Sets the packed owners; `None` removes those that the object has.
 fn set(object: &mut Fields, owners: Option<String>) {
-    let Some(owners) = owners else { return };
     let metadata = metadata_mut(object);
-    match metadata.get_mut("managedFields") {
-        Some(present) => *present = owners.into(),
-        None => drop(metadata.insert("managedFields".to_owned(), owners.into())),
+    match (metadata.get_mut("managedFields"), owners) {
+        (Some(present), Some(owners)) => *present = owners.into(),
+        (None, Some(owners)) => drop(metadata.insert("managedFields".to_owned(), owners.into())),
+        (Some(_), None) => drop(metadata.remove("managedFields")),
+        (None, None) => {}
     }
 }
 

@@ -170,7 +170,7 @@ fn completed(kind: &Kind, served: &Kind, change: Change<'_>) -> Fields {
     // A subresource that writes a part gives its client all members that it sends.
     let sent = matches!(target, Target::Part(_) | Target::Resize).then(|| new.clone());
     restore_unwritten(kind, old, &mut new, target);
-    keep_system_metadata(old, &mut new);
+    keep_system_metadata(kind, old, &mut new);
     kind.complete_changed(&mut new, old);
     if let Some(now) = owners.now() {
         (kind.record_time)(&mut new, old, now);
@@ -219,7 +219,7 @@ fn owners_as_sent(
 ) -> Option<Value> {
     // The default phase is that of a new object.
     let has_status = sent.contains_key("status");
-    keep_system_metadata(old, &mut sent);
+    keep_system_metadata(kind, old, &mut sent);
     kind.complete_changed(&mut sent, old);
     if !has_status {
         sent.remove("status");
@@ -358,13 +358,14 @@ fn set_or_remove(object: &mut Fields, key: &str, value: Option<Value>) {
 }
 
 /// Restores the metadata that only the server sets. The first two are checked later.
-fn keep_system_metadata(old: &Fields, new: &mut Fields) {
+fn keep_system_metadata(kind: &Kind, old: &Fields, new: &mut Fields) {
     let old_member = |key| old.get("metadata").and_then(|metadata| metadata.get(key));
     let metadata = metadata_mut(new);
     drop_empty(metadata);
-    for key in ["managedFields", "selfLink"] {
-        metadata.remove(key);
-    }
+    metadata.remove("selfLink");
+    // Equal owners need no comparison. The type of a custom object checks all of it.
+    let owners = old_member("managedFields").filter(|_| !kind.custom);
+    set_or_remove(metadata, "managedFields", owners.cloned());
     for key in ["uid", "name", "namespace"] {
         if let Some(value) = old_member(key) {
             metadata.entry(key).or_insert_with(|| value.clone());

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::atom::{Atom, ListAtom, MapAtom, ScalarKind, Type};
 use super::errors::TypeErrors;
-use super::fields::by_element;
+use super::fields::{all_below, by_element};
 use super::members::Members;
 use super::validate::{Duplicates, check_scalar, undeclared, validate};
 use crate::field_set::{FieldSet, NO_FIELDS, PathElement, equal_values};
@@ -130,11 +130,24 @@ impl Comparison {
     }
 }
 
+// === impl Difference ===
+
+impl Difference {
+    /// Sets the change of a value that only one object has, and of all values below it.
+    fn set(&mut self, change: Change, below: FieldSet) {
+        self.own = Some(change);
+        *self.below.set_of(change) = below;
+    }
+}
+
 // === impl Parts ===
 
 impl Parts<'_> {
     fn ignores(&self, name: &str) -> bool {
-        !self.ignored.is_empty() && self.ignored.contains_element(&PathElement::field(name))
+        // They are few: a search would first copy the name.
+        self.ignored.entries().any(|(element, is_member, _)| {
+            is_member && matches!(element, PathElement::Field(field) if field == name)
+        })
     }
 
     fn compare(
@@ -151,24 +164,6 @@ impl Parts<'_> {
     }
 }
 
-/// Returns the change of a value that is compared as a whole.
-fn leaf(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
-    match (old, new) {
-        (None, _) => Some(Change::Added),
-        (_, None) => Some(Change::Removed),
-        (Some(old), Some(new)) => (!equal_values(old, new)).then_some(Change::Modified),
-    }
-}
-
-/// Returns the change of a container whose parts are compared one by one.
-fn presence(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
-    match (old, new) {
-        (None, _) => Some(Change::Added),
-        (_, None) => Some(Change::Removed),
-        _ => None,
-    }
-}
-
 /// Returns the difference between values that are not equal.
 fn difference(
     checks: bool,
@@ -179,12 +174,17 @@ fn difference(
 ) -> Difference {
     let checks = check_value(checks, of, old, new, errors);
     let mut result = Difference::default();
-    if let (Some(old_value), Some(new_value)) = (old, new)
-        && !of.has_same_atom(old_value, new_value)
-    {
-        with_atom((of.atom(old), checks), old, new, errors, &mut result);
+    match (old, new) {
+        (Some(old), Some(new)) => {
+            if !of.has_same_atom(old, new) {
+                with_atom((of.atom(Some(old)), checks), old, new, errors, &mut result);
+            }
+            with_atom((of.atom(Some(new)), checks), old, new, errors, &mut result);
+        }
+        (None, Some(value)) => result.set(Change::Added, all_below(of, value, errors)),
+        (Some(value), None) => result.set(Change::Removed, all_below(of, value, errors)),
+        (None, None) => {}
     }
-    with_atom((of.atom(new.or(old)), checks), old, new, errors, &mut result);
     result
 }
 
@@ -214,35 +214,33 @@ fn check_value(
 /// Adds the difference by the rules of `atom`. A value that does not fit them counts as empty.
 fn with_atom(
     (atom, checks): (Atom<'_>, bool),
-    old: Option<&Value>,
-    new: Option<&Value>,
+    old: &Value,
+    new: &Value,
     errors: &mut TypeErrors,
     into: &mut Difference,
 ) {
     let is_leaf = match atom {
         Atom::Scalar(kind) => {
-            if !fits_either(kind, old, new, errors) {
+            if !fits_either(kind, Some(old), Some(new), errors) {
                 return;
             }
             true
         }
-        Atom::List(list) => list.is_atomic() || (is_empty_list(old) && is_empty_list(new)),
-        Atom::Map(map) => map.atomic || (is_empty_map(old) && is_empty_map(new)),
+        Atom::List(list) => {
+            list.is_atomic() || (is_empty_list(Some(old)) && is_empty_list(Some(new)))
+        }
+        Atom::Map(map) => map.atomic || (is_empty_map(Some(old)) && is_empty_map(Some(new))),
     };
     if is_leaf {
-        into.own = leaf(old, new);
+        into.own = (!equal_values(old, new)).then_some(Change::Modified);
         return;
     }
     let parts = &mut Parts { changes: &mut into.below, errors, checks, ignored: &NO_FIELDS };
     match atom {
         Atom::Scalar(_) => {}
         Atom::List(list) => compare_items(&list, old, new, parts),
-        Atom::Map(map) => {
-            let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
-            compare_fields(&map, old, new, parts);
-        }
+        Atom::Map(map) => compare_fields(&map, old.as_object(), new.as_object(), parts),
     }
-    into.own = into.own.or_else(|| presence(old, new));
 }
 
 /// Checks that one of two scalars fits its type; adds the errors of both otherwise.
@@ -312,17 +310,15 @@ fn compare_fields(
 
 fn compare_items<'v>(
     list: &ListAtom<'_>,
-    old: Option<&'v Value>,
-    new: Option<&'v Value>,
+    old: &'v Value,
+    new: &'v Value,
     parts: &mut Parts<'_>,
 ) {
-    let mut grouped = |value: Option<&'v Value>| match value.map(|value| by_element(list, value)) {
-        None => BTreeMap::new(),
-        Some(Ok(items)) => items,
-        Some(Err(below)) => {
+    let mut grouped = |value: &'v Value| {
+        by_element(list, value).unwrap_or_else(|below| {
             parts.errors.extend(&"", below);
             BTreeMap::new()
-        }
+        })
     };
     let (old, mut new) = (grouped(old), grouped(new));
     for (element, old) in old {

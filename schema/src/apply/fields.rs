@@ -79,6 +79,39 @@ fn collect_fields(map: &MapAtom<'_>, object: &Map<String, Value>) -> Result<Fiel
     Ok(set)
 }
 
+/// Returns the paths of all values below a value: objects and lists are members, too.
+///
+/// A list whose items have no identity is an error, and has no members.
+pub(super) fn all_below(of: Type<'_>, value: &Value, errors: &mut TypeErrors) -> FieldSet {
+    let mut set = FieldSet::new();
+    let mut add = |of, element: PathElement, value: Option<&Value>, errors: &mut TypeErrors| {
+        let mut below = TypeErrors::new();
+        let children = value.map(|value| all_below(of, value, &mut below));
+        errors.extend(&element, below);
+        set.graft(element, children.unwrap_or_default(), true);
+    };
+    match (of.atom(Some(value)), value) {
+        (Atom::Map(map), Value::Object(fields)) if !map.atomic => {
+            for (name, value) in fields {
+                let Some(field) = map.field(name) else { continue };
+                add(field.of, PathElement::field(name.as_str()), Some(value), errors);
+            }
+        }
+        (Atom::List(list), Value::Array(_)) if !list.is_atomic() => match by_element(&list, value) {
+            Ok(grouped) => {
+                for (element, items) in grouped {
+                    // Items that occur twice have one owner together.
+                    let only = (items.len() == 1).then(|| items[0]);
+                    add(list.item, element, only, errors);
+                }
+            }
+            Err(below) => errors.extend(&"", below),
+        },
+        _ => {}
+    }
+    set
+}
+
 /// Groups the items of a list by their identity.
 pub(super) fn by_element<'v>(
     list: &ListAtom<'_>,

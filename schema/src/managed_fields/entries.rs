@@ -152,7 +152,7 @@ impl<'e> Entry<'e, &'e str> {
         let start = rest.0;
         let api_version = rest.text_after(r#"{"apiVersion":""#)?;
         let fields_type = rest.text_after(r#","fieldsType":""#)?;
-        let fields_v1 = rest.skip(r#","fieldsV1":"#).then(|| rest.skip_node())??;
+        let fields_v1 = rest.skip(r#","fieldsV1":"#).then(|| rest.skip_set())??;
         let mut entry = Self {
             api_version,
             fields_type,
