@@ -308,13 +308,8 @@ fn compare_fields(
     }
 }
 
-fn compare_items<'v>(
-    list: &ListAtom<'_>,
-    old: &'v Value,
-    new: &'v Value,
-    parts: &mut Parts<'_>,
-) {
-    let mut grouped = |value: &'v Value| {
+fn compare_items<'v>(list: &ListAtom<'_>, old: &'v Value, new: &'v Value, parts: &mut Parts<'_>) {
+    let mut grouped = |value| {
         by_element(list, value).unwrap_or_else(|below| {
             parts.errors.extend(&"", below);
             BTreeMap::new()

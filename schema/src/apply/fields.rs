@@ -97,16 +97,18 @@ pub(super) fn all_below(of: Type<'_>, value: &Value, errors: &mut TypeErrors) ->
                 add(field.of, PathElement::field(name.as_str()), Some(value), errors);
             }
         }
-        (Atom::List(list), Value::Array(_)) if !list.is_atomic() => match by_element(&list, value) {
-            Ok(grouped) => {
-                for (element, items) in grouped {
-                    // Items that occur twice have one owner together.
-                    let only = (items.len() == 1).then(|| items[0]);
-                    add(list.item, element, only, errors);
+        (Atom::List(list), Value::Array(_)) if !list.is_atomic() => {
+            match by_element(&list, value) {
+                Ok(grouped) => {
+                    for (element, items) in grouped {
+                        // Items that occur twice have one owner together.
+                        let only = (items.len() == 1).then(|| items[0]);
+                        add(list.item, element, only, errors);
+                    }
                 }
+                Err(below) => errors.extend(&"", below),
             }
-            Err(below) => errors.extend(&"", below),
-        },
+        }
         _ => {}
     }
     set
