@@ -138,8 +138,7 @@ impl Failure {
         terminating: bool,
     ) -> Self {
         let mut failure = Self::already_exists(kind, name, terminating);
-        failure.message +=
-            ", the server was not able to generate a unique name for the object";
+        failure.message += ", the server was not able to generate a unique name for the object";
         if let Some(details) = &mut failure.details {
             details["retryAfterSeconds"] = json!(1);
         }
