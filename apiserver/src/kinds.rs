@@ -42,6 +42,7 @@ mod storage_class;
 mod table;
 mod topology;
 mod url;
+mod volume_claim;
 mod warnings;
 mod workload;
 

@@ -98,7 +98,7 @@ impl Field {
             other => match kind.label_position(other) {
                 Some(at) => Ok(Self::Of(at)),
                 None if kind.custom || kind.has_labels() => {
-                    Err(Failure::bad_request(format!("field label not supported: {other}")))
+                    Err(Failure::bad_request(not_supported(kind, other)))
                 }
                 None => Err(Failure::bad_request(format!(
                     "\"{other}\" is not a known field selector: only \"metadata.name\", \
@@ -106,6 +106,18 @@ impl Field {
                 ))),
             },
         }
+    }
+}
+
+/// Returns the text for a field that a kind with fields of its own does not select by.
+fn not_supported(kind: &Kind, field: &str) -> String {
+    match (&*kind.group, &*kind.kind) {
+        ("batch", "Job") => format!("field label \"{field}\" not supported for Job"),
+        ("resource.k8s.io", "ResourceSlice") => {
+            let of = format!("{}, Kind=ResourceSlice", kind.api_version());
+            format!("field label not supported for {of}: {field}")
+        }
+        _ => format!("field label not supported: {field}"),
     }
 }
 

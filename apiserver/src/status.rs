@@ -130,10 +130,15 @@ impl Failure {
         Self::new(409, "AlreadyExists", message).with_details(resource_details(&kind, name))
     }
 
-    /// Eight generated names were taken: the client may retry.
-    pub(crate) fn generated_name_taken<'a>(kind: impl Into<ResourceName<'a>>, name: &str) -> Self {
-        let kind = kind.into();
-        let mut failure = Self::already_exists(kind, name, false);
+    /// The name of an object with `generateName` was taken, or eight generated ones: the client may
+    /// retry.
+    pub(crate) fn generated_name_taken<'a>(
+        kind: impl Into<ResourceName<'a>>,
+        name: &str,
+        terminating: bool,
+    ) -> Self {
+        let mut failure = Self::already_exists(kind, name, terminating);
+        failure.message += ", the server was not able to generate a unique name for the object";
         if let Some(details) = &mut failure.details {
             details["retryAfterSeconds"] = json!(1);
         }

@@ -136,10 +136,18 @@ pub(super) fn create_object(
         if !generated {
             let terminating =
                 core.get(served.resource, &key).is_some_and(|known| known.selectable.terminating);
-            return Err(Failure::already_exists(&served.kind, &name, terminating));
+            return Err(taken(served, object, &name, terminating));
         }
     }
-    Err(Failure::generated_name_taken(&served.kind, &name))
+    Err(Failure::generated_name_taken(&served.kind, &name, false))
+}
+
+/// Returns the refusal of a name that is taken. One with a base is refused as if it were generated.
+fn taken(served: &Served, object: &Fields, name: &str, terminating: bool) -> Failure {
+    if meta_text(object, "generateName").is_empty() {
+        return Failure::already_exists(&served.kind, name, terminating);
+    }
+    Failure::generated_name_taken(&served.kind, name, terminating)
 }
 
 /// Draws the random values of a new object, which stay the same when a webhook stops the create.

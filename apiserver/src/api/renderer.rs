@@ -48,7 +48,8 @@ struct Partial<'a> {
 #[serde(rename_all = "camelCase")]
 struct PartialList<'a> {
     api_version: &'a str,
-    items: Vec<Partial<'a>>,
+    /// `None` instead of no items: the real server sends `null`.
+    items: Option<Vec<Partial<'a>>>,
     kind: &'static str,
     metadata: &'a Value,
 }
@@ -232,7 +233,8 @@ impl Renderer {
         match self.form {
             Form::Whole => self.complete_list(metadata, items),
             Form::Partial { version, .. } => {
-                let items = items.map(|item| Partial::of(version, item)).collect();
+                let items: Vec<_> = items.map(|item| Partial::of(version, item)).collect();
+                let items = Some(items).filter(|items| !items.is_empty());
                 let kind = "PartialObjectMetadataList";
                 let metadata = &without_empty(metadata);
                 encode(&PartialList { api_version: version, items, kind, metadata })

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::PatchError;
 use super::rules::{Rule, Rules};
 use super::strategic::{
-    Object, PATCH, SET_ELEMENT_ORDER, cleaned, merge_objects, unknown_directive,
+    Object, PATCH, SET_ELEMENT_ORDER, merge_objects, taken_over, unknown_directive,
 };
 use crate::go_json::go_text;
 
@@ -41,7 +41,7 @@ pub(super) fn merge_by_key(
             .find_map(|element| element.as_object_mut().filter(|it| it.get(key) == Some(id)));
         match same {
             Some(element) => *element = merge_objects(rules, std::mem::take(element), change)?,
-            None => list.push(Value::Object(cleaned(change))),
+            None => list.push(Value::Object(taken_over(change))),
         }
     }
     Ok(reorder(by_key, list, &order, &before))
@@ -97,7 +97,8 @@ pub(super) fn reorder(
 }
 
 /// Returns the identities that the merged list is ordered by: `order`, or else those of the patch.
-fn order_of(
+/// Fails if they disagree, unless one of them is empty.
+pub(super) fn order_of(
     key: ListKey,
     patch: &[Value],
     order: Option<Vec<Value>>,
@@ -106,6 +107,9 @@ fn order_of(
         return Ok(key.ids(patch));
     };
     let ids = key.ids(&order);
+    if order.is_empty() {
+        return Ok(ids);
+    }
     let mut rest = ids.iter();
     let agrees = patch
         .iter()

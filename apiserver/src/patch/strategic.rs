@@ -59,7 +59,10 @@ pub(super) fn merge_objects(
 ) -> Result<Object, PatchError> {
     match patch.get(PATCH).map(Value::as_str) {
         None => {}
-        Some(Some("replace")) => return Ok(cleaned(patch)),
+        Some(Some("replace")) => {
+            patch.remove(PATCH);
+            return Ok(taken_over(patch));
+        }
         Some(Some("delete")) => return Ok(Object::new()),
         Some(_) => return Err(unknown_directive(&patch)),
     }
@@ -110,7 +113,15 @@ fn merge_member(
         (Some(Value::Array(current)), Value::Array(patch), Rule::Set) => {
             Some(Value::Array(list::merge_set(current, patch, order)?))
         }
-        (_, patch, _) => without_directives(without_nulls(patch)),
+        (Some(Value::Array(_)), patch @ Value::Array(_), _) => Some(without_nulls(patch)),
+        (_, patch, rule) => {
+            // A new list with an order keeps its directives, too.
+            if let (Some(key), Value::Array(list), Some(order)) = (rule.list_key(), &patch, order) {
+                list::order_of(key, list, Some(order))?;
+                return Ok(Some(without_nulls(patch)).filter(is_full));
+            }
+            without_directives(without_nulls(patch))
+        }
     };
     Ok(merged.filter(|merged| !may_vanish || !merged.is_array() || is_full(merged)))
 }
@@ -196,11 +207,11 @@ fn without_directives(value: Value) -> Option<Value> {
     }
 }
 
-/// As [`without_directives`], for an object that the patch does not delete.
-pub(super) fn cleaned(mut object: Object) -> Object {
-    object.remove(PATCH);
-    match without_directives(without_nulls(Value::Object(object))) {
-        Some(Value::Object(cleaned)) => cleaned,
+/// Returns an object that a patch puts in the place of another one, or appends to a list. As
+/// upstream, its directives stay and are unknown fields.
+pub(super) fn taken_over(object: Object) -> Object {
+    match without_nulls(Value::Object(object)) {
+        Value::Object(object) => object,
         _ => Object::new(),
     }
 }

@@ -112,7 +112,7 @@ fn impossible_keys_and_values_are_rejected() {
         ),
         (
             "a/b/c".to_owned(),
-            "<nil>: Invalid value: \"a/b/c\": a qualified name must",
+            "<nil>: Invalid value: \"a/b/c\": a valid label key must",
             "(e.g. 'example.com/MyName')",
         ),
         (
@@ -204,7 +204,7 @@ fn bad_object_form_is_rejected_with_upstreams_text() {
             none().with_expression("a", "Exists", &["b", "c"]),
             r#"values: Invalid value: ["b","c"]: values set must be empty for exists and does not"#,
         ),
-        (none().with_label("a/b/c", "d"), r#"key: Invalid value: "a/b/c": a qualified name must"#),
+        (none().with_label("a/b/c", "d"), r#"key: Invalid value: "a/b/c": a valid label key must"#),
         (none().with_label("", "d"), r#"key: Invalid value: "": name part must be non-empty; "#),
         (none().with_label("a", "-"), r#"values[0][a]: Invalid value: "-": a valid label must be"#),
         (

@@ -57,7 +57,7 @@ fn problems_of_key(key: &str) -> Vec<String> {
         }
         _ => {
             return vec![format!(
-                "a qualified name {NAME} with an optional DNS subdomain prefix and '/' \
+                "a valid label key {NAME} with an optional DNS subdomain prefix and '/' \
                  (e.g. 'example.com/MyName')"
             )];
         }

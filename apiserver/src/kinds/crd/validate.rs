@@ -107,20 +107,21 @@ fn check_version_list(versions: &[Value], errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks the names that are given.
+/// Checks the names that are given. An empty element of a list is a name, too.
 fn check_names(names: &Fields, at: &str, errors: &mut Vec<FieldError>) {
     let mut check = |path: String, name: &str, problems: Problems, prefix: &str| {
-        if !name.is_empty() && !problems.is_empty() {
+        if !problems.is_empty() {
             let detail = format!("{prefix}{}", problems.join(","));
             errors.push(FieldError::invalid(path, &name.into(), &detail));
         }
     };
-    for key in ["plural", "singular"] {
+    let given = |key: &&str| !text(names, key).is_empty();
+    for key in ["plural", "singular"].into_iter().filter(given) {
         let name = text(names, key);
         check(format!("{at}.{key}"), name, names::rfc_1035_label(name), "");
     }
     let mixed = "may have mixed case, but should otherwise match: ";
-    for key in ["kind", "listKind"] {
+    for key in ["kind", "listKind"].into_iter().filter(given) {
         let name = text(names, key);
         check(format!("{at}.{key}"), name, names::rfc_1035_label(&name.to_lowercase()), mixed);
     }

@@ -10,7 +10,7 @@ use crate::kinds::{
     Action, Admission, CompleteBody, Defaults, Dependents, Effect, Generation, Guard, Kind,
     OnCreate, Operations, Part, Protected, Relay, Secured, Status, checks, limits, namespace,
     network_warnings, node, node_features, node_selector, pod, pod_update, resize, runtime_class,
-    secret, service, service_account, storage_class, topology, warnings, workload,
+    secret, service, service_account, storage_class, topology, volume_claim, warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -262,6 +262,8 @@ fn persistent_volume_claim() -> Kind {
     Kind {
         admissions: Cow::Borrowed(const { &[CLASS] }),
         short_names: &["pvc"],
+        prepare: volume_claim::prepare,
+        inherits: volume_claim::inherit,
         status: KEEPS_SPEC,
         returns_deleted: true,
         fields: const { &[label("name", &["metadata.name"])] },
