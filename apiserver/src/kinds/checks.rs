@@ -62,6 +62,7 @@ pub(crate) mod signing;
 pub(crate) mod small;
 pub(crate) mod stateful_set;
 pub(crate) mod storage;
+pub(crate) mod storage_claim;
 mod sysctls;
 pub(crate) mod tolerations;
 mod volume_certificates;

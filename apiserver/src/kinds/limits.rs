@@ -46,7 +46,7 @@ pub(super) fn protect(object: &mut Fields, finalizer: &str) {
 }
 
 pub(super) fn validate_claim(claim: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    checks::quota::storage_claim(claim, causes);
+    checks::storage_claim::spec(claim.get("spec").unwrap_or(&Value::Null), "spec", causes);
     let Some(old) = old else { return };
     let (new, old) = compared(claim, old);
     if new != old {

@@ -151,7 +151,7 @@ fn sources(spec: &Value) -> impl Iterator<Item = &Value> {
     SOURCES.iter().map(|source| member(spec, source.member))
 }
 
-fn access_modes(_: &Value, modes: &Value, at: &str, causes: Causes<'_>) {
+pub(super) fn access_modes(_: &Value, modes: &Value, at: &str, causes: Causes<'_>) {
     const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
     for mode in items(modes).iter().filter(|mode| !MODES.iter().any(|known| **mode == *known)) {
         causes.push(Cause::unsupported(at, mode, MODES));

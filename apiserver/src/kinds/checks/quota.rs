@@ -1,14 +1,12 @@
-//! Resource quotas, limit ranges and volume claims.
+//! Resource quotas and limit ranges.
 
 use std::collections::BTreeSet;
 
 use homeostat_quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::Test::{self, Text};
 use super::quantities::{amount, container_name, is_standard_limit, quota_name};
-use super::workloads::all_known;
-use super::{Check, check_text, is_empty, items, member, text};
+use super::{check_text, is_empty, items, member, text};
 use crate::fields::Fields;
 use crate::names;
 use crate::quantity;
@@ -18,38 +16,6 @@ type Causes<'a> = &'a mut Vec<Cause>;
 
 fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)
-}
-
-const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-
-const STORAGE: &[Check] = &[
-    ("storageClassName", Text(names::dns_subdomain)),
-    ("volumeMode", Test::OneOf(&["Block", "Filesystem"])),
-];
-
-pub(crate) fn storage_claim(object: &Fields, causes: Causes<'_>) {
-    storage_claim_spec(spec(object), "spec", causes);
-}
-
-pub(super) fn storage_claim_spec(spec: &Value, at: &str, causes: Causes<'_>) {
-    let modes = member(spec, "accessModes");
-    let modes_at = format!("{at}.accessModes");
-    if is_empty(modes) {
-        let detail = "at least 1 access mode is required";
-        causes.push(Cause::required(modes_at, detail));
-    } else if let Some(unknown) = all_known(modes, &MODES) {
-        causes.push(Cause::unsupported(modes_at, unknown, &MODES));
-    }
-    let storage = member(member(member(spec, "resources"), "requests"), "storage");
-    match quantity::read(storage) {
-        None => causes.push(Cause::required(format!("{at}.resources[storage]"), "")),
-        Some(size) if !size.is_positive() => {
-            let detail = "must be greater than zero";
-            causes.push(Cause::invalid(format!("{at}.resources[storage]"), storage, detail));
-        }
-        Some(_) => {}
-    }
-    super::run(STORAGE, spec, at, causes);
 }
 
 pub(crate) fn quota(object: &Fields, causes: Causes<'_>) {

@@ -9,7 +9,7 @@ use super::Test::{By, NotNegative, OneOf, Text};
 use super::workloads::{
     Causes, MIN_READY, at_most_all, count_or_percent, is_none, run, selector, shown, spec, template,
 };
-use super::{Check, items, member, quota, selectors, text, workloads};
+use super::{Check, items, member, selectors, storage_claim, text, workloads};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
@@ -104,7 +104,7 @@ fn status(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
 fn claim_templates(spec: &Value, causes: Causes<'_>) {
     for (place, claim) in items(member(spec, "volumeClaimTemplates")).iter().enumerate() {
         let at = format!("spec.volumeClaimTemplates[{place}].spec");
-        quota::storage_claim_spec(member(claim, "spec"), &at, causes);
+        storage_claim::spec(member(claim, "spec"), &at, causes);
     }
 }
 

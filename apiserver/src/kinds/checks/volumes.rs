@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Has, OneOf, Required, Text};
-use super::{Check, check_text, items, member, paths, quota, selectors, text};
+use super::{Check, check_text, items, member, paths, selectors, storage_claim, text};
 use super::{volume_disks as disks, volume_files as files};
 use crate::names;
 use crate::quantity;
@@ -260,5 +260,5 @@ fn claim_template(_: &Value, template: &Value, at: &str, causes: &mut Vec<Cause>
     for (_, shown) in REFUSED.iter().filter(|(name, _)| !member(metadata, name).is_null()) {
         causes.push(Cause::forbidden(format!("{metadata_at}.{shown}"), "cannot be set"));
     }
-    quota::storage_claim_spec(member(template, "spec"), &format!("{at}.spec"), causes);
+    storage_claim::spec(member(template, "spec"), &format!("{at}.spec"), causes);
 }

@@ -4,7 +4,7 @@ use homeostat_schema::InternalValue;
 use serde_json::{Value, json};
 
 use super::Test::{By, NotNegative};
-use super::{Check, NOT_NEGATIVE, is_empty, items, member, pod_spec, selectors, text};
+use super::{Check, NOT_NEGATIVE, is_empty, member, pod_spec, selectors, text};
 use crate::fields::{Fields, are_kept, string_map};
 use crate::status::Cause;
 
@@ -342,9 +342,4 @@ pub(super) fn at_most_all(value: &Value, at: &str, causes: Causes<'_>) {
 pub(super) fn internal(type_name: &str, value: &Value) -> Value {
     let shown = InternalValue::of(type_name, value).filter(|_| !value.is_null());
     shown.map_or_else(|| value.clone(), |shown| shown.to_json())
-}
-
-/// Returns the first entry of a list that is not one of `known`.
-pub(crate) fn all_known<'a>(list: &'a Value, known: &[&str]) -> Option<&'a Value> {
-    items(list).iter().find(|one| one.as_str().is_none_or(|one| !known.contains(&one)))
 }

@@ -1,0 +1,66 @@
+//! Volume claims (`ValidatePersistentVolumeClaimSpec`).
+
+use serde_json::{Value, json};
+
+use super::Test::{By, Has, OneOf, Required, Text};
+use super::{Check, member, persistent_volume, run, selectors, text};
+use crate::names;
+use crate::quantity;
+use crate::status::Cause;
+
+type Causes<'a> = &'a mut Vec<Cause>;
+
+const SPEC: &[Check] = &[
+    ("accessModes", Required("at least 1 access mode is required")),
+    ("selector", By(selectors::selector)),
+    ("accessModes", By(persistent_volume::access_modes)),
+    ("", By(storage)),
+    ("storageClassName", Text(names::dns_subdomain)),
+    ("volumeMode", OneOf(&["Block", "Filesystem"])),
+    ("dataSource", Has(SOURCE)),
+    ("dataSourceRef", Has(SOURCE)),
+    ("", By(same_source)),
+    ("volumeAttributesClassName", Text(names::dns_subdomain)),
+];
+
+/// The source of a claim's data. One in another namespace was dropped before.
+const SOURCE: &[Check] = &[
+    ("name", Required("")),
+    ("kind", Required("")),
+    ("", By(group)),
+    ("apiGroup", Text(names::dns_subdomain)),
+];
+
+pub(crate) fn spec(spec: &Value, at: &str, causes: Causes<'_>) {
+    run(SPEC, spec, at, causes);
+}
+
+fn storage(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
+    let size = member(member(member(spec, "resources"), "requests"), "storage");
+    let at = format!("{at}.resources[storage]");
+    match quantity::read(size) {
+        None => causes.push(Cause::required(at, "")),
+        Some(read) if !read.is_positive() => {
+            causes.push(Cause::invalid(at, size, "must be greater than zero"));
+        }
+        Some(_) => {}
+    }
+}
+
+fn group(_: &Value, source: &Value, at: &str, causes: Causes<'_>) {
+    let kind = member(source, "kind");
+    if text(source, "apiGroup").is_empty() && *kind != "PersistentVolumeClaim" {
+        let detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+        causes.push(Cause::invalid(at, kind, detail));
+    }
+}
+
+fn same_source(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
+    let (source, reference) = (member(spec, "dataSource"), member(spec, "dataSourceRef"));
+    let differs = |name: &&str| member(source, name) != member(reference, name);
+    let both = source.is_object() && reference.is_object();
+    if both && ["apiGroup", "kind", "name"].iter().any(differs) {
+        // The real server names the member by a value that has no text.
+        causes.push(Cause::invalid(at, &json!({}), "must match dataSourceRef"));
+    }
+}
