@@ -23,8 +23,15 @@ impl ConflictingWriter {
 
     /// Changes an annotation of the object, so that it gets a new resource version.
     ///
-    /// A failure is only logged: an object that does not exist has no conflicts.
-    pub(crate) async fn write(&self, request: &ClientRequest, path: &str, number: u64) {
+    /// # Errors
+    ///
+    /// Returns the reason for which there is no conflict: an object that does not exist has none.
+    pub(crate) async fn write(
+        &self,
+        request: &ClientRequest,
+        path: &str,
+        number: u64,
+    ) -> Result<(), String> {
         let path = match &request.info.subresource {
             Some(subresource) => path.trim_end_matches(subresource.as_str()).trim_end_matches('/'),
             None => path,
@@ -33,14 +40,12 @@ impl ConflictingWriter {
             format!(r#"{{"metadata":{{"annotations":{{"conflicting-write":"{number}"}}}}}}"#);
         let request = Request::patch(path)
             .header(header::CONTENT_TYPE, "application/merge-patch+json")
-            .body(Body::from(body.into_bytes()));
-        match request {
-            Ok(request) => {
-                if let Err(error) = self.client.send(request).await {
-                    tracing::debug!(%error, path, "conflicting write failed");
-                }
-            }
-            Err(error) => tracing::debug!(%error, path, "cannot build the conflicting write"),
+            .body(Body::from(body.into_bytes()))
+            .map_err(|error| error.to_string())?;
+        match self.client.send(request).await {
+            Ok(answer) if answer.status().is_success() => Ok(()),
+            Ok(answer) => Err(answer.status().to_string()),
+            Err(error) => Err(error.to_string()),
         }
     }
 }

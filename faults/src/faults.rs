@@ -420,7 +420,8 @@ impl Faults {
         self.shared.state.lock().traces_traffic = true;
     }
 
-    /// Adds a message of the test to the trace.
+    /// Adds a message to the trace: of the test, or of a server about a fault of its own.
+    /// [`Trace::faults`] counts it.
     pub fn note(&self, message: impl Into<String>) {
         self.shared.state.lock().record_client("".into(), message.into());
     }

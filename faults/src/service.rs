@@ -46,6 +46,8 @@ struct PendingRequest {
     generation: u64,
     plan: RequestPlan,
     path: String,
+    /// True if the reply may have no end: a watch, or a log that is followed.
+    is_endless: bool,
 }
 
 /// A request that was sent to the inner service, or is sent later.
@@ -113,10 +115,14 @@ where
         {
             *request.uri_mut() = uri;
         }
-        let path = request.uri().path().to_owned();
-        let shared = Arc::clone(&self.shared);
-        let generation = self.generation;
-        let pending = PendingRequest { shared, request: info, generation, plan, path };
+        let pending = PendingRequest {
+            shared: Arc::clone(&self.shared),
+            is_endless: is_endless(&info, request.uri()),
+            request: info,
+            generation: self.generation,
+            plan,
+            path: request.uri().path().to_owned(),
+        };
         if pending.plan.is_traced {
             pending.record_traffic("sent");
         }
@@ -136,7 +142,10 @@ where
                 Dispatch::Sent(sent) => sent.await,
                 Dispatch::Deferred(mut inner, request) => inner.call(request).await,
             };
-            pending.after(reply.map_err(Into::into)).await
+            let is_alive = pending.liveness();
+            let reply = pending.after(reply.map_err(Into::into)).await;
+            // The client may have crashed while the reply was late.
+            if is_alive() { reply } else { future::pending().await }
         })
     }
 }
@@ -180,12 +189,23 @@ impl PendingRequest {
                 None
             }
             Fault::WriteFirst(writer) => {
-                self.record(&fault.to_string());
-                writer.write(&self.request, &self.path, self.plan.number).await;
+                match writer.write(&self.request, &self.path, self.plan.number).await {
+                    Ok(()) => self.record(&fault.to_string()),
+                    Err(why) => {
+                        self.record(&format!("another client could not write first ({why})"));
+                    }
+                }
                 None
             }
             _ => None,
         }
+    }
+
+    /// Returns a function that returns false once the client has crashed.
+    fn liveness(&self) -> impl Fn() -> bool + Send + use<> {
+        let (shared, client) = (Arc::clone(&self.shared), Arc::clone(&self.request.client));
+        let generation = self.generation;
+        move || !shared.state.lock().has_crashed(&client, generation)
     }
 
     /// Injects the faults into the reply.
@@ -194,11 +214,14 @@ impl PendingRequest {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        if self.shared.state.lock().has_crashed(&self.request.client, self.generation) {
+        if !self.liveness()() {
             return future::pending().await;
         }
         let reply = match reply {
             Ok(reply) => reply,
+            Err(_) if let Action::CrashAfter(reached) = &self.plan.action => {
+                return self.crash(reached).await;
+            }
             Err(error) => {
                 if self.plan.is_traced {
                     self.record_traffic(&format!("failed: {error}"));
@@ -255,11 +278,12 @@ impl PendingRequest {
             if self.plan.is_traced {
                 self.record_traffic(&format!("open ({})", reply.status()));
             }
+            self.plan.opens.iter().for_each(|counts| counts.count_hit());
             let plan = std::mem::take(&mut self.plan.stream);
             let reply = reply.map(|body| body.map_err(Into::into).boxed_unsync());
             return Ok(open(&self.shared, (&self.request, self.generation), plan, reply));
         }
-        if !self.plan.is_traced {
+        if !self.plan.is_traced || self.is_endless {
             return Ok(reply.map(|body| body.map_err(Into::into).boxed_unsync()));
         }
         let reply = self.collect(reply).await;
@@ -271,10 +295,10 @@ impl PendingRequest {
     /// Reads the complete reply, so that the server has processed the request.
     async fn collect<B: Body<Data = Bytes>>(&self, reply: Response<B>) -> Response<Bytes> {
         let (parts, body) = reply.into_parts();
-        // The body of a watch has no end. A body that fails counts as empty.
-        let bytes = match self.request.info.verb {
-            Verb::Watch => Bytes::new(),
-            _ => body.collect().await.map(Collected::to_bytes).unwrap_or_default(),
+        // A body without an end, and one that fails, count as empty.
+        let bytes = match self.is_endless {
+            true => Bytes::new(),
+            false => body.collect().await.map(Collected::to_bytes).unwrap_or_default(),
         };
         Response::from_parts(parts, bytes)
     }
@@ -314,6 +338,14 @@ fn truncated(mut bytes: Bytes, at: u64) -> ResponseBody {
 
 fn corrupt(bytes: &Bytes, at: u64) -> ResponseBody {
     full(payload::corrupt(bytes, usize::try_from(at).unwrap_or(usize::MAX)))
+}
+
+/// Returns true if the reply to a request may have no end.
+fn is_endless(request: &ClientRequest, uri: &Uri) -> bool {
+    let follows = |pair: &str| matches!(pair, "follow" | "follow=" | "follow=true" | "follow=1");
+    request.info.verb == Verb::Watch
+        || request.info.subresource.as_deref() == Some("log")
+            && uri.query().is_some_and(|query| query.split('&').any(follows))
 }
 
 /// Returns the URI of a watch that starts `by` revisions earlier, or `None` if the URI has no

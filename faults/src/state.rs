@@ -28,7 +28,7 @@ pub(crate) struct State {
     /// The rules of the caller that may not have hit yet, for `assert_all_hit`.
     added: Vec<Arc<RuleCounts>>,
     clients: BTreeMap<Arc<str>, ClientState>,
-    /// The planned crashes that have not happened.
+    /// The planned crashes.
     crashes: Vec<PlannedCrash>,
     pub(crate) requests: BTreeMap<(Verb, String), u64>,
     pub(crate) trace: Trace,
@@ -37,12 +37,14 @@ pub(crate) struct State {
     last_generation: u64,
 }
 
-/// A planned crash that has not happened.
+/// A planned crash.
 #[derive(Debug)]
 struct PlannedCrash {
     client: Arc<str>,
     point: CrashPoint,
     reached: CancellationToken,
+    /// True once the client has come to the point. It does not crash if it drops the call then.
+    is_due: bool,
     /// The number of events that the client got since the crash was planned.
     events: u64,
 }
@@ -65,6 +67,8 @@ pub(crate) struct RequestPlan {
     pub(crate) number: u64,
     pub(crate) action: Action,
     pub(crate) stream: StreamPlan,
+    /// The rules of `stream`, which hit when the watch opens.
+    pub(crate) opens: Vec<Arc<RuleCounts>>,
     /// Number of revisions by which a watch starts earlier than requested.
     pub(crate) rewind: u64,
     /// True if the trace records the request and its reply.
@@ -142,7 +146,8 @@ impl State {
     pub(crate) fn unhit(&self) -> Vec<String> {
         let rules = self.added.iter().filter(|counts| !counts.is_hit());
         let rules = rules.map(ToString::to_string);
-        let crashes = self.crashes.iter().map(|PlannedCrash { client, point, events, .. }| {
+        let crashes = self.crashes.iter().filter(|planned| !planned.reached.is_cancelled());
+        let crashes = crashes.map(|PlannedCrash { client, point, events, .. }| {
             let counted = point.counted();
             let count = match counted {
                 Counted::Mutations => self.mutations(client),
@@ -171,7 +176,8 @@ impl State {
         let is_traced = self.traces_traffic;
         let mut stream = StreamPlan::default();
         stream.is_traced = is_traced;
-        let mut plan = RequestPlan { number, action: Action::Pass, stream, rewind: 0, is_traced };
+        let (action, opens) = (Action::Pass, Vec::new());
+        let mut plan = RequestPlan { number, action, stream, opens, rewind: 0, is_traced };
         if generation <= client.crashed_generation {
             plan.action = Action::Freeze;
             return plan;
@@ -207,8 +213,16 @@ impl State {
                 fault => Some(fault),
             };
             match fault.filter(|fault| fault.applies_to(request)) {
-                Some(Fault::Stream(fault)) => plan.stream.add(fault),
-                Some(Fault::Rewind(by)) => plan.rewind += by,
+                Some(Fault::Stream(fault)) => {
+                    plan.stream.add(fault);
+                    plan.opens.push(counts);
+                    continue;
+                }
+                // All rewinds of the watch together stay behind its version.
+                Some(Fault::Rewind(by)) if request.watched_from > plan.rewind.checked_add(by) => {
+                    plan.rewind += by;
+                }
+                Some(Fault::Rewind(_)) => continue,
                 Some(fault) if matches!(plan.action, Action::Pass) => {
                     plan.action = Action::Inject(fault);
                 }
@@ -220,11 +234,15 @@ impl State {
 
     pub(crate) fn plan_crash(&mut self, client: Arc<str>, at: CrashPoint) -> CancellationToken {
         let reached = CancellationToken::new();
-        self.crashes.push(PlannedCrash { client, point: at, reached: reached.clone(), events: 0 });
+        // Those that have happened are of no use any longer.
+        self.crashes.retain(|planned| !planned.reached.is_cancelled());
+        let planned =
+            PlannedCrash { client, point: at, reached: reached.clone(), is_due: false, events: 0 };
+        self.crashes.push(planned);
         reached
     }
 
-    /// Removes the crash that is planned at this point.
+    /// Returns the crash that is planned at this point.
     fn take_crash(
         &mut self,
         client: &str,
@@ -233,11 +251,15 @@ impl State {
     ) -> Option<(CrashPoint, CancellationToken)> {
         let is_due = |planned: &PlannedCrash| {
             let point = planned.point;
-            *planned.client == *client && point.counted() == counted && point.call() == count
+            !planned.is_due
+                && *planned.client == *client
+                && point.counted() == counted
+                && point.call() == count
         };
         let at = self.crashes.iter().position(is_due)?;
-        let PlannedCrash { point, reached, .. } = self.crashes.remove(at);
-        Some((point, reached))
+        let planned = &mut self.crashes[at];
+        planned.is_due = true;
+        Some((planned.point, planned.reached.clone()))
     }
 
     /// Counts an event of a watch. Removes the crash that is planned at it.

@@ -67,11 +67,11 @@ pub(crate) struct Hold {
 /// All faults on one watch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StreamPlan {
-    broken: Option<(Cut, Break)>,
-    corrupt: Option<u64>,
+    broken: Vec<(Cut, Break)>,
+    corrupt: Vec<u64>,
     no_bookmarks: bool,
     delay: Duration,
-    held: Option<Hold>,
+    held: Vec<Hold>,
     /// True if the trace records each event.
     pub(crate) is_traced: bool,
 }
@@ -89,38 +89,44 @@ fn after(start: Instant, delay: Duration) -> Instant {
 impl StreamPlan {
     pub(crate) fn add(&mut self, fault: StreamFault) {
         match fault {
-            StreamFault::Break(cut, how) => self.broken = self.broken.take().or(Some((cut, how))),
-            StreamFault::Corrupt(at) => self.corrupt = self.corrupt.or(Some(at)),
+            StreamFault::Break(cut, how) => self.broken.push((cut, how)),
+            StreamFault::Corrupt(at) => self.corrupt.push(at),
             StreamFault::NoBookmarks => self.no_bookmarks = true,
             StreamFault::Delay(delay) => self.delay = self.delay.saturating_add(delay),
-            StreamFault::Hold(hold) => self.held = self.held.or(Some(hold)),
+            StreamFault::Hold(hold) => self.held.push(hold),
         }
     }
 
     /// Returns true if chunks can pass without being split into lines.
     fn is_idle(&self) -> bool {
-        self.broken.is_none()
-            && self.corrupt.is_none()
+        self.broken.is_empty()
+            && self.corrupt.is_empty()
             && !self.no_bookmarks
             && self.delay.is_zero()
-            && self.held.is_none()
+            && self.held.is_empty()
             && !self.is_traced
     }
 
-    /// Returns the planned hold if it begins with this event, and removes it.
+    /// Returns the oldest planned hold that begins with this event, and removes it.
     fn take_hold(&mut self, event: u64) -> Option<Hold> {
-        self.held.take_if(|hold| hold.event <= event)
+        let at = self.held.iter().position(|hold| hold.event <= event)?;
+        Some(self.held.remove(at))
     }
 
     /// Returns the planned break if it is due before the next event, and removes it.
     fn take_break(&mut self, events: u64) -> Option<Break> {
-        match self.broken.take() {
-            Some((Cut::Events(limit), how)) if events >= limit => Some(how),
-            other => {
-                self.broken = other;
-                None
-            }
-        }
+        let is_due = |cut| matches!(cut, Cut::Events(limit) if events >= limit);
+        let at = self.broken.iter().position(|(cut, _)| is_due(*cut))?;
+        Some(self.broken.remove(at).1)
+    }
+
+    /// Returns the first planned break at a byte before `end`, or at it.
+    fn break_until(&self, end: u64) -> Option<(u64, Break)> {
+        let at_byte = |(cut, how): &(Cut, Break)| match cut {
+            Cut::Bytes(limit) if *limit <= end => Some((*limit, how.clone())),
+            _ => None,
+        };
+        self.broken.iter().filter_map(at_byte).min_by_key(|(limit, _)| *limit)
     }
 }
 

@@ -1,3 +1,4 @@
+mod injected;
 mod objects;
 
 use std::sync::Arc;
@@ -21,8 +22,8 @@ use tokio::time::{Instant, timeout};
 use tower::{BoxError, Layer as _, Service as _, service_fn};
 
 use crate::{
-    ApiError, Calls, Chaos, ClientName, CrashPoint, FaultClass, Faults, Hit, Lost, ObjectEvents,
-    RequestInfo, Verb,
+    ApiError, Break, Calls, Chaos, ClientName, CrashPoint, Cut, FaultClass, Faults, Hit, Lost,
+    ObjectEvents, RequestInfo, Verb,
 };
 
 const MAP: &str =

@@ -26,7 +26,8 @@ type Versions = BTreeMap<String, Option<(String, String)>>;
 const STEP: Duration = Duration::from_secs(1);
 
 /// Returns the objects of some kinds in all namespaces, without what differs between two runs that
-/// end in the same state: uids, versions, times, generated names.
+/// end in the same state: uids, versions, times, generated names. An `observedGeneration` is
+/// written as its distance from the generation of the object.
 ///
 /// Two runs have converged to the same state if the results are equal. The result is text in JSON,
 /// so that an assertion shows it.
@@ -285,6 +286,9 @@ fn difference(before: &Versions, after: &Versions) -> String {
 
 fn without_volatile(object: &DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).expect("an object is JSON");
+    if let Some(generation) = object.metadata.generation {
+        relate_generations(&mut value, generation);
+    }
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
         for member in VOLATILE {
             metadata.remove(member);
@@ -300,6 +304,25 @@ fn without_volatile(object: &DynamicObject) -> Value {
     }
     mask_times(&mut value);
     value
+}
+
+/// Replaces each observed generation by its distance from `generation`: writes that a crash repeats
+/// change both.
+fn relate_generations(value: &mut Value, generation: i64) {
+    match value {
+        Value::Array(values) => {
+            values.iter_mut().for_each(|value| relate_generations(value, generation));
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value.as_i64().filter(|_| name == "observedGeneration") {
+                    Some(observed) => *value = generation.saturating_sub(observed).into(),
+                    None => relate_generations(value, generation),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Replaces every text that is a time by `<time>`.

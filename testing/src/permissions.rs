@@ -112,8 +112,12 @@ impl Permission {
     /// Returns true if this permission of a role admits `requested`.
     fn admits(&self, requested: &Self) -> bool {
         let fits = |granted: &str, requested: &str| granted == "*" || granted == requested;
+        // `*/scale` is the subresource of each resource.
+        let of_any = self.resource.strip_prefix("*/");
+        let subresource = requested.resource.split_once('/').map(|(_, subresource)| subresource);
         fits(&self.group, &requested.group)
-            && fits(&self.resource, &requested.resource)
+            && (fits(&self.resource, &requested.resource)
+                || of_any.is_some_and(|of_any| subresource == Some(of_any)))
             && fits(&self.verb, &requested.verb)
     }
 }
@@ -162,7 +166,7 @@ impl RequestedPermissions {
 
     /// Compares the requests with the rules in `manifests`, which are YAML: each request is
     /// granted, and each permission was requested, apart from `spare`, in the form
-    /// `update replicasets/status.apps`.
+    /// `update replicasets/status.apps`. The `resourceNames` of a rule are not compared.
     ///
     /// # Errors
     ///
@@ -193,20 +197,28 @@ fn texts<'a>(permissions: impl Iterator<Item = &'a Permission>) -> Vec<String> {
     permissions.map(ToString::to_string).collect()
 }
 
-/// Returns the permissions of the rules in `manifests`. A list is on one line, or has one line for
+/// Returns the permissions of the rules in `manifests`. A list is in brackets, or has one line for
 /// each item.
 fn permissions_of(manifests: &str) -> BTreeSet<Permission> {
     let (mut rule, mut permissions) = (Rule::default(), BTreeSet::new());
-    let mut lines = manifests.lines().map(str::trim).peekable();
+    let mut lines = manifests.lines().map(without_comment).peekable();
     while let Some(line) = lines.next() {
-        if line.starts_with("- ") && !is_item(line) {
+        let item = line.strip_prefix('-').filter(|rest| rest.is_empty() || rest.starts_with(' '));
+        if item.is_some() && !is_item(line) {
             permissions.extend(std::mem::take(&mut rule).permissions());
         }
-        let line = line.trim_start_matches("- ");
+        let line = item.unwrap_or(line).trim_start();
         let mut list = |name: &str| -> Option<Vec<String>> {
             let rest = line.strip_prefix(name)?.trim();
             if let Some(list) = rest.strip_prefix('[') {
-                return Some(list.trim_end_matches(']').split(',').map(plain).collect());
+                let mut list = list.to_owned();
+                while !list.ends_with(']') {
+                    list += lines.next()?;
+                }
+                // A comma may end the list.
+                let items =
+                    list.trim_end_matches(']').split(',').filter(|it| !it.trim().is_empty());
+                return Some(items.map(plain).collect());
             }
             let mut items = Vec::new();
             while let Some(item) = lines.next_if(|line| is_item(line)) {
@@ -222,9 +234,18 @@ fn permissions_of(manifests: &str) -> BTreeSet<Permission> {
     permissions
 }
 
+/// Returns a line of YAML without its comment and the spaces around it.
+fn without_comment(line: &str) -> &str {
+    let line = line.trim();
+    if line.starts_with('#') {
+        return "";
+    }
+    line.split_once(" #").map_or(line, |(line, _)| line.trim_end())
+}
+
 /// Returns true for an item of a list, which has no key.
 fn is_item(line: &str) -> bool {
-    line.starts_with("- ") && !line.contains(':')
+    line.starts_with("- ") && !line.contains(": ") && !line.ends_with(':')
 }
 
 /// Returns a scalar of YAML without its quotes.
@@ -277,6 +298,27 @@ mod tests {
                     - resources: [pods]\n  apiGroups: ['']\n  resourceNames:\n  - web\n  \
                     verbs: [patch]\n";
         assert_eq!(texts(role), ["patch pods", "get replicasets.apps"]);
+    }
+
+    #[test]
+    fn role_is_read_as_yaml_writes_it() {
+        let texts = |role| texts(permissions_of(role).iter());
+        let role = "rules:\n# Pods.\n-   apiGroups: [''] # core\n    resources:\n    - pods # all\n    \
+                    verbs: [get,\n      list,\n    ]\n";
+        assert_eq!(texts(role), ["get pods", "list pods"]);
+        let role = "rules:\n-\n  apiGroups: [apps]\n  resources: [replicasets]\n  verbs: [get]\n-\n  \
+                    apiGroups: ['']\n  resources: [nodes]\n  resourceNames:\n  - system:a\n  \
+                    verbs: [list]\n";
+        assert_eq!(texts(role), ["list nodes", "get replicasets.apps"]);
+    }
+
+    #[test]
+    fn subresource_may_be_that_of_each_resource() {
+        let role = "- apiGroups: [apps]\n  resources: [\"*/scale\"]\n  verbs: [update]\n";
+        requested(&[("update", "apps", "deployments/scale")]).compare(&[role], &[]).unwrap();
+        for resource in ["deployments", "deployments/status", "scale"] {
+            requested(&[("update", "apps", resource)]).compare(&[role], &[]).unwrap_err();
+        }
     }
 
     #[test]

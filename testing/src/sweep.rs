@@ -12,7 +12,7 @@ use homeostat_faults::CrashPoint;
 use kube_client::Client;
 use serde_json::Value;
 
-use self::failure::Failed;
+use self::failure::{Failed, NamedPanic};
 use self::run::run;
 use crate::{Simulation, in_virtual_time};
 
@@ -358,9 +358,11 @@ fn sweep(
     };
     let mut sweep = Sweep { state, calls, runs: 1, missed: 0 };
     for plan in plans {
+        let named = NamedPanic(&plan);
         let run = in_virtual_time(run(builder, kind, Some(&plan), world, controller));
+        drop(named);
         sweep.runs += 1;
-        sweep.missed += usize::from(run.trace.faults() == 0);
+        sweep.missed += usize::from(run.is_missed);
         let why = match run.outcome {
             Ok(end) if end == sweep.state => continue,
             Ok(end) => {

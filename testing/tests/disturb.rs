@@ -171,3 +171,60 @@ fn correct_controller_passes_each_disturbance_of_each_event() {
     // Three calls, and three events: each is held, repeated and lost.
     assert_eq!((sweep.calls, sweep.runs, sweep.missed), (3, 1 + 3 + 9, 0));
 }
+
+#[test]
+fn watch_cache_catches_up_for_a_successor_that_leaves_its_work_to_a_task() {
+    async fn copies_from_the_cache(client: Client) {
+        drop(tokio::task::spawn(async move {
+            loop {
+                let params = ListParams::default().match_any();
+                let maps = maps(&client).list(&params).await;
+                for map in maps.into_iter().flatten() {
+                    let name = format!("of-{}", map.name_any());
+                    if secrets(&client).get_opt(&name).await.is_ok_and(|secret| secret.is_none()) {
+                        create(&client, json!({"name": name})).await;
+                    }
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }));
+    }
+    async fn maps_until_the_end(simulation: &Simulation) -> Outcome {
+        let params = PostParams::default();
+        for name in ["a", "b", "c"] {
+            let map = json!({"metadata": {"name": name}});
+            let map: ConfigMap = serde_json::from_value(map)?;
+            let maps = Api::<ConfigMap>::default_namespaced(simulation.user().clone());
+            maps.create(&params, &map).await?;
+            tokio::time::sleep(PERIOD).await;
+        }
+        tokio::time::sleep(5 * PERIOD).await;
+        Ok(oracle::end_state(simulation, &[ApiResource::erase::<Secret>(&())]).await?)
+    }
+    let sweep = disturb_every_event(5, maps_until_the_end, copies_from_the_cache).unwrap();
+    assert_eq!(sweep.calls, 3);
+}
+
+#[test]
+fn faults_of_the_story_do_not_hide_that_an_event_was_missed() {
+    /// Opens a second watch for what it has not seen in the first one.
+    async fn two_watches(client: Client) {
+        for version in ["0", "1"] {
+            let params = kube_client::api::WatchParams::default().disable_bookmarks();
+            let Ok(watch) = maps(&client).watch(&params, version).await else { continue };
+            let _ends = tokio::time::timeout(PERIOD, watch.for_each(async |_| {})).await;
+        }
+        std::future::pending().await
+    }
+    async fn noted(simulation: &Simulation) -> Outcome {
+        simulation.faults().note("the story begins");
+        simulation.server().expire_history();
+        let maps = Api::<ConfigMap>::default_namespaced(simulation.user().clone());
+        let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}}))?;
+        maps.create(&PostParams::default(), &map).await?;
+        tokio::time::sleep(10 * PERIOD).await;
+        Ok(serde_json::Value::Null)
+    }
+    let sweep = disturb_every_event(5, noted, two_watches).unwrap();
+    assert_eq!((sweep.runs, sweep.missed > 0), (1 + 3 * 2, true), "{sweep:?}");
+}

@@ -9,8 +9,11 @@ use homeostat_testing::{
     CONTROLLER, Outcome, Plan, Simulation, crash_at_every_call, disturb_every_event,
     in_virtual_time, oracle,
 };
+use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube_client::api::{ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, PostParams};
+use kube_client::api::{
+    ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, Patch, PatchParams, PostParams,
+};
 use kube_client::{Api, Client};
 use kube_core::Resource as _;
 use serde_json::json;
@@ -58,6 +61,47 @@ fn controller_that_repeats_a_create_is_found_with_the_shortest_plan() {
     let message = failure.to_string();
     assert!(message.contains("client crashes after this call"), "{message}");
     assert!(message.contains("HOMEOSTAT_PLAN=\"crash after mutating call 1\""), "{message}");
+}
+
+/// Leaves its work to a task, and returns.
+async fn spawned(client: Client) {
+    drop(tokio::task::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        named(client).await;
+    }));
+}
+
+#[test]
+fn controller_that_leaves_its_work_to_a_task_has_a_successor_after_the_crash() {
+    let sweep = crash_at_every_call(3, a_minute, spawned).unwrap();
+    assert_eq!((sweep.calls, sweep.runs), (2, 7));
+}
+
+#[test]
+fn observed_generation_is_compared_with_that_of_the_object() {
+    let state = |replicas: &[i32], observed: i64| {
+        in_virtual_time(async {
+            let simulation = Simulation::start(1);
+            let sets = Api::<ReplicaSet>::default_namespaced(simulation.user().clone());
+            let apply = PatchParams::apply("user").force();
+            for replicas in replicas {
+                let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+                    "metadata": {"name": "web"}, "spec": {"replicas": replicas,
+                    "selector": {"matchLabels": {"app": "web"}},
+                    "template": {"metadata": {"labels": {"app": "web"}},
+                        "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+                sets.patch("web", &apply, &Patch::Apply(set)).await.unwrap();
+            }
+            let status = json!({"status": {"replicas": 0, "observedGeneration": observed}});
+            let params = PatchParams::default();
+            sets.patch_status("web", &params, &Patch::Merge(status)).await.unwrap();
+            let kinds = [ApiResource::erase::<ReplicaSet>(&())];
+            oracle::end_state(&simulation, &kinds).await.unwrap()
+        })
+    };
+    // A change that was made and undone.
+    assert_eq!(state(&[1], 1), state(&[1, 2, 1], 3));
+    assert_ne!(state(&[1], 1), state(&[1, 2, 1], 2));
 }
 
 #[test]

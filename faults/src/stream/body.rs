@@ -17,7 +17,7 @@ use tower::BoxError;
 
 use super::aside::Aside;
 use super::framing::Framing;
-use super::{Break, Cut, StreamPlan, after};
+use super::{Break, StreamPlan, after};
 use crate::api_error::ApiError;
 use crate::faults::{ResponseBody, Shared};
 use crate::object_events::ObjectEvent;
@@ -230,12 +230,9 @@ impl WatchBody {
             return None;
         }
         let line = self.corrupted(line);
-        let line = match self.plan.broken {
-            Some((Cut::Bytes(limit), ref how)) if self.bytes + line.len() as u64 >= limit => {
-                let how = how.clone();
-                self.cut(line, limit, how)
-            }
-            _ => line,
+        let line = match self.plan.break_until(self.bytes + line.len() as u64) {
+            Some((limit, how)) => self.cut(line, limit, how),
+            None => line,
         };
         self.events += 1;
         self.bytes += line.len() as u64;
@@ -245,18 +242,15 @@ impl WatchBody {
         Some(line)
     }
 
-    fn corrupted(&mut self, line: Bytes) -> Bytes {
-        let Some(at) = self.plan.corrupt.and_then(|at| at.checked_sub(self.bytes)) else {
-            return line;
-        };
-        match usize::try_from(at) {
-            Ok(at) if at < line.len() => {
-                self.plan.corrupt = None;
-                self.shared.record_on(&self.request, &format!("corrupt at byte {at} of an event"));
-                payload::corrupt(&line, at)
-            }
-            _ => line,
+    fn corrupted(&mut self, mut line: Bytes) -> Bytes {
+        let (start, end) = (self.bytes, self.bytes + line.len() as u64);
+        let here = self.plan.corrupt.extract_if(.., |at| (start..end).contains(at));
+        for at in here.collect::<Vec<u64>>() {
+            let at = usize::try_from(at - start).unwrap_or(usize::MAX);
+            self.shared.record_on(&self.request, &format!("corrupt at byte {at} of an event"));
+            line = payload::corrupt(&line, at);
         }
+        line
     }
 
     /// Cuts a line at the byte at which the watch breaks.

@@ -11,9 +11,10 @@ use super::error::ControlPlaneError;
 /// Number of bytes of a log that an error contains: about the last 20 lines.
 const LOG_TAIL: u64 = 4096;
 
-/// Kills the child when this process has ended. The standard input of the script is a pipe from
-/// this process, so `read` returns when this process ends for any reason.
-const WATCHDOG: &str = r#"read -r _; kill -KILL "$1""#;
+/// Kills the child when this process has ended, and removes the directory of its log: the owner of
+/// the directory is gone. The standard input of the script is a pipe from this process, so `read`
+/// returns when this process ends for any reason. The child writes no file a second after its end.
+const WATCHDOG: &str = r#"read -r _; kill -KILL "$1"; sleep 1; rm -rf -- "$DIRECTORY""#;
 
 /// A child process whose output goes to a log. Dropping it kills and reaps the child.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(super) struct Process {
 // === impl Process ===
 
 impl Process {
-    /// Runs `program` and appends its output to `log`.
+    /// Runs `program` and appends its output to `log`, whose directory is that of the process.
     pub(super) fn spawn(
         name: &'static str,
         program: &Path,
@@ -54,7 +55,7 @@ impl Process {
         };
         let child = spawn()
             .map_err(|source| ControlPlaneError::Spawn { program: program.to_owned(), source })?;
-        let watchdog = watchdog(child.id());
+        let watchdog = log.parent().and_then(|directory| watchdog(child.id(), directory));
         Ok(Self { name, log, child, watchdog, ended: None })
     }
 
@@ -111,9 +112,11 @@ impl Drop for Process {
     }
 }
 
-fn watchdog(child: u32) -> Option<Child> {
+fn watchdog(child: u32, directory: &Path) -> Option<Child> {
     Command::new("sh")
         .args(["-c", WATCHDOG, "watchdog", &child.to_string()])
+        // No argument: who looks for processes of the directory should find its programs alone.
+        .env("DIRECTORY", directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -166,6 +169,19 @@ mod tests {
         drop(process.watchdog.as_mut().unwrap().stdin.take());
         let status = process.child.wait().unwrap();
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
+    }
+
+    #[test]
+    fn watchdog_removes_the_directory_of_a_process_that_has_ended() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control-plane");
+        std::fs::create_dir(&path).unwrap();
+        let mut process = shell("exec sleep 600", path.join("log"));
+        let mut watchdog = process.watchdog.take().unwrap();
+        drop(watchdog.stdin.take());
+        assert!(watchdog.wait().unwrap().success());
+        assert!(!path.exists());
+        process.child.wait().unwrap();
     }
 
     #[test]

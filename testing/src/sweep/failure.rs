@@ -18,6 +18,9 @@ pub struct SweepFailure {
     test: String,
 }
 
+/// Names the plan of a run if the story or the controller panics in it.
+pub(super) struct NamedPanic<'a>(pub(super) &'a Plan);
+
 /// The part of a sweep that failed.
 pub(super) enum Failed {
     /// The run without faults.
@@ -32,10 +35,7 @@ pub(super) enum Failed {
 
 impl SweepFailure {
     pub(super) fn new(failed: Failed, seed: u64, why: String, trace: Trace) -> Self {
-        // The harness of Rust's tests names the thread of a test after it.
-        let test = thread::current().name().filter(|name| *name != "main").map(str::to_owned);
-        let test = test.map(|name| format!(" -- --exact {name}")).unwrap_or_default();
-        Self { failed, seed, why, trace: Box::new(trace), test }
+        Self { failed, seed, why, trace: Box::new(trace), test: test() }
     }
 
     /// Returns the plan; `None` if the run without faults failed, or the variable `HOMEOSTAT_PLAN`
@@ -72,3 +72,22 @@ impl fmt::Debug for SweepFailure {
 }
 
 impl std::error::Error for SweepFailure {}
+
+// === impl NamedPanic ===
+
+impl Drop for NamedPanic<'_> {
+    #[expect(clippy::print_stderr, reason = "a panic has no other way to tell the plan")]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let Self(plan) = self;
+            eprintln!("in the run of {plan}; repeat it: {ONLY}=\"{plan}\" cargo test{}", test());
+        }
+    }
+}
+
+/// Returns the arguments that select the running test, or nothing if it has no name.
+fn test() -> String {
+    // The harness of Rust's tests names the thread of a test after it.
+    let name = thread::current().name().filter(|name| *name != "main").map(str::to_owned);
+    name.map(|name| format!(" -- --exact {name}")).unwrap_or_default()
+}

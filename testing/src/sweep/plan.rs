@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use homeostat_faults::{Break, Calls, Crash, CrashPoint, Cut, FaultRule};
+use homeostat_faults::{Break, Calls, Crash, CrashPoint, Cut, FaultRule, Trace};
 
 use super::CONTROLLER;
 use crate::Simulation;
@@ -126,6 +126,23 @@ impl Plan {
             }
         }
         Injected { crash, lost }
+    }
+
+    /// Returns true if the event of this plan did not arrive, so that the trace has no fault on it.
+    /// The story may have added faults of its own.
+    pub(super) fn is_missed(&self, trace: &Trace) -> bool {
+        let Self::Event { resource, nth, how } = self else { return false };
+        let fault = match how {
+            Disturbance::Held => format!("holds event {nth} for {PAUSE:?}"),
+            Disturbance::Lost => format!("loses event {nth} and those of the next {PAUSE:?}"),
+            Disturbance::Repeated => format!("ended after {nth} events"),
+        };
+        let watches = [format!("watch {resource}:"), format!("watch {resource} ")];
+        let is_watch = |message: &str| watches.iter().any(|watch| message.starts_with(watch));
+        !trace.entries().iter().any(|entry| {
+            let request = entry.message().strip_suffix(&*fault);
+            entry.client() == CONTROLLER && request.is_some_and(is_watch)
+        })
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Run {
     pub(super) calls: u64,
     /// The events that the controller received, by resource; empty unless they are recorded.
     pub(super) events: BTreeMap<String, u64>,
+    /// True if the event of the plan did not arrive.
+    pub(super) is_missed: bool,
     pub(super) trace: Trace,
 }
 
@@ -40,6 +42,11 @@ pub(super) async fn run(
         match crash {
             None => first.await,
             Some(crash) => {
+                // A controller that returns may have left tasks, which go on until the crash.
+                let first = async {
+                    first.await;
+                    std::future::pending::<()>().await
+                };
                 tokio::select! { biased; () = crash.reached() => {}, () = first => {} }
                 let is_stale = matches!(plan, Some(Plan::StaleSuccessor(_)));
                 let stale = is_stale.then(|| simulation.server().lagging_view_by(1));
@@ -47,7 +54,7 @@ pub(super) async fn run(
                     simulation.server().move_client(CONTROLLER, view);
                 }
                 let successor = controller(simulation.client_as(CONTROLLER));
-                tokio::select! { biased; () = successor => {}, () = catch_up(stale) => {} }
+                tokio::join!(biased; successor, catch_up(stale));
             }
         }
         // A controller that returns has nothing left to do.
@@ -62,16 +69,16 @@ pub(super) async fn run(
     let missed = || Err("the controller did not make this call again".to_owned());
     let outcome = outcome.and_then(|state| if is_missed { missed() } else { Ok(state) });
     let trace = faults.trace();
+    let is_missed = plan.is_some_and(|plan| plan.is_missed(&trace));
     let events = trace.events_by(CONTROLLER).into_iter();
     let events = events.map(|(resource, count)| (resource.to_owned(), count)).collect();
-    Run { outcome, calls: faults.mutations(CONTROLLER), events, trace }
+    Run { outcome, calls: faults.mutations(CONTROLLER), events, is_missed, trace }
 }
 
-/// Ends the lag of a stale cache after a pause. The future never ends.
+/// Ends the lag of a stale cache after a pause.
 async fn catch_up(stale: Option<LaggingView>) {
     if let Some(view) = stale {
         tokio::time::sleep(PAUSE).await;
         view.catch_up();
     }
-    std::future::pending::<()>().await;
 }
