@@ -296,9 +296,10 @@ impl PendingRequest {
     async fn collect<B: Body<Data = Bytes>>(&self, reply: Response<B>) -> Response<Bytes> {
         let (parts, body) = reply.into_parts();
         // A body without an end, and one that fails, count as empty.
-        let bytes = match self.is_endless {
-            true => Bytes::new(),
-            false => body.collect().await.map(Collected::to_bytes).unwrap_or_default(),
+        let bytes = if self.is_endless {
+            Bytes::new()
+        } else {
+            body.collect().await.map(Collected::to_bytes).unwrap_or_default()
         };
         Response::from_parts(parts, bytes)
     }

@@ -311,7 +311,9 @@ fn without_volatile(object: &DynamicObject) -> Value {
 fn relate_generations(value: &mut Value, generation: i64) {
     match value {
         Value::Array(values) => {
-            values.iter_mut().for_each(|value| relate_generations(value, generation));
+            for value in values {
+                relate_generations(value, generation);
+            }
         }
         Value::Object(members) => {
             for (name, value) in members {

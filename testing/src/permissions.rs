@@ -211,14 +211,7 @@ fn permissions_of(manifests: &str) -> BTreeSet<Permission> {
         let mut list = |name: &str| -> Option<Vec<String>> {
             let rest = line.strip_prefix(name)?.trim();
             if let Some(list) = rest.strip_prefix('[') {
-                let mut list = list.to_owned();
-                while !list.ends_with(']') {
-                    list += lines.next()?;
-                }
-                // A comma may end the list.
-                let items =
-                    list.trim_end_matches(']').split(',').filter(|it| !it.trim().is_empty());
-                return Some(items.map(plain).collect());
+                return Some(items_in_brackets(list, &mut lines));
             }
             let mut items = Vec::new();
             while let Some(item) = lines.next_if(|line| is_item(line)) {
@@ -232,6 +225,20 @@ fn permissions_of(manifests: &str) -> BTreeSet<Permission> {
     }
     permissions.extend(rule.permissions());
     permissions
+}
+
+/// Returns the items of a list that begins with `first`, behind its bracket, and may go on in the
+/// next lines.
+fn items_in_brackets<'a>(first: &str, lines: &mut impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut list = first.to_owned();
+    while !list.ends_with(']')
+        && let Some(line) = lines.next()
+    {
+        list += line;
+    }
+    // A comma may end the list.
+    let items = list.trim_end_matches(']').split(',').filter(|item| !item.trim().is_empty());
+    items.map(plain).collect()
 }
 
 /// Returns a line of YAML without its comment and the spaces around it.
@@ -303,12 +310,12 @@ mod tests {
     #[test]
     fn role_is_read_as_yaml_writes_it() {
         let texts = |role| texts(permissions_of(role).iter());
-        let role = "rules:\n# Pods.\n-   apiGroups: [''] # core\n    resources:\n    - pods # all\n    \
-                    verbs: [get,\n      list,\n    ]\n";
+        let role = "rules:\n# Pods.\n-   apiGroups: [''] # core\n    resources:\n    \
+                    - pods # all\n    verbs: [get,\n      list,\n    ]\n";
         assert_eq!(texts(role), ["get pods", "list pods"]);
-        let role = "rules:\n-\n  apiGroups: [apps]\n  resources: [replicasets]\n  verbs: [get]\n-\n  \
-                    apiGroups: ['']\n  resources: [nodes]\n  resourceNames:\n  - system:a\n  \
-                    verbs: [list]\n";
+        let role = "rules:\n-\n  apiGroups: [apps]\n  resources: [replicasets]\n  \
+                    verbs: [get]\n-\n  apiGroups: ['']\n  resources: [nodes]\n  \
+                    resourceNames:\n  - system:a\n  verbs: [list]\n";
         assert_eq!(texts(role), ["list nodes", "get replicasets.apps"]);
     }
 

@@ -174,17 +174,21 @@ fn correct_controller_passes_each_disturbance_of_each_event() {
 
 #[test]
 fn watch_cache_catches_up_for_a_successor_that_leaves_its_work_to_a_task() {
+    /// Creates a secret for each map in the watch cache.
+    async fn copy(client: &Client) {
+        let cached = maps(client).list(&ListParams::default().match_any()).await;
+        for map in cached.into_iter().flatten() {
+            let name = format!("of-{}", map.name_any());
+            if secrets(client).get_opt(&name).await.is_ok_and(|secret| secret.is_none()) {
+                create(client, json!({"name": name})).await;
+            }
+        }
+    }
+    #[expect(clippy::disallowed_methods, reason = "controllers do so")]
     async fn copies_from_the_cache(client: Client) {
         drop(tokio::task::spawn(async move {
             loop {
-                let params = ListParams::default().match_any();
-                let maps = maps(&client).list(&params).await;
-                for map in maps.into_iter().flatten() {
-                    let name = format!("of-{}", map.name_any());
-                    if secrets(&client).get_opt(&name).await.is_ok_and(|secret| secret.is_none()) {
-                        create(&client, json!({"name": name})).await;
-                    }
-                }
+                copy(&client).await;
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         }));
@@ -214,7 +218,7 @@ fn faults_of_the_story_do_not_hide_that_an_event_was_missed() {
             let Ok(watch) = maps(&client).watch(&params, version).await else { continue };
             let _ends = tokio::time::timeout(PERIOD, watch.for_each(async |_| {})).await;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
     async fn noted(simulation: &Simulation) -> Outcome {
         simulation.faults().note("the story begins");

@@ -64,6 +64,7 @@ fn controller_that_repeats_a_create_is_found_with_the_shortest_plan() {
 }
 
 /// Leaves its work to a task, and returns.
+#[expect(clippy::disallowed_methods, reason = "controllers do so")]
 async fn spawned(client: Client) {
     drop(tokio::task::spawn(async move {
         tokio::time::sleep(Duration::from_secs(5)).await;

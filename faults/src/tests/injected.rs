@@ -94,9 +94,9 @@ async fn conflicting_write_that_fails_is_no_conflict_in_the_trace() {
     let faults = Faults::new();
     let (maps, _) = answering(&faults);
     let writer = Faults::new();
-    let (writes, _) = answering(&writer);
+    let (others_maps, _) = answering(&writer);
     writer.refuse(Calls::patch("configmaps"), ApiError::not_found());
-    faults.write_first(Calls::delete("configmaps").always(), writes.into_client());
+    faults.write_first(Calls::delete("configmaps").always(), others_maps.into_client());
     for _ in 0..2 {
         drop(maps.delete("m", &kube_client::api::DeleteParams::default()).await);
     }

@@ -76,7 +76,7 @@ impl std::error::Error for SweepFailure {}
 // === impl NamedPanic ===
 
 impl Drop for NamedPanic<'_> {
-    #[expect(clippy::print_stderr, reason = "a panic has no other way to tell the plan")]
+    #[expect(clippy::print_stderr, reason = "a panic has no other way to report the plan")]
     fn drop(&mut self) {
         if thread::panicking() {
             let Self(plan) = self;

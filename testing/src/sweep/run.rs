@@ -45,7 +45,7 @@ pub(super) async fn run(
                 // A controller that returns may have left tasks, which go on until the crash.
                 let first = async {
                     first.await;
-                    std::future::pending::<()>().await
+                    std::future::pending::<()>().await;
                 };
                 tokio::select! { biased; () = crash.reached() => {}, () = first => {} }
                 let is_stale = matches!(plan, Some(Plan::StaleSuccessor(_)));
