@@ -19,6 +19,7 @@
 pub mod control_plane;
 mod one_pass;
 pub mod oracle;
+mod pace;
 mod permissions;
 mod program;
 mod recorded_log;

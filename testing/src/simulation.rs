@@ -10,6 +10,7 @@ use kube_client::Client;
 use parking_lot::Mutex;
 use tower::Layer as _;
 
+use crate::pace;
 use crate::retries::ProductionRetries;
 
 /// An embedded API server, a kubelet, a garbage collector and a user.
@@ -128,11 +129,15 @@ impl Simulation {
     /// 504, creates included, up to 15 times. These retries duplicate a create whose reply the
     /// server replaced by a 504. [`ApiServer::client_as`] returns a client without them.
     ///
+    /// Requests take no virtual time, up to 5,000 at one instant. Each one after that takes 10 ms,
+    /// until the client pauses for a second, so that the clock also moves in a hot loop.
+    ///
     /// # Panics
     ///
     /// Panics outside a tokio runtime: the client starts a task.
     pub fn client_as(&self, name: &str) -> Client {
         let service = self.faults().layer_as(name).layer(self.server.service());
-        Client::new(ProductionRetries::layer().layer(service), "default")
+        let service = ProductionRetries::layer().layer(service);
+        Client::new(pace::layer().layer(service), "default")
     }
 }

@@ -73,6 +73,26 @@ async fn spawned(client: Client) {
 }
 
 #[test]
+fn controller_whose_own_write_causes_the_next_one_is_found() {
+    async fn restless(client: Client) {
+        let maps = Api::<ConfigMap>::default_namespaced(client);
+        drop(maps.create(&PostParams::default(), &map(Some("a"), None)).await);
+        for number in 0_u64.. {
+            let patch = json!({"data": {"number": number.to_string()}});
+            drop(maps.patch("a", &PatchParams::default(), &Patch::Merge(patch)).await);
+        }
+    }
+    async fn comes_to_rest(simulation: &Simulation) -> Outcome {
+        let (settle, quiet) = (Duration::from_secs(1), Duration::from_secs(1));
+        oracle::requests_fall_to_zero(simulation, CONTROLLER, settle, quiet).await?;
+        Ok(serde_json::Value::Null)
+    }
+    let failure = crash_at_every_call(3, comes_to_rest, restless).unwrap_err();
+    assert_eq!(failure.plan(), None);
+    assert!(failure.to_string().contains("100 × patch configmaps"), "{failure}");
+}
+
+#[test]
 fn controller_that_leaves_its_work_to_a_task_has_a_successor_after_the_crash() {
     let sweep = crash_at_every_call(3, a_minute, spawned).unwrap();
     assert_eq!((sweep.calls, sweep.runs), (2, 7));
