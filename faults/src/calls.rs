@@ -11,7 +11,9 @@ use crate::selection::{Selection, is};
 ///
 /// A selector with a verb and a resource, such as [`Calls::create`], does not match requests on
 /// subresources. By default a fault rule hits the first matching request after the rule was added,
-/// and no later one.
+/// and no later one. Where it selects watches that are open, as for
+/// [`hold_watches`](crate::Faults::hold_watches), or the watches of an
+/// [`ObjectEvents`](crate::ObjectEvents), neither the position nor the probability counts.
 ///
 /// The resource is the lower-case plural name, such as `configmaps`. A fault method panics if it
 /// gets a selector with an invalid or unknown resource name; see [`Faults`](crate::Faults).
