@@ -115,12 +115,17 @@ fn merge_member(
         }
         (Some(Value::Array(_)), patch @ Value::Array(_), _) => Some(without_nulls(patch)),
         (_, patch, rule) => {
-            // A new list with an order keeps its directives, too.
-            if let (Some(key), Value::Array(list), Some(order)) = (rule.list_key(), &patch, order) {
-                list::order_of(key, list, Some(order))?;
-                return Ok(Some(without_nulls(patch)).filter(is_full));
+            let patch = without_nulls(patch);
+            match (rule.list_key(), &patch, order) {
+                (Some(key), Value::Array(list), Some(order)) => {
+                    list::order_of(key, list, Some(order))?;
+                    // A new list with an order keeps the other directives, as unknown fields.
+                    without_directives(patch, |_| true)
+                }
+                _ => {
+                    without_directives(patch, |name| name != RETAIN_KEYS && !is_beside_a_list(name))
+                }
             }
-            without_directives(without_nulls(patch))
         }
     };
     Ok(merged.filter(|merged| !may_vanish || !merged.is_array() || is_full(merged)))
@@ -188,20 +193,21 @@ fn take_beside_lists(patch: &mut Object, directive: &str) -> Vec<(String, Value)
     names.into_iter().filter_map(|(name, list)| Some((list, patch.remove(&name)?))).collect()
 }
 
-/// Returns the value that a patch creates where there was none. As upstream, an object with any
-/// `$patch` is left out; other directives have no effect.
-fn without_directives(value: Value) -> Option<Value> {
+/// Returns the value that a patch creates where there was none, with the members that `is_kept`
+/// accepts. As upstream, an object with any `$patch` is left out.
+fn without_directives(value: Value, is_kept: fn(&str) -> bool) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
         Value::Object(members) => Some(Value::Object(
             members
                 .into_iter()
-                .filter(|(name, _)| name != RETAIN_KEYS && !is_beside_a_list(name))
-                .filter_map(|(name, member)| Some((name, without_directives(member)?)))
+                .filter(|(name, _)| is_kept(name))
+                .filter_map(|(name, member)| Some((name, without_directives(member, is_kept)?)))
                 .collect(),
         )),
         Value::Array(elements) => {
-            Some(Value::Array(elements.into_iter().filter_map(without_directives).collect()))
+            let kept = |element| without_directives(element, is_kept);
+            Some(Value::Array(elements.into_iter().filter_map(kept).collect()))
         }
         scalar => Some(scalar),
     }
