@@ -268,6 +268,28 @@ async fn part_without_bookmarks_may_be_silent_after_an_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn replay_of_one_part_is_continued_after_a_break() {
+    let (one, two) = (Server::new(), Server::new());
+    let (informer, first, second) = following(&one, &two).await;
+    first.bookmark("30");
+    second.bookmark("30");
+    settle().await;
+    assert_eq!(version(&informer), "30");
+    first.apply(pod("one", "deleted", "20"));
+    second.bookmark("30");
+    settle().await;
+    assert!(cached(&informer).contains(&"one deleted 20".to_owned()), "{:?}", cached(&informer));
+    first.tear();
+    let first = one.expect_watch().await;
+    assert_eq!(first.request().resource_version.as_ref().unwrap().as_str(), "20");
+    let first = first.open();
+    let _second = two.expect_watch().await.open();
+    first.delete(pod("one", "deleted", "25"));
+    settle().await;
+    assert_eq!(cached(&informer), ["one a 3", "two a 4"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn part_without_bookmarks_may_be_silent() {
     let (one, two) = (Server::new(), Server::new());
     let (informer, _first, second) = following(&one, &two).await;

@@ -264,12 +264,12 @@ impl Progress {
         (!events.is_empty()).then_some(events)
     }
 
-    /// Records the version of a part, unless it is older than the last one: a replay.
+    /// Records the version of a part. It may be older than the last one: the server then sends old
+    /// events again. Such a replay must be read to its end, since it may restore a deleted object:
+    /// if the watch breaks off, the next one starts at the older version.
     fn advance(&mut self, at: usize, version: ResourceVersion) {
-        let reached = &mut self.reached[at];
-        let is_later = |last: &ResourceVersion| version.compare(last) != Some(Ordering::Less);
-        if version.is_point() && reached.as_ref().is_none_or(is_later) {
-            *reached = Some(version);
+        if version.is_point() {
+            self.reached[at] = Some(version);
         }
     }
 
