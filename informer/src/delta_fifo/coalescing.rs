@@ -167,6 +167,10 @@ impl<K: Object> Coalescing<K> {
         let key = ObjectKey::from_metadata(object.metadata());
         let list = if matches!(delta, Delta::Listed(_)) { self.list } else { 0 };
         let pending = self.objects.entry(key.clone()).or_insert_with(Pending::new);
+        if pending.is_newer_than(&delta) {
+            garbage.push(object.clone());
+            return;
+        }
         pending.list = pending.list.max(list);
         if pending.queued.is_empty() {
             self.queue.push_back(key);
@@ -254,6 +258,14 @@ impl<K: Object> Pending<K> {
             }
             _ => self.queued.push(delta),
         }
+    }
+
+    /// Returns true if the delta is an old one that a watch sends again. The consumer ignores it,
+    /// so that the state after it would not be what the consumer holds.
+    fn is_newer_than(&self, delta: &Delta<K>) -> bool {
+        let (Delta::Applied(object) | Delta::Deleted(object)) = delta else { return false };
+        let last = self.last_known().filter(|_| !self.ends_with_deletion());
+        last.is_some_and(|last| is_older(object.metadata(), last.metadata()))
     }
 
     /// Returns true if the object will be gone when the queued deltas are applied.

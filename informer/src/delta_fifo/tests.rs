@@ -205,6 +205,20 @@ fn coalescing_merges_consecutive_deletions_and_keeps_the_observed_one() {
 }
 
 #[test]
+fn coalescing_drops_old_events_so_that_a_list_finds_what_vanished() {
+    for replayed in [vec![deleted("a", "46")], vec![applied("a", "45"), deleted("a", "46")]] {
+        let fifo = with(&[("a", "47")]);
+        fifo.push(replayed);
+        assert_eq!(deltas(&fifo), [""; 0]);
+        fifo.replace(vec![], "71");
+        assert_eq!(deltas(&fifo), ["vanished a47"]);
+    }
+    let fifo = with(&[("a", "47")]);
+    fifo.push([deleted("a", "48"), applied("a", "46")]);
+    assert_eq!(deltas(&fifo), ["deleted a48", "applied a46"], "the consumer has no state then");
+}
+
+#[test]
 fn coalescing_drops_deletion_of_unknown_object() {
     let fifo = Fifo::coalescing();
     fifo.push([deleted("a", "4")]);
