@@ -34,7 +34,8 @@ use crate::sync::{Mutex, Notify};
 /// * [`coalescing`](Self::coalescing): the deltas of one object come together; objects come in the
 ///   order of their first waiting delta. A list is taken apart. This is client-go's classic
 ///   `DeltaFIFO`. An object that changes often does not delay the others, but the copy passes
-///   through states that the server never had.
+///   through states that the server never had. An event that is older than the last state of its
+///   object is dropped: a watch that starts again may repeat it.
 ///
 /// Use it without an informer to keep another kind of copy: a database, a file, a cache in another
 /// process.

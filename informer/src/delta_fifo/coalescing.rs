@@ -5,8 +5,9 @@
 //! every run; a pop is one lookup per object that it takes.
 //!
 //! As in client-go's `DeltaFIFO`, all deltas of an object stay, except for a second consecutive
-//! deletion. Unlike there, the queue itself knows the state that the consumer has of each object,
-//! and hands out the version that the consumer reaches.
+//! deletion. Old events that a watch sends again are dropped, too. Unlike there, the queue itself
+//! knows the state that the consumer has of each object, and hands out the version that the
+//! consumer reaches.
 
 use std::collections::VecDeque;
 
