@@ -16,6 +16,17 @@ pub(crate) fn read_path<'a>(object: &'a Fields, path: &str) -> Option<&'a Value>
     }
 }
 
+/// Sets a member to a value, or removes it.
+pub(crate) fn set_or_remove(object: &mut Fields, key: &str, value: Option<Value>) {
+    // A member that is there needs no copy of its name.
+    match (object.get_mut(key), value) {
+        (Some(present), Some(value)) => *present = value,
+        (None, Some(value)) => drop(object.insert(key.to_owned(), value)),
+        (Some(_), None) => drop(object.remove(key)),
+        (None, None) => {}
+    }
+}
+
 /// Returns whether two objects are equal.
 ///
 /// The last members, `status` and `spec`, differ most often: they are compared first.

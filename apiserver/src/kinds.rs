@@ -30,6 +30,7 @@ mod pod;
 mod pod_level;
 mod pod_update;
 mod pod_warnings;
+mod protection;
 mod registry;
 mod resize;
 mod runtime_class;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::update::Target;
 use super::{meta_text, metadata_mut};
-use crate::fields::Fields;
+use crate::fields::{Fields, set_or_remove};
 use crate::kinds::{Kind, Status};
 use crate::types::normalize_kind;
 
@@ -326,13 +326,7 @@ pub(crate) fn take_requested(object: &mut Fields) -> Option<Value> {
 
 /// Sets the packed owners; `None` removes those that the object has.
 fn set(object: &mut Fields, owners: Option<String>) {
-    let metadata = metadata_mut(object);
-    match (metadata.get_mut("managedFields"), owners) {
-        (Some(present), Some(owners)) => *present = owners.into(),
-        (None, Some(owners)) => drop(metadata.insert("managedFields".to_owned(), owners.into())),
-        (Some(_), None) => drop(metadata.remove("managedFields")),
-        (None, None) => {}
-    }
+    set_or_remove(metadata_mut(object), "managedFields", owners.map(Value::String));
 }
 
 /// Returns a stored object as the kind shows it.
@@ -344,10 +338,8 @@ fn shown_as(kind: &Kind, stored: &Fields) -> Fields {
 }
 
 fn move_owners(from: &mut Fields, to: &mut Fields) {
-    match metadata_mut(from).remove("managedFields") {
-        Some(owners) => metadata_mut(to).insert("managedFields".to_owned(), owners),
-        None => metadata_mut(to).remove("managedFields"),
-    };
+    let owners = metadata_mut(from).remove("managedFields");
+    set_or_remove(metadata_mut(to), "managedFields", owners);
 }
 
 /// Returns whether both objects are equal, apart from their owners. The last members differ most

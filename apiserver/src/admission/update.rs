@@ -7,7 +7,7 @@ use super::{
     GRACE, bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata,
     metadata_mut,
 };
-use crate::fields::{Fields, are_equal, read_path};
+use crate::fields::{Fields, are_equal, read_path, set_or_remove};
 use crate::go_json::{GoInteger, parse_integer, whole_numbers};
 use crate::kinds::{Allocator, Author, Generation, Kind, Status, StatusWrite};
 use crate::plugin::At;
@@ -348,13 +348,6 @@ fn set_path(object: &mut Fields, path: &str, value: Option<Value>) {
     if let Value::Object(inner) = inner {
         set_path(inner, rest, value);
     }
-}
-
-fn set_or_remove(object: &mut Fields, key: &str, value: Option<Value>) {
-    match value {
-        Some(value) => object.insert(key.to_owned(), value),
-        None => object.remove(key),
-    };
 }
 
 /// Restores the metadata that only the server sets. The first two are checked later.

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::checks;
-use crate::fields::{Fields, read_path};
+use crate::fields::Fields;
 use crate::plugin::{Addition, AdmissionPlugin, At};
-use crate::status::Cause;
 
 /// The allocatable resources are the capacity by default.
 pub(super) fn allocatable(status: &Fields) -> Value {
@@ -26,13 +24,18 @@ fn taint(node: &mut Fields, _: Option<&Fields>) {
     }
 }
 
-pub(super) fn validate(node: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    checks::core::node(node, causes);
-    let provider = |node| read_path(node, "spec.providerID");
-    if let Some(before) = old.and_then(provider)
-        && provider(node) != Some(before)
-    {
-        let detail = "field cannot be modified once set";
-        causes.push(Cause::invalid("spec.providerID", &Value::Null, detail));
+/// Drops what no feature of a new node uses.
+pub(super) fn prepare(node: &mut Fields) {
+    inherit(node, &Fields::new());
+}
+
+/// Drops what no feature uses, unless the stored node has it.
+pub(super) fn inherit(node: &mut Fields, old: &Fields) {
+    let unused = [("spec", "configSource"), ("spec", "podPreemptionPolicy"), ("status", "config")];
+    for (part, name) in unused {
+        let is_stored = old.get(part).is_some_and(|part| part.get(name).is_some());
+        if !is_stored && let Some(Value::Object(part)) = node.get_mut(part) {
+            part.remove(name);
+        }
     }
 }

@@ -21,12 +21,12 @@ pub(super) fn merge_string_data(secret: &mut Fields) {
 }
 
 pub(super) fn validate(secret: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    checks::core::secret(secret, causes);
+    checks::config_data::secret(secret, causes);
     validate_frozen(secret, old, &["data"], causes);
 }
 
 pub(super) fn validate_config_map(map: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    checks::core::config_map(map, causes);
+    checks::config_data::config_map(map, causes);
     validate_frozen(map, old, &["data", "binaryData"], causes);
 }
 

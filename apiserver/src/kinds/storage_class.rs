@@ -14,7 +14,7 @@ const IS_DEFAULT: [&str; 2] = [
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
 /// The annotation that names the class of a claim, from before there was a field.
-const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+pub(super) const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Returns the position of the default class.
 pub(super) fn find_default(classes: &[Fields]) -> Option<usize> {

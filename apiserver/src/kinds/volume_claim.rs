@@ -1,11 +1,17 @@
-//! The sources of a `PersistentVolumeClaim`'s data.
+//! The sources of a `PersistentVolumeClaim`'s data, and its protection.
 
 use serde_json::{Map, Value};
 
+use super::protection;
 use crate::fields::Fields;
+use crate::plugin::Addition;
 
 const SOURCE: &str = "dataSource";
 const REFERENCE: &str = "dataSourceRef";
+
+/// A volume claim stays until the last pod that uses it is gone.
+pub(super) const PROTECTION: [Addition; 1] =
+    [protection::of_new(|claim, _| protection::protect(claim, "kubernetes.io/pvc-protection"))];
 
 /// Drops the sources of a new claim that do not count, and copies the one that is given to the
 /// other member.

@@ -190,7 +190,7 @@ fn success_rule(rule: &Value, completions: i64, at: &str, causes: Causes<'_>) {
 
 /// Counts the indexes of a list such as `1,3-5`. They must increase, and be below the number of
 /// completions.
-fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
+pub(super) fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     let mut last = None;
     let mut total = 0;
     for interval in text.split(',').filter(|_| !text.is_empty()) {
@@ -204,7 +204,7 @@ fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-fn read_interval(interval: &str, completions: i64) -> Result<(i64, i64), String> {
+pub(super) fn read_interval(interval: &str, completions: i64) -> Result<(i64, i64), String> {
     let parts: Vec<&str> = interval.split('-').collect();
     let read = |text: &str| match text.parse::<i64>() {
         Err(_) => Err(format!("cannot convert string to integer for index: {}", json!(text))),

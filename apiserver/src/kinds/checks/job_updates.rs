@@ -1,93 +1,87 @@
-//! Updates of jobs: their members that are fixed, and the end of a job.
+//! Updates of a job's spec (`ValidateJobSpecUpdate`).
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::workloads::{Causes, internal};
-use super::{is_empty, items, member, text};
+use super::job_status::has;
+use super::workloads::{self, Causes, internal};
+use super::{jobs, member};
 use crate::fields::Fields;
 use crate::status::Cause;
 
-/// Checks the immutable members of a job. The completions may change together with the parallelism,
-/// and the template while no pod runs.
-pub(super) fn spec(new: &Value, old: &Value, causes: Causes<'_>) {
-    let elastic = member(new, "completionMode") == "Indexed"
-        && member(new, "completions") == member(new, "parallelism");
-    let idle = member(old, "suspend") == true;
-    if idle
-        && without_scheduling(member(new, "template"))
-            != without_scheduling(member(old, "template"))
-    {
-        let pods = member(member(new, "template"), "spec");
-        let shown = internal("core.PodSpec", pods);
-        causes.push(Cause::invalid("spec.template.spec", &shown, "field is immutable"));
-    }
-    for (key, type_name) in [
-        ("completions", ""),
-        ("selector", ""),
-        ("template", "core.PodTemplateSpec"),
+/// Checks the immutable members of a job.
+pub(super) fn spec(new: &Value, old_job: &Fields, causes: Causes<'_>) {
+    let old = workloads::spec(old_job);
+    completions(new, old, causes);
+    unchanged(new, old, &[("selector", "")], causes);
+    template(new, old_job, causes);
+    let fixed = [
         ("completionMode", ""),
         ("podFailurePolicy", "batch.PodFailurePolicy"),
-    ] {
-        let may_change = (key == "completions" && elastic) || (key == "template" && idle);
-        if !may_change && member(new, key) != member(old, key) {
-            let shown = internal(type_name, member(new, key));
-            causes.push(Cause::invalid(format!("spec.{key}"), &shown, "field is immutable"));
-        }
+        ("backoffLimitPerIndex", ""),
+        ("managedBy", ""),
+        ("successPolicy", "batch.SuccessPolicy"),
+    ];
+    unchanged(new, old, &fixed, causes);
+}
+
+/// Checks that members stay. Each has the name of its type, if it is an object that the message
+/// shows in the server's own version.
+fn unchanged(new: &Value, old: &Value, members: &[(&str, &str)], causes: Causes<'_>) {
+    for (key, type_name) in members.iter().filter(|(key, _)| member(new, key) != member(old, key)) {
+        let shown = internal(type_name, member(new, key));
+        causes.push(Cause::invalid(format!("spec.{key}"), &shown, "field is immutable"));
     }
 }
 
-/// Returns a job's template without the members that may change while no pod runs: scheduling and
-/// resources.
-fn without_scheduling(template: &Value) -> Value {
-    const MUTABLE: [&str; 4] = ["nodeSelector", "affinity", "tolerations", "schedulingGates"];
-    let mut template = template.clone();
-    if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|key, _| !matches!(key.as_str(), "labels" | "annotations"));
+/// Checks the completions: those of a job with indexes may change together with its parallelism.
+fn completions(new: &Value, old: &Value, causes: Causes<'_>) {
+    if !jobs::is_indexed(new) {
+        return unchanged(new, old, &[("completions", "")], causes);
     }
-    let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else {
-        return template;
-    };
+    let wanted = member(new, "completions");
+    let differ = wanted != member(old, "completions") && wanted != member(new, "parallelism");
+    if differ && !wanted.is_null() {
+        let detail = "can only be modified in tandem with spec.parallelism";
+        causes.push(Cause::invalid("spec.completions", wanted, detail));
+    }
+}
+
+/// Checks the template. How pods are scheduled and what they request may change while the job is
+/// suspended and none of its pods runs.
+fn template(new: &Value, old_job: &Fields, causes: Causes<'_>) {
+    let old = workloads::spec(old_job);
+    let status = old_job.get("status").unwrap_or(&Value::Null);
+    let is_idle = *member(old, "suspend") == true
+        && (member(status, "startTime").is_null() || has(status, "Suspended"))
+        && member(status, "active").as_i64().unwrap_or(0) == 0;
+    if !is_idle {
+        return unchanged(new, old, &[("template", "core.PodTemplateSpec")], causes);
+    }
+    let [pods, before] = [new, old].map(|spec| member(member(spec, "template"), "spec"));
+    if without_scheduling(pods) != without_scheduling(before) {
+        let shown = internal("core.PodSpec", pods);
+        causes.push(Cause::invalid("spec.template.spec", &shown, "field is immutable"));
+    }
+}
+
+/// Returns the spec of pods without the members that may change while none runs: scheduling and
+/// resources. Of the affinity that is the one to nodes.
+fn without_scheduling(pods: &Value) -> Value {
+    const MUTABLE: [&str; 3] = ["nodeSelector", "tolerations", "schedulingGates"];
+    let mut pods = pods.clone();
+    let Some(spec) = pods.as_object_mut() else { return pods };
     spec.retain(|key, _| !MUTABLE.contains(&key.as_str()));
+    if let Some(affinity) = spec.get_mut("affinity").and_then(Value::as_object_mut) {
+        affinity.remove("nodeAffinity");
+        if affinity.is_empty() {
+            spec.remove("affinity");
+        }
+    }
     for list in ["containers", "initContainers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
         for container in containers.filter_map(Value::as_object_mut) {
             container.remove("resources");
         }
     }
-    template
-}
-
-/// Checks the status of a job that is marked as finished.
-pub(super) fn status(object: &Fields, old: &Fields, causes: Causes<'_>) {
-    let [new, old] = [object, old].map(|job| job.get("status").unwrap_or(&Value::Null));
-    let has = |status: &Value, kind: &str| {
-        let conditions = items(member(status, "conditions"));
-        conditions.iter().any(|one| text(one, "type") == kind && text(one, "status") == "True")
-    };
-    let [complete, failed] = ["Complete", "Failed"].map(|kind| has(new, kind) && !has(old, kind));
-    if complete && member(new, "completionTime").is_null() {
-        let detail = "completionTime is required for Complete jobs";
-        causes.push(Cause::required("status.completionTime", detail));
-    }
-    for (ends, kind, first) in
-        [(complete, "Complete", "SuccessCriteriaMet"), (failed, "Failed", "FailureTarget")]
-    {
-        if ends && !has(new, first) {
-            let detail =
-                format!("cannot set {kind}=True condition without the {first}=true condition");
-            causes.push(Cause::invalid_text("status.conditions", &detail, ""));
-        }
-    }
-    let active = member(new, "active");
-    if (complete || failed) && active.as_i64().unwrap_or(0) > 0 {
-        let detail = "active>0 is invalid for finished job";
-        causes.push(Cause::invalid("status.active", active, detail));
-    }
-    let uncounted = member(new, "uncountedTerminatedPods");
-    if (complete || failed) && !is_empty(uncounted) {
-        let list = |key| member(uncounted, key);
-        let shown = json!({"Succeeded": list("succeeded"), "Failed": list("failed")});
-        let detail = "must be empty for finished job";
-        causes.push(Cause::invalid("status.uncountedTerminatedPods", &shown, detail));
-    }
+    pods
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::Test::{By, NotNegative, OneOf};
 use super::workloads::Causes;
 use super::{
-    Check, job_policies as policies, job_updates as updates, join, member, paths, pod_spec,
-    selectors, text, workloads,
+    Check, job_policies as policies, job_status, job_updates as updates, join, member, paths,
+    pod_spec, selectors, text, workloads,
 };
 use crate::fields::{Fields, read_path};
 use crate::kinds::label_selector;
@@ -54,12 +54,12 @@ pub(crate) fn job(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     if label_selector::read(selector).is_some() {
         selectors::matches(spec, causes);
     }
-    match old {
-        Some(old) => {
-            updates::spec(spec, workloads::spec(old), causes);
-            updates::status(object, old, causes);
-        }
-        None => name(object, spec, causes),
+    if let Some(old) = old {
+        updates::spec(spec, old, causes);
+    }
+    name(object, spec, causes);
+    if let Some(old) = old {
+        job_status::status(object, old, causes);
     }
     dependent(spec, "spec", causes);
 }

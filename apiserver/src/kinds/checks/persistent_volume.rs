@@ -1,5 +1,7 @@
 //! Persistent volumes (`ValidatePersistentVolumeSpec`).
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::Test::{Between, By, Has, OneOf, Required, Text};
@@ -96,6 +98,7 @@ const SPEC: &[Check] = &[
     ("", By(recycled_root)),
     ("storageClassName", Text(names::dns_subdomain)),
     ("volumeMode", OneOf(&["Block", "Filesystem"])),
+    ("", By(attributes)),
 ];
 
 /// Checks a volume, and that an update keeps its source and mode.
@@ -104,14 +107,38 @@ pub(crate) fn volume(volume: &Fields, old: Option<&Fields>, causes: Causes<'_>) 
     let spec = volume.get("spec").unwrap_or(&null);
     super::run(SPEC, spec, "spec", causes);
     let Some(old) = old.map(|old| old.get("spec").unwrap_or(&null)) else { return };
-    if !sources(spec).eq(sources(old)) {
-        let diff = go_diff::diff("core.PersistentVolumeSource", old, spec);
+    let source = without_new_secret(spec, old);
+    if !sources(&source).eq(sources(old)) {
+        let diff = go_diff::diff("core.PersistentVolumeSource", old, &source);
         let detail = format!("spec.persistentvolumesource is immutable after creation\n{diff}");
         causes.push(Cause::forbidden("spec.persistentvolumesource", &detail));
     }
     if member(spec, "volumeMode") != member(old, "volumeMode") {
         let mode = member(spec, "volumeMode");
-        causes.push(Cause::invalid("spec.volumeMode", mode, "field is immutable"));
+        causes.push(Cause::invalid("volumeMode", mode, "field is immutable"));
+    }
+    let classes = [spec, old].map(|spec| member(spec, "volumeAttributesClassName"));
+    if classes[0].is_null() && !classes[1].is_null() {
+        let detail = "update from non-nil value to nil is forbidden";
+        causes.push(Cause::forbidden("spec.volumeAttributesClassName", detail));
+    }
+}
+
+/// Checks the class of a volume's attributes, which only a volume of a CSI driver has.
+fn attributes(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {
+    let class = member(spec, "volumeAttributesClassName");
+    if class.is_null() {
+        return;
+    }
+    let path = format!("{at}.volumeAttributesClassName");
+    if is_empty(class) {
+        causes.push(Cause::required(&*path, "an empty string is disallowed"));
+    } else {
+        super::check_text(class, names::dns_subdomain, &path, causes);
+    }
+    if member(spec, "csi").is_null() {
+        let detail = "has to be specified when using volumeAttributesClassName";
+        causes.push(Cause::required(format!("{at}.csi"), detail));
     }
 }
 
@@ -145,6 +172,23 @@ pub(super) fn inline(spec: &Value, at: &str, causes: Causes<'_>) {
     if !mode.is_null() && mode != "Filesystem" {
         causes.push(forbid("volumeMode", "may not specify volumeMode other than Filesystem"));
     }
+    super::run(&[("", By(attributes))], spec, at, causes);
+}
+
+/// Returns a spec without the secret for expansions, if the stored volume of a CSI driver has none:
+/// it can be added.
+fn without_new_secret<'a>(spec: &'a Value, old: &Value) -> Cow<'a, Value> {
+    const SECRET: &str = "controllerExpandSecretRef";
+    let mut spec = Cow::Borrowed(spec);
+    let (stored, sent) = (member(old, "csi"), member(&spec, "csi"));
+    let is_added = member(stored, SECRET).is_null() && !member(sent, SECRET).is_null();
+    if stored.is_object()
+        && is_added
+        && let Some(sent) = spec.to_mut().get_mut("csi").and_then(Value::as_object_mut)
+    {
+        sent.remove(SECRET);
+    }
+    spec
 }
 
 fn sources(spec: &Value) -> impl Iterator<Item = &Value> {

@@ -116,7 +116,7 @@ fn is_whole(name: &str) -> bool {
 }
 
 /// Returns whether the resource is one of Kubernetes' own.
-fn is_native(name: &str) -> bool {
+pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 

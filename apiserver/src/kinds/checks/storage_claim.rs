@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Has, OneOf, Required, Text};
-use super::{Check, member, persistent_volume, run, selectors, text};
+use super::{Check, claim_updates, member, persistent_volume, run, selectors, text};
+use crate::fields::Fields;
 use crate::names;
 use crate::quantity;
 use crate::status::Cause;
@@ -30,6 +31,15 @@ const SOURCE: &[Check] = &[
     ("", By(group)),
     ("apiGroup", Text(names::dns_subdomain)),
 ];
+
+/// Checks a claim, and an update of one.
+pub(crate) fn claim(claim: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+    spec(claim.get("spec").unwrap_or(&Value::Null), "spec", causes);
+    if let Some(old) = old {
+        claim_updates::spec(claim, old, causes);
+        claim_updates::status(claim, causes);
+    }
+}
 
 pub(crate) fn spec(spec: &Value, at: &str, causes: Causes<'_>) {
     run(SPEC, spec, at, causes);

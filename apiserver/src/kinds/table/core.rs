@@ -80,7 +80,9 @@ fn node() -> Kind {
             rules: &[("allocatable", From(node::allocatable))],
         }],
         additions: Cow::Borrowed(&node::TAINT),
-        validate: node::validate,
+        prepare: node::prepare,
+        inherits: node::inherit,
+        validate: checks::nodes::node,
         ..named("", "Node", "nodes")
     }
 }
@@ -271,9 +273,9 @@ fn persistent_volume_claim() -> Kind {
             Defaults { under: "spec", rules: &[("volumeMode", Json("\"Filesystem\""))] },
             Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
         ],
-        additions: Cow::Borrowed(&limits::CLAIM_PROTECTION),
+        additions: Cow::Borrowed(&volume_claim::PROTECTION),
         guards: Cow::Borrowed(const { &[RESIZE] }),
-        validate: limits::validate_claim,
+        validate: checks::storage_claim::claim,
         limited: Some(CLAIMS),
         warn: storage_class::warn,
         ..named("", "PersistentVolumeClaim", "persistentvolumeclaims")

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{KEEPS_SPEC, PLAIN, label, named};
 use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::{Json, Unset};
-use crate::kinds::{Defaults, Generation, Kind, checks, limits, storage_class, warnings};
+use crate::kinds::{Defaults, Generation, Kind, checks, protection, storage_class, warnings};
 use crate::plugin::Addition;
 
 pub(super) fn rows() -> Vec<Kind> {
@@ -193,11 +193,11 @@ fn set_phase_time(volume: &mut Fields, time: Value) {
 
 /// A volume stays until no claim uses it.
 const VOLUME_PROTECTION: [Addition; 1] =
-    [limits::protection(|volume, _| limits::protect(volume, "kubernetes.io/pv-protection"))];
+    [protection::of_new(|volume, _| protection::protect(volume, "kubernetes.io/pv-protection"))];
 
 /// A volume attributes class stays until no claim uses it.
 const ATTRIBUTES_CLASS_PROTECTION: [Addition; 1] =
-    [limits::protection(|class, _| limits::protect(class, "kubernetes.io/vac-protection"))];
+    [protection::of_new(|class, _| protection::protect(class, "kubernetes.io/vac-protection"))];
 
 fn migration() -> Kind {
     Kind {

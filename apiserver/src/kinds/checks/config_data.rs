@@ -1,23 +1,16 @@
-//! The other kinds of the core group.
+//! The data of config maps and secrets.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::service_cidr::read_range;
-use super::{Test, check_text, items, member, text};
+use super::{check_text, member, text};
 use crate::fields::Fields;
 use crate::go_json::syntax_error;
 use crate::names;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
-
-fn spec(object: &Fields) -> &Value {
-    object.get("spec").unwrap_or(&Value::Null)
-}
-
-// === data ===
 
 pub(crate) fn config_map(object: &Fields, causes: Causes<'_>) {
     let list = |key: &str| object.get(key).and_then(Value::as_object);
@@ -84,37 +77,5 @@ pub(crate) fn secret(object: &Fields, causes: Causes<'_>) {
     let annotations = object.get("metadata").map_or(&Value::Null, |it| member(it, "annotations"));
     if kind == "kubernetes.io/service-account-token" && text(annotations, ACCOUNT).is_empty() {
         causes.push(Cause::required(format!("metadata.annotations[{ACCOUNT}]"), ""));
-    }
-}
-
-// === nodes ===
-
-pub(crate) fn node(object: &Fields, causes: Causes<'_>) {
-    const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
-    let mut known = Vec::new();
-    for (place, taint) in items(member(spec(object), "taints")).iter().enumerate() {
-        let at = format!("metadata.taints[{place}]");
-        check_text(member(taint, "key"), names::qualified, &format!("{at}.key"), causes);
-        super::run(&[("effect", Test::OneOf(EFFECTS))], taint, &at, causes);
-        let [key, effect] = ["key", "effect"].map(|name| text(taint, name));
-        if known.contains(&(key, effect)) {
-            let shown = json!({
-                "Key": key, "Value": text(taint, "value"), "Effect": effect,
-                "TimeAdded": member(taint, "timeAdded"),
-            });
-            let at_fault = format!("{shown}: taints must be unique by key and effect pair");
-            causes.push(Cause::duplicate_text(at, &at_fault));
-        }
-        known.push((key, effect));
-    }
-    let ranges = match items(member(spec(object), "podCIDRs")) {
-        [] => object.get("spec").and_then(|spec| spec.get("podCIDR")).into_iter().collect(),
-        all => all.iter().collect::<Vec<_>>(),
-    };
-    for (place, range) in ranges.into_iter().enumerate() {
-        if range.as_str().and_then(read_range).is_none() {
-            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            causes.push(Cause::invalid(format!("spec.podCIDRs[{place}]"), range, detail));
-        }
     }
 }
