@@ -12,7 +12,7 @@ use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
-/// What the resize of a volume waits for.
+/// The states of a resize.
 const RESIZES: &[&str] = &[
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
@@ -274,17 +274,15 @@ mod tests {
         let mut causes = Vec::new();
         status(&claim, &mut causes);
         let texts: Vec<String> = causes.iter().map(Cause::text).collect();
-        assert_eq!(
-            texts,
-            [
-                "status.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
-                "status.allocatedResourceStatuses: Unsupported value: \"storage\": supported values: \
+        let expected = [
+            "status.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
+            "status.allocatedResourceStatuses: Unsupported value: \"storage\": supported values: \
              \"ControllerResizeInProgress\", \"ControllerResizeInfeasible\", \
              \"NodeResizeInProgress\", \"NodeResizeInfeasible\", \"NodeResizePending\"",
-                "status.allocatedResources: Unsupported value: \"cpu\": supported values: \"storage\"",
-                "status.allocatedResources[example.com/x]: Invalid value: -2: must be a valid resource \
-             quantity",
-            ]
-        );
+            "status.allocatedResources: Unsupported value: \"cpu\": supported values: \"storage\"",
+            "status.allocatedResources[example.com/x]: Invalid value: -2: must be a valid \
+             resource quantity",
+        ];
+        assert_eq!(texts, expected);
     }
 }

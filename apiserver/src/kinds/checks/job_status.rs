@@ -353,28 +353,24 @@ mod tests {
         let new = json!({"completedIndexes": "7", "ready": 3, "active": 1, "failed": 1});
         assert_eq!(refusals(&new, &old), [""; 0]);
         let new = json!({"completedIndexes": "7,8", "ready": 3, "active": 2});
-        assert_eq!(
-            refusals(&new, &old),
-            [
-                "status.completedIndexes: Invalid value: \"7,8\": error parsing completedIndexes: \
-             too large index: \"7\"",
-                "status.ready: Invalid value: 3: cannot set more ready pods than active",
-            ]
-        );
+        let expected = [
+            "status.completedIndexes: Invalid value: \"7,8\": error parsing completedIndexes: too \
+             large index: \"7\"",
+            "status.ready: Invalid value: 3: cannot set more ready pods than active",
+        ];
+        assert_eq!(refusals(&new, &old), expected);
     }
 
     #[test]
     fn index_is_complete_or_failed() {
         let new = json!({"completedIndexes": "0,2-3", "failedIndexes": "x,3-4"});
-        assert_eq!(
-            refusals(&new, &json!({})),
-            [
-                "status.failedIndexes: Invalid value: \"x,3-4\": error parsing failedIndexes: cannot \
+        let expected = [
+            "status.failedIndexes: Invalid value: \"x,3-4\": error parsing failedIndexes: cannot \
              convert string to integer for index: \"x\"",
-                "status.failedIndexes: Invalid value: \"x,3-4\": failedIndexes and completedIndexes \
+            "status.failedIndexes: Invalid value: \"x,3-4\": failedIndexes and completedIndexes \
              overlap at index: 3",
-            ]
-        );
+        ];
+        assert_eq!(refusals(&new, &json!({})), expected);
         let new = json!({"completedIndexes": "0,2", "failedIndexes": "1,3-4"});
         assert_eq!(refusals(&new, &json!({})), [""; 0]);
     }
@@ -388,22 +384,19 @@ mod tests {
         };
         let old = times("2026-01-01T00:00:03Z");
         assert_eq!(refusals(&old, &json!({"startTime": "2026-01-01T00:00:02Z"})), [""; 0]);
-        assert_eq!(
-            refusals(&times("2026-01-01T00:00:01Z"), &old),
-            [
-                "status.completionTime: Invalid value: \"2026-01-01T00:00:01Z\": must be equal to or \
+        let expected = [
+            "status.completionTime: Invalid value: \"2026-01-01T00:00:01Z\": must be equal to or \
              after `startTime`",
-                "status.completionTime: Invalid value: \"2026-01-01T00:00:01Z\": field is immutable",
-            ]
-        );
+            "status.completionTime: Invalid value: \"2026-01-01T00:00:01Z\": field is immutable",
+        ];
+        assert_eq!(refusals(&times("2026-01-01T00:00:01Z"), &old), expected);
         let new = json!({"startTime": "2026-01-01T00:00:02Z", "succeeded": 4});
-        assert_eq!(
-            refusals(&new, &old),
-            [
-                "status.conditions: Invalid value: cannot disable the terminal Complete=True condition",
-                "status.succeeded: Invalid value: 4: cannot decrease the succeeded counter",
-                "status.conditions: Invalid value: cannot disable the SuccessCriteriaMet=True condition",
-            ]
-        );
+        let expected = [
+            "status.conditions: Invalid value: cannot disable the terminal Complete=True condition",
+            "status.succeeded: Invalid value: 4: cannot decrease the succeeded counter",
+            "status.conditions: Invalid value: cannot disable the SuccessCriteriaMet=True \
+             condition",
+        ];
+        assert_eq!(refusals(&new, &old), expected);
     }
 }
