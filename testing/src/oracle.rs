@@ -87,6 +87,10 @@ pub async fn no_duplicate_children(
 /// Waits until the objects of some kinds have not changed for `quiet`, and returns their
 /// [end state](end_state).
 ///
+/// It lists the objects once a second and compares their uids and versions. A change that is undone
+/// between two lists is still a change; an object that is created and deleted in between is not
+/// seen.
+///
 /// # Errors
 ///
 /// Returns a message if they still change after `timeout`, or the failure of a list.

@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn plan_of_the_other_sweep_is_known_by_its_name() {
-        let events = BTreeMap::from([("pods".to_owned(), 1)]);
+        let events = BTreeMap::from([("pods".to_owned(), 1), ("replicasets.apps".to_owned(), 2)]);
         for (kind, plans) in
             [(Kind::Calls, Plan::of_calls(12)), (Kind::Events, Plan::of_events(2, &events))]
         {
