@@ -29,6 +29,8 @@ const STEP: Duration = Duration::from_secs(1);
 /// end in the same state: uids, versions, times, generated names. An `observedGeneration` is
 /// written as its distance from the generation of the object.
 ///
+/// Each kind has a list under its plural, a dot and its group: `pods.`, `replicasets.apps`.
+///
 /// Two runs have converged to the same state if the results are equal. The result is text in JSON,
 /// so that an assertion shows it.
 ///

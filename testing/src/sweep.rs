@@ -121,6 +121,10 @@ enum Kind {
 /// the sweep would try nothing. A plan of [`disturb_every_event`] is accepted, and selects none
 /// here: a test may run both.
 ///
+/// # Panics
+///
+/// Panics within another runtime, such as that of `#[tokio::test]`.
+///
 /// # Examples
 ///
 /// ```
@@ -176,6 +180,10 @@ pub fn crash_at_every_call(
 ///
 /// Fails as [`crash_at_every_call`] does, but a controller without mutating calls is an error only
 /// if it receives no event, either.
+///
+/// # Panics
+///
+/// Panics as [`crash_at_every_call`] does.
 ///
 /// # Examples
 ///
