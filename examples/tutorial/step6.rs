@@ -1,4 +1,4 @@
-//! Step 6: crashes the controller at each of its calls, and compares the end states.
+//! Step 6: crashes the controller at each of its writes, and compares the end states.
 
 use std::time::Duration;
 

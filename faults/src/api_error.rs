@@ -82,8 +82,8 @@ impl ApiError {
         Self::with_message(StatusCode::CONFLICT, "Conflict", Message::Modified)
     }
 
-    /// 409: an object of this name exists. The message of a create has an empty name: the fault
-    /// layer does not read request bodies.
+    /// 409: an object of this name exists. The message of a create has an empty name: its path has
+    /// none.
     pub fn already_exists() -> Self {
         let message = Message::Object("already exists");
         Self::with_message(StatusCode::CONFLICT, "AlreadyExists", message)

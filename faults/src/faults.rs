@@ -252,7 +252,7 @@ impl Faults {
     /// Injects random faults into the requests: into all of them, unless [`Calls::times`] limits
     /// the number.
     ///
-    /// The rule counts as hit when a fault is drawn.
+    /// The rule counts the faults that were drawn and took effect.
     #[track_caller]
     pub fn chaos(&self, calls: Calls, chaos: Chaos) -> FaultRule {
         let calls = if calls.selection.times.is_none() { calls.always() } else { calls };

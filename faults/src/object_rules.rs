@@ -106,12 +106,16 @@ impl ObjectRules {
     }
 
     fn retain(&self, keep: impl Fn(&Rule) -> bool) {
-        let mut state = self.state.lock();
+        self.retain_in(&mut self.state.lock(), keep);
+    }
+
+    fn retain_in(&self, state: &mut State, keep: impl Fn(&Rule) -> bool) {
         state.rules.retain(keep);
         self.is_active.store(!state.rules.is_empty(), Ordering::Relaxed);
     }
 
-    /// Returns the fault of an event. Every matching rule counts the event.
+    /// Returns the fault of an event. Every matching rule counts the event, and a rule ends with its
+    /// last hit. A hold stays until its guard is dropped.
     pub(crate) fn decide(&self, watch: &ClientRequest, event: &ObjectEvent) -> Option<EventFault> {
         let mut state = self.state.lock();
         let mut hit: Option<&Rule> = None;
@@ -122,7 +126,11 @@ impl ObjectRules {
         }
         let hit = hit?;
         hit.counts.count_hit();
-        Some(hit.fault)
+        let fault = hit.fault;
+        self.retain_in(&mut state, |rule| {
+            rule.hits_left > 0 || matches!(rule.fault, EventFault::Hold(_))
+        });
+        Some(fault)
     }
 }
 
@@ -131,14 +139,16 @@ impl ObjectRules {
 impl Rule {
     /// Counts a matching event. Returns true if the rule hits it.
     fn count(&mut self) -> bool {
+        if self.hits_left == 0 {
+            return false;
+        }
         self.counts.count_match();
         if self.pass > 0 {
             self.pass -= 1;
             return false;
         }
-        let hits = self.hits_left > 0;
-        self.hits_left = self.hits_left.saturating_sub(1);
-        hits
+        self.hits_left -= 1;
+        true
     }
 }
 

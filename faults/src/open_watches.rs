@@ -42,6 +42,8 @@ struct OpenWatch {
     /// The generation of its client.
     generation: u64,
     commands: VecDeque<Command>,
+    /// True if the watch delivers nothing more and does not end.
+    is_stalled: bool,
     /// Wakes the task that waits for the next frame.
     waker: Option<Waker>,
 }
@@ -81,6 +83,7 @@ impl OpenWatches {
     }
 
     /// Queues a command for the selected watches, oldest first. Returns the request of each watch.
+    /// Watches that deliver nothing more are not selected.
     pub(crate) fn command(&self, calls: &Calls, command: &Command) -> Vec<ClientRequest> {
         let (first, times) = calls.selection.hits(u64::MAX);
         let as_count = |number| usize::try_from(number).unwrap_or(usize::MAX);
@@ -88,7 +91,10 @@ impl OpenWatches {
         let mut wakers = Vec::new();
         {
             let mut state = self.state.lock();
-            let selected = state.open.values_mut().filter(|watch| calls.matches(&watch.request));
+            let State { open, holds, .. } = &mut *state;
+            let selected = open
+                .values_mut()
+                .filter(|watch| calls.matches(&watch.request) && !watch.is_silent(holds));
             for watch in selected.skip(as_count(first)).take(as_count(times)) {
                 watch.commands.push_back(command.clone());
                 wakers.extend(watch.waker.take());
@@ -104,7 +110,7 @@ impl OpenWatches {
         let id = state.next_id;
         state.next_id += 1;
         let (request, commands) = (request.clone(), VecDeque::new());
-        let watch = OpenWatch { request, generation, commands, waker: None };
+        let watch = OpenWatch { request, generation, commands, is_stalled: false, waker: None };
         state.holds.values().for_each(|hold| hold.count(&watch));
         state.open.insert(id, watch);
         id
@@ -115,23 +121,25 @@ impl OpenWatches {
         let _removed = self.state.lock().open.remove(&id);
     }
 
+    /// Notes that a watch delivers nothing more and does not end.
+    pub(crate) fn stall(&self, id: u64) {
+        if let Some(watch) = self.state.lock().open.get_mut(&id) {
+            watch.is_stalled = true;
+            watch.commands.clear();
+        }
+    }
+
     pub(crate) fn hold(&self, calls: Calls, counts: Arc<RuleCounts>) -> HoldId {
-        self.add(Hold::Calls(Box::new(calls), counts))
+        self.state.lock().add(Hold::Calls(Box::new(calls), counts))
     }
 
     /// Holds the watches of crashed clients of this name forever: those of `generation` and of
     /// earlier ones.
     pub(crate) fn freeze(&self, name: &Arc<str>, generation: u64) {
-        self.add(Hold::Crashed { name: Arc::clone(name), generation });
-    }
-
-    fn add(&self, hold: Hold) -> HoldId {
         let mut state = self.state.lock();
-        let id = HoldId(state.next_id);
-        state.next_id += 1;
-        state.open.values().for_each(|watch| hold.count(watch));
-        state.holds.insert(id, hold);
-        id
+        // The generation of a later crash includes those of the earlier ones.
+        state.holds.retain(|_, hold| !hold.is_of_crashed(name));
+        state.add(Hold::Crashed { name: Arc::clone(name), generation });
     }
 
     pub(crate) fn release(&self, id: HoldId) {
@@ -156,14 +164,38 @@ impl OpenWatches {
         let Some(watch) = open.get_mut(&id) else { return Next::Pass };
         let held = holds.values().any(|hold| hold.includes(watch));
         // The watch of a crashed client does not end either.
-        let frozen = holds.values().any(|hold| hold.is_permanent() && hold.includes(watch));
-        if !frozen && let Some(command) = watch.commands.pop_front() {
+        if !watch.is_silent(holds)
+            && let Some(command) = watch.commands.pop_front()
+        {
             return Next::Execute(command);
         }
         let replaced = watch.waker.replace(waker);
         drop(state);
         drop(replaced);
         if held { Next::Wait } else { Next::Pass }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn add(&mut self, hold: Hold) -> HoldId {
+        let id = HoldId(self.next_id);
+        self.next_id += 1;
+        let open = self.open.values().filter(|watch| !watch.is_silent(&self.holds));
+        open.for_each(|watch| hold.count(watch));
+        self.holds.insert(id, hold);
+        id
+    }
+}
+
+// === impl OpenWatch ===
+
+impl OpenWatch {
+    /// Returns true if the watch delivers nothing more and does not end: it is stalled, or its
+    /// client has crashed.
+    fn is_silent(&self, holds: &BTreeMap<HoldId, Hold>) -> bool {
+        self.is_stalled || holds.values().any(|hold| hold.is_permanent() && hold.includes(self))
     }
 }
 
@@ -191,6 +223,11 @@ impl Hold {
 
     fn is_permanent(&self) -> bool {
         matches!(self, Self::Crashed { .. })
+    }
+
+    /// Returns true if this is the hold of the crashed clients of this name.
+    fn is_of_crashed(&self, client: &Arc<str>) -> bool {
+        matches!(self, Self::Crashed { name, .. } if name == client)
     }
 }
 

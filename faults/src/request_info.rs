@@ -219,21 +219,21 @@ fn verb(method: &Method, query: &str, has_name: bool) -> Verb {
         Method::DELETE => Verb::DeleteCollection,
         // The API server watches collections alone.
         Method::GET | Method::HEAD if has_name => Verb::Get,
-        Method::GET | Method::HEAD if is_watch(query) => Verb::Watch,
+        Method::GET | Method::HEAD if is_set(query, "watch") => Verb::Watch,
         Method::GET | Method::HEAD => Verb::List,
         _ => Verb::Other,
     }
 }
 
-/// Returns true if the first `watch` of the query has any value except `0` and `false`. An empty
-/// value counts as true.
-fn is_watch(query: &str) -> bool {
+/// Returns true if the first parameter of this name in the query has any value except `0` and
+/// `false`. An empty value counts as true.
+pub(crate) fn is_set(query: &str, name: &str) -> bool {
     // The API server ignores pairs with a semicolon, and those that cannot be decoded.
     let pairs = query.split('&').filter(|pair| !pair.contains(';'));
     let mut values = pairs.filter_map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         let value = decoded(value)?;
-        (decoded(key)? == "watch").then_some(value)
+        (decoded(key)? == name).then_some(value)
     });
     values.next().is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
 }

@@ -22,7 +22,7 @@ use crate::faults::{ResponseBody, Shared};
 use crate::object_match::RequestObject;
 use crate::payload;
 use crate::request_body;
-use crate::request_info::{ClientRequest, Verb};
+use crate::request_info::{ClientRequest, Verb, is_set};
 use crate::rules::Fault;
 use crate::state::{Action, RequestPlan};
 use crate::stream::{open, reset};
@@ -162,35 +162,35 @@ impl PendingRequest {
             Action::Pass | Action::CrashAfter(_) => return None,
             Action::Freeze => future::pending().await,
             Action::CrashBefore(reached) => self.crash(reached).await,
-            Action::Inject(fault) => fault,
+            Action::Inject(fault, _) => fault,
         };
         match fault {
             Fault::DropRequest => {
-                self.record(&fault.to_string());
+                self.record_hit(&fault.to_string());
                 let refused =
                     io::Error::new(io::ErrorKind::ConnectionRefused, "injected by a fault");
                 Some(Err(refused.into()))
             }
             Fault::LoseRequest => {
-                self.record(&fault.to_string());
+                self.record_hit(&fault.to_string());
                 Some(Err(reset()))
             }
             Fault::Refuse(error) => {
-                self.record(&fault.to_string());
+                self.record_hit(&fault.to_string());
                 Some(Ok(error.response(&self.request)))
             }
             Fault::Hang => {
-                self.record(&fault.to_string());
+                self.record_hit(&fault.to_string());
                 future::pending().await
             }
             Fault::DelayRequest(delay) => {
-                self.record(&fault.to_string());
+                self.record_hit(&fault.to_string());
                 sleep(*delay).await;
                 None
             }
             Fault::WriteFirst(writer) => {
                 match writer.write(&self.request, &self.path, self.plan.number).await {
-                    Ok(()) => self.record(&fault.to_string()),
+                    Ok(()) => self.record_hit(&fault.to_string()),
                     Err(why) => {
                         self.record(&format!("another client could not write first ({why})"));
                     }
@@ -208,64 +208,77 @@ impl PendingRequest {
         move || !shared.state.lock().has_crashed(&client, generation)
     }
 
+    /// Returns false once the client has crashed.
+    fn is_alive(&self) -> bool {
+        !self.shared.state.lock().has_crashed(&self.request.client, self.generation)
+    }
+
     /// Injects the faults into the reply.
     async fn after<B>(self, reply: Result<Response<B>, BoxError>) -> Reply
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        if !self.liveness()() {
+        if !self.is_alive() {
             return future::pending().await;
         }
         let reply = match reply {
             Ok(reply) => reply,
-            Err(_) if let Action::CrashAfter(reached) = &self.plan.action => {
-                return self.crash(reached).await;
-            }
-            Err(error) => {
-                if self.plan.is_traced {
-                    self.record_traffic(&format!("failed: {error}"));
-                }
-                return Err(error);
-            }
+            Err(error) => return Err(self.after_failure(error).await),
         };
         if let Action::CrashAfter(reached) = &self.plan.action {
             drop(self.collect(reply).await);
             return self.crash(reached).await;
         }
-        let Action::Inject(fault) = &self.plan.action else { return self.pass(reply).await };
+        let Action::Inject(fault, _) = &self.plan.action else { return self.pass(reply).await };
         let status = reply.status();
         let message = format!("{fault} ({status})");
         match fault {
             Fault::LoseReply => {
                 drop(self.collect(reply).await);
-                self.record(&message);
+                self.record_hit(&message);
                 Err(reset())
             }
             Fault::WithholdReply => {
                 drop(self.collect(reply).await);
-                self.record(&message);
+                self.record_hit(&message);
                 future::pending().await
             }
             Fault::ReplaceReply(error) => {
                 let replacement = error.response(&self.request);
                 drop(self.collect(reply).await);
-                self.record(&message);
+                self.record_hit(&message);
                 Ok(replacement)
             }
             Fault::DelayReply(delay) => {
-                self.record(&fault.to_string());
+                self.record_hit(&fault.to_string());
                 sleep(*delay).await;
                 self.pass(reply).await
             }
             Fault::TruncateReply(at) | Fault::CorruptReply(at) => {
                 let cut = matches!(fault, Fault::TruncateReply(_));
                 let reply = self.collect(reply).await;
-                self.record(&message);
+                self.record_hit(&message);
                 Ok(reply.map(|body| if cut { truncated(body, *at) } else { corrupt(&body, *at) }))
             }
             _ => self.pass(reply).await,
         }
+    }
+
+    /// Injects the faults after the transport has failed. Returns the error that the client gets.
+    async fn after_failure(&self, error: BoxError) -> BoxError {
+        match &self.plan.action {
+            Action::CrashAfter(reached) => self.crash(reached).await,
+            Action::Inject(fault @ Fault::WithholdReply, _) => {
+                self.record_hit(&format!("{fault} ({error})"));
+                future::pending().await
+            }
+            _ => {}
+        }
+        if self.plan.is_traced {
+            self.record_traffic(&format!("failed: {error}"));
+        }
+        error
     }
 
     /// Passes the reply on. The body of a watch injects the faults on its events.
@@ -278,7 +291,6 @@ impl PendingRequest {
             if self.plan.is_traced {
                 self.record_traffic(&format!("open ({})", reply.status()));
             }
-            self.plan.opens.iter().for_each(|counts| counts.count_hit());
             let plan = std::mem::take(&mut self.plan.stream);
             let reply = reply.map(|body| body.map_err(Into::into).boxed_unsync());
             return Ok(open(&self.shared, (&self.request, self.generation), plan, reply));
@@ -312,6 +324,14 @@ impl PendingRequest {
         future::pending().await
     }
 
+    /// Records that the fault of a rule is injected, and counts it.
+    fn record_hit(&self, message: &str) {
+        if let Action::Inject(_, rule) = &self.plan.action {
+            rule.count_hit();
+        }
+        self.record(message);
+    }
+
     fn record(&self, message: &str) {
         self.shared.state.lock().record(&self.request, Some(self.plan.number), message);
     }
@@ -343,10 +363,9 @@ fn corrupt(bytes: &Bytes, at: u64) -> ResponseBody {
 
 /// Returns true if the reply to a request may have no end.
 fn is_endless(request: &ClientRequest, uri: &Uri) -> bool {
-    let follows = |pair: &str| matches!(pair, "follow" | "follow=" | "follow=true" | "follow=1");
     request.info.verb == Verb::Watch
         || request.info.subresource.as_deref() == Some("log")
-            && uri.query().is_some_and(|query| query.split('&').any(follows))
+            && uri.query().is_some_and(|query| is_set(query, "follow"))
 }
 
 /// Returns the URI of a watch that starts `by` revisions earlier, or `None` if the URI has no

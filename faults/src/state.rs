@@ -67,8 +67,6 @@ pub(crate) struct RequestPlan {
     pub(crate) number: u64,
     pub(crate) action: Action,
     pub(crate) stream: StreamPlan,
-    /// The rules of `stream`, which hit when the watch opens.
-    pub(crate) opens: Vec<Arc<RuleCounts>>,
     /// Number of revisions by which a watch starts earlier than requested.
     pub(crate) rewind: u64,
     /// True if the trace records the request and its reply.
@@ -78,7 +76,8 @@ pub(crate) struct RequestPlan {
 #[derive(Debug)]
 pub(crate) enum Action {
     Pass,
-    Inject(Fault),
+    /// The rule counts the hit when the fault is injected.
+    Inject(Fault, Arc<RuleCounts>),
     /// The client has crashed: the request gets no answer.
     Freeze,
     CrashBefore(CancellationToken),
@@ -102,7 +101,7 @@ impl Action {
     pub(crate) fn sends_at_once(&self) -> bool {
         match self {
             Self::Pass | Self::CrashAfter(_) => true,
-            Self::Inject(fault) => fault.affects_reply_only(),
+            Self::Inject(fault, _) => fault.affects_reply_only(),
             Self::Freeze | Self::CrashBefore(_) => false,
         }
     }
@@ -176,8 +175,7 @@ impl State {
         let is_traced = self.traces_traffic;
         let mut stream = StreamPlan::default();
         stream.is_traced = is_traced;
-        let (action, opens) = (Action::Pass, Vec::new());
-        let mut plan = RequestPlan { number, action, stream, opens, rewind: 0, is_traced };
+        let mut plan = RequestPlan { number, action: Action::Pass, stream, rewind: 0, is_traced };
         if generation <= client.crashed_generation {
             plan.action = Action::Freeze;
             return plan;
@@ -185,7 +183,7 @@ impl State {
         let key = (request.info.verb, request.info.rbac_resource());
         count_in(&mut client.by_resource, key, MAX_COUNTED_BY_CLIENT);
         if let Some((counted, count)) = client.count(request.info.verb)
-            && let Some((point, reached)) = self.take_crash(&request.client, counted, count)
+            && let Some((point, reached)) = self.mark_due_crash(&request.client, counted, count)
         {
             plan.action = if point.is_before() {
                 Action::CrashBefore(reached)
@@ -213,22 +211,18 @@ impl State {
                 fault => Some(fault),
             };
             match fault.filter(|fault| fault.applies_to(request)) {
-                Some(Fault::Stream(fault)) => {
-                    plan.stream.add(fault);
-                    plan.opens.push(counts);
-                    continue;
-                }
+                Some(Fault::Stream(fault)) => plan.stream.add(fault, counts),
                 // All rewinds of the watch together stay behind its version.
                 Some(Fault::Rewind(by)) if request.watched_from > plan.rewind.checked_add(by) => {
                     plan.rewind += by;
+                    counts.count_hit();
                 }
-                Some(Fault::Rewind(_)) => continue,
+                Some(Fault::Rewind(_)) | None => {}
                 Some(fault) if matches!(plan.action, Action::Pass) => {
-                    plan.action = Action::Inject(fault);
+                    plan.action = Action::Inject(fault, counts);
                 }
-                None | Some(_) => continue,
+                Some(_) => {}
             }
-            counts.count_hit();
         }
     }
 
@@ -242,8 +236,8 @@ impl State {
         reached
     }
 
-    /// Returns the crash that is planned at this point.
-    fn take_crash(
+    /// Returns the crash that is planned at this point, and marks it as due.
+    fn mark_due_crash(
         &mut self,
         client: &str,
         counted: Counted,
@@ -262,7 +256,7 @@ impl State {
         Some((planned.point, planned.reached.clone()))
     }
 
-    /// Counts an event of a watch. Removes the crash that is planned at it.
+    /// Counts an event of a watch. Removes and returns the crash that is planned at it.
     pub(crate) fn take_crash_at_event(&mut self, client: &str) -> Option<CancellationToken> {
         let mut due = None;
         for (at, planned) in self.crashes.iter_mut().enumerate() {
@@ -308,7 +302,7 @@ impl State {
     /// Records an event of a watch.
     pub(crate) fn record_event(&mut self, request: &ClientRequest, message: &str) {
         let entry = TraceEntry::of_request(self.elapsed(), request, None, message);
-        self.trace.push(entry.into_event(request.info.rbac_resource()));
+        self.trace.push(entry.into_event(request.info.group_resource()));
     }
 
     /// Records traffic: a request or a reply.

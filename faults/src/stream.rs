@@ -5,12 +5,14 @@ mod body;
 mod framing;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 pub(crate) use self::body::{open, reset};
 use crate::api_error::ApiError;
+use crate::rules::RuleCounts;
 
 /// The position at which a watch breaks.
 ///
@@ -40,7 +42,8 @@ pub enum Break {
     Reset,
     /// The stream delivers an `ERROR` event with this error and ends.
     Error(ApiError),
-    /// The connection is half-open: the stream delivers nothing and does not end.
+    /// The connection is half-open: the stream delivers nothing and does not end. Faults on open
+    /// watches do not hit it.
     Stall,
 }
 
@@ -67,13 +70,23 @@ pub(crate) struct Hold {
 /// All faults on one watch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StreamPlan {
-    broken: Vec<(Cut, Break)>,
-    corrupt: Vec<u64>,
+    broken: Vec<Planned<(Cut, Break)>>,
+    corrupt: Vec<Planned<u64>>,
     no_bookmarks: bool,
     delay: Duration,
-    held: Vec<Hold>,
+    held: Vec<Planned<Hold>>,
+    /// The rules of the faults that last as long as the watch.
+    lasting: Vec<Arc<RuleCounts>>,
     /// True if the trace records each event.
     pub(crate) is_traced: bool,
+}
+
+/// A fault at one position of a watch.
+#[derive(Debug, Clone)]
+struct Planned<F> {
+    fault: F,
+    /// Counts the hit when the watch reaches the position.
+    rule: Arc<RuleCounts>,
 }
 
 /// The longest delay, 100 years: far below the point at which adding to an [`Instant`] panics.
@@ -87,14 +100,25 @@ fn after(start: Instant, delay: Duration) -> Instant {
 // === impl StreamPlan ===
 
 impl StreamPlan {
-    pub(crate) fn add(&mut self, fault: StreamFault) {
+    pub(crate) fn add(&mut self, fault: StreamFault, rule: Arc<RuleCounts>) {
         match fault {
-            StreamFault::Break(cut, how) => self.broken.push((cut, how)),
-            StreamFault::Corrupt(at) => self.corrupt.push(at),
-            StreamFault::NoBookmarks => self.no_bookmarks = true,
-            StreamFault::Delay(delay) => self.delay = self.delay.saturating_add(delay),
-            StreamFault::Hold(hold) => self.held.push(hold),
+            StreamFault::Break(cut, how) => self.broken.push(Planned { fault: (cut, how), rule }),
+            StreamFault::Corrupt(at) => self.corrupt.push(Planned { fault: at, rule }),
+            StreamFault::Hold(hold) => self.held.push(Planned { fault: hold, rule }),
+            StreamFault::NoBookmarks => {
+                self.no_bookmarks = true;
+                self.lasting.push(rule);
+            }
+            StreamFault::Delay(delay) => {
+                self.delay = self.delay.saturating_add(delay);
+                self.lasting.push(rule);
+            }
         }
+    }
+
+    /// Counts the hits of the faults that last as long as the watch, which opens.
+    fn count_lasting(&self) {
+        self.lasting.iter().for_each(|rule| rule.count_hit());
     }
 
     /// Returns true if chunks can pass without being split into lines.
@@ -109,24 +133,42 @@ impl StreamPlan {
 
     /// Returns the oldest planned hold that begins with this event, and removes it.
     fn take_hold(&mut self, event: u64) -> Option<Hold> {
-        let at = self.held.iter().position(|hold| hold.event <= event)?;
-        Some(self.held.remove(at))
+        let at = self.held.iter().position(|hold| hold.fault.event <= event)?;
+        Some(self.held.remove(at).hit())
     }
 
     /// Returns the planned break if it is due before the next event, and removes it.
     fn take_break(&mut self, events: u64) -> Option<Break> {
         let is_due = |cut| matches!(cut, Cut::Events(limit) if events >= limit);
-        let at = self.broken.iter().position(|(cut, _)| is_due(*cut))?;
-        Some(self.broken.remove(at).1)
+        let at = self.broken.iter().position(|planned| is_due(planned.fault.0))?;
+        Some(self.broken.remove(at).hit().1)
     }
 
-    /// Returns the first planned break at a byte before `end`, or at it.
-    fn break_until(&self, end: u64) -> Option<(u64, Break)> {
-        let at_byte = |(cut, how): &(Cut, Break)| match cut {
-            Cut::Bytes(limit) if *limit <= end => Some((*limit, how.clone())),
-            _ => None,
-        };
-        self.broken.iter().filter_map(at_byte).min_by_key(|(limit, _)| *limit)
+    /// Returns the first planned break at a byte before `end`, or at it, and removes it.
+    fn take_break_until(&mut self, end: u64) -> Option<(u64, Break)> {
+        let due =
+            self.broken.iter().enumerate().filter_map(|(at, planned)| match planned.fault.0 {
+                Cut::Bytes(limit) if limit <= end => Some((limit, at)),
+                _ => None,
+            });
+        let (limit, at) = due.min()?;
+        Some((limit, self.broken.remove(at).hit().1))
+    }
+
+    /// Returns the planned corruptions of the bytes from `start` up to `end`, and removes them.
+    fn take_corrupt(&mut self, start: u64, end: u64) -> Vec<u64> {
+        let here = self.corrupt.extract_if(.., |planned| (start..end).contains(&planned.fault));
+        here.map(Planned::hit).collect()
+    }
+}
+
+// === impl Planned ===
+
+impl<F> Planned<F> {
+    /// Counts the hit. Returns the fault.
+    fn hit(self) -> F {
+        self.rule.count_hit();
+        self.fault
     }
 }
 

@@ -22,8 +22,8 @@ use tokio::time::{Instant, timeout};
 use tower::{BoxError, Layer as _, Service as _, service_fn};
 
 use crate::{
-    ApiError, Break, Calls, Chaos, ClientName, CrashPoint, Cut, FaultClass, Faults, Hit, Lost,
-    ObjectEvents, RequestInfo, Verb,
+    ApiError, Break, Calls, Chaos, ClientName, CrashPoint, Cut, FaultClass, FaultRule, Faults, Hit,
+    Lost, ObjectEvents, RequestInfo, Verb,
 };
 
 const MAP: &str =
@@ -363,7 +363,7 @@ async fn rule_counts_hits_and_not_faults_that_an_older_rule_prevents() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn chaos_rule_is_hit_when_a_fault_is_drawn() {
+async fn chaos_rule_is_hit_when_a_fault_takes_effect() {
     let faults = Faults::new();
     let (maps, _) = answering(&faults);
     let never = faults.chaos(Calls::any(), Chaos::of(0.0));

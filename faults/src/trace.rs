@@ -28,7 +28,7 @@ pub struct Trace {
     /// The number of entries that were dropped.
     dropped: usize,
     faults: usize,
-    /// The events that watches have delivered, by client and resource.
+    /// The events that watches have delivered, by client, resource and group.
     events: BTreeMap<(Arc<str>, String), u64>,
 }
 
@@ -45,7 +45,7 @@ pub struct TraceEntry {
     request_number: Option<u64>,
     message: String,
     is_fault: bool,
-    /// The resource, if the entry is an event of a watch.
+    /// The resource with its group, if the entry is an event of a watch.
     event_of: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Trace {
     }
 
     /// Returns the number of events that the watches of the clients of this name have delivered, by
-    /// resource, bookmarks included. They are recorded after
+    /// resource and group, bookmarks included: `pods`, `replicasets.apps`. They are recorded after
     /// [`Faults::trace_traffic`](crate::Faults::trace_traffic).
     pub fn events_by(&self, client: &str) -> BTreeMap<&str, u64> {
         let counts = self.events.iter().filter(|((name, _), _)| **name == *client);
@@ -135,7 +135,7 @@ impl TraceEntry {
         Self { is_fault: false, ..self }
     }
 
-    /// Marks the entry as an event of a watch of this resource.
+    /// Marks the entry as an event of a watch of this resource, which has its group.
     pub(crate) fn into_event(self, resource: String) -> Self {
         Self { event_of: Some(resource), ..self.into_traffic() }
     }

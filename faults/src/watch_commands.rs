@@ -17,7 +17,8 @@ impl Faults {
     /// Resets the open watches in the middle of a line.
     ///
     /// `"pods"` selects all watches of pods, `"*"` all watches; [`Calls`] selects more precisely.
-    /// Returns the number of watches that were hit.
+    /// Returns the number of watches that were hit. Watches that are [stalled](Break::Stall), and
+    /// those of crashed clients, are not hit by any method here.
     ///
     /// # Panics
     ///

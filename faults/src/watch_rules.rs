@@ -8,6 +8,9 @@ use crate::rules::{Fault, FaultRule};
 use crate::stream::{Break, Cut, Hold, StreamFault};
 
 /// Faults on the watches that open after the rule was added.
+///
+/// A rule for one position of a watch counts as hit when the watch reaches it: a break, a
+/// corruption, an event that is held or lost. The others count when the watch opens.
 impl Faults {
     /// Breaks each watch at the position `at` of its stream.
     ///
@@ -46,8 +49,6 @@ impl Faults {
     /// Holds back the `nth` event of each watch, counted from 1 and with bookmarks, for `pause`
     /// after its arrival. The events behind it wait too, and then all arrive.
     ///
-    /// The rule counts as hit when the watch opens.
-    ///
     /// # Examples
     ///
     /// ```
@@ -66,8 +67,6 @@ impl Faults {
     /// Loses the `nth` event of each watch, counted from 1 and with bookmarks, and those that
     /// follow within `pause`. Then the watch ends with the code 410: the client lists again, and
     /// never sees the states in between.
-    ///
-    /// The rule counts as hit when the watch opens.
     #[track_caller]
     pub fn lose_events(&self, calls: impl Into<Calls>, nth: u64, pause: Duration) -> FaultRule {
         self.hold(calls.into(), Hold { event: nth, pause, is_loss: true })

@@ -29,6 +29,8 @@ const STEP: Duration = Duration::from_secs(1);
 /// end in the same state: uids, versions, times, generated names. An `observedGeneration` is
 /// written as its distance from the generation of the object.
 ///
+/// Each kind has a list under its plural, a dot and its group: `pods.`, `replicasets.apps`.
+///
 /// Two runs have converged to the same state if the results are equal. The result is text in JSON,
 /// so that an assertion shows it.
 ///
@@ -86,6 +88,10 @@ pub async fn no_duplicate_children(
 
 /// Waits until the objects of some kinds have not changed for `quiet`, and returns their
 /// [end state](end_state).
+///
+/// It lists the objects once a second and compares their uids and versions. A change that is undone
+/// between two lists is still a change; an object that is created and deleted in between is not
+/// seen.
 ///
 /// # Errors
 ///
@@ -336,5 +342,62 @@ fn mask_times(value: &mut Value) {
         Value::Array(values) => values.iter_mut().for_each(mask_times),
         Value::Object(members) => members.values_mut().for_each(mask_times),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube_client::api::{DeleteParams, Patch, PatchParams, PostParams};
+    use serde_json::json;
+
+    use super::*;
+    use crate::in_virtual_time;
+
+    async fn create(maps: &Api<ConfigMap>, name: &str) {
+        let map = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        maps.create(&PostParams::default(), &map).await.unwrap();
+    }
+
+    /// Returns the result of [`converges`] while something happens between each two looks.
+    fn found_during(happens: impl AsyncFn(&Api<ConfigMap>)) -> Result<Value, String> {
+        in_virtual_time(async {
+            let simulation = Simulation::start(1);
+            let maps = Api::<ConfigMap>::default_namespaced(simulation.user().clone());
+            create(&maps, "a").await;
+            let kinds = [ApiResource::erase::<ConfigMap>(&())];
+            let restless = async {
+                tokio::time::sleep(STEP / 2).await;
+                loop {
+                    happens(&maps).await;
+                    tokio::time::sleep(STEP).await;
+                }
+            };
+            tokio::select! {
+                found = converges(&simulation, &kinds, 10 * STEP, 60 * STEP) => found,
+                () = restless => unreachable!(),
+            }
+        })
+    }
+
+    #[test]
+    fn change_that_is_undone_between_two_looks_is_seen() {
+        let found = found_during(async |maps| {
+            for text in ["b", "a"] {
+                let patch = Patch::Merge(json!({"data": {"text": text}}));
+                maps.patch("a", &PatchParams::default(), &patch).await.unwrap();
+            }
+        });
+        let expected = "objects still change after 60s: configmaps default/a";
+        assert_eq!(found.unwrap_err(), expected);
+    }
+
+    #[test]
+    fn object_that_exists_between_two_looks_alone_is_not_seen() {
+        let found = found_during(async |maps| {
+            create(maps, "b").await;
+            maps.delete("b", &DeleteParams::default()).await.unwrap();
+        });
+        assert!(found.unwrap().to_string().contains("\"a\""));
     }
 }

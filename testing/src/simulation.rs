@@ -48,7 +48,8 @@ pub struct Simulation {
 ///
 /// # Panics
 ///
-/// Panics if the runtime cannot be built.
+/// Panics within another runtime, such as that of `#[tokio::test]`, or if the runtime cannot be
+/// built.
 pub fn in_virtual_time<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().expect("the runtime starts");
@@ -59,7 +60,7 @@ pub fn in_virtual_time<T>(future: impl Future<Output = T>) -> T {
 ///
 /// # Panics
 ///
-/// Panics if the runtime cannot be built.
+/// Panics within another runtime, or if the runtime cannot be built.
 pub fn in_real_time<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().expect("the runtime starts");

@@ -121,6 +121,10 @@ enum Kind {
 /// the sweep would try nothing. A plan of [`disturb_every_event`] is accepted, and selects none
 /// here: a test may run both.
 ///
+/// # Panics
+///
+/// Panics within another runtime, such as that of `#[tokio::test]`.
+///
 /// # Examples
 ///
 /// ```
@@ -176,6 +180,10 @@ pub fn crash_at_every_call(
 ///
 /// Fails as [`crash_at_every_call`] does, but a controller without mutating calls is an error only
 /// if it receives no event, either.
+///
+/// # Panics
+///
+/// Panics as [`crash_at_every_call`] does.
 ///
 /// # Examples
 ///
@@ -431,7 +439,7 @@ mod tests {
 
     #[test]
     fn plan_of_the_other_sweep_is_known_by_its_name() {
-        let events = BTreeMap::from([("pods".to_owned(), 1)]);
+        let events = BTreeMap::from([("pods".to_owned(), 1), ("replicasets.apps".to_owned(), 2)]);
         for (kind, plans) in
             [(Kind::Calls, Plan::of_calls(12)), (Kind::Events, Plan::of_events(2, &events))]
         {

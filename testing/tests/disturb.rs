@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::select;
+use homeostat_apiserver::Kind;
 use homeostat_testing::{
-    Disturbance, Outcome, Plan, Simulation, SweepFailure, crash_at_every_call, disturb_every_event,
-    oracle,
+    Disturbance, Outcome, Plan, Simulation, SweepBuilder, SweepFailure, crash_at_every_call,
+    disturb_every_event, oracle,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube_client::api::{ApiResource, ListParams, Patch, PatchParams, PostParams};
+use kube_client::api::{
+    ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
 use kube_client::{Api, Client, ResourceExt as _};
 use kube_runtime::watcher::{self, Event, watcher};
 use serde_json::json;
@@ -148,6 +151,43 @@ fn controller_that_trusts_its_cache_fails_when_events_are_held() {
 fn controller_that_counts_events_fails_when_one_is_repeated() {
     let failure = disturb_every_event(3, three_texts, counts_events).unwrap_err();
     let plan = event(Disturbance::Repeated, 1, "configmaps");
+    assert_plan(&failure, &plan, "watch starts 1 revisions earlier");
+}
+
+#[test]
+fn events_of_one_plural_in_two_groups_are_disturbed_apart() {
+    fn resource() -> ApiResource {
+        let kind = GroupVersionKind::gvk("example.com", "v1", "Foo");
+        ApiResource::from_gvk_with_plural(&kind, "configmaps")
+    }
+    fn foos(client: &Client) -> Api<DynamicObject> {
+        Api::default_namespaced_with(client.clone(), &resource())
+    }
+    /// Watches the config maps, and creates a secret for each event of a Foo.
+    async fn counts_foos(client: Client) {
+        let maps = maps(&client);
+        let maps = watcher(maps, watcher::Config::default()).for_each(async |_| {});
+        let events = watcher(foos(&client), watcher::Config::default()).for_each(async |event| {
+            if let Ok(Event::Apply(_)) = event {
+                create(&client, json!({"generateName": "change-"})).await;
+            }
+        });
+        futures::join!(maps, events);
+    }
+    async fn one_of_each(simulation: &Simulation) -> Outcome {
+        tokio::time::sleep(PERIOD).await;
+        let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "a"}}))?;
+        maps(simulation.user()).create(&PostParams::default(), &map).await?;
+        tokio::time::sleep(PERIOD).await;
+        let foo = DynamicObject::new("a", &resource());
+        foos(simulation.user()).create(&PostParams::default(), &foo).await?;
+        tokio::time::sleep(5 * PERIOD).await;
+        Ok(oracle::end_state(simulation, &[ApiResource::erase::<Secret>(&())]).await?)
+    }
+    let kind = || Kind::custom("example.com", "v1", "Foo", "configmaps");
+    let builder = SweepBuilder::new(3).server(|server| server.kind(kind()));
+    let failure = builder.disturb_every_event(one_of_each, counts_foos).unwrap_err();
+    let plan = event(Disturbance::Repeated, 1, "configmaps.example.com");
     assert_plan(&failure, &plan, "watch starts 1 revisions earlier");
 }
 

@@ -1,4 +1,5 @@
-//! Crashes the controller at each of its calls. No cluster is needed, and the clock is virtual.
+//! Crashes the controller before and after each of its writes. No cluster is needed, and the clock
+//! is virtual.
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ async fn world(simulation: &Simulation) -> Outcome {
 }
 
 #[test]
-fn controller_crashed_at_any_call_reaches_the_same_state() {
+fn controller_crashed_at_any_write_reaches_the_same_state() {
     let sweep = crash_at_every_call(7, world, controller).unwrap();
     // The end state holds its distance from the generation: zero means that no change is left.
     assert_eq!(sweep.state["greetings.example.com"][0]["status"]["observedGeneration"], 0);

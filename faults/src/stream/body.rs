@@ -80,6 +80,7 @@ pub(crate) fn open(
     plan: StreamPlan,
     response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
+    plan.count_lasting();
     let framing = Framing::of(response.headers());
     let wrap = |body| WatchBody {
         id: shared.watches.register(request, generation),
@@ -129,7 +130,9 @@ impl WatchBody {
         self.source = source;
         self.delayed.clear();
         self.aside.clear();
-        if !matches!(self.source, Source::Stalled) {
+        if matches!(self.source, Source::Stalled) {
+            self.shared.watches.stall(self.id);
+        } else {
             self.shared.watches.remove(self.id);
         }
     }
@@ -229,8 +232,11 @@ impl WatchBody {
         if self.plan.no_bookmarks && self.framing.is_bookmark(&line) {
             return None;
         }
-        let line = self.corrupted(line);
-        let line = match self.plan.break_until(self.bytes + line.len() as u64) {
+        let end = self.bytes + line.len() as u64;
+        let broken = self.plan.take_break_until(end);
+        // The bytes behind a break are not delivered.
+        let line = self.corrupted(line, broken.as_ref().map_or(end, |(limit, _)| *limit));
+        let line = match broken {
             Some((limit, how)) => self.cut(line, limit, how),
             None => line,
         };
@@ -242,11 +248,10 @@ impl WatchBody {
         Some(line)
     }
 
-    fn corrupted(&mut self, mut line: Bytes) -> Bytes {
-        let (start, end) = (self.bytes, self.bytes + line.len() as u64);
-        let here = self.plan.corrupt.extract_if(.., |at| (start..end).contains(at));
-        for at in here.collect::<Vec<u64>>() {
-            let at = usize::try_from(at - start).unwrap_or(usize::MAX);
+    /// Corrupts the bytes of a line up to the byte `end` of the watch, as planned.
+    fn corrupted(&mut self, mut line: Bytes, end: u64) -> Bytes {
+        for at in self.plan.take_corrupt(self.bytes, end) {
+            let at = usize::try_from(at - self.bytes).unwrap_or(usize::MAX);
             self.shared.record_on(&self.request, &format!("corrupt at byte {at} of an event"));
             line = payload::corrupt(&line, at);
         }

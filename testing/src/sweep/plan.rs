@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use homeostat_faults::{Break, Calls, Crash, CrashPoint, Cut, FaultRule, Trace};
+use homeostat_faults::{Break, Calls, Crash, CrashPoint, Cut, FaultRule, Faults};
 
 use super::CONTROLLER;
 use crate::Simulation;
@@ -23,7 +23,7 @@ pub enum Plan {
     StaleSuccessor(u64),
     /// An event of the controller's first watch of a resource is disturbed.
     Event {
-        /// The plural of the resource.
+        /// The plural of the resource, with its group behind it: `pods`, `replicasets.apps`.
         resource: String,
         /// The position of the event in the watch, counted from 1 and with bookmarks.
         nth: u64,
@@ -51,6 +51,8 @@ pub enum Disturbance {
 pub(super) struct Injected {
     pub(super) crash: Option<Crash>,
     lost: Option<FaultRule>,
+    /// The rule of a disturbed event.
+    event: Option<FaultRule>,
 }
 
 /// The time for which an event is held, or a cache is behind.
@@ -102,7 +104,7 @@ impl Plan {
 
     pub(super) fn inject(&self, simulation: &Simulation) -> Injected {
         let faults = simulation.faults();
-        let (mut crash, mut lost) = (None, None);
+        let (mut crash, mut lost, mut event) = (None, None, None);
         match self {
             Self::Crash(point) => crash = Some(faults.crash_at(CONTROLLER, *point)),
             Self::LostReply(call) => {
@@ -112,37 +114,10 @@ impl Plan {
                 crash = Some(faults.crash_at(CONTROLLER, CrashPoint::After(*call)));
             }
             Self::Event { resource, nth, how } => {
-                // The definition of a custom kind may come later.
-                faults.add_resource(resource, []);
-                let first = Calls::watch(resource).by(CONTROLLER);
-                match how {
-                    Disturbance::Held => drop(faults.hold_event(first, *nth, PAUSE)),
-                    Disturbance::Lost => drop(faults.lose_events(first, *nth, PAUSE)),
-                    Disturbance::Repeated => {
-                        faults.break_watches(first.clone(), Cut::Events(*nth), Break::End);
-                        faults.rewind_watches(first.nth(2), 1);
-                    }
-                }
+                event = Some(how.inject(&faults, resource, *nth));
             }
         }
-        Injected { crash, lost }
-    }
-
-    /// Returns true if the event of this plan did not arrive, so that the trace has no fault on it.
-    /// The story may have added faults of its own.
-    pub(super) fn is_missed(&self, trace: &Trace) -> bool {
-        let Self::Event { resource, nth, how } = self else { return false };
-        let fault = match how {
-            Disturbance::Held => format!("holds event {nth} for {PAUSE:?}"),
-            Disturbance::Lost => format!("loses event {nth} and those of the next {PAUSE:?}"),
-            Disturbance::Repeated => format!("ended after {nth} events"),
-        };
-        let watches = [format!("watch {resource}:"), format!("watch {resource} ")];
-        let is_watch = |message: &str| watches.iter().any(|watch| message.starts_with(watch));
-        !trace.entries().iter().any(|entry| {
-            let request = entry.message().strip_suffix(&*fault);
-            entry.client() == CONTROLLER && request.is_some_and(is_watch)
-        })
+        Injected { crash, lost, event }
     }
 }
 
@@ -158,6 +133,24 @@ impl fmt::Display for Plan {
 }
 
 // === impl Disturbance ===
+
+impl Disturbance {
+    /// Adds the rules for an event. Returns the one that hits the event.
+    fn inject(self, faults: &Faults, resource: &str, nth: u64) -> FaultRule {
+        let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+        // The definition of a custom kind may come later.
+        faults.add_resource(plural, []);
+        let first = Calls::watch(plural).in_group(group).by(CONTROLLER);
+        match self {
+            Self::Held => faults.hold_event(first, nth, PAUSE),
+            Self::Lost => faults.lose_events(first, nth, PAUSE),
+            Self::Repeated => {
+                faults.rewind_watches(first.clone().nth(2), 1);
+                faults.break_watches(first, Cut::Events(nth), Break::End)
+            }
+        }
+    }
+}
 
 impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -176,6 +169,11 @@ impl Injected {
     pub(super) fn is_missed(&self) -> bool {
         self.crash.as_ref().is_some_and(|crash| !crash.is_reached())
             || self.lost.as_ref().is_some_and(|rule| rule.hits() == 0)
+    }
+
+    /// Returns true if the event of the plan did not arrive.
+    pub(super) fn is_event_missed(&self) -> bool {
+        self.event.as_ref().is_some_and(|rule| rule.hits() == 0)
     }
 }
 

@@ -15,7 +15,8 @@ use crate::Simulation;
 pub(super) struct Run {
     pub(super) outcome: Result<Value, String>,
     pub(super) calls: u64,
-    /// The events that the controller received, by resource; empty unless they are recorded.
+    /// The events that the controller received, by resource and group; empty unless they are
+    /// recorded.
     pub(super) events: BTreeMap<String, u64>,
     /// True if the event of the plan did not arrive.
     pub(super) is_missed: bool,
@@ -69,7 +70,7 @@ pub(super) async fn run(
     let missed = || Err("the controller did not make this call again".to_owned());
     let outcome = outcome.and_then(|state| if is_missed { missed() } else { Ok(state) });
     let trace = faults.trace();
-    let is_missed = plan.is_some_and(|plan| plan.is_missed(&trace));
+    let is_missed = injected.as_ref().is_some_and(Injected::is_event_missed);
     let events = trace.events_by(CONTROLLER).into_iter();
     let events = events.map(|(resource, count)| (resource.to_owned(), count)).collect();
     Run { outcome, calls: faults.mutations(CONTROLLER), events, is_missed, trace }
