@@ -62,6 +62,7 @@ pub(crate) mod runtime_class;
 mod security;
 pub(crate) mod selectors;
 pub(crate) mod service_cidr;
+pub(crate) mod service_status;
 pub(crate) mod services;
 pub(crate) mod signing;
 pub(crate) mod small;
