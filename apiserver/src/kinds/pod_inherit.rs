@@ -8,12 +8,7 @@ const GENERATION: &str = "observedGeneration";
 
 /// Keeps members of the spec and the status that an update omits.
 pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
-    const KEPT: [&str; 4] = [
-        "qosClass",
-        "resourceClaimStatuses",
-        "extendedResourceClaimStatus",
-        "nodeAllocatableResourceClaimStatuses",
-    ];
+    const KEPT: [&str; 3] = ["qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus"];
     keep_resources(pod, old);
     let node = |pod| read_path(pod, "spec.nodeName");
     let is_binding = node(pod) != node(old);
