@@ -180,6 +180,7 @@ fn pod() -> Kind {
         run_as: Some(service_account::PODS),
         secured: Some(Secured::Pod),
         warn: warnings::pod,
+        warn_status: network_warnings::pod_status,
         actions: &[BINDING, EVICTION],
         ..named("", "Pod", "pods")
     }
@@ -192,6 +193,7 @@ fn service() -> Kind {
         name: names::dns_label,
         status: KEEPS_SPEC,
         warn: network_warnings::service,
+        warn_status: network_warnings::balancers,
         returns_deleted: true,
         fields: const {
             &[label("spec.clusterIP", &["spec.clusterIP"]), label("spec.type", &["spec.type"])]
