@@ -45,8 +45,8 @@ fn keep_resources(pod: &mut Fields, old: &Fields) {
 /// one type, each has that of the stored one in its place.
 fn keep_generations(status: &mut Fields, old: &Value) {
     keep(status, old, GENERATION);
-    let list = |status: Option<&Value>| status.and_then(Value::as_array).cloned();
-    let mut known = list(old.get("conditions")).unwrap_or_default();
+    let known = old.get("conditions").and_then(Value::as_array);
+    let mut known = known.cloned().unwrap_or_default();
     if known.iter().all(|condition| condition.get(GENERATION).is_none()) {
         return;
     }

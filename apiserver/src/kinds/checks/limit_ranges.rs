@@ -42,7 +42,7 @@ pub(crate) fn limit_range(object: &Fields, causes: Causes<'_>) {
 
 /// Checks the names of resources, and which lists there are.
 fn check_names(kind: &str, limit: &Value, at: &str, causes: Causes<'_>) {
-    let mut check = |list: &str, causes: Causes<'_>| {
+    let check = |list: &str, causes: Causes<'_>| {
         for (name, _) in member(limit, list).as_object().into_iter().flatten() {
             let at = format!("{at}.{list}[{name}]");
             match kind {

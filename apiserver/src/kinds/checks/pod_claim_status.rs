@@ -39,6 +39,7 @@ fn statuses(list: &Value, spec: &Value, causes: &mut Vec<Cause>) {
 /// Checks the claim for the extended resources of a pod.
 fn check_extended(extended: &Value, spec: &Value, causes: &mut Vec<Cause>) {
     const AT: &str = "status.extendedResourceClaimStatus";
+    const KEYS: [&str; 3] = ["containerName", "resourceName", "requestName"];
     const CLAIM: &[Check] =
         &[("resourceClaimName", Required("")), ("resourceClaimName", Text(names::dns_subdomain))];
     let list = member(extended, "requestMappings");
@@ -46,7 +47,6 @@ fn check_extended(extended: &Value, spec: &Value, causes: &mut Vec<Cause>) {
         let detail = "at least one request mapping is required";
         causes.push(Cause::required(format!("{AT}.requestMappings"), detail));
     }
-    const KEYS: [&str; 3] = ["containerName", "resourceName", "requestName"];
     let mut known = Vec::new();
     for (place, mapping) in items(list).iter().enumerate() {
         let at = format!("{AT}.requestMappings[{place}]");

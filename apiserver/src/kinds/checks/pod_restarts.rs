@@ -68,7 +68,8 @@ fn restarts(container: &Value, spec: &Value, code: i64) -> bool {
     if !own.is_empty() && rules.iter().any(|rule| fits(member(rule, "exitCodes"), code)) {
         return true;
     }
-    match if own.is_empty() { text(spec, "restartPolicy") } else { own } {
+    let policy = if own.is_empty() { text(spec, "restartPolicy") } else { own };
+    match policy {
         "OnFailure" => code != 0,
         "Never" => false,
         _ => true,

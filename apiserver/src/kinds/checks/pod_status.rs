@@ -104,9 +104,8 @@ fn addresses(list: &[&str], known: &[&str], at: &str, causes: &mut Vec<Cause>) {
             format!("failed to check for dual stack with error:invalid IP[{place}]: {wrong}");
         causes.push(Cause::internal(at, &detail));
     }
-    let mut known = families.clone();
-    known.dedup();
-    if list.len() > 2 || known.len() != 2 || known.contains(&None) {
+    let is_pair = families == [Some(true), Some(false)] || families == [Some(false), Some(true)];
+    if !is_pair {
         let shown: Value = list.iter().map(|ip| json!({"IP": ip})).collect();
         let detail = "may specify no more than one IP for each IP family";
         causes.push(Cause::invalid(at, &shown, detail));
