@@ -22,10 +22,9 @@ pub(super) fn check(status: &Value, spec: &Value, causes: &mut Vec<Cause>) {
             // A status without a container is accepted.
             let same = |one: &&Value| text(one, "name") == text(of_container, "name");
             let container = containers.iter().find(same);
-            let at = format!("status.{list}[{place}].allocatedResourcesStatus");
             let devices = items(member(of_container, "allocatedResourcesStatus"));
-            for (place, device) in devices.iter().enumerate() {
-                let at = format!("{at}[{place}]");
+            for (device_place, device) in devices.iter().enumerate() {
+                let at = format!("status.{list}[{place}].allocatedResourcesStatus[{device_place}]");
                 if let Some(container) = container {
                     check_name(text(device, "name"), container, status, &at, causes);
                 }

@@ -33,7 +33,7 @@ pub(crate) fn check(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
     pod_addresses(status, before, causes);
     host_addresses(status, before, causes);
     for list in STATUSES {
-        users(member(status, list), spec, &format!("status.{list}"), causes);
+        users(list, status, spec, causes);
     }
     pod_devices::check(status, spec, causes);
 }
@@ -41,12 +41,14 @@ pub(crate) fn check(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
 fn conditions(list: &Value, causes: &mut Vec<Cause>) {
     const OF_SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
     for (place, condition) in items(list).iter().enumerate() {
-        let at = format!("status.conditions[{place}]");
-        super::run(GENERATION, condition, &at, causes);
+        let at = || format!("status.conditions[{place}]");
+        if !member(condition, "observedGeneration").is_null() {
+            super::run(GENERATION, condition, &at(), causes);
+        }
         let kind = text(condition, "type");
         if !OF_SYSTEM.contains(&kind) {
             // The real server writes it in upper case.
-            check_text(&json!(kind), names::qualified, &format!("{at}.Type"), causes);
+            check_text(&json!(kind), names::qualified, &(at() + ".Type"), causes);
         }
     }
 }
@@ -115,15 +117,18 @@ fn addresses(list: &[&str], known: &[&str], at: &str, causes: &mut Vec<Cause>) {
 // === users ===
 
 /// Checks the users that containers run as (`validateContainerStatusUsers`).
-fn users(statuses: &Value, spec: &Value, at: &str, causes: &mut Vec<Cause>) {
+fn users(list: &str, status: &Value, spec: &Value, causes: &mut Vec<Cause>) {
     const MAX_GROUP: i64 = 2_147_483_647;
     const GROUP: &[Check] = &[("", Between(0, MAX_GROUP))];
     const USER: &[Check] = &[("uid", Between(0, 4_294_967_295)), ("gid", Between(0, MAX_GROUP))];
     let os = member(spec, "os");
-    for (place, status) in items(statuses).iter().enumerate() {
+    for (place, status) in items(member(status, list)).iter().enumerate() {
         let user = member(member(status, "user"), "linux");
-        let at = format!("{at}[{place}].user.linux");
-        if text(os, "name") == "windows" && !user.is_null() {
+        if user.is_null() {
+            continue;
+        }
+        let at = format!("status.{list}[{place}].user.linux");
+        if text(os, "name") == "windows" {
             causes.push(Cause::forbidden(&*at, "cannot be set for a windows pod"));
             continue;
         }
