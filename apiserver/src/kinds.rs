@@ -27,6 +27,7 @@ mod node_features;
 mod node_selector;
 mod pem;
 mod pod;
+mod pod_inherit;
 mod pod_level;
 mod pod_update;
 mod pod_warnings;

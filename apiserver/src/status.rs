@@ -443,6 +443,12 @@ impl Cause {
         Self { reason: "FieldValueTooMany", message, field: field.into() }
     }
 
+    /// A problem of the check itself.
+    pub(crate) fn internal(field: impl Into<String>, detail: &str) -> Self {
+        let message = format!("Internal error: {detail}");
+        Self { reason: "InternalError", message, field: field.into() }
+    }
+
     pub(crate) fn field(&self) -> &str {
         &self.field
     }

@@ -57,8 +57,10 @@ pub(super) fn commit(
         update::Outcome::Store(new) | update::Outcome::Delete(new) => new,
     };
     parameters::check(core, call, new, Some(old))?;
-    if target == Target::Object {
-        call.warnings.extend((served.home.warn)(new, Some(old)));
+    match target {
+        Target::Object => call.warnings.extend((served.home.warn)(new, Some(old))),
+        Target::Status => call.warnings.extend((served.home.warn_status)(new)),
+        _ => {}
     }
     if let update::Outcome::Store(new) | update::Outcome::Delete(new) = &outcome {
         call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));

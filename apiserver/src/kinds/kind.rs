@@ -106,6 +106,8 @@ pub struct Kind {
     pub(crate) secured: Option<Secured>,
     /// Returns the warnings for a client that writes the object.
     pub(crate) warn: fn(&Fields, Option<&Fields>) -> Vec<String>,
+    /// Returns the warnings for a client that writes the status.
+    pub(crate) warn_status: fn(&Fields) -> Vec<String>,
     /// The warning for a delete without a propagation policy.
     pub(crate) no_policy_warning: Option<&'static str>,
     /// The effects of POST on a subresource.

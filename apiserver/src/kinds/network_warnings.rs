@@ -69,7 +69,29 @@ pub(super) fn service(service: &Fields, _: Option<&Fields>) -> Vec<String> {
     found.0
 }
 
-/// Returns the warnings about an ingress, or about its status.
+/// Returns the warnings about the addresses in the status of a pod.
+pub(super) fn pod_status(pod: &Fields) -> Vec<String> {
+    let mut found = Found::default();
+    for list in ["status.podIPs", "status.hostIPs"] {
+        for (place, item) in items(read_path(pod, list).unwrap_or(NULL)).iter().enumerate() {
+            found.address(text(item, "ip"), &format!("{list}[{place}].ip"));
+        }
+    }
+    found.0
+}
+
+/// Returns the warnings about the load balancers in the status of a service or an ingress.
+pub(super) fn balancers(object: &Fields) -> Vec<String> {
+    const LIST: &str = "status.loadBalancer.ingress";
+    let mut found = Found::default();
+    for (place, item) in items(read_path(object, LIST).unwrap_or(NULL)).iter().enumerate() {
+        // Upstream's path ends with the place.
+        found.address(text(item, "ip"), &format!("{LIST}[{place}]"));
+    }
+    found.0
+}
+
+/// Returns the warnings about an ingress.
 pub(super) fn ingress(ingress: &Fields, old: Option<&Fields>) -> Vec<String> {
     let mut found = Found::default();
     let annotations = read_path(ingress, "metadata.annotations").unwrap_or(NULL);

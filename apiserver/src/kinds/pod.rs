@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::columns::{ActionError, AdmitError};
 use super::{app_armor, checks, image_name, label_keys, pod_level, pod_update, resize};
 use crate::fields::{Fields, are_kept, read_path, text};
+use crate::names;
 use crate::plugin::{Addition, AdmissionPlugin, At};
 use crate::status::{Cause, aggregate};
 
@@ -39,8 +40,13 @@ pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), 
         let kind = quote(kind);
         problems.push(format!("target.kind: Unsupported value: {kind}: {detail}"));
     }
-    if target("target.name").is_empty() {
+    let node = target("target.name");
+    if node.is_empty() {
         problems.push("target.name: Required value".to_owned());
+    } else if problems.is_empty() {
+        for detail in names::dns_subdomain(node) {
+            problems.push(Cause::invalid("target.name", &json!(node), &detail).text());
+        }
     }
     if !problems.is_empty() {
         return Err(ActionError::Invalid(aggregate(problems)));
@@ -71,10 +77,19 @@ pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), 
     let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null,
         "lastTransitionTime": now});
     if let Value::Array(list) = conditions {
-        list.retain(|condition| condition.get("type") != Some(&json!("PodScheduled")));
-        list.push(scheduled);
+        set_condition(list, scheduled);
     }
     Ok(())
+}
+
+/// Sets the condition of a type in its place. Its time is that of the last change of its status.
+fn set_condition(list: &mut Vec<Value>, mut condition: Value) {
+    let is_same = |known: &&mut Value| text(known, "type") == text(&condition, "type");
+    let Some(known) = list.iter_mut().find(is_same) else { return list.push(condition) };
+    if text(known, "status") == text(&condition, "status") {
+        condition["lastTransitionTime"] = known["lastTransitionTime"].take();
+    }
+    *known = condition;
 }
 
 /// Sets a new pod's priority from its class, or from the default class if there is one.
@@ -154,7 +169,7 @@ pub(super) fn derive(pod: &mut Fields) {
 /// Makes the single address and the list of addresses agree.
 fn sync_pod_ips(status: &mut Fields) {
     let first = status.get("podIPs").and_then(|all| all.pointer("/0/ip")).cloned();
-    match status.get("podIP").cloned() {
+    match status.get("podIP").filter(|one| **one != "").cloned() {
         Some(one) if first.as_ref() != Some(&one) => {
             status.insert("podIPs".to_owned(), json!([{"ip": one}]));
         }
@@ -274,33 +289,6 @@ pub(super) fn requests(container: &Fields) -> Value {
     }
 }
 
-/// Keeps members of the spec and the status that an update omits.
-pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
-    const KEPT: [&str; 4] = [
-        "qosClass",
-        "resourceClaimStatuses",
-        "extendedResourceClaimStatus",
-        "nodeAllocatableResourceClaimStatuses",
-    ];
-    keep_resources(pod, old);
-    let Some(Value::Object(status)) = pod.get_mut("status") else { return };
-    for key in KEPT {
-        if let Some(value) = old.get("status").and_then(|status| status.get(key)) {
-            status.entry(key).or_insert_with(|| value.clone());
-        }
-    }
-}
-
-/// Keeps the resources of the pod as a whole: clients that do not know them must not remove them.
-fn keep_resources(pod: &mut Fields, old: &Fields) {
-    let kept = old.get("spec").and_then(|spec| spec.get("resources"));
-    if let (Some(kept), Some(Value::Object(spec))) = (kept, pod.get_mut("spec"))
-        && spec.get("resources").is_none_or(Value::is_null)
-    {
-        spec.insert("resources".to_owned(), kept.clone());
-    }
-}
-
 /// `latest` may have changed since it was pulled, so it is always pulled. A text that names no
 /// image is not.
 pub(super) fn pull_policy(container: &Fields) -> Value {
@@ -313,10 +301,13 @@ fn pull_policy_of(image: &str) -> Value {
 
 pub(super) fn validate(pod: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     let [metadata, spec] = ["metadata", "spec"].map(|key| pod.get(key).unwrap_or(&Value::Null));
-    if !are_kept(pod, old, &["spec", "metadata.annotations"]) {
+    // A write of the status keeps the spec, any other write keeps the status.
+    let writes_status = old.is_some() && !are_kept(pod, old, &["status"]);
+    if !writes_status && !are_kept(pod, old, &["spec", "metadata.annotations"]) {
         checks::pod_spec::pod(spec, metadata, causes);
     }
     match old {
+        Some(old) if writes_status => pod_update::validate_status(pod, old, causes),
         Some(old) => pod_update::validate(pod, old, causes),
         None => checks::pod_spec::new_pod(spec, metadata, causes),
     }
@@ -341,6 +332,30 @@ mod tests {
         assert_eq!(pod["metadata"]["annotations"], json!({"a": "1", "b": "2"}));
         let refused = bound(json!({"metadata": {"name": "p"}}), &json!({"target": {}}));
         assert!(matches!(refused, Err(ActionError::Invalid(_))));
+    }
+
+    #[test]
+    fn binding_replaces_a_condition_in_its_place() {
+        let conditions = json!([
+            {"type": "PodScheduled", "status": "False", "observedGeneration": 1},
+            {"type": "Ready", "status": "False"},
+        ]);
+        let pod = json!({"metadata": {"name": "p"}, "status": {"conditions": conditions}});
+        let pod = bound(pod, &json!({"target": {"name": "n"}})).unwrap();
+        let expected = json!([
+            {"type": "PodScheduled", "status": "True", "lastProbeTime": null,
+             "lastTransitionTime": "2026-01-01T00:00:00Z"},
+            {"type": "Ready", "status": "False"},
+        ]);
+        assert_eq!(pod["status"]["conditions"], expected);
+    }
+
+    #[test]
+    fn binding_names_a_node() {
+        let refused =
+            bound(json!({"metadata": {"name": "p"}}), &json!({"target": {"name": "A b"}}));
+        let Err(ActionError::Invalid(detail)) = refused else { panic!("the pod was bound") };
+        assert!(detail.starts_with("target.name: Invalid value: \"A b\": "), "{detail}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use homeostat_schema::InternalValue;
 use serde_json::{Value, json};
 
 use super::checks::{self, items, member};
-use crate::fields::{Fields, read_path, text};
+use crate::fields::{Fields, are_kept, read_path, text};
 use crate::go_diff;
 use crate::status::Cause;
 
@@ -20,6 +20,17 @@ const ONLY_UPDATABLE: &str = "pod updates may not change fields other than \
 pub(super) fn validate(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
     check_annotations(pod, old, causes);
     check_spec(pod, old, causes);
+}
+
+/// Checks a pod whose status is written (`ValidatePodStatusUpdate`).
+pub(super) fn validate_status(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
+    const ANNOTATIONS: &str = "metadata.annotations";
+    check_annotations(pod, old, causes);
+    if !are_kept(pod, Some(old), &[ANNOTATIONS]) {
+        let [metadata, spec] = ["metadata", "spec"].map(|key| pod.get(key).unwrap_or(&Value::Null));
+        checks::pod_annotations::check(metadata, spec, ANNOTATIONS, causes);
+    }
+    checks::pod_status::check(pod, old, causes);
 }
 
 fn check_spec(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {

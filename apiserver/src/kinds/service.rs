@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::checks;
 use super::columns::{Guard, GuardedWrite};
-use crate::fields::{Fields, read_path};
+use crate::fields::{Fields, are_kept, read_path};
 use crate::plugin::AdmissionPlugin;
 use crate::status::{Cause, Result};
 
@@ -249,31 +249,33 @@ fn drop_node_ports(spec: &mut Fields, old: &Fields) {
 }
 
 pub(super) fn validate(service: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    checks::services::service(service, old, causes);
-    let Some(old) = old else { return };
-    let kind = |service| read_path(service, "spec.type").cloned().unwrap_or_default();
-    let has_address = |service| kind(service) != "ExternalName";
-    let [new_ips, old_ips] = [service, old].map(|one| read_path(one, "spec.clusterIPs"));
-    let first = |ips: Option<&Value>| ips.and_then(|ips| ips.get(0)).cloned();
-    if has_address(service) && has_address(old) && first(new_ips) != first(old_ips) {
-        let shown = new_ips.cloned().unwrap_or_default();
+    if let Some(old) = old {
+        validate_update(service, old, causes);
+    }
+    if !are_kept(service, old, &["spec", "metadata.annotations"]) {
+        checks::services::service(service, old, causes);
+    }
+    if let Some(old) = old.filter(|_| !are_kept(service, old, &["status"])) {
+        checks::service_status::check(service, old, causes);
+    }
+}
+
+/// Checks that an update keeps what the server has allocated.
+fn validate_update(service: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
+    let specs = [service, old].map(|one| one.get("spec").and_then(Value::as_object));
+    let [Some(spec), Some(old)] = specs else { return };
+    let has_address = |spec| kind_of(spec) != "ExternalName";
+    let first = |spec| list(spec, "clusterIPs").first();
+    if has_address(spec) && has_address(old) && first(spec) != first(old) {
+        let shown = spec.get("clusterIPs").cloned().unwrap_or_default();
         causes.push(Cause::invalid("spec.clusterIPs[0]", &shown, "may not change once set"));
     }
-    let specs = [service, old].map(|one| one.get("spec").and_then(Value::as_object));
-    if let [Some(spec), Some(old)] = specs
-        && needs_health_check(spec)
+    validate_class(spec, old, causes);
+    if needs_health_check(spec)
         && needs_health_check(old)
         && spec.get("healthCheckNodePort") != old.get("healthCheckNodePort")
     {
         causes.push(Cause::forbidden("spec.healthCheckNodePort", "field is immutable"));
-    }
-    if let [Some(spec), Some(old)] = specs {
-        validate_class(spec, old, causes);
-    }
-    let ingress = read_path(service, "status.loadBalancer.ingress");
-    if ingress.is_some() && kind(service) != "LoadBalancer" {
-        let detail = "may only be used when `spec.type` is 'LoadBalancer'";
-        causes.push(Cause::forbidden("status.loadBalancer.ingress", detail));
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) const PLAIN: Kind = Kind {
     run_as: None,
     secured: None,
     warn: |_, _| Vec::new(),
+    warn_status: |_| Vec::new(),
     no_policy_warning: None,
     actions: &[],
     review: None,

@@ -57,6 +57,12 @@ pub(crate) fn ip_problem(text: &str) -> &'static str {
     }
 }
 
+/// Reads an IP address of any form, even one that is not valid any more.
+pub(super) fn sloppy(text: &str) -> Option<IpAddr> {
+    let parsed = text.parse().ok().or_else(|| without_zeros(text));
+    parsed.map(|parsed| parsed.to_canonical())
+}
+
 /// Reads an IPv4 address with zeros before its numbers.
 fn without_zeros(text: &str) -> Option<IpAddr> {
     let shortened = text.split('.').map(|part| match part.trim_start_matches('0') {

@@ -10,7 +10,7 @@ use crate::status::Cause;
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// Checks the annotations of a pod with this spec, at the path `at`.
-pub(super) fn check(metadata: &Value, spec: &Value, at: &str, causes: &mut Vec<Cause>) {
+pub(crate) fn check(metadata: &Value, spec: &Value, at: &str, causes: &mut Vec<Cause>) {
     let annotations = member(metadata, "annotations");
     let mirror = member(annotations, MIRROR);
     if !mirror.is_null() && is_empty(member(spec, "nodeName")) {

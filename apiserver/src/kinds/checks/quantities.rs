@@ -10,8 +10,8 @@ use crate::status::Cause;
 
 /// Unqualified names that a container may request.
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Unqualified names that a quota may limit, except for those that count objects.
-const AMOUNTS: [&str; 15] = [
+/// Unqualified names of amounts, except for those that count objects.
+const AMOUNTS: [&str; 11] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -22,12 +22,10 @@ const AMOUNTS: [&str; 15] = [
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "storage",
-    "count/pods",
-    "count/services",
-    "count/secrets",
-    "count/configmaps",
+    STORAGE,
 ];
+/// The only one of them that a quota does not limit.
+const STORAGE: &str = "storage";
 /// The start of the name by which a quota limits the requests of a resource.
 const REQUESTS: &str = "requests.";
 /// Resources that count objects: their amounts are integers.
@@ -45,16 +43,11 @@ const COUNTED: [&str; 9] = [
 
 /// Returns whether the name is one of Kubernetes' own limits of a quota, other than `count/…`.
 pub(super) fn is_standard_limit(name: &str) -> bool {
-    is_huge(name) || (is_of_quotas(name) && name != "storage" && !name.starts_with("count/"))
-}
-
-/// Returns whether a quota may limit this unqualified name.
-fn is_of_quotas(name: &str) -> bool {
-    AMOUNTS.contains(&name) || COUNTED.contains(&name)
+    is_standard_anywhere(name) && name != STORAGE
 }
 
 fn is_standard_anywhere(name: &str) -> bool {
-    OF_CONTAINERS.contains(&name) || is_of_quotas(name) || name.starts_with("hugepages-")
+    AMOUNTS.contains(&name) || COUNTED.contains(&name) || is_huge(name)
 }
 
 /// Checks a name that must be qualified or known.
@@ -70,7 +63,7 @@ pub(super) fn any_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
 /// Checks the name of a container's resource.
 pub(crate) fn container_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
     any_name(name, at, causes);
-    let standard = OF_CONTAINERS.contains(&name) || name.starts_with("hugepages-");
+    let standard = OF_CONTAINERS.contains(&name) || is_page(name);
     let detail = match name.contains('/') {
         false if !standard => "must be a standard resource for containers",
         true if !is_native(name) && !is_extended(name) => {
@@ -84,14 +77,14 @@ pub(crate) fn container_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
 /// Checks the name of a quota's resource.
 pub(crate) fn quota_name(name: &str, at: &str, causes: &mut Vec<Cause>) {
     any_name(name, at, causes);
-    if !name.contains('/') && !is_of_quotas(name) && !is_huge(name) {
+    if !name.contains('/') && !is_standard_limit(name) {
         let detail = "must be a standard resource for quota";
         causes.push(Cause::invalid(at, &json!(name), detail));
     }
 }
 
 fn is_huge(name: &str) -> bool {
-    name.trim_start_matches(REQUESTS).starts_with("hugepages-")
+    is_page(name.strip_prefix(REQUESTS).unwrap_or(name))
 }
 
 /// Checks an amount: not negative, and an integer if it counts objects.
@@ -141,24 +134,20 @@ pub(super) fn requirements(
     let (limits, requests) = (member(resources, "limits"), member(resources, "requests"));
     for (list, name) in [(limits, "limits"), (requests, "requests")] {
         for (resource, value) in list.as_object().into_iter().flatten() {
-            let at = format!("{at}.{name}[{resource}]");
-            check_name(resource, &at, causes);
-            amount(resource, value, &at, causes);
-            pages(resource, value, &at, causes);
+            let item_at = format!("{at}.{name}[{resource}]");
+            check_name(resource, &item_at, causes);
+            amount(resource, value, &item_at, causes);
+            match limits.get(resource) {
+                _ if name == "limits" => {}
+                Some(limit) => within(resource, value, limit, &format!("{at}.requests"), causes),
+                None if is_fixed(resource) => {
+                    let detail = "Limit must be set for non overcommitable resources";
+                    causes.push(Cause::required(format!("{at}.limits"), detail));
+                }
+                None => {}
+            }
+            pages(resource, value, &item_at, causes);
         }
-    }
-    let requests = requests.as_object().into_iter().flatten();
-    let mut unlimited = false;
-    for (resource, value) in requests {
-        let at = format!("{at}.requests");
-        match limits.get(resource) {
-            Some(limit) => within(resource, value, limit, &at, causes),
-            None => unlimited |= is_fixed(resource),
-        }
-    }
-    if unlimited {
-        let detail = "Limit must be set for non overcommitable resources";
-        causes.push(Cause::required(format!("{at}.limits"), detail));
     }
     let has = |is: fn(&str) -> bool| {
         let lists = [limits, member(resources, "requests")].map(Value::as_object);
@@ -185,8 +174,8 @@ fn is_page(resource: &str) -> bool {
 }
 
 /// Returns whether requests must equal limits: the resource cannot be overcommitted.
-fn is_fixed(resource: &str) -> bool {
-    resource.contains('/') || resource.starts_with("hugepages-")
+pub(super) fn is_fixed(resource: &str) -> bool {
+    !is_native(resource) || is_page(resource)
 }
 
 fn within(resource: &str, value: &Value, limit: &Value, at: &str, causes: &mut Vec<Cause>) {
@@ -200,4 +189,46 @@ fn within(resource: &str, value: &Value, limit: &Value, at: &str, causes: &mut V
     };
     let detail = format!("must be {relation} {resource} limit of {most}");
     causes.push(Cause::invalid(at, value, &detail));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(check: fn(&str, &str, &mut Vec<Cause>), name: &str) -> usize {
+        let mut causes = Vec::new();
+        check(name, "", &mut causes);
+        causes.len()
+    }
+
+    #[test]
+    fn quota_limits_requests_of_huge_pages_but_no_storage() {
+        for name in ["hugepages-2Mi", "requests.hugepages-2Mi", "pods", "count/pods", "limits.cpu"]
+        {
+            assert_eq!(count(quota_name, name), 0, "{name}");
+        }
+        for name in ["storage", "requests.requests.hugepages-2Mi", "odd"] {
+            assert_ne!(count(quota_name, name), 0, "{name}");
+        }
+        assert_eq!(count(any_name, "storage"), 0);
+        assert_eq!(count(any_name, "requests.hugepages-2Mi"), 0);
+        assert_eq!(count(container_name, "requests.hugepages-2Mi"), 1);
+    }
+
+    #[test]
+    fn resource_of_another_domain_needs_an_equal_limit() {
+        let check = |resource: &str, limit: &str| {
+            let list = |amount: &str| json!({resource: amount});
+            let resources = json!({"requests": list("1"), "limits": list(limit)});
+            let mut causes = Vec::new();
+            super::resources(&Value::Null, &resources, "r", &mut causes);
+            causes.iter().map(Cause::text).collect::<Vec<_>>()
+        };
+        assert_eq!(check("kubernetes.io/a", "2"), [""; 0]);
+        let detail = "must be equal to example.com/a limit of 2";
+        assert_eq!(
+            check("example.com/a", "2"),
+            [format!("r.requests: Invalid value: \"1\": {detail}")]
+        );
+    }
 }

@@ -1,15 +1,13 @@
-//! Resource quotas and limit ranges.
+//! Resource quotas.
 
 use std::collections::BTreeSet;
 
-use homeostat_quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::quantities::{amount, container_name, is_standard_limit, quota_name};
-use super::{check_text, is_empty, items, member, text};
+pub(crate) use super::limit_ranges::limit_range;
+use super::quantities::{amount, is_standard_limit, quota_name};
+use super::{is_empty, items, member, text};
 use crate::fields::Fields;
-use crate::names;
-use crate::quantity;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
@@ -161,102 +159,6 @@ fn operator(expression: &Value, at: &str, causes: Causes<'_>) {
         other => {
             let detail = "not a valid selector operator";
             causes.push(Cause::invalid(&operator_at, &json!(other), detail));
-        }
-    }
-}
-
-const KINDS: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
-
-pub(crate) fn limit_range(object: &Fields, causes: Causes<'_>) {
-    let mut known = Vec::new();
-    for (place, limit) in items(member(spec(object), "limits")).iter().enumerate() {
-        let at = format!("spec.limits[{place}]");
-        let kind = text(limit, "type");
-        let before = causes.len();
-        check_text(&json!(kind), names::qualified, &format!("{at}.type"), causes);
-        if causes.len() == before && !KINDS.contains(&kind) && !kind.contains('/') {
-            let detail = "must be a standard limit type or fully qualified";
-            causes.push(Cause::invalid(format!("{at}.type"), &json!(kind), detail));
-        }
-        if known.contains(&kind) {
-            causes.push(Cause::duplicate(format!("{at}.type"), &json!(kind)));
-        }
-        known.push(kind);
-        for list in ["max", "min", "default", "defaultRequest"] {
-            limit_names(kind, member(limit, list), &format!("{at}.{list}"), causes);
-        }
-        limits_in_order(limit, &at, causes);
-        let storage = |list| !member(member(limit, list), "storage").is_null();
-        if kind == "PersistentVolumeClaim" && !storage("min") && !storage("max") {
-            let detail =
-                "either minimum or maximum storage value is required, but neither was provided";
-            causes.push(Cause::required(format!("{at}.limits"), detail));
-        }
-    }
-}
-
-fn limit_names(kind: &str, list: &Value, at: &str, causes: Causes<'_>) {
-    let is_default = at.ends_with("default") || at.ends_with("defaultRequest");
-    if kind == "Pod" && is_default && !list.is_null() {
-        causes.push(Cause::forbidden(at, "may not be specified when `type` is 'Pod'"));
-        return;
-    }
-    let names = list.as_object().into_iter().flatten().map(|(name, _)| name);
-    for name in names.filter(|_| kind != "PersistentVolumeClaim") {
-        container_name(name, &format!("{at}[{name}]"), causes);
-    }
-}
-
-/// A member, and its name in messages.
-type Called = (&'static str, &'static str);
-
-/// Pairs of limits in ascending order: (the member at fault, the member that is shown, the smaller,
-/// the larger, and their names).
-const ORDER: [(&str, &str, Called, Called); 6] = [
-    ("min", "min", ("min", "min value"), ("max", "max value")),
-    (
-        "defaultRequest",
-        "defaultRequest",
-        ("min", "min value"),
-        ("defaultRequest", "default request value"),
-    ),
-    (
-        "defaultRequest",
-        "defaultRequest",
-        ("defaultRequest", "default request value"),
-        ("max", "max value"),
-    ),
-    (
-        "defaultRequest",
-        "defaultRequest",
-        ("defaultRequest", "default request value"),
-        ("default", "default limit value"),
-    ),
-    ("default", "min", ("min", "min value"), ("default", "default value")),
-    ("default", "max", ("default", "default value"), ("max", "max value")),
-];
-
-fn limits_in_order(limit: &Value, at: &str, causes: Causes<'_>) {
-    let lists = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
-    let all = lists.iter().filter_map(|list| member(limit, list).as_object());
-    let names: BTreeSet<&str> = all.flatten().map(|(name, _)| name.as_str()).collect();
-    for name in names {
-        let amount = |list: &str| quantity::read(member(member(limit, list), name));
-        for (fault, shown, (small, small_called), (large, large_called)) in ORDER {
-            let (Some(less), Some(more)) = (amount(small), amount(large)) else { continue };
-            if less > more {
-                let detail = format!("{small_called} {less} is greater than {large_called} {more}");
-                let shown = member(member(limit, shown), name);
-                causes.push(Cause::invalid(format!("{at}.{fault}[{name}]"), shown, &detail));
-            }
-        }
-        let ratio = member(member(limit, "maxLimitRequestRatio"), name);
-        if let Some(given) = quantity::read(ratio)
-            && given < Quantity::from(1)
-        {
-            let detail = format!("ratio {given} is less than 1");
-            let at = format!("{at}.maxLimitRequestRatio[{name}]");
-            causes.push(Cause::invalid(at, ratio, &detail));
         }
     }
 }

@@ -87,18 +87,15 @@ fn status(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
         ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
     const NUMBERS: &[Check] =
         &[("observedGeneration", NotNegative), ("collisionCount", NotNegative)];
-    let Some(old) = old else { return };
-    let [new, old] = [object, old].map(|set| set.get("status").unwrap_or(&Value::Null));
+    if old.is_none() {
+        return;
+    }
+    let new = object.get("status").unwrap_or(&Value::Null);
     workloads::not_negative(new, &["replicas"], causes);
     workloads::not_negative(new, &PARTS, causes);
     super::run(NUMBERS, new, "status", causes);
     workloads::at_most(new, &PARTS, "status.readyReplicas", causes);
-    let [collisions, before] = [new, old].map(|status| member(status, "collisionCount").as_i64());
-    let collisions = collisions.unwrap_or(0);
-    if before.is_some_and(|before| collisions < before) {
-        let (at, value) = ("status.collisionCount", json!(collisions));
-        causes.push(Cause::invalid(at, &value, "cannot be decremented"));
-    }
+    workloads::collisions(object, old, causes);
 }
 
 fn claim_templates(spec: &Value, causes: Causes<'_>) {

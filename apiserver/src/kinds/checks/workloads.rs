@@ -145,22 +145,27 @@ fn selector_and_template(spec: &Value, causes: Causes<'_>) {
     }
 }
 
-/// Checks that the collision count does not decrease.
-fn collisions(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
+/// Checks that the collision count does not decrease. Without a count there was none before.
+pub(super) fn collisions(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     let count = |object: &Fields| {
         member(object.get("status").unwrap_or(&Value::Null), "collisionCount").as_i64()
     };
-    let new = count(object).unwrap_or(0);
-    if old.and_then(count).is_some_and(|old| new < old) {
-        let cause = Cause::invalid("status.collisionCount", &json!(new), "cannot be decremented");
-        causes.push(cause);
+    let (new, old) = (count(object), old.and_then(count));
+    if new < old {
+        let shown = json!(new.unwrap_or(0));
+        causes.push(Cause::invalid("status.collisionCount", &shown, "cannot be decremented"));
     }
 }
 
 pub(crate) fn daemon_set(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     counts(object, old, &DAEMON_SET, causes);
     collisions(object, old, causes);
+    let old = old.map(spec);
     let spec = spec(object);
+    let chosen = member(spec, "selector");
+    if old.is_some_and(|old| member(old, "selector") != chosen) {
+        causes.push(Cause::invalid("spec.selector", chosen, "field is immutable"));
+    }
     if selector(spec, "daemonset", false, causes) {
         selectors::matches(spec, causes);
     }

@@ -111,6 +111,8 @@ fn daemon_set() -> Kind {
         derive: workload::default_template_generation,
         prepare: workload::set_first_template_generation,
         inherits: workload::increment_template_generation,
+        // The check of its selector comes before the others.
+        immutable: &[],
         validate: checks::workloads::daemon_set,
         warn: warnings::daemon_set,
         ..workload("DaemonSet", "daemonsets")

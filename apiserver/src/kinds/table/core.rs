@@ -9,8 +9,9 @@ use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, CompleteBody, Defaults, Dependents, Effect, Generation, Guard, Kind,
     OnCreate, Operations, Part, Protected, Relay, Secured, Status, checks, limits, namespace,
-    network_warnings, node, node_features, node_selector, pod, pod_update, resize, runtime_class,
-    secret, service, service_account, storage_class, topology, volume_claim, warnings, workload,
+    network_warnings, node, node_features, node_selector, pod, pod_inherit, pod_update, resize,
+    runtime_class, secret, service, service_account, storage_class, topology, volume_claim,
+    warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -168,10 +169,9 @@ fn pod() -> Kind {
         ],
         derive: pod::derive,
         prepare: pod::prepare,
-        inherits: pod::inherit,
+        inherits: pod_inherit::inherit,
         clearable: &["status.resourceClaimStatuses"],
         validate: pod::validate,
-        immutable: &["status.qosClass"],
         grace: Some(pod::grace),
         resize: Some(resize::RESIZE),
         parts: &[EPHEMERAL],
@@ -182,6 +182,7 @@ fn pod() -> Kind {
         run_as: Some(service_account::PODS),
         secured: Some(Secured::Pod),
         warn: warnings::pod,
+        warn_status: network_warnings::pod_status,
         actions: &[BINDING, EVICTION],
         ..named("", "Pod", "pods")
     }
@@ -194,6 +195,7 @@ fn service() -> Kind {
         name: names::dns_label,
         status: KEEPS_SPEC,
         warn: network_warnings::service,
+        warn_status: network_warnings::balancers,
         returns_deleted: true,
         fields: const {
             &[label("spec.clusterIP", &["spec.clusterIP"]), label("spec.type", &["spec.type"])]

@@ -57,6 +57,7 @@ fn ingress() -> Kind {
         short_names: &["ing"],
         status: KEEPS_SPEC,
         warn: network_warnings::ingress,
+        warn_status: network_warnings::balancers,
         validate: checks::ingress::ingress,
         admissions: Cow::Borrowed(const { &[CLASS] }),
         ..of_group("Ingress", "ingresses")
