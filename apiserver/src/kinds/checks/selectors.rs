@@ -30,6 +30,25 @@ pub(crate) fn annotations(annotations: &Value, at: &str, causes: &mut Vec<Cause>
     }
 }
 
+/// Checks the metadata of a template, which has labels and annotations only.
+pub(crate) fn template_metadata(metadata: &Value, at: &str, causes: &mut Vec<Cause>) {
+    const REFUSED: [(&str, &str); 8] = [
+        ("name", "name"),
+        ("generateName", "generateName"),
+        ("namespace", "namespace"),
+        ("uid", "uID"),
+        ("resourceVersion", "resourceVersion"),
+        ("generation", "generation"),
+        ("ownerReferences", "ownerReferences"),
+        ("finalizers", "finalizers"),
+    ];
+    annotations(member(metadata, "annotations"), &format!("{at}.annotations"), causes);
+    labels(metadata, member(metadata, "labels"), &format!("{at}.labels"), causes);
+    for (_, shown) in REFUSED.iter().filter(|(name, _)| !member(metadata, name).is_null()) {
+        causes.push(Cause::forbidden(format!("{at}.{shown}"), "cannot be set"));
+    }
+}
+
 /// Checks a `metav1.LabelSelector`.
 pub(crate) fn selector(_: &Value, selector: &Value, at: &str, causes: &mut Vec<Cause>) {
     labels(selector, member(selector, "matchLabels"), &join(at, "matchLabels"), causes);
