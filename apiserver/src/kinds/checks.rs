@@ -37,6 +37,7 @@ mod job_updates;
 pub(crate) mod jobs;
 mod label_keys;
 mod metrics;
+pub(crate) mod migrations;
 pub(crate) mod networking;
 pub(crate) mod paths;
 pub(crate) mod persistent_volume;
