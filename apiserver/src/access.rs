@@ -22,7 +22,7 @@ pub use public_key::{KeyError, PublicKey};
 pub use signing_key::SigningKey;
 pub use user::User;
 
-pub(crate) use certificate::{is_authority, is_malformed};
+pub(crate) use certificate::{Certificate, is_malformed, requested_key};
 pub(crate) use issuer::{Issuer, TokenSettings, Validity, Verified};
 pub(crate) use rules::{Attributes, Binding, PolicyRule, Role, RoleRef, missing_rights, quoted};
 pub(crate) use web_token::{Claims, Holder, Named, SecretClaims};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::access::{is_authority, is_malformed};
+use crate::access::{Certificate, is_malformed};
 use crate::pem::{Block, blocks};
 
 const CERTIFICATE: &str = "CERTIFICATE";
@@ -22,9 +22,10 @@ pub(super) fn first_content(encoded: &str) -> Option<Vec<u8>> {
     blocks(&text).first()?.bytes()
 }
 
-/// Returns the kind of the first block in a text.
-pub(super) fn first_kind_of_text(text: &str) -> Option<&str> {
-    blocks(text).first().map(|block| block.kind)
+/// Returns the kinds and contents of the blocks in a text.
+pub(super) fn contents(text: &str) -> Vec<(&str, Vec<u8>)> {
+    let blocks = complete_blocks(text).into_iter();
+    blocks.map(|block| (block.kind, block.bytes().unwrap_or_default())).collect()
 }
 
 /// Returns whether a text in Base64 is one sequence of ASN.1, whatever it contains.
@@ -92,10 +93,11 @@ pub(super) fn problems_of_bundle(bundle: &str) -> Vec<String> {
         if has_headers(block) {
             return Some(format!("entry {place} has PEM block headers"));
         }
-        match is_authority(&block.bytes().unwrap_or_default()) {
+        let bytes = block.bytes().unwrap_or_default();
+        match Certificate::read(&bytes) {
             None => Some(format!("entry {place} does not parse as X.509")),
-            Some(false) => Some(format!("entry {place} does not have the CA bit set")),
-            Some(true) => None,
+            Some(read) if read.is_authority => None,
+            Some(_) => Some(format!("entry {place} does not have the CA bit set")),
         }
     };
     let found: Vec<String> = blocks.iter().enumerate().filter_map(problem).collect();
@@ -142,7 +144,7 @@ mod tests {
         assert_eq!(first_kind("YWJj"), None);
         let malformed = problem_of_certificates(&encode("CERTIFICATE"));
         assert_eq!(malformed.as_deref(), Some("x509: malformed certificate"));
-        assert_eq!(first_kind_of_text("x"), None);
+        assert!(contents("x").is_empty());
         assert!(is_sequence("MAIFAA==") && !is_sequence("YWJj") && !is_sequence("MAMFAA=="));
         assert_eq!(problem_of_certificates(""), None);
         assert!(problem_of_certificates("YWJj").unwrap().starts_with("must contain"));

@@ -11,8 +11,10 @@ use super::device_parts::{
     declared_references, distinct, driver, few, raw_object, reference, references, sized,
     toleration,
 };
-use super::{Check, addresses, check_text, conditions, device_taints, items, join, member, text};
-use super::{is_empty, volumes};
+use super::{
+    Check, addresses, check_text, conditions, device_taints, is_empty, items, join, member, text,
+    volumes,
+};
 use crate::names;
 use crate::status::Cause;
 
@@ -126,8 +128,9 @@ fn interface_address(text: &str) -> Option<String> {
     let address =
         address.parse::<IpAddr>().ok().or_else(|| addresses::without_zeros(address))?;
     let length: u32 = bits.parse().ok().filter(|_| !bits.starts_with('+'))?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
     match address.to_canonical() {
-        _ if length > if address.is_ipv4() { 32 } else { 128 } => None,
+        _ if length > most => None,
         // The address of an IPv4 network that is written as IPv6.
         IpAddr::V4(mapped) if length > 32 => Some(format!("{mapped}/{}", i64::from(length) - 96)),
         address => Some(format!("{address}/{length}")),

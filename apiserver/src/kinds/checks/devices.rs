@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Test::{By, Each, OneOf, Required, Text};
+use super::Test::{By, Each, Has, OneOf, Required, Text};
 use super::device_parts::{
     DECLARED_CONFIG, DECLARED_TOLERATION, MAX_ITEMS, config, declared_references, distinct, few,
     full_name, references, sized, toleration,
@@ -128,10 +128,8 @@ fn declared_requests(_: &Value, requests: &Value, at: &str, causes: Causes<'_>) 
     }
 }
 
-const DECLARED_REQUEST: &[Check] = &[
-    ("exactly", super::Test::Has(DECLARED_DEVICE)),
-    ("firstAvailable", By(declared_alternatives)),
-];
+const DECLARED_REQUEST: &[Check] =
+    &[("exactly", Has(DECLARED_DEVICE)), ("firstAvailable", By(declared_alternatives))];
 
 const DECLARED_DEVICE: &[Check] = &[
     ("selectors", By(at_most)),
