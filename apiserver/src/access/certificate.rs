@@ -83,7 +83,7 @@ fn is_authority(mut extensions: Reader<'_>) -> Option<bool> {
 /// Takes a time: `YYMMDDHHMMSSZ`, a year from 1950 to 2049, or `YYYYMMDDHHMMSSZ`.
 fn take_time(reader: &mut Reader<'_>) -> Option<Timestamp> {
     let is_short = reader.take(SHORT_TIME);
-    let text = str::from_utf8(is_short.or_else(|| reader.take(LONG_TIME))?).ok()?;
+    let text = std::str::from_utf8(is_short.or_else(|| reader.take(LONG_TIME))?).ok()?;
     let (year, rest) = text.split_at_checked(if is_short.is_some() { 2 } else { 4 })?;
     let year: i16 = year.parse().ok()?;
     let year = match is_short {

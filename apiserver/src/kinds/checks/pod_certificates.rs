@@ -247,7 +247,7 @@ fn times(spec: &Value, status: &Value, leaf: &Certificate<'_>, causes: Causes<'_
         } else {
             format!("leaf certificate lifetime must be <= spec.maxExpirationSeconds ({longest})")
         };
-        let nanoseconds = json!(i128::from(life) * 1_000_000_000);
+        let nanoseconds = json!(life.saturating_mul(1_000_000_000));
         causes.push(Cause::invalid("status.certificateChain", &nanoseconds, &detail));
         return;
     } else if refresh.as_second() < starts.as_second() + REFRESH_MARGIN {
