@@ -190,15 +190,12 @@ fn requested(call: &ApiCall, object: &Fields, others: Vec<Cause>) -> Result<Attr
 /// Returns the cause for which a review with metadata is refused.
 fn named(kind: &Kind, object: &Fields) -> Option<Cause> {
     let metadata = object.get("metadata").unwrap_or(&Value::Null);
-    let is_allowed = |name: &str| {
-        name == "managedFields" || (name == "namespace" && kind.namespaced)
-    };
+    let is_allowed =
+        |name: &str| name == "managedFields" || (name == "namespace" && kind.namespaced);
     let mut names = metadata.as_object().into_iter().flatten().map(|(name, _)| name);
     let detail =
         if kind.namespaced { "must be empty except for namespace" } else { "must be empty" };
-    names
-        .any(|name| !is_allowed(name))
-        .then(|| Cause::invalid("metadata", metadata, detail))
+    names.any(|name| !is_allowed(name)).then(|| Cause::invalid("metadata", metadata, detail))
 }
 
 fn own_rules(core: &Core, call: &ApiCall, object: &Fields) -> Result<Value> {

@@ -28,9 +28,8 @@ pub(super) fn attributes(device: &Value, at: &str, causes: Causes<'_>) {
 
 /// Checks the name of an attribute or a capacity, with or without a domain.
 fn key(name: &str, at: &str, causes: Causes<'_>) {
-    let refuse_empty = |part: &str| {
-        Cause::invalid(at, &json!(""), &format!("the {part} must not be empty"))
-    };
+    let refuse_empty =
+        |part: &str| Cause::invalid(at, &json!(""), &format!("the {part} must not be empty"));
     match name.split('/').collect::<Vec<_>>()[..] {
         [id] => identifier(id, at, causes),
         [domain, id] => {
@@ -172,13 +171,7 @@ fn shown(amount: &Quantity) -> Value {
     json!(amount.to_string())
 }
 
-fn valid_values(
-    values: &[Value],
-    amount: &Quantity,
-    all: &Quantity,
-    at: &str,
-    causes: Causes<'_>,
-) {
+fn valid_values(values: &[Value], amount: &Quantity, all: &Quantity, at: &str, causes: Causes<'_>) {
     let values: Vec<Quantity> = values.iter().filter_map(quantity::read).collect();
     for (place, pair) in values.windows(2).enumerate() {
         if pair[0] > pair[1] {
@@ -274,9 +267,9 @@ impl Range {
         let ends = [("default", Some(default)), ("min", Some(min)), ("max", max.as_ref())];
         for (key, value) in ends.into_iter().chain([("step", Some(step))]) {
             let wrong = value.and_then(out_of_range).zip(value);
-            causes.extend(wrong.map(|(detail, value)| {
-                Cause::invalid(join(at, key), &shown(value), detail)
-            }));
+            causes.extend(
+                wrong.map(|(detail, value)| Cause::invalid(join(at, key), &shown(value), detail)),
+            );
         }
         if causes.len() > before {
             return;

@@ -125,8 +125,7 @@ fn ips(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
 /// Returns an address of an interface, with the length of its network, in its canonical form.
 fn interface_address(text: &str) -> Option<String> {
     let (address, bits) = text.split_once('/')?;
-    let address =
-        address.parse::<IpAddr>().ok().or_else(|| addresses::without_zeros(address))?;
+    let address = address.parse::<IpAddr>().ok().or_else(|| addresses::without_zeros(address))?;
     let length: u32 = bits.parse().ok().filter(|_| !bits.starts_with('+'))?;
     let most = if address.is_ipv4() { 32 } else { 128 };
     match address.to_canonical() {
@@ -230,11 +229,8 @@ fn uuid(_: &Value, id: &Value, at: &str, causes: Causes<'_>) {
 }
 
 fn declared_configs(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
-    const CONFIG: &[Check] = &[
-        ("source", Required("")),
-        ("source", By(source)),
-        ("requests", By(declared_references)),
-    ];
+    const CONFIG: &[Check] =
+        &[("source", Required("")), ("source", By(source)), ("requests", By(declared_references))];
     for (place, config) in sized(list, MAX_CONFIGS, at, causes).iter().enumerate() {
         let at = format!("{at}[{place}]");
         super::run(CONFIG.iter().chain(DECLARED_CONFIG), config, &at, causes);

@@ -10,8 +10,7 @@ const REQUESTS: &[(&str, DefaultValue)] = &[
     ("requests[].exactly.tolerations[].operator", Json("\"Equal\"")),
     ("requests[].firstAvailable[].tolerations[].operator", Json("\"Equal\"")),
 ];
-const RESULTS: &[(&str, DefaultValue)] =
-    &[("results[].tolerations[].operator", Json("\"Equal\""))];
+const RESULTS: &[(&str, DefaultValue)] = &[("results[].tolerations[].operator", Json("\"Equal\""))];
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![
