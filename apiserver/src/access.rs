@@ -1,5 +1,6 @@
 //! Users, tokens and the rules of RBAC, as pure functions.
 
+mod certificate;
 mod der;
 mod issuer;
 mod key_forms;
@@ -21,6 +22,7 @@ pub use public_key::{KeyError, PublicKey};
 pub use signing_key::SigningKey;
 pub use user::User;
 
+pub(crate) use certificate::{Certificate, is_malformed, requested_key};
 pub(crate) use issuer::{Issuer, TokenSettings, Validity, Verified};
 pub(crate) use rules::{Attributes, Binding, PolicyRule, Role, RoleRef, missing_rights, quoted};
 pub(crate) use web_token::{Claims, Holder, Named, SecretClaims};

@@ -1,7 +1,7 @@
 //! Values in DER, the binary form of keys and certificates. Only their structure is read here.
 
 /// The tags of values.
-const INTEGER: u8 = 0x02;
+pub(super) const INTEGER: u8 = 0x02;
 pub(super) const BIT_STRING: u8 = 0x03;
 pub(super) const OCTET_STRING: u8 = 0x04;
 pub(super) const NULL: u8 = 0x05;

@@ -14,7 +14,7 @@ use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::{Fields, text};
-use crate::kinds::Review;
+use crate::kinds::{Kind, Review, selectors};
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::status::{Cause, Failure, Result, aggregate};
@@ -27,7 +27,10 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     let mut object = call.object(&core.kinds(), options.validation)?;
     let kind = &call.target.served.kind;
     kind.complete(&mut object);
-    let owners = field_manager(core, call).create(kind, &object, None);
+    let owners = field_manager(core, call).create(kind, &object, None).encode();
+    if let Some(owners) = owners.filter(|_| review != Review::OwnRules) {
+        metadata_mut(&mut object).insert("managedFields".to_owned(), owners);
+    }
     if review == Review::Own {
         let now = json!(rfc3339(core.clock.now()));
         metadata_mut(&mut object).insert("creationTimestamp".to_owned(), now);
@@ -45,8 +48,6 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     if review == Review::OwnRules {
         // The real server's answer does not repeat the question.
         object.insert("spec".to_owned(), json!({}));
-    } else if let Some(owners) = owners.encode() {
-        metadata_mut(&mut object).insert("managedFields".to_owned(), owners);
     }
     object.insert("status".to_owned(), status);
     object.insert("kind".to_owned(), json!(kind.kind));
@@ -145,6 +146,10 @@ fn requested(call: &ApiCall, object: &Fields, others: Vec<Cause>) -> Result<Attr
         causes.push(Cause::invalid("spec", &shown_path, detail));
     }
     causes.extend(others);
+    if let Some(resource) = resource {
+        selectors::of_review(resource, "spec.resourceAttributes", &mut causes);
+    }
+    causes.extend(named(kind, object));
     if kind.namespaced {
         let namespace = resource.map(|resource| text(resource, "namespace"));
         let own = meta_text(object, "namespace");
@@ -159,7 +164,7 @@ fn requested(call: &ApiCall, object: &Fields, others: Vec<Cause>) -> Result<Attr
         }
     }
     if !causes.is_empty() {
-        return Err(Failure::invalid_as(&kind.group, "", meta_text(object, "name"), &causes));
+        return Err(Failure::invalid_as(&kind.group, "", "", &causes));
     }
     Ok(match (resource, path) {
         (Some(resource), _) => {
@@ -180,6 +185,17 @@ fn requested(call: &ApiCall, object: &Fields, others: Vec<Cause>) -> Result<Attr
             Attributes { verb: member("verb"), path, ..Attributes::default() }
         }
     })
+}
+
+/// Returns the cause for which a review with metadata is refused.
+fn named(kind: &Kind, object: &Fields) -> Option<Cause> {
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let is_allowed =
+        |name: &str| name == "managedFields" || (name == "namespace" && kind.namespaced);
+    let mut names = metadata.as_object().into_iter().flatten().map(|(name, _)| name);
+    let detail =
+        if kind.namespaced { "must be empty except for namespace" } else { "must be empty" };
+    names.any(|name| !is_allowed(name)).then(|| Cause::invalid("metadata", metadata, detail))
 }
 
 fn own_rules(core: &Core, call: &ApiCall, object: &Fields) -> Result<Value> {

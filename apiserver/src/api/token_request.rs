@@ -14,6 +14,7 @@ use crate::admission::owners::FieldManager;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::{Fields, read_path, text};
+use crate::names;
 use crate::object::Stored;
 use crate::reply::Reply;
 use crate::request::{ApiCall, Warnings};
@@ -53,8 +54,8 @@ pub(super) fn issue(
     check_uid(&request, name, &stored.selectable.uid)?;
     let asked = spec(&request).get("expirationSeconds").and_then(Value::as_i64);
     let lifetime = asked.unwrap_or(LIFETIME);
-    check(spec(&request), lifetime)?;
     let wanted = audiences(core, spec(&request));
+    check(spec(&request), lifetime, &wanted)?;
     if is_admission_dynamic(core) {
         let mut admitted = request.clone();
         complete(&mut admitted, &stored, (lifetime, wanted.clone()), manager);
@@ -118,7 +119,7 @@ fn check_uid(request: &Fields, name: &str, uid: &str) -> Result<()> {
     Err(Failure::conflict(ResourceName::built_in(GROUP, KIND), name, &detail))
 }
 
-fn check(spec: &Value, lifetime: i64) -> Result<()> {
+fn check(spec: &Value, lifetime: i64, audiences: &[String]) -> Result<()> {
     let mut causes = Vec::new();
     let detail = match lifetime {
         ..SHORTEST_LIFETIME => "may not specify a duration less than 10 minutes",
@@ -130,12 +131,54 @@ fn check(spec: &Value, lifetime: i64) -> Result<()> {
     if !detail.is_empty() {
         causes.push(Cause::invalid("spec.expirationSeconds", &json!(lifetime), detail));
     }
-    let attestations = spec.get("attestations").filter(|all| *all != &json!({}) && !all.is_null());
-    if let Some(attestations) = attestations {
+    let attestations = spec.get("attestations").unwrap_or(&Value::Null);
+    if is_for_webhooks(spec.get("boundObjectRef").unwrap_or(&Value::Null)) {
+        if audiences.len() != 1 {
+            let detail = "must be length 1 when bound to a webhook config";
+            causes.push(Cause::invalid("spec.audiences", &json!(audiences), detail));
+        }
+        check_attestations(attestations, &mut causes);
+    } else if attestations.as_object().is_some_and(|all| !all.is_empty()) {
         let detail = "attestations may only be specified with a webhook bound object reference";
         causes = vec![Cause::invalid("spec.attestations", attestations, detail)];
     }
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_as(GROUP, KIND, "", &causes)) }
+}
+
+/// Returns whether a token is bound to the configuration of webhooks.
+fn is_for_webhooks(reference: &Value) -> bool {
+    let kinds = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
+    text(reference, "apiVersion") == "admissionregistration.k8s.io/v1"
+        && kinds.contains(&text(reference, "kind"))
+}
+
+/// Checks that a token for webhooks names the one group of its reviews.
+fn check_attestations(attestations: &Value, causes: &mut Vec<Cause>) {
+    const AT: &str = "spec.attestations";
+    const KEY: &str = "admissionReviewAPIGroups";
+    let all: Vec<_> = attestations.as_object().into_iter().flatten().collect();
+    let [(key, values)] = all[..] else {
+        let detail = "webhook bound requests require exactly one admissionReviewAPIGroups \
+                      attestation";
+        causes.push(Cause::invalid(AT, attestations, detail));
+        return;
+    };
+    let at = format!("{AT}[{key}]");
+    match values.as_array().map_or(&[][..], Vec::as_slice) {
+        _ if key != KEY => causes.push(Cause::unsupported(at, &json!(key), &[KEY])),
+        [group] => {
+            let (name, at) = (group.as_str().unwrap_or_default(), format!("{at}[0]"));
+            if name.is_empty() {
+                causes.push(Cause::invalid(at, group, "may not be an empty string"));
+            } else if name != "*" {
+                for reason in names::dns_subdomain(name) {
+                    let detail = format!("must specify a valid API Group: {reason}");
+                    causes.push(Cause::invalid(&at, group, &detail));
+                }
+            }
+        }
+        _ => causes.push(Cause::invalid(at, values, "must specify a single value")),
+    }
 }
 
 /// Returns the lifetime that the server grants, and warns if it is not the one of the request.
@@ -181,8 +224,14 @@ fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Hol
         (false, "Node") => "nodes",
         _ => {
             let (group, version) = version.split_once('/').unwrap_or(("", version));
-            let detail =
-                format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            let feature = if is_for_webhooks(reference) {
+                " (feature gate APIServerWebhookAuthenticationToken is disabled)"
+            } else {
+                ""
+            };
+            let detail = format!(
+                "cannot bind token to object of type {group}/{version}, Kind={kind}{feature}"
+            );
             return Err(Failure::bad_request(detail));
         }
     };

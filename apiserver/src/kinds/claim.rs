@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use homeostat_schema::InternalValue;
 use serde_json::{Value, json};
 
+use super::checks::{device_claim_status, devices, member};
 use super::{Kind, checks};
-use crate::fields::{Fields, read_path, text};
+use crate::fields::{Fields, read_path};
 use crate::status::Cause;
 
 pub(super) use permissions::check as check_permissions;
@@ -145,74 +146,57 @@ fn admin_access_detail() -> String {
 }
 
 pub(super) fn validate(claim: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    let devices = read_path(claim, "spec.devices").unwrap_or(&Value::Null);
-    if old.is_none() {
-        checks::run(checks::devices::CLAIM, devices, "spec.devices", causes);
-    }
-    if let Some(old) = old {
-        if claim.get("spec") != old.get("spec") {
-            // The real server does not show the value here.
-            causes.push(Cause::invalid("spec", &Value::Null, "field is immutable"));
-        }
-        let (new, old) = (read_path(claim, ALLOCATION), read_path(old, ALLOCATION));
-        if old.is_some() && new.is_some() && new != old {
-            let detail = "field cannot be modified once set";
-            causes.push(Cause::invalid(ALLOCATION, &Value::Null, detail));
-        }
-    }
-    checks::devices::consumers(claim.get("status").unwrap_or(&Value::Null), causes);
-    if let Some(old) = old {
-        check_added_consumers(claim, old, causes);
-    }
-    check_devices(claim, causes);
-}
-
-/// Checks that a claim which is being deleted gets no new consumers.
-fn check_added_consumers(claim: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
-    const CONSUMERS: &str = "status.reservedFor";
-    let is_being_deleted = read_path(claim, "metadata.deletionTimestamp").is_some();
-    if !is_being_deleted || read_path(claim, ALLOCATION).is_none_or(Value::is_null) {
+    let Some(old) = old else {
+        let devices = read_path(claim, "spec.devices").unwrap_or(&Value::Null);
+        devices::claim(devices, "spec.devices", causes);
+        devices::declared(devices, "spec.devices", causes);
         return;
+    };
+    let status = (member_of(claim, "status"), member_of(old, "status"));
+    // As in upstream, an update of the rest does not check the status.
+    let status = Some(status).filter(|(new, old)| new != old);
+    if let Some((new, old)) = status {
+        check_status(claim, new, old, causes);
     }
-    let consumers = |claim| checks::items(read_path(claim, CONSUMERS).unwrap_or(&Value::Null));
-    if consumers(claim).iter().any(|consumer| !consumers(old).contains(consumer)) {
-        let detail = "new entries may not be added while `deallocationRequested` or \
-                      `deletionTimestamp` are set";
-        causes.push(Cause::forbidden(CONSUMERS, detail));
+    if claim.get("spec") != old.get("spec") {
+        // The real server does not show the value here.
+        causes.push(Cause::invalid("spec", &Value::Null, "field is immutable"));
+    }
+    if let Some((new, old)) = status {
+        device_claim_status::declared(new, old, causes);
     }
 }
 
-/// Checks that drivers report allocated devices only.
-fn check_devices(claim: &Fields, causes: &mut Vec<Cause>) {
-    let list = |path| checks::items(read_path(claim, path).unwrap_or(&Value::Null));
-    let allocated: Vec<_> =
-        list("status.allocation.devices.results").iter().map(device_id).collect();
-    for (place, device) in list("status.devices").iter().enumerate() {
-        if allocated.contains(&device_id(device)) {
-            continue;
-        }
-        let shown = json!({
-            "Driver": text(device, "driver"), "Pool": text(device, "pool"),
-            "Device": text(device, "device"), "ShareID": text(device, "shareID"),
-        });
-        let detail = "must be an allocated device in the claim";
-        causes.push(Cause::invalid(format!("status.devices[{place}]"), &shown, detail));
+fn member_of<'a>(object: &'a Fields, name: &str) -> &'a Value {
+    object.get(name).unwrap_or(&Value::Null)
+}
+
+fn check_status(claim: &Fields, status: &Value, old: &Value, causes: &mut Vec<Cause>) {
+    let is_deleted = read_path(claim, "metadata.deletionTimestamp").is_some();
+    device_claim_status::consumers(status, causes);
+    device_claim_status::devices(status, causes);
+    device_claim_status::reservations(status, old, is_deleted, causes);
+    let [allocation, before] = [status, old].map(|status| member(status, "allocation"));
+    if before.is_null() && !allocation.is_null() {
+        let requests = read_path(claim, "spec.devices.requests").unwrap_or(&Value::Null);
+        device_claim_status::allocation(requests, allocation, causes);
     }
 }
 
 pub(super) fn validate_template(template: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    let devices = read_path(template, "spec.spec.devices").unwrap_or(&Value::Null);
-    if old.is_none() {
-        if read_path(template, "spec.metadata.name").is_some() {
-            causes.push(Cause::forbidden("spec.metadata.name", "cannot be set"));
-        }
-        checks::run(checks::devices::CLAIM, devices, "spec.spec.devices", causes);
-    }
-    let spec = |template: &Fields| template.get("spec").cloned().unwrap_or_default();
-    if old.is_some_and(|old| old.get("spec") != template.get("spec")) {
-        let shown = InternalValue::of("resource.ResourceClaimTemplateSpec", &spec(template));
+    const AT: &str = "spec.spec.devices";
+    let devices = read_path(template, AT).unwrap_or(&Value::Null);
+    let metadata = read_path(template, "spec.metadata").unwrap_or(&Value::Null);
+    checks::selectors::template_metadata(metadata, "spec.metadata", causes);
+    devices::claim(devices, AT, causes);
+    let spec = member_of(template, "spec");
+    if old.is_some_and(|old| member_of(old, "spec") != spec) {
+        let shown = InternalValue::of("resource.ResourceClaimTemplateSpec", spec);
         let shown = shown.map(|shown| shown.to_json()).unwrap_or_default();
         causes.push(Cause::invalid("spec", &shown, "field is immutable"));
+    }
+    if old.is_none_or(|old| member_of(old, "spec") != spec) {
+        devices::declared(devices, AT, causes);
     }
 }
 

@@ -1,10 +1,11 @@
-//! Blocks of certificates in PEM. The certificate in a block is not read.
+//! Blocks of certificates in PEM. Of a certificate, only the structure is read.
 
 use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::access::{Certificate, is_malformed};
 use crate::pem::{Block, blocks};
 
 const CERTIFICATE: &str = "CERTIFICATE";
@@ -21,9 +22,10 @@ pub(super) fn first_content(encoded: &str) -> Option<Vec<u8>> {
     blocks(&text).first()?.bytes()
 }
 
-/// Returns the kind of the first block in a text.
-pub(super) fn first_kind_of_text(text: &str) -> Option<&str> {
-    blocks(text).first().map(|block| block.kind)
+/// Returns the kinds and contents of the blocks in a text.
+pub(super) fn contents(text: &str) -> Vec<(&str, Vec<u8>)> {
+    let blocks = complete_blocks(text).into_iter();
+    blocks.map(|block| (block.kind, block.bytes().unwrap_or_default())).collect()
 }
 
 /// Returns whether a text in Base64 is one sequence of ASN.1, whatever it contains.
@@ -48,24 +50,54 @@ pub(super) fn problem_of_certificates(encoded: &str) -> Option<String> {
     if encoded.is_empty() {
         return None;
     }
-    let kinds = kinds(encoded);
-    if let Some(other) = kinds.iter().find(|kind| *kind != CERTIFICATE) {
-        return Some(format!("only CERTIFICATE PEM blocks are allowed, found \"{other}\""));
+    let text = decoded(encoded);
+    let blocks = complete_blocks(&text);
+    if blocks.is_empty() {
+        return Some("must contain at least one CERTIFICATE PEM block".to_owned());
     }
-    let none = "must contain at least one CERTIFICATE PEM block";
-    kinds.is_empty().then(|| none.to_owned())
+    blocks.iter().find_map(problem_of_certificate)
+}
+
+fn problem_of_certificate(block: &Block<'_>) -> Option<String> {
+    if block.kind != CERTIFICATE {
+        return Some(format!("only CERTIFICATE PEM blocks are allowed, found \"{}\"", block.kind));
+    }
+    if has_headers(block) {
+        return Some("no PEM block headers are permitted".to_owned());
+    }
+    let bytes = block.bytes().unwrap_or_default();
+    if bytes.is_empty() {
+        return Some("found CERTIFICATE PEM block containing 0 certificates".to_owned());
+    }
+    is_malformed(&bytes).then(|| "x509: malformed certificate".to_owned())
+}
+
+fn has_headers(block: &Block<'_>) -> bool {
+    block.content.contains(':')
+}
+
+/// Returns the blocks whose content is Base64, perhaps after headers.
+fn complete_blocks(text: &str) -> Vec<Block<'_>> {
+    let mut blocks = blocks(text);
+    blocks.retain(|block| has_headers(block) || block.bytes().is_some());
+    blocks
 }
 
 /// Returns what is wrong with a bundle of certificates.
 pub(super) fn problems_of_bundle(bundle: &str) -> Vec<String> {
-    let blocks = blocks(bundle);
+    let blocks = complete_blocks(bundle);
     let problem = |(place, block): (usize, &Block<'_>)| {
         if block.kind != CERTIFICATE {
-            Some(format!("entry {place} has bad block type: {}", block.kind))
-        } else if block.content.contains(':') {
-            Some(format!("entry {place} has PEM block headers"))
-        } else {
-            None
+            return Some(format!("entry {place} has bad block type: {}", block.kind));
+        }
+        if has_headers(block) {
+            return Some(format!("entry {place} has PEM block headers"));
+        }
+        let bytes = block.bytes().unwrap_or_default();
+        match Certificate::read(&bytes) {
+            None => Some(format!("entry {place} does not parse as X.509")),
+            Some(read) if read.is_authority => None,
+            Some(_) => Some(format!("entry {place} does not have the CA bit set")),
         }
     };
     let found: Vec<String> = blocks.iter().enumerate().filter_map(problem).collect();
@@ -88,9 +120,12 @@ pub(super) fn problems_of_bundle(bundle: &str) -> Vec<String> {
 
 /// Returns the kinds of the blocks in a text in Base64.
 fn kinds(encoded: &str) -> Vec<String> {
+    blocks(&decoded(encoded)).iter().map(|block| block.kind.to_owned()).collect()
+}
+
+fn decoded(encoded: &str) -> String {
     let bytes = STANDARD.decode(encoded).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    blocks(&text).iter().map(|block| block.kind.to_owned()).collect()
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -107,8 +142,9 @@ mod tests {
             Some("CERTIFICATE REQUEST")
         );
         assert_eq!(first_kind("YWJj"), None);
-        assert_eq!(problem_of_certificates(&encode("CERTIFICATE")), None);
-        assert_eq!(first_kind_of_text("x"), None);
+        let malformed = problem_of_certificates(&encode("CERTIFICATE"));
+        assert_eq!(malformed.as_deref(), Some("x509: malformed certificate"));
+        assert!(contents("x").is_empty());
         assert!(is_sequence("MAIFAA==") && !is_sequence("YWJj") && !is_sequence("MAMFAA=="));
         assert_eq!(problem_of_certificates(""), None);
         assert!(problem_of_certificates("YWJj").unwrap().starts_with("must contain"));

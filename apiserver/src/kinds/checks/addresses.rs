@@ -64,7 +64,7 @@ pub(super) fn sloppy(text: &str) -> Option<IpAddr> {
 }
 
 /// Reads an IPv4 address with zeros before its numbers.
-fn without_zeros(text: &str) -> Option<IpAddr> {
+pub(super) fn without_zeros(text: &str) -> Option<IpAddr> {
     let shortened = text.split('.').map(|part| match part.trim_start_matches('0') {
         "" if !part.is_empty() => "0",
         short => short,

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::Test::{By, Each};
-use super::devices::{CONFIG, DRIVERS, SELECTORS, at_most};
-use super::{Check, check_text};
+use super::Test::By;
+use super::device_parts::{MAX_ITEMS, config, few};
+use super::devices::{SELECTORS, at_most, declared_configs};
+use super::{Check, check_text, member};
 use crate::fields::Fields;
 use crate::names::{self, Problems};
 use crate::status::Cause;
@@ -13,17 +14,17 @@ use crate::status::Cause;
 const REQUESTS: &str = "requests.";
 
 pub(crate) fn class(class: &Fields, _: Option<&Fields>, causes: &mut Vec<Cause>) {
-    // The real server finds the sizes of lists and the names in a second pass.
-    const SPEC: &[Check] = &[
-        ("config", Each(CONFIG)),
+    const DECLARED: &[Check] = &[
         ("selectors", By(at_most)),
-        ("config", By(at_most)),
-        ("config", Each(DRIVERS)),
+        ("config", By(declared_configs)),
         ("extendedResourceName", By(|_, name, at, causes| check_text(name, resource, at, causes))),
     ];
     let spec = class.get("spec").unwrap_or(&Value::Null);
     super::run(SELECTORS, spec, "spec", causes);
-    super::run(SPEC, spec, "spec", causes);
+    for (place, setting) in few(member(spec, "config"), MAX_ITEMS).iter().enumerate() {
+        config(setting, &format!("spec.config[{place}]"), causes);
+    }
+    super::run(DECLARED, spec, "spec", causes);
 }
 
 /// Checks the name of a resource of another domain.

@@ -12,6 +12,8 @@ type Causes<'a> = &'a mut Vec<Cause>;
 
 const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 const MAX_CONDITIONS: usize = 8;
+/// The longest name of a pool.
+pub(super) const MAX_POOL: usize = 253;
 /// The effect of a taint, which is checked later than the rest.
 pub(super) const EFFECT: &[Check] = &[("effect", Required("")), ("effect", By(effect))];
 
@@ -50,13 +52,16 @@ pub(super) fn pool(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
     if *name == "" {
         causes.push(Cause::required(at, ""));
     } else {
+        if name.as_str().is_some_and(|name| name.len() > MAX_POOL) {
+            causes.push(Cause::too_long(at, MAX_POOL));
+        }
         for part in name.as_str().into_iter().flat_map(|name| name.split('/')) {
             check_text(&json!(part), names::dns_subdomain, at, causes);
         }
     }
 }
 
-fn effect(_: &Value, effect: &Value, at: &str, causes: Causes<'_>) {
+pub(super) fn effect(_: &Value, effect: &Value, at: &str, causes: Causes<'_>) {
     if *effect != "" {
         super::run(&[("", OneOf(EFFECTS))], effect, at, causes);
     }

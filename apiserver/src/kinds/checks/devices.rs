@@ -1,104 +1,105 @@
-//! Resource claims.
+//! Requests for devices, of resource claims and their templates.
 
 use serde_json::{Value, json};
 
-use super::Test::{By, Each, Required, Text};
-use super::{Check, attachments, is_empty, items, member, text};
+use super::Test::{By, Each, Has, OneOf, Required, Text};
+use super::device_parts::{
+    DECLARED_CONFIG, DECLARED_TOLERATION, MAX_ITEMS, config, declared_references, distinct, few,
+    full_name, references, sized, toleration,
+};
+use super::{Check, check_text, is_empty, join, member, text};
 use crate::names;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
-/// The largest number of items in a list of a claim.
-const MAX_ITEMS: usize = 32;
-/// The largest number of pods that share a claim.
-const MAX_CONSUMERS: usize = 256;
+/// The most alternatives of a request.
+const MAX_ALTERNATIVES: usize = 8;
+/// The longest expression of a selector.
+const MAX_EXPRESSION: usize = 10 * 1024;
 
-pub(crate) const CLAIM: &[Check] = &[
-    ("requests", By(at_most)),
-    ("requests", Each(REQUEST)),
-    ("requests", By(twice)),
-    ("constraints", By(at_most)),
-    ("constraints", By(named)),
-    ("constraints", Each(&[("", By(constraint))])),
-    ("config", By(at_most)),
-    ("config", Each(CONFIG)),
-    // The real server finds these in a second pass.
-    ("requests", Each(MODES)),
-    ("constraints", Each(&[("matchAttribute", By(full_name))])),
-    ("config", Each(DRIVERS)),
-];
-
-const REQUEST: &[Check] =
-    &[("name", Required("")), ("name", Text(names::dns_label)), ("", By(one_form))];
-
-const MODES: &[Check] = &[("exactly.allocationMode", super::Test::OneOf(&["All", "ExactCount"]))];
-
-pub(super) const CONFIG: &[Check] = &[("opaque", Required("")), ("opaque", By(opaque))];
-/// The drivers of configurations, which are checked later.
-pub(super) const DRIVERS: &[Check] = &[("opaque", By(driver))];
-
-pub(super) fn at_most(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
-    let found = items(list).len();
-    if found > MAX_ITEMS {
-        causes.push(Cause::too_many(at, found, MAX_ITEMS));
+/// Checks the requests for devices that a new claim or a template makes.
+pub(crate) fn claim(devices: &Value, at: &str, causes: Causes<'_>) {
+    let list = |name: &str| few(member(devices, name), MAX_ITEMS).iter().enumerate();
+    let requests = member(devices, "requests");
+    for (place, wanted) in list("requests") {
+        request(wanted, &format!("{at}.requests[{place}]"), causes);
+    }
+    for (place, limit) in list("constraints") {
+        let at = format!("{at}.constraints[{place}]");
+        references(requests, member(limit, "requests"), &join(&at, "requests"), causes);
+        constraint(limit, &at, causes);
+    }
+    for (place, setting) in list("config") {
+        let at = format!("{at}.config[{place}]");
+        references(requests, member(setting, "requests"), &join(&at, "requests"), causes);
+        config(setting, &at, causes);
     }
 }
 
-fn one_form(_: &Value, request: &Value, at: &str, causes: Causes<'_>) {
+fn request(request: &Value, at: &str, causes: Causes<'_>) {
+    const WHY: &str = "exactly one of `exactly` or `firstAvailable` is required";
+    name_of(request, at, causes);
     let (exactly, first) = (member(request, "exactly"), member(request, "firstAvailable"));
     match (exactly.is_null(), is_empty(first)) {
-        (true, true) => {
-            let detail = "exactly one of `exactly` or `firstAvailable` is required";
-            causes.push(Cause::required(at, detail));
-        }
+        (true, true) => causes.push(Cause::required(at, WHY)),
         (false, false) => {
-            let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple \
-                fields are set";
-            causes.push(Cause::invalid(at, &Value::Null, detail));
+            let detail = format!("{WHY}, but multiple fields are set");
+            causes.push(Cause::invalid(at, &Value::Null, &detail));
         }
-        (false, true) => device(exactly, &format!("{at}.exactly"), causes),
+        (false, true) => {
+            let at = join(at, "exactly");
+            super::run(CLASS, exactly, &at, causes);
+            device(exactly, &at, causes);
+        }
         (true, false) => {
-            for (place, alternative) in items(first).iter().enumerate() {
+            for (place, alternative) in few(first, MAX_ALTERNATIVES).iter().enumerate() {
                 let at = format!("{at}.firstAvailable[{place}]");
-                let named = &[("name", Required("")), ("name", Text(names::dns_label))];
-                super::run(named, alternative, &at, causes);
+                name_of(alternative, &at, causes);
                 device(alternative, &at, causes);
             }
         }
     }
 }
 
+fn name_of(request: &Value, at: &str, causes: Causes<'_>) {
+    check_text(&json!(text(request, "name")), names::dns_label, &join(at, "name"), causes);
+}
+
+const CLASS: &[Check] =
+    &[("deviceClassName", Required("")), ("deviceClassName", Text(names::dns_subdomain))];
+
 fn device(request: &Value, at: &str, causes: Causes<'_>) {
-    const CLASS: &[Check] =
-        &[("deviceClassName", Required("")), ("deviceClassName", Text(names::dns_subdomain))];
-    super::run(CLASS, request, at, causes);
+    const TOLERATIONS: &[Check] = &[("tolerations", Each(&[("", By(toleration))]))];
     super::run(SELECTORS, request, at, causes);
     let count = member(request, "count");
     let number = count.as_i64().unwrap_or(0);
-    let detail = match text(request, "allocationMode") {
-        "All" if number != 0 => "must not be specified when allocationMode is 'All'",
-        "ExactCount" if number <= 0 => "must be greater than zero",
-        _ => return,
+    let wrong = match text(request, "allocationMode") {
+        "All" if number != 0 => Some("must not be specified when allocationMode is 'All'"),
+        "ExactCount" if number <= 0 => Some("must be greater than zero"),
+        _ => None,
     };
-    causes.push(Cause::invalid(format!("{at}.count"), count, detail));
+    causes.extend(wrong.map(|detail| Cause::invalid(join(at, "count"), count, detail)));
+    super::run(TOLERATIONS, request, at, causes);
 }
 
 /// Selectors have an expression, which is not compiled.
-pub(super) const SELECTORS: &[Check] = &[("selectors", Each(&[("cel", Required(""))]))];
+pub(super) const SELECTORS: &[Check] = &[("selectors", By(selectors))];
 
-fn twice(_: &Value, requests: &Value, at: &str, causes: Causes<'_>) {
-    let mut known = Vec::new();
-    for (place, request) in items(requests).iter().enumerate() {
-        let name = text(request, "name");
-        if known.contains(&name) {
-            causes.push(Cause::duplicate(format!("{at}[{place}]"), request));
-        }
-        known.push(name);
+fn selectors(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
+    const EXPRESSION: &[Check] = &[("cel", Required("")), ("cel.expression", By(expression))];
+    for (place, selector) in few(list, MAX_ITEMS).iter().enumerate() {
+        super::run(EXPRESSION, selector, &format!("{at}[{place}]"), causes);
     }
 }
 
-fn constraint(_: &Value, constraint: &Value, at: &str, causes: Causes<'_>) {
+fn expression(_: &Value, expression: &Value, at: &str, causes: Causes<'_>) {
+    if expression.as_str().is_some_and(|text| text.len() > MAX_EXPRESSION) {
+        causes.push(Cause::too_long(at, MAX_EXPRESSION));
+    }
+}
+
+fn constraint(constraint: &Value, at: &str, causes: Causes<'_>) {
     let by = ["matchAttribute", "distinctAttribute"];
     if by.iter().all(|key| member(constraint, key).is_null()) {
         let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but \
@@ -107,78 +108,65 @@ fn constraint(_: &Value, constraint: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-/// Checks that each constraint refers to existing requests.
-fn named(devices: &Value, constraints: &Value, at: &str, causes: Causes<'_>) {
-    let requests = items(member(devices, "requests"));
-    let is_request = |name: &str| {
-        let (name, alternative) = name.split_once('/').unwrap_or((name, ""));
-        requests.iter().filter(|request| text(request, "name") == name).any(|request| {
-            let others = items(member(request, "firstAvailable"));
-            alternative.is_empty() || others.iter().any(|one| text(one, "name") == alternative)
-        })
-    };
-    for (place, constraint) in items(constraints).iter().enumerate() {
-        for (name_place, name) in items(member(constraint, "requests")).iter().enumerate() {
-            if name.as_str().is_some_and(|name| !is_request(name)) {
-                let detail = "must be the name of a request in the claim or the name of a request \
-                    and a subrequest separated by '/'";
-                let at = format!("{at}[{place}].requests[{name_place}]");
-                causes.push(Cause::invalid(at, name, detail));
-            }
-        }
+// === declared rules ===
+
+/// Checks the requests for devices by the declared rules.
+pub(crate) fn declared(devices: &Value, at: &str, causes: Causes<'_>) {
+    const LISTS: &[Check] = &[
+        ("requests", By(declared_requests)),
+        ("constraints", By(declared_constraints)),
+        ("config", By(declared_configs)),
+    ];
+    super::run(LISTS, devices, at, causes);
+}
+
+fn declared_requests(_: &Value, requests: &Value, at: &str, causes: Causes<'_>) {
+    let requests = sized(requests, MAX_ITEMS, at, causes);
+    distinct(requests, |request| text(request, "name"), at, causes);
+    for (place, request) in requests.iter().enumerate() {
+        super::run(DECLARED_REQUEST, request, &format!("{at}[{place}]"), causes);
     }
 }
 
-fn full_name(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
-    if name.as_str().is_some_and(|name| !name.contains('/')) {
-        let detail = "a fully qualified name must be a domain and a name separated by a slash";
-        causes.push(Cause::invalid(at, name, detail));
-    }
-}
+const DECLARED_REQUEST: &[Check] =
+    &[("exactly", Has(DECLARED_DEVICE)), ("firstAvailable", By(declared_alternatives))];
 
-fn opaque(_: &Value, opaque: &Value, at: &str, causes: Causes<'_>) {
-    let (parameters, at) = (member(opaque, "parameters"), format!("{at}.parameters"));
-    match opaque {
-        Value::Object(_) if parameters.is_null() => causes.push(Cause::required(at, "")),
-        Value::Object(_) if !parameters.is_object() => {
-            let detail = "must be a valid JSON object";
-            causes.push(Cause::invalid(at, &json!("<value omitted>"), detail));
-        }
-        _ => {}
-    }
-}
+const DECLARED_DEVICE: &[Check] = &[
+    ("selectors", By(at_most)),
+    ("allocationMode", OneOf(&["All", "ExactCount"])),
+    ("tolerations", Each(DECLARED_TOLERATION)),
+];
 
-fn driver(_: &Value, opaque: &Value, at: &str, causes: Causes<'_>) {
-    if opaque.is_object() {
-        attachments::driver(member(opaque, "driver"), &format!("{at}.driver"), causes);
-    }
-}
-
-/// Checks the pods that may use a claim: each once, and none before the claim is allocated.
-pub(crate) fn consumers(status: &Value, causes: Causes<'_>) {
-    let at = "status.reservedFor";
-    let list = items(member(status, "reservedFor"));
-    if list.len() > MAX_CONSUMERS {
-        causes.push(Cause::too_many(at, list.len(), MAX_CONSUMERS));
-    }
-    if !list.is_empty() && member(status, "allocation").is_null() {
-        let detail = "may not be specified when `allocated` is not set";
-        causes.push(Cause::forbidden(at, detail));
-    }
-    for (place, consumer) in list.iter().enumerate() {
+fn declared_alternatives(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
+    let list = sized(list, MAX_ALTERNATIVES, at, causes);
+    distinct(list, |alternative| text(alternative, "name"), at, causes);
+    for (place, alternative) in list.iter().enumerate() {
         let at = format!("{at}[{place}]");
-        for key in ["resource", "name", "uid"] {
-            if text(consumer, key).is_empty() {
-                causes.push(Cause::required(format!("{at}.{key}"), ""));
-            }
-        }
+        super::run(CLASS.iter().chain(DECLARED_DEVICE), alternative, &at, causes);
     }
-    let mut known = Vec::new();
-    for (place, consumer) in list.iter().enumerate() {
-        let uid = text(consumer, "uid");
-        if known.contains(&uid) {
-            causes.push(Cause::duplicate(format!("{at}[{place}]"), consumer));
-        }
-        known.push(uid);
+}
+
+/// Checks the size of a list.
+pub(super) fn at_most(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
+    sized(list, MAX_ITEMS, at, causes);
+}
+
+fn declared_constraints(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
+    const CONSTRAINT: &[Check] = &[
+        ("requests", By(declared_references)),
+        ("matchAttribute", By(full_name)),
+        ("distinctAttribute", By(full_name)),
+    ];
+    for (place, constraint) in sized(list, MAX_ITEMS, at, causes).iter().enumerate() {
+        super::run(CONSTRAINT, constraint, &format!("{at}[{place}]"), causes);
+    }
+}
+
+/// Checks configurations of drivers.
+pub(super) fn declared_configs(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
+    const REFERENCES: &[Check] = &[("requests", By(declared_references))];
+    for (place, config) in sized(list, MAX_ITEMS, at, causes).iter().enumerate() {
+        let at = format!("{at}[{place}]");
+        super::run(REFERENCES.iter().chain(DECLARED_CONFIG), config, &at, causes);
     }
 }

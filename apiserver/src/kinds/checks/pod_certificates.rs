@@ -1,11 +1,14 @@
-//! Requests for the certificates of pods. Neither the request in one nor an issued certificate is
-//! parsed.
+//! Requests for the certificates of pods. Of the request in one, only the key is read.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Test::By;
+use super::Test::{By, Required};
 use super::certificates::signer;
 use super::{Check, check_text, conditions, items, member, text};
+use crate::access::{Certificate, requested_key};
 use crate::fields::Fields;
 use crate::kinds::pem;
 use crate::names;
@@ -20,6 +23,11 @@ const MAX_UID: usize = 128;
 const MIN_LIFE: i64 = 3600;
 const MAX_LIFE: i64 = 91 * 86_400;
 const MAX_OWN_LIFE: i64 = 86_400;
+/// The time between the refresh of a certificate and its ends, in seconds.
+const REFRESH_MARGIN: i64 = 600;
+/// The longest chain of certificates, in bytes.
+const MAX_CHAIN: usize = 100 * 1024;
+const CERTIFICATE: &str = "CERTIFICATE";
 
 /// The conditions that end a request.
 const FINAL: &[&str] = &["Issued", "Denied", "Failed"];
@@ -36,7 +44,7 @@ pub(crate) fn request(request: &Fields, old: Option<&Fields>, causes: Causes<'_>
     }
     let (status, before) = (part(request, "status"), part(old, "status"));
     if status != before {
-        new_status(&status, &before, causes);
+        new_status(&spec, &status, &before, causes);
     }
 }
 
@@ -119,7 +127,7 @@ fn shown(spec: &Value) -> Value {
 
 // === status ===
 
-fn new_status(status: &Value, before: &Value, causes: Causes<'_>) {
+fn new_status(spec: &Value, status: &Value, before: &Value, causes: Causes<'_>) {
     let list = items(member(status, "conditions"));
     let count = causes.len();
     known_conditions(list, causes);
@@ -134,7 +142,7 @@ fn new_status(status: &Value, before: &Value, causes: Causes<'_>) {
     } else if !is_final(status) {
         refuse("status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"");
     } else if text(&list[0], "type") == "Issued" {
-        issued(text(status, "certificateChain"), causes);
+        issued(spec, status, causes);
     } else if status.as_object().is_some_and(|status| status.len() > 1) {
         refuse(
             "non-condition status fields must be empty when denying or failing the \
@@ -164,11 +172,90 @@ fn known_conditions(list: &[Value], causes: Causes<'_>) {
     }
 }
 
-fn issued(chain: &str, causes: Causes<'_>) {
-    let detail = match pem::first_kind_of_text(chain) {
-        None => "issued certificate chain must contain at least one certificate",
-        Some("CERTIFICATE") => return,
-        Some(_) => "issued certificate chain must consist entirely of CERTIFICATE PEM blocks",
+/// Checks a chain of certificates, of which the first one is for the pod. As the clock is not known
+/// here, the certificate may have any age.
+fn issued(spec: &Value, status: &Value, causes: Causes<'_>) {
+    const AT: &str = "status.certificateChain";
+    let chain = text(status, "certificateChain");
+    if chain.len() > MAX_CHAIN {
+        causes.push(Cause::too_long(AT, MAX_CHAIN));
+        return;
+    }
+    let blocks = pem::contents(chain);
+    let refuse = |detail: &str| Cause::invalid(AT, &json!(chain), detail);
+    let Some(((kind, leaf), rest)) = blocks.split_first() else {
+        let detail = "issued certificate chain must contain at least one certificate";
+        causes.push(refuse(detail));
+        return;
     };
-    causes.push(Cause::invalid("status.certificateChain", &json!(chain), detail));
+    if *kind != CERTIFICATE {
+        let detail = "issued certificate chain must consist entirely of CERTIFICATE PEM blocks";
+        causes.push(refuse(detail));
+        return;
+    }
+    let Some(leaf) = Certificate::read(leaf) else {
+        causes.push(refuse("leaf certificate does not parse as valid X.509"));
+        return;
+    };
+    let request = STANDARD.decode(text(spec, "stubPKCS10Request")).unwrap_or_default();
+    if requested_key(&request).is_some_and(|key| key != leaf.key) {
+        causes.push(refuse("leaf certificate was not issued to the requested public key"));
+        return;
+    }
+    let before = causes.len();
+    times(spec, status, &leaf, causes);
+    if causes.len() > before {
+        return;
+    }
+    // The text has upstream's spelling.
+    let wrong = rest.iter().find_map(|(kind, content)| match Certificate::read(content) {
+        _ if *kind != CERTIFICATE => {
+            Some("issued certificate chain must consist entirely of CERTFICATE PEM blocks")
+        }
+        None => Some("intermediate certificate does not parse as valid X.509"),
+        Some(_) => None,
+    });
+    causes.extend(wrong.map(refuse));
+}
+
+/// Checks that the times in the status are those of the certificate.
+fn times(spec: &Value, status: &Value, leaf: &Certificate<'_>, causes: Causes<'_>) {
+    const NEEDED: &[Check] = &[
+        ("notBefore", Required("must be present and consistent with the issued certificate")),
+        ("notAfter", Required("must be present and consistent with the issued certificate")),
+        (
+            "beginRefreshAt",
+            Required("must be present and in the range [notbefore+10min, notafter-10min]"),
+        ),
+    ];
+    super::run(NEEDED, status, "status", causes);
+    let time = |name: &str| text(status, name).parse::<Timestamp>().ok();
+    let (Some(starts), Some(ends), Some(refresh)) =
+        (time("notBefore"), time("notAfter"), time("beginRefreshAt"))
+    else {
+        return;
+    };
+    let life = leaf.ends.as_second() - leaf.starts.as_second();
+    let longest = member(spec, "maxExpirationSeconds").as_i64().unwrap_or(MAX_LIFE);
+    let (field, detail) = if starts != leaf.starts {
+        ("notBefore", "must be set to the NotBefore time encoded in the leaf certificate")
+    } else if ends != leaf.ends {
+        ("notAfter", "must be set to the NotAfter time encoded in the leaf certificate")
+    } else if life < MIN_LIFE || life > longest {
+        let detail = if life < MIN_LIFE {
+            "leaf certificate lifetime must be >= 1 hour".to_owned()
+        } else {
+            format!("leaf certificate lifetime must be <= spec.maxExpirationSeconds ({longest})")
+        };
+        let nanoseconds = json!(life.saturating_mul(1_000_000_000));
+        causes.push(Cause::invalid("status.certificateChain", &nanoseconds, &detail));
+        return;
+    } else if refresh.as_second() < starts.as_second() + REFRESH_MARGIN {
+        ("beginRefreshAt", "must be at least 10 minutes after status.notBefore")
+    } else if refresh.as_second() > ends.as_second() - REFRESH_MARGIN {
+        ("beginRefreshAt", "must be at least 10 minutes before status.notAfter")
+    } else {
+        return;
+    };
+    causes.push(Cause::invalid(format!("status.{field}"), member(status, field), detail));
 }

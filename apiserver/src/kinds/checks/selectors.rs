@@ -30,29 +30,90 @@ pub(crate) fn annotations(annotations: &Value, at: &str, causes: &mut Vec<Cause>
     }
 }
 
+/// Checks the metadata of a template, which has labels and annotations only.
+pub(crate) fn template_metadata(metadata: &Value, at: &str, causes: &mut Vec<Cause>) {
+    const REFUSED: [(&str, &str); 8] = [
+        ("name", "name"),
+        ("generateName", "generateName"),
+        ("namespace", "namespace"),
+        ("uid", "uID"),
+        ("resourceVersion", "resourceVersion"),
+        ("generation", "generation"),
+        ("ownerReferences", "ownerReferences"),
+        ("finalizers", "finalizers"),
+    ];
+    annotations(member(metadata, "annotations"), &format!("{at}.annotations"), causes);
+    labels(metadata, member(metadata, "labels"), &format!("{at}.labels"), causes);
+    for (_, shown) in REFUSED.iter().filter(|(name, _)| !member(metadata, name).is_null()) {
+        causes.push(Cause::forbidden(format!("{at}.{shown}"), "cannot be set"));
+    }
+}
+
 /// Checks a `metav1.LabelSelector`.
 pub(crate) fn selector(_: &Value, selector: &Value, at: &str, causes: &mut Vec<Cause>) {
     labels(selector, member(selector, "matchLabels"), &join(at, "matchLabels"), causes);
     for (place, expression) in items(member(selector, "matchExpressions")).iter().enumerate() {
         let at = format!("{at}.matchExpressions[{place}]");
-        let no_values = is_empty(member(expression, "values"));
-        match text(expression, "operator") {
-            "In" | "NotIn" if no_values => {
-                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                causes.push(Cause::required(format!("{at}.values"), detail));
-            }
-            "Exists" | "DoesNotExist" if !no_values => {
-                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                causes.push(Cause::forbidden(format!("{at}.values"), detail));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                let detail = "not a valid selector operator";
-                causes.push(Cause::invalid(format!("{at}.operator"), &json!(other), detail));
-            }
+        values_of_operator(expression, &at, causes);
+        let operator = text(expression, "operator");
+        if !["In", "NotIn", "Exists", "DoesNotExist"].contains(&operator) {
+            let detail = "not a valid selector operator";
+            causes.push(Cause::invalid(format!("{at}.operator"), &json!(operator), detail));
         }
         check_text(&json!(text(expression, "key")), names::qualified, &format!("{at}.key"), causes);
         values(expression, &at, causes);
+    }
+}
+
+/// Checks that an expression has values if, and only if, its operator needs them.
+fn values_of_operator(expression: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let no_values = is_empty(member(expression, "values"));
+    match text(expression, "operator") {
+        "In" | "NotIn" if no_values => {
+            let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+            causes.push(Cause::required(format!("{at}.values"), detail));
+        }
+        "Exists" | "DoesNotExist" if !no_values => {
+            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            causes.push(Cause::forbidden(format!("{at}.values"), detail));
+        }
+        _ => {}
+    }
+}
+
+/// Checks the selectors of a review of access. Their operators may be unknown.
+pub(crate) fn of_review(attributes: &Value, at: &str, causes: &mut Vec<Cause>) {
+    for name in ["fieldSelector", "labelSelector"] {
+        let (selector, at) = (member(attributes, name), join(at, name));
+        if selector.is_null() {
+            continue;
+        }
+        let raw = member(selector, "rawSelector");
+        let requirements = items(member(selector, "requirements"));
+        match (is_empty(raw), requirements) {
+            (false, [_, ..]) => {
+                let detail = "may not specified at the same time as requirements";
+                causes.push(Cause::invalid(join(&at, "rawSelector"), raw, detail));
+            }
+            (true, []) => {
+                let detail =
+                    format!("when {at} is specified, requirements or rawSelector is required");
+                causes.push(Cause::required(join(&at, "requirements"), &detail));
+            }
+            _ => {}
+        }
+        for (place, requirement) in requirements.iter().enumerate() {
+            let at = format!("{at}.requirements[{place}]");
+            let key = text(requirement, "key");
+            if name == "fieldSelector" && key.is_empty() {
+                causes.push(Cause::required(format!("{at}.key"), "must be specified"));
+            }
+            values_of_operator(requirement, &at, causes);
+            if name == "labelSelector" {
+                check_text(&json!(key), names::qualified, &format!("{at}.key"), causes);
+                values(requirement, &at, causes);
+            }
+        }
     }
 }
 

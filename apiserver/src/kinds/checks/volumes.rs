@@ -242,23 +242,7 @@ fn template_is_given(_: &Value, template: &Value, at: &str, causes: &mut Vec<Cau
 }
 
 fn claim_template(_: &Value, template: &Value, at: &str, causes: &mut Vec<Cause>) {
-    const REFUSED: [(&str, &str); 8] = [
-        ("name", "name"),
-        ("generateName", "generateName"),
-        ("namespace", "namespace"),
-        ("uid", "uID"),
-        ("resourceVersion", "resourceVersion"),
-        ("generation", "generation"),
-        ("ownerReferences", "ownerReferences"),
-        ("finalizers", "finalizers"),
-    ];
-    let (metadata, metadata_at) = (member(template, "metadata"), format!("{at}.metadata"));
-    let annotations = member(metadata, "annotations");
-    selectors::annotations(annotations, &format!("{metadata_at}.annotations"), causes);
-    let labels = member(metadata, "labels");
-    selectors::labels(metadata, labels, &format!("{metadata_at}.labels"), causes);
-    for (_, shown) in REFUSED.iter().filter(|(name, _)| !member(metadata, name).is_null()) {
-        causes.push(Cause::forbidden(format!("{metadata_at}.{shown}"), "cannot be set"));
-    }
+    let metadata = member(template, "metadata");
+    selectors::template_metadata(metadata, &format!("{at}.metadata"), causes);
     storage_claim::spec(member(template, "spec"), &format!("{at}.spec"), causes);
 }

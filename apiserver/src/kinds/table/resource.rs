@@ -1,13 +1,16 @@
 //! The group `resource.k8s.io`.
 
 use super::{KEEPS_SPEC, OF_SPEC, label, named};
-use crate::kinds::DefaultValue::Merge;
+use crate::kinds::DefaultValue::{Json, Merge};
 use crate::kinds::{DefaultValue, Defaults, Kind, OnCreate, Status, checks, claim};
 
 const REQUESTS: &[(&str, DefaultValue)] = &[
     ("requests[].exactly", Merge(claim::default_device_count)),
     ("requests[].firstAvailable[]", Merge(claim::default_device_count)),
+    ("requests[].exactly.tolerations[].operator", Json("\"Equal\"")),
+    ("requests[].firstAvailable[].tolerations[].operator", Json("\"Equal\"")),
 ];
+const RESULTS: &[(&str, DefaultValue)] = &[("results[].tolerations[].operator", Json("\"Equal\""))];
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![
@@ -33,7 +36,10 @@ fn resource_claim() -> Kind {
     ];
     Kind {
         status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
-        defaults: &[Defaults { under: "spec.devices", rules: REQUESTS }],
+        defaults: &[
+            Defaults { under: "spec.devices", rules: REQUESTS },
+            Defaults { under: "status.allocation.devices", rules: RESULTS },
+        ],
         inherits: claim::drop_deallocated_devices,
         validate: claim::validate,
         permits: claim::check_permissions,
@@ -72,13 +78,7 @@ fn resource_slice() -> Kind {
         prepare: claim::set_taint_times,
         inherits: claim::inherit_times,
         validate: checks::device_slices::slice,
-        immutable: &[
-            "spec.pool.name",
-            "spec.driver",
-            "spec.nodeName",
-            "spec.nodeSelector",
-            "spec.allNodes",
-        ],
+        warn: checks::device_slices::warn,
         ..of_group("ResourceSlice", "resourceslices")
     }
 }

@@ -205,6 +205,7 @@ fn migration() -> Kind {
         status: KEEPS_SPEC,
         generation: Generation::None,
         unconditional_update: false,
+        validate: checks::migrations::migration,
         group: "storagemigration.k8s.io".into(),
         kind: "StorageVersionMigration".into(),
         plural: "storageversionmigrations".into(),
