@@ -180,7 +180,7 @@ fn valid_values(values: &[Value], amount: &Quantity, all: &Quantity, at: &str, c
             causes.push(Cause::invalid(at, &shown(&pair[1]), detail));
         }
     }
-    let checked = if values.len() > MAX_VALUES { &[] } else { values.as_slice() };
+    let checked: &[Quantity] = if values.len() > MAX_VALUES { &[] } else { &values };
     if values.len() > MAX_VALUES {
         causes.push(Cause::too_many(at, values.len(), MAX_VALUES));
     }
