@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{check_text, is_empty, member, quantities, text};
+use super::{check_text, is_empty, member, quantities};
 use crate::fields::{Fields, read_path, set_or_remove};
 use crate::go_diff;
 use crate::kinds::storage_class;

@@ -194,7 +194,7 @@ impl Write<'_> {
         let [is_complete_new, is_failed_new] = [complete, failed].map(|key| self.is_changed(key));
         let completions = member(self.spec, "completions").as_i64();
         let has_limit = !member(self.spec, "backoffLimitPerIndex").is_null();
-        let list = |key| member(self.new, key);
+        let list = |key: &str| member(self.new, key);
         let mut refuse = |key: &str, detail: &str| {
             causes.push(Cause::invalid(format!("status.{key}"), list(key), detail));
         };
