@@ -70,7 +70,7 @@ pub(super) fn inherit_times(slice: &mut Fields, old: &Fields) {
     let (mut new, old) = (devices(slice), devices(old));
     for device in new.as_array_mut().into_iter().flatten() {
         let same = checks::items(&old).iter().find(|one| one.get("name") == device.get("name"));
-        let known = same.map_or(&Value::Null, |one| checks::member(one, "taints"));
+        let known = same.map_or(&Value::Null, |one| member(one, "taints"));
         let taints = device.get_mut("taints").and_then(Value::as_array_mut).into_iter().flatten();
         for taint in taints.filter_map(Value::as_object_mut) {
             let is_same =
@@ -130,7 +130,7 @@ pub(crate) fn admin_access(
     }
     let requests = checks::items(read_path(object, path).unwrap_or(&Value::Null));
     let wants_access = |request: &Value| {
-        checks::member(checks::member(request, "exactly"), "adminAccess").as_bool() == Some(true)
+        member(member(request, "exactly"), "adminAccess").as_bool() == Some(true)
     };
     let index = requests.iter().position(wants_access)?;
     // The path is upstream's, also for a template.
