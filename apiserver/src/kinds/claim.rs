@@ -129,9 +129,8 @@ pub(crate) fn admin_access(
         return None;
     }
     let requests = checks::items(read_path(object, path).unwrap_or(&Value::Null));
-    let wants_access = |request: &Value| {
-        member(member(request, "exactly"), "adminAccess").as_bool() == Some(true)
-    };
+    let wants_access =
+        |request: &Value| member(member(request, "exactly"), "adminAccess").as_bool() == Some(true);
     let index = requests.iter().position(wants_access)?;
     // The path is upstream's, also for a template.
     let field = format!("spec.devices.requests[{index}].adminAccess");

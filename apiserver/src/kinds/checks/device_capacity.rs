@@ -17,12 +17,23 @@ const MAX_SHOWN: usize = 63 + 1 + 32;
 /// The most amounts of which a request can take one.
 const MAX_VALUES: usize = 10;
 
+/// The values of an attribute. The lists are of a feature that is off: none of them is stored.
+const VALUES: [&str; 8] =
+    ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
+
 /// Checks the attributes of a device.
 pub(super) fn attributes(device: &Value, at: &str, causes: Causes<'_>) {
     let at = join(at, "attributes");
     for (name, attribute) in member(device, "attributes").as_object().into_iter().flatten() {
         key(name, &at, causes);
-        lengths(attribute, &format!("{at}[{}]", shortened(name)), causes);
+        let shown = shortened(name);
+        let at = format!("{at}[{shown}]");
+        lengths(attribute, &at, causes);
+        // The declared rule has the whole name, so that it replaces no cause with a shortened one.
+        if shown != *name && values_of(attribute).is_empty() {
+            let detail = "exactly one value must be specified";
+            causes.push(Cause::invalid(at, &json!(""), detail));
+        }
     }
 }
 
@@ -100,13 +111,14 @@ pub(super) fn declared_attributes(device: &Value, at: &str, causes: Causes<'_>) 
     }
 }
 
+/// Returns the names of the values that an attribute has.
+fn values_of(attribute: &Value) -> Vec<&'static str> {
+    VALUES.into_iter().filter(|name| !member(attribute, name).is_null()).collect()
+}
+
 fn one_value(attribute: &Value, at: &str, causes: Causes<'_>) {
-    // The lists are of a feature that is off: none of them is stored.
-    const VALUES: [&str; 8] =
-        ["int", "bool", "string", "version", "ints", "bools", "strings", "versions"];
     let known = VALUES.map(|name| format!("`{name}`")).join(", ");
-    let given: Vec<&str> =
-        VALUES.into_iter().filter(|name| !member(attribute, name).is_null()).collect();
+    let given = values_of(attribute);
     match given.len() {
         0 => {
             let detail = format!("must specify one of: {known}");

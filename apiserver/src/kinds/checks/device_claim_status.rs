@@ -258,8 +258,16 @@ fn declared_devices(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
         ("networkData.ips", By(declared_ips)),
         ("networkData.hardwareAddress", By(|_, it, at, causes| short(it, 128, at, causes))),
     ];
-    distinct(items(list), device_id, at, causes);
-    for (place, device) in items(list).iter().enumerate() {
+    let all = items(list);
+    for (place, device) in all.iter().enumerate() {
+        if all[..place].iter().any(|known| device_id(known) == device_id(device)) {
+            // The real server shows missing conditions, too.
+            let mut shown = device.clone();
+            shown["conditions"] = member(device, "conditions").clone();
+            causes.push(Cause::duplicate(format!("{at}[{place}]"), &shown));
+        }
+    }
+    for (place, device) in all.iter().enumerate() {
         super::run(DEVICE, device, &format!("{at}[{place}]"), causes);
     }
 }
