@@ -210,6 +210,8 @@ fn declared_pool(_: &Value, pool: &Value, at: &str, causes: Causes<'_>) {
             continue;
         }
         for problem in names::dns_subdomain(part) {
+            // Declarative checks count in bytes.
+            let problem = problem.replace("253 characters", "253 bytes");
             let detail = format!("segment {place}: {problem}");
             causes.push(Cause::invalid(at, &json!(part), &detail));
         }

@@ -144,8 +144,8 @@ pub(super) fn success(spec: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-/// Shows a policy as the server's own version has it.
-fn shown(policy: &Value) -> Value {
+/// Shows a policy of success as the server's own version has it.
+pub(super) fn shown(policy: &Value) -> Value {
     let rules = items(member(policy, "rules")).iter().map(|rule| {
         let [indexes, count] =
             ["succeededIndexes", "succeededCount"].map(|name| member(rule, name));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::job_status::has;
 use super::workloads::{self, Causes, internal};
-use super::{jobs, member};
+use super::{job_policies, jobs, member};
 use crate::fields::Fields;
 use crate::status::Cause;
 
@@ -19,9 +19,13 @@ pub(super) fn spec(new: &Value, old_job: &Fields, causes: Causes<'_>) {
         ("podFailurePolicy", "batch.PodFailurePolicy"),
         ("backoffLimitPerIndex", ""),
         ("managedBy", ""),
-        ("successPolicy", "batch.SuccessPolicy"),
     ];
     unchanged(new, old, &fixed, causes);
+    let policy = member(new, "successPolicy");
+    if policy != member(old, "successPolicy") {
+        let shown = if policy.is_null() { Value::Null } else { job_policies::shown(policy) };
+        causes.push(Cause::invalid("spec.successPolicy", &shown, "field is immutable"));
+    }
 }
 
 /// Checks that members stay. Each has the name of its type, if it is an object that the message
