@@ -15,6 +15,7 @@ pub(crate) mod container;
 pub(crate) mod container_ports;
 mod container_restarts;
 pub(crate) mod core;
+mod counts;
 pub(crate) mod cron_jobs;
 pub(crate) mod csi;
 pub(crate) mod device_classes;

@@ -20,7 +20,7 @@ const MAX_ADVANCED: usize = 64;
 const MAX_PROPERTIES: usize = 32;
 const MAX_TAINTS: usize = 16;
 /// The longest name of an attribute, and the longest text or version of one.
-const MAX_NAME: usize = 32;
+pub(super) const MAX_NAME: usize = 32;
 const MAX_TEXT: usize = 64;
 
 const SLICE: &[Check] = &[
@@ -175,7 +175,7 @@ fn key(name: &str, at: &str, causes: Causes<'_>) {
     check_text(&json!(id), identifier, at, causes);
 }
 
-fn identifier(name: &str) -> Problems {
+pub(super) fn identifier(name: &str) -> Problems {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     if starts && name.bytes().all(plain) {

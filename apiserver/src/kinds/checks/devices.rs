@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Test::{By, Each, Required, Text};
-use super::{Check, attachments, is_empty, items, member, text};
+use super::Test::{By, Each, Has, Required, Text};
+use super::{Check, attachments, check_text, device_slices, is_empty, items, member, text};
 use crate::names;
 use crate::status::Cause;
 
@@ -11,22 +11,23 @@ type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The largest number of items in a list of a claim.
 const MAX_ITEMS: usize = 32;
+/// The longest domain of an attribute.
+const MAX_DOMAIN: usize = 63;
 /// The largest number of pods that share a claim.
 const MAX_CONSUMERS: usize = 256;
 
 pub(crate) const CLAIM: &[Check] = &[
-    ("requests", By(at_most)),
-    ("requests", Each(REQUEST)),
-    ("requests", By(twice)),
-    ("constraints", By(at_most)),
-    ("constraints", By(named)),
-    ("constraints", Each(&[("", By(constraint))])),
-    ("config", By(at_most)),
-    ("config", Each(CONFIG)),
+    ("requests", By(|_, list, at, causes| each(REQUEST, list, at, causes))),
+    ("constraints", By(constraints)),
+    ("config", By(configs)),
     // The real server finds these in a second pass.
-    ("requests", Each(MODES)),
-    ("constraints", Each(&[("matchAttribute", By(full_name))])),
-    ("config", Each(DRIVERS)),
+    ("requests", By(at_most)),
+    ("requests", By(twice)),
+    ("requests", By(|_, list, at, causes| each(MODES, list, at, causes))),
+    ("constraints", By(at_most)),
+    ("constraints", By(|_, list, at, causes| each(NAMES, list, at, causes))),
+    ("config", By(at_most)),
+    ("config", By(|_, list, at, causes| each(LATER, list, at, causes))),
 ];
 
 const REQUEST: &[Check] =
@@ -34,14 +35,35 @@ const REQUEST: &[Check] =
 
 const MODES: &[Check] = &[("exactly.allocationMode", super::Test::OneOf(&["All", "ExactCount"]))];
 
+/// The requests to which a constraint or a configuration refers.
+const REFERENCES: &[Check] = &[("requests", By(at_most)), ("requests", By(repeated))];
+
+const NAMES: &[Check] = &[
+    ("", Has(REFERENCES)),
+    ("matchAttribute", By(full_name)),
+    ("distinctAttribute", By(full_name)),
+];
+
 pub(super) const CONFIG: &[Check] = &[("opaque", Required("")), ("opaque", By(opaque))];
 /// The drivers of configurations, which are checked later.
 pub(super) const DRIVERS: &[Check] = &[("opaque", By(driver))];
+const LATER: &[Check] = &[("", Has(REFERENCES)), ("", Has(DRIVERS))];
 
 pub(super) fn at_most(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
     let found = items(list).len();
     if found > MAX_ITEMS {
         causes.push(Cause::too_many(at, found, MAX_ITEMS));
+    }
+}
+
+/// Returns whether a list is short enough for a look at its items.
+fn is_short(list: &Value) -> bool {
+    items(list).len() <= MAX_ITEMS
+}
+
+fn each(checks: &'static [Check], list: &Value, at: &str, causes: Causes<'_>) {
+    if is_short(list) {
+        Each(checks).run(&Value::Null, list, at, causes);
     }
 }
 
@@ -88,52 +110,133 @@ fn device(request: &Value, at: &str, causes: Causes<'_>) {
 pub(super) const SELECTORS: &[Check] = &[("selectors", Each(&[("cel", Required(""))]))];
 
 fn twice(_: &Value, requests: &Value, at: &str, causes: Causes<'_>) {
+    duplicates(requests, |request| member(request, "name"), at, causes);
+}
+
+fn repeated(_: &Value, names: &Value, at: &str, causes: Causes<'_>) {
+    duplicates(names, |name| name, at, causes);
+}
+
+/// Checks that no two items of a list have the same key.
+fn duplicates(list: &Value, key: fn(&Value) -> &Value, at: &str, causes: Causes<'_>) {
+    if !is_short(list) {
+        return;
+    }
     let mut known = Vec::new();
-    for (place, request) in items(requests).iter().enumerate() {
-        let name = text(request, "name");
-        if known.contains(&name) {
-            causes.push(Cause::duplicate(format!("{at}[{place}]"), request));
+    for (place, item) in items(list).iter().enumerate() {
+        let key = key(item);
+        if known.contains(&key) {
+            causes.push(Cause::duplicate(format!("{at}[{place}]"), item));
         }
-        known.push(name);
+        known.push(key);
     }
 }
 
-fn constraint(_: &Value, constraint: &Value, at: &str, causes: Causes<'_>) {
-    let by = ["matchAttribute", "distinctAttribute"];
-    if by.iter().all(|key| member(constraint, key).is_null()) {
-        let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but \
-            multiple fields are set";
-        causes.push(Cause::required(at, detail));
+fn constraints(devices: &Value, constraints: &Value, at: &str, causes: Causes<'_>) {
+    if !is_short(constraints) {
+        return;
     }
-}
-
-/// Checks that each constraint refers to existing requests.
-fn named(devices: &Value, constraints: &Value, at: &str, causes: Causes<'_>) {
-    let requests = items(member(devices, "requests"));
-    let is_request = |name: &str| {
-        let (name, alternative) = name.split_once('/').unwrap_or((name, ""));
-        requests.iter().filter(|request| text(request, "name") == name).any(|request| {
-            let others = items(member(request, "firstAvailable"));
-            alternative.is_empty() || others.iter().any(|one| text(one, "name") == alternative)
-        })
-    };
     for (place, constraint) in items(constraints).iter().enumerate() {
-        for (name_place, name) in items(member(constraint, "requests")).iter().enumerate() {
-            if name.as_str().is_some_and(|name| !is_request(name)) {
-                let detail = "must be the name of a request in the claim or the name of a request \
-                    and a subrequest separated by '/'";
-                let at = format!("{at}[{place}].requests[{name_place}]");
-                causes.push(Cause::invalid(at, name, detail));
+        let at = format!("{at}[{place}]");
+        references(devices, constraint, &at, causes);
+        let by = ["matchAttribute", "distinctAttribute"];
+        if by.iter().all(|key| member(constraint, key).is_null()) {
+            let detail = "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, \
+                but multiple fields are set";
+            causes.push(Cause::required(at, detail));
+        }
+    }
+}
+
+fn configs(devices: &Value, configs: &Value, at: &str, causes: Causes<'_>) {
+    if !is_short(configs) {
+        return;
+    }
+    for (place, config) in items(configs).iter().enumerate() {
+        let at = format!("{at}[{place}]");
+        references(devices, config, &at, causes);
+        super::run(CONFIG, config, &at, causes);
+    }
+}
+
+/// Checks that a constraint or a configuration refers to existing requests.
+fn references(devices: &Value, of: &Value, at: &str, causes: Causes<'_>) {
+    let names = member(of, "requests");
+    if !is_short(names) {
+        return;
+    }
+    for (place, name) in items(names).iter().enumerate() {
+        let text = name.as_str().unwrap_or_default();
+        let at = format!("{at}.requests[{place}]");
+        let segments: Vec<&str> = text.split('/').collect();
+        if segments.len() <= 2 {
+            for segment in &segments {
+                check_text(&json!(segment), names::dns_label, &at, causes);
             }
         }
+        if !is_request(devices, &segments) {
+            let detail = "must be the name of a request in the claim or the name of a request \
+                and a subrequest separated by '/'";
+            causes.push(Cause::invalid(at, name, detail));
+        }
     }
 }
 
+fn is_request(devices: &Value, segments: &[&str]) -> bool {
+    let find = |name| named(member(devices, "requests"), name);
+    match segments {
+        [name] => find(name).is_some(),
+        [name, alternative] => find(name)
+            .is_some_and(|request| named(member(request, "firstAvailable"), alternative).is_some()),
+        _ => false,
+    }
+}
+
+/// Returns the last item of a list that has this name.
+fn named<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
+    items(list).iter().rfind(|item| text(item, "name") == name)
+}
+
+/// Checks the name of an attribute, which has a domain.
 fn full_name(_: &Value, name: &Value, at: &str, causes: Causes<'_>) {
-    if name.as_str().is_some_and(|name| !name.contains('/')) {
+    let Some(text) = name.as_str() else { return };
+    match text.split('/').collect::<Vec<_>>().as_slice() {
+        [id] => identifier(id, at, causes),
+        [domain, id] => {
+            prefix(domain, at, causes);
+            if id.is_empty() {
+                causes.push(Cause::invalid(at, &json!(""), "name must not be empty"));
+            } else {
+                identifier(id, at, causes);
+            }
+        }
+        _ => {}
+    }
+    if !text.contains('/') {
         let detail = "a fully qualified name must be a domain and a name separated by a slash";
         causes.push(Cause::invalid(at, name, detail));
     }
+}
+
+fn prefix(domain: &str, at: &str, causes: Causes<'_>) {
+    let shown = json!(domain);
+    if domain.is_empty() {
+        causes.push(Cause::invalid(at, &shown, "prefix must not be empty"));
+        return;
+    }
+    if domain.len() > MAX_DOMAIN {
+        causes.push(Cause::too_long(at, MAX_DOMAIN));
+    }
+    for problem in &names::dns_subdomain(domain) {
+        causes.push(Cause::invalid(at, &shown, &format!("prefix: {problem}")));
+    }
+}
+
+fn identifier(id: &str, at: &str, causes: Causes<'_>) {
+    if id.len() > device_slices::MAX_NAME {
+        causes.push(Cause::too_long(at, device_slices::MAX_NAME));
+    }
+    check_text(&json!(id), device_slices::identifier, at, causes);
 }
 
 fn opaque(_: &Value, opaque: &Value, at: &str, causes: Causes<'_>) {
@@ -180,5 +283,60 @@ pub(crate) fn consumers(status: &Value, causes: Causes<'_>) {
             causes.push(Cause::duplicate(format!("{at}[{place}]"), consumer));
         }
         known.push(uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(devices: &Value) -> Vec<String> {
+        let mut causes = Vec::new();
+        super::super::run(CLAIM, devices, "d", &mut causes);
+        causes.iter().map(Cause::text).collect()
+    }
+
+    #[test]
+    fn wrong_constraints_have_the_causes_of_the_real_server() {
+        let device = json!({"deviceClassName": "c", "allocationMode": "All"});
+        let mut alternative = device.clone();
+        alternative["name"] = json!("x");
+        let requests = json!([
+            {"name": "r", "exactly": device},
+            {"name": "s", "firstAvailable": [alternative]},
+        ]);
+        let constraints = json!([
+            {"requests": ["r", "s/x", "r"], "matchAttribute": "a.io/b"},
+            {"requests": ["s/y", "a/b/c"], "distinctAttribute": "A/1"},
+            {"matchAttribute": "/", "distinctAttribute": "b"},
+        ]);
+        let no_request = "must be the name of a request in the claim or the name of a request and \
+            a subrequest separated by '/'";
+        let subdomain = names::dns_subdomain("A").concat();
+        let id = device_slices::identifier("1").concat();
+        let wrong = |at: &str, value: &str, detail: &str| {
+            format!("d.constraints[{at}: Invalid value: \"{value}\": {detail}")
+        };
+        let no_domain = "a fully qualified name must be a domain and a name separated by a slash";
+        let expected = [
+            wrong("1].requests[0]", "s/y", no_request),
+            wrong("1].requests[1]", "a/b/c", no_request),
+            "d.constraints[0].requests[2]: Duplicate value: \"r\"".to_owned(),
+            wrong("1].distinctAttribute", "A", &format!("prefix: {subdomain}")),
+            wrong("1].distinctAttribute", "1", &id),
+            wrong("2].matchAttribute", "", "prefix must not be empty"),
+            wrong("2].matchAttribute", "", "name must not be empty"),
+            wrong("2].distinctAttribute", "b", no_domain),
+        ];
+        assert_eq!(found(&json!({"requests": requests, "constraints": constraints})), expected);
+    }
+
+    #[test]
+    fn items_of_a_long_list_are_not_checked() {
+        let many = vec![json!({}); MAX_ITEMS + 1];
+        let expected = ["requests", "constraints", "config"]
+            .map(|name| format!("d.{name}: Too many: 33: must have at most 32 items"));
+        let devices = json!({"requests": many, "constraints": many, "config": many});
+        assert_eq!(found(&devices), expected);
     }
 }
