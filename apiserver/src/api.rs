@@ -16,6 +16,7 @@ mod impersonation;
 mod kubelet;
 mod limits;
 mod list;
+mod list_options;
 mod owner_rights;
 mod parameters;
 mod patched;

@@ -7,6 +7,13 @@ use crate::kinds::Kind;
 use crate::object::Selectable;
 use crate::status::{Failure, Result};
 
+/// Selectors that are not resolved yet.
+#[derive(Debug)]
+pub(crate) struct Selectors {
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
 /// The restriction of a list or a watch to some objects.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
@@ -29,23 +36,38 @@ enum Field {
     Of(usize),
 }
 
-// === impl Selection ===
+// === impl Selectors ===
 
-impl Selection {
-    pub(crate) fn parse(kind: &Kind, labels: &str, fields: &str) -> Result<Self> {
+impl Selectors {
+    pub(crate) fn parse(labels: &str, fields: &str) -> Result<Self> {
         let labels = LabelSelector::parse(labels)
             .map_err(|error| Failure::bad_request(error.to_string()))?;
         let fields = FieldSelector::parse(fields)
             .map_err(|error| Failure::bad_request(error.to_string()))?;
+        Ok(Self { labels, fields })
+    }
+
+    /// Resolves the selectors against a kind.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the kind is not selected by one of the fields.
+    pub(crate) fn resolve(self, kind: &Kind) -> Result<Selection> {
         // The empty requirement is ignored, as in the real server.
         let requested =
             |(path, _, value): &(&str, FieldOperator, &str)| !path.is_empty() || !value.is_empty();
-        let fields = fields.requirements().filter(requested).map(|(path, operator, value)| {
+        let fields = self.fields.requirements().filter(requested);
+        let fields = fields.map(|(path, operator, value)| {
             Ok(Requirement { field: Field::find(kind, path)?, operator, value: value.to_owned() })
         });
-        Ok(Self { labels, fields: fields.collect::<Result<_>>()? })
+        let fields = fields.collect::<Result<_>>()?;
+        Ok(Selection { labels: self.labels, fields })
     }
+}
 
+// === impl Selection ===
+
+impl Selection {
     pub(crate) fn matches_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -129,14 +151,15 @@ mod tests {
     fn unknown_field_label_is_rejected() {
         let kinds = crate::kinds::built_in();
         let kind = kinds.iter().find(|kind| kind.kind == "Pod").unwrap();
-        let selection = Selection::parse(kind, "app=a", "spec.nodeName!=,metadata.name=p").unwrap();
+        let parse = |labels, fields| Selectors::parse(labels, fields)?.resolve(kind);
+        let selection = parse("app=a", "spec.nodeName!=,metadata.name=p").unwrap();
         let mut pod = Selectable { name: "p".into(), ..Selectable::default() };
         pod.fields = vec![String::new(); kind.fields.len()];
         pod.labels.insert("app".into(), "a".into());
         assert!(!selection.matches(&pod), "not on a node");
         pod.fields[0] = "n1".into();
         assert!(selection.matches(&pod));
-        let refusal = Selection::parse(kind, "", "spec.replicas=1").unwrap_err();
+        let refusal = parse("", "spec.replicas=1").unwrap_err();
         assert_eq!(refusal.message, "field label not supported: spec.replicas");
     }
 }

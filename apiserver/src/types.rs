@@ -41,6 +41,9 @@ pub(crate) struct Type {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) name: &'static str,
+    /// The Go structs around the member that its JSON does not show: their names are part of the
+    /// path in messages.
+    pub(crate) embedded: Vec<&'static str>,
     pub(crate) shape: Shape,
     /// The type's name in messages.
     pub(crate) go_type: String,

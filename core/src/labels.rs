@@ -20,6 +20,7 @@ use std::str::FromStr;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as metav1;
 
 use self::validation::{check_key, check_value};
+use crate::go_quote;
 
 /// A label selector: an object matches if all requirements hold. The empty selector matches every
 /// object.
@@ -201,7 +202,8 @@ impl LabelSelector {
             "DoesNotExist" => Operator::DoesNotExist,
             other => {
                 return Err(LabelSelectorError(format!(
-                    "{other:?} is not a valid label selector operator"
+                    "{} is not a valid label selector operator",
+                    go_quote(other)
                 )));
             }
         };
@@ -342,8 +344,9 @@ impl Operator {
                 let (position, value) =
                     values.iter().enumerate().find(|(_, value)| value.parse::<i64>().is_err())?;
                 return Some(format!(
-                    "values[{position}]: Invalid value: {value:?}: \
-                     for 'Gt', 'Lt' operators, the value must be an integer"
+                    "values[{position}]: Invalid value: {}: \
+                     for 'Gt', 'Lt' operators, the value must be an integer",
+                    go_quote(value)
                 ));
             }
             _ => return None,

@@ -10,6 +10,7 @@
 //! | [`WallClock`] | `clock.Clock` |
 //! | [`Random`] | `math/rand` |
 //! | [`parse_go_duration`] | `time.ParseDuration` |
+//! | [`go_quote()`] | `strconv.Quote` |
 //! | [`retry_after()`] | the parser of `Retry-After` in `k8s.io/client-go/rest` |
 //! | [`user_code()`] | `utilruntime.HandleCrash` |
 //!
@@ -18,6 +19,7 @@
 
 mod clock;
 mod go_duration;
+mod go_quote;
 mod group_resource;
 mod key;
 mod labels;
@@ -30,6 +32,7 @@ mod user_code;
 
 pub use crate::clock::WallClock;
 pub use crate::go_duration::{GoDurationError, parse_go_duration};
+pub use crate::go_quote::go_quote;
 pub use crate::group_resource::GroupResource;
 pub use crate::key::{KeyRef, ObjectKey, ParseKeyError};
 pub use crate::labels::{LabelSelector, LabelSelectorError};

@@ -197,28 +197,7 @@ fn shown(value: &Value) -> String {
 /// assert_eq!(homeostat_schema::quote("a\n\"b\""), r#""a\n\"b\"""#);
 /// ```
 pub fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{b}' => quoted.push_str("\\v"),
-            '\u{c}' => quoted.push_str("\\f"),
-            c if u32::from(c) < 0x80 && c.is_control() => {
-                let _ = write!(quoted, "\\x{:02x}", u32::from(c));
-            }
-            c if c.is_control() || (c != ' ' && c.is_whitespace()) => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
+    homeostat_core::go_quote(text)
 }
 
 /// Writes a number as Go's `%v` does: with an exponent below 1e-4 and from 1e21.

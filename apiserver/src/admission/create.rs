@@ -93,6 +93,8 @@ pub(crate) fn prepare(
         allocate(&mut object, None, allocator)?;
     }
     check(kind, served, &object)?;
+    // The real server derives these members again as it reads what it stored.
+    (kind.derive)(&mut object);
     // The real server shows a new object as it reads it: with the default of the dropped status.
     if let Some(definition) = kind.definition.as_ref().filter(|_| drops_status) {
         definition.set_defaults(&mut object);

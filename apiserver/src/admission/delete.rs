@@ -22,7 +22,13 @@ pub(crate) struct DeleteOptions {
     pub(crate) propagation_policy: Option<String>,
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) dry_run: Vec<String>,
+    /// True if only an object that the storage cannot decode is to be deleted.
+    #[serde(rename = "ignoreStoreReadErrorWithClusterBreakingPotential")]
+    pub(crate) ignores_read_errors: Option<bool>,
 }
+
+/// The option that ignores errors of the storage.
+pub(crate) const IGNORE_READ_ERRORS: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -79,10 +85,29 @@ impl DeleteOptions {
         }
         let values: Vec<&str> = self.dry_run.iter().map(String::as_str).collect();
         check_dry_run(&values, &mut causes);
+        self.check_unsafe(&mut causes);
         if causes.is_empty() {
             Ok(())
         } else {
             Err(Failure::invalid_options("DeleteOptions", &causes))
+        }
+    }
+
+    /// Checks that a delete of an unreadable object has no options that a readable one needs.
+    fn check_unsafe(&self, causes: &mut Vec<Cause>) {
+        if self.ignores_read_errors != Some(true) {
+            return;
+        }
+        for (other, is_set) in [
+            ("propagationPolicy", self.propagation_policy.is_some()),
+            ("orphanDependents", self.orphan_dependents.is_some()),
+            ("gracePeriodSeconds", self.grace_period_seconds.is_some()),
+            ("preconditions", self.preconditions.is_some()),
+        ] {
+            if is_set {
+                let detail = format!("cannot be set together with .{other}");
+                causes.push(Cause::invalid(IGNORE_READ_ERRORS, &json!(true), &detail));
+            }
         }
     }
 
@@ -290,6 +315,26 @@ mod tests {
         let now = at("2026-01-01T00:00:10Z");
         let outcome = prepare(&pod_kind(), &terminating_pod(), &options, now);
         assert!(matches!(outcome, Outcome::Pending), "{outcome:?}");
+    }
+
+    #[test]
+    fn delete_of_an_unreadable_object_has_no_other_options() {
+        let check = |options: Value| {
+            let options = DeleteOptions::read(options.as_object().unwrap().clone()).unwrap();
+            options.check().err().map(|failure| failure.message).unwrap_or_default()
+        };
+        let known = json!({IGNORE_READ_ERRORS: true, "dryRun": ["All"]});
+        assert_eq!(check(known), "");
+        let ignored = json!({IGNORE_READ_ERRORS: false, "gracePeriodSeconds": 0});
+        assert_eq!(check(ignored), "");
+        let message =
+            check(json!({IGNORE_READ_ERRORS: true, "gracePeriodSeconds": 0, "preconditions": {}}));
+        let expected = ["gracePeriodSeconds", "preconditions"].map(|other| {
+            format!(
+                "{IGNORE_READ_ERRORS}: Invalid value: true: cannot be set together with .{other}"
+            )
+        });
+        assert!(message.contains(&expected.join(", ")), "{message}");
     }
 
     #[test]

@@ -4,75 +4,57 @@ use serde_json::Value;
 
 use crate::fields::Fields;
 use crate::go_json::kind_of;
+use crate::types::{Types, wrong_member};
 
-#[derive(Debug, Clone, Copy)]
-enum Type {
-    Text,
-    Map,
-    Texts,
-    Objects,
-}
-
-const MEMBERS: [(&str, Type); 12] = [
-    ("name", Type::Text),
-    ("generateName", Type::Text),
-    ("namespace", Type::Text),
-    ("uid", Type::Text),
-    ("resourceVersion", Type::Text),
-    ("selfLink", Type::Text),
-    ("creationTimestamp", Type::Text),
-    ("deletionTimestamp", Type::Text),
-    ("labels", Type::Map),
-    ("annotations", Type::Map),
-    ("finalizers", Type::Texts),
-    ("ownerReferences", Type::Objects),
-];
-
-/// Returns Go's error about the first member of the metadata that has the wrong type.
+/// Returns Go's error about the first member of the metadata of a custom object that has the wrong
+/// type.
 pub(crate) fn wrong_metadata(object: &Fields) -> Option<String> {
-    let metadata = match object.get("metadata") {
-        None | Some(Value::Null) => return None,
-        Some(Value::Object(metadata)) => metadata,
+    match object.get("metadata") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(metadata)) => {
+            wrong_member(Types::all().metadata(), metadata).map(|wrong| wrong.decoded)
+        }
         Some(other) => {
             let found = kind_of(other);
-            return Some(format!(
-                "json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"
-            ));
-        }
-    };
-    MEMBERS.iter().find_map(|(name, expected)| {
-        let value = metadata.get(*name).filter(|value| !value.is_null())?;
-        expected.reject(name, value)
-    })
-}
-
-impl Type {
-    fn reject(self, name: &str, value: &Value) -> Option<String> {
-        let path = format!("ObjectMeta.{name}");
-        let reject = |wrong: &Value, expected: &str| Some(cannot(wrong, &path, expected));
-        match (self, value) {
-            (Self::Text, Value::String(_)) => None,
-            (Self::Text, other) => reject(other, "string"),
-            (Self::Map, Value::Object(members)) => members
-                .values()
-                .find(|value| !value.is_string())
-                .and_then(|wrong| reject(wrong, "string")),
-            (Self::Map, other) => reject(other, "map[string]string"),
-            (Self::Texts, Value::Array(items)) => items
-                .iter()
-                .find(|item| !item.is_string())
-                .and_then(|wrong| reject(wrong, "string")),
-            (Self::Texts, other) => reject(other, "[]string"),
-            (Self::Objects, Value::Array(items)) => items
-                .iter()
-                .find(|item| !item.is_object())
-                .and_then(|wrong| reject(wrong, "v1.OwnerReference")),
-            (Self::Objects, other) => reject(other, "[]v1.OwnerReference"),
+            Some(format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"))
         }
     }
 }
 
-fn cannot(value: &Value, path: &str, expected: &str) -> String {
-    let found = kind_of(value);
-    format!("json: cannot unmarshal {found} into Go struct field {path} of type {expected}")
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn first_member_of_a_wrong_type_is_reported() {
+        let wrong = |metadata: Value| {
+            let object = Fields::from_iter([("metadata".to_owned(), metadata)]);
+            wrong_metadata(&object).unwrap_or_default()
+        };
+        let cannot = "json: cannot unmarshal";
+        for (metadata, expected) in [
+            (json!({"name": "a", "labels": {"a": "b"}, "generation": 1, "x": 1}), String::new()),
+            (json!(null), String::new()),
+            (json!("a"), format!("{cannot} string into Go value of type v1.ObjectMeta")),
+            (
+                json!({"name": 1, "labels": [], "generation": "x"}),
+                format!("{cannot} string into Go struct field ObjectMeta.generation of type int64"),
+            ),
+            (
+                json!({"uid": 1}),
+                format!("{cannot} number into Go struct field ObjectMeta.uid of type types.UID"),
+            ),
+            (
+                json!({"ownerReferences": [{"kind": 1}]}),
+                format!(
+                    "{cannot} number into Go struct field OwnerReference.ownerReferences.kind of \
+                     type string"
+                ),
+            ),
+        ] {
+            assert_eq!(wrong(metadata.clone()), expected, "{metadata}");
+        }
+    }
 }

@@ -190,7 +190,16 @@ pub(super) fn check(core: &Core, user: &User, request: &Attributes) -> Result<()
 
 /// Fails with 403 if the user may not do with this verb what the request names.
 pub(super) fn check_as(core: &Core, user: &User, info: &RequestInfo, verb: &str) -> Result<()> {
-    let request = Attributes {
+    check(core, user, &attributes_of(info, verb))
+}
+
+/// Decides whether the user may do with this verb what the request names.
+pub(super) fn decide_as(core: &Core, user: &User, info: &RequestInfo, verb: &str) -> Decision {
+    decide(core, user, &attributes_of(info, verb))
+}
+
+fn attributes_of(info: &RequestInfo, verb: &str) -> Attributes {
+    Attributes {
         verb: verb.to_owned(),
         namespace: info.namespace.clone().unwrap_or_default(),
         group: info.group.clone(),
@@ -198,8 +207,7 @@ pub(super) fn check_as(core: &Core, user: &User, info: &RequestInfo, verb: &str)
         subresource: info.subresource.clone().unwrap_or_default(),
         name: info.name.clone().unwrap_or_default(),
         path: None,
-    };
-    check(core, user, &request)
+    }
 }
 
 /// Decides whether the user may do this.

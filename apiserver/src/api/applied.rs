@@ -107,10 +107,12 @@ impl Apply<'_> {
         let applied = self.manager.apply(self.kind, live, &self.config, self.options.force);
         let applied = applied.map_err(|error| failure(&error, live, &self.config))?;
         if let Some(wrong) = applied.object.as_ref().and_then(|new| self.kind.wrong_member(new)) {
-            let of = object_text(&self.config);
-            let why = wrong.decoded;
-            let detail = format!("failed to convert new typed object ({of}) to object: {why}");
-            return Err(Failure::internal(detail));
+            let (of, why) = (object_text(&self.config), wrong.restored);
+            let known = type_text(&self.kind.api_version(), &self.kind.kind);
+            return Err(Failure::internal(format!(
+                "failed to convert new object ({of}) to proper version: unable to convert \
+                 unstructured object to {known}: {why}"
+            )));
         }
         Ok(applied)
     }

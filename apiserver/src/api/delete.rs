@@ -2,31 +2,64 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
+use super::list_options::ListOptions;
 use super::policies::{self, Admit};
 use super::renderer::Renderer;
-use super::{addresses, list, webhooks};
-use crate::admission::delete::{self, DeleteOptions};
+use super::{access, addresses, list, webhooks};
+use crate::admission::delete::{self, DeleteOptions, IGNORE_READ_ERRORS};
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
 use crate::object::Stored;
 use crate::reply::Reply;
 use crate::request::ApiCall;
-use crate::status::{self, Failure, Result};
+use crate::status::{self, Cause, Failure, Result};
 
 pub(super) fn delete(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let options = call.delete_options()?;
     let served = &call.target.served;
+    if options.ignores_read_errors == Some(true) {
+        return Err(refuse_unsafe(core, call, name));
+    }
     let protected = served.kind.protected.filter(|protected| protected.names.contains(&name));
     if let Some(protected) = protected {
         return Err(Failure::forbidden(&served.kind, name, protected.detail));
     }
-    let renderer = Renderer::of_object(core, call)?;
     call.warnings.extend(options.warning(&served.home));
     let key = served.kind.key(call.namespace(), name);
     let admit = |old: &Fields| policies::check_delete(core, call, old, (name, &options));
     let deleted = delete_object(core, served, (&key, name), &options, &admit)?;
-    Ok(deleted.answer(&renderer, name, &options))
+    deleted.answer(core, call, (name, &options))
+}
+
+/// Returns the error for the delete of an object that the storage could not decode: it decodes all.
+fn refuse_unsafe(core: &Core, call: &ApiCall, name: &str) -> Failure {
+    const VERB: &str = "unsafe-delete-ignore-read-errors";
+    let served = &call.target.served;
+    let kind = &served.kind;
+    // The storage of these kinds has no such delete.
+    if &*kind.kind == "Namespace" || &*kind.group == "rbac.authorization.k8s.io" {
+        return Failure::internal_error(&format!(
+            "no unsafe deleter provided, can not honor {IGNORE_READ_ERRORS}"
+        ));
+    }
+    let decision = access::decide_as(core, &call.user, &call.target.info, VERB);
+    if !decision.allowed {
+        let detail = format!("not permitted to do \"{VERB}\", reason: {}", decision.reason);
+        return Failure::forbidden(kind, name, &detail);
+    }
+    if core.get(served.resource, &kind.key(call.namespace(), name)).is_none() {
+        return Failure::not_found(kind, name);
+    }
+    let key = served.home.storage_key(call.namespace(), name);
+    let detail = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
+         AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from \
+         storage"
+    );
+    Failure::conflict(kind, name, &detail)
 }
 
 /// The result of a delete.
@@ -36,17 +69,26 @@ pub(super) enum Deleted {
 }
 
 impl Deleted {
-    fn answer(&self, renderer: &Renderer, name: &str, options: &DeleteOptions) -> Reply {
+    /// Returns the reply. As on the real server, a form that it cannot have is an error only now.
+    fn answer(
+        &self,
+        core: &Core,
+        call: &ApiCall,
+        (name, options): (&str, &DeleteOptions),
+    ) -> Result<Reply> {
+        let kind = &call.target.served.kind;
         match self {
-            Self::Gone(last) if renderer.served().kind.returns_deleted => {
-                Reply::ok(renderer.object(last))
+            Self::Gone(last) if kind.returns_deleted => {
+                Ok(Reply::ok(Renderer::of_object(core, call)?.object(last)))
             }
             Self::Gone(last) => {
-                Reply::value(&status::deleted(&renderer.served().kind, name, &last.selectable.uid))
+                // A status has any form.
+                Renderer::of(core, call)?;
+                Ok(Reply::value(&status::deleted(kind, name, &last.selectable.uid)))
             }
             Self::Waiting(stored) => {
                 let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
-                Reply::Json { code, body: renderer.object(stored) }
+                Ok(Reply::Json { code, body: Renderer::of_object(core, call)?.object(stored) })
             }
         }
     }
@@ -116,9 +158,14 @@ pub(super) async fn delete_collection(core: &Core, call: &ApiCall) -> Result<Rep
     if !served.kind.deletes_collections {
         return Err(Failure::method_not_allowed(&served.kind, "deletecollection"));
     }
-    let renderer = Renderer::of_list(core, call)?;
+    let listed = ListOptions::of(call)?;
     let options = call.delete_options()?;
-    let (metadata, items) = list::select(core, call).await?;
+    if options.ignores_read_errors == Some(true) {
+        let detail = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        let cause = Cause::invalid(IGNORE_READ_ERRORS, &json!(true), detail);
+        return Err(Failure::invalid_options("DeleteOptions", &[cause]));
+    }
+    let (metadata, items) = list::select(core, call, listed).await?;
     for item in &items {
         let selectable = &item.selectable;
         let key = served.kind.key(&selectable.namespace, &selectable.name);
@@ -135,5 +182,7 @@ pub(super) async fn delete_collection(core: &Core, call: &ApiCall) -> Result<Rep
             Err(failure) => return Err(failure),
         }
     }
+    // The real server deletes the objects before it looks at the form of the reply.
+    let renderer = Renderer::of_list(core, call)?;
     Ok(Reply::ok(renderer.list(&metadata, items.iter())))
 }

@@ -156,19 +156,21 @@ impl Wanted {
     fn without_name(&self) -> String {
         let Self { uid, groups, extra, .. } = self;
         let list = |texts: &[String]| {
-            let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+            let quoted: Vec<String> = texts.iter().map(|text| quote(text)).collect();
             format!("[]string{{{}}}", quoted.join(", "))
         };
         let groups = if groups.is_empty() { "[]string(nil)".to_owned() } else { list(groups) };
         let extra = if extra.is_empty() {
             "(nil)".to_owned()
         } else {
-            let members = extra.iter().map(|(key, values)| format!("{key:?}:{}", list(values)));
+            let members =
+                extra.iter().map(|(key, values)| format!("{}:{}", quote(key), list(values)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         };
         format!(
-            "requested &user.DefaultInfo{{Name:\"\", UID:{uid:?}, Groups:{groups}, \
-             Extra:map[string][]string{extra}}} without impersonating a user name"
+            "requested &user.DefaultInfo{{Name:\"\", UID:{}, Groups:{groups}, \
+             Extra:map[string][]string{extra}}} without impersonating a user name",
+            quote(uid)
         )
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::list_options::ListOptions;
 use super::read::parse_version;
 use super::renderer::Renderer;
 use super::token::Token;
@@ -14,7 +15,7 @@ use crate::object::Stored;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::selection::Selection;
-use crate::status::{Cause, Failure, Result};
+use crate::status::{Failure, Result};
 use crate::storage::Objects;
 
 /// The parameters of a list.
@@ -46,14 +47,15 @@ struct Page {
 }
 
 pub(super) async fn list(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
-    let renderer = Renderer::of_list(core, call)?;
-    let request = Request::parse(call)?;
+    let request = Request::parse(call, ListOptions::of(call)?)?;
     if request.from_cache {
         core.check_ready()?;
     }
     request.wait_for_revision(core, call).await?;
     let served = &call.target.served;
     let (revision, objects) = request.state(core, call)?;
+    // The real server looks at the form of the reply once it has the list.
+    let renderer = Renderer::of_list(core, call)?;
     let page = request.page(revision, &objects);
     if page.next.is_some() {
         core.pin(served.resource, revision, &objects);
@@ -63,8 +65,12 @@ pub(super) async fn list(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
 
 /// Returns the metadata of the list, and the objects in the request's scope that its selectors
 /// match, up to its limit.
-pub(super) async fn select(core: &Core, call: &ApiCall) -> Result<(Value, Vec<Arc<Stored>>)> {
-    let request = Request::parse(call)?;
+pub(super) async fn select(
+    core: &Core,
+    call: &ApiCall,
+    options: ListOptions,
+) -> Result<(Value, Vec<Arc<Stored>>)> {
+    let request = Request::parse(call, options)?;
     request.wait_for_revision(core, call).await?;
     let (revision, objects) = request.state(core, call)?;
     let page = request.page(revision, &objects);
@@ -74,13 +80,10 @@ pub(super) async fn select(core: &Core, call: &ApiCall) -> Result<(Value, Vec<Ar
 // === impl Request ===
 
 impl Request {
-    fn parse(call: &ApiCall) -> Result<Self> {
+    fn parse(call: &ApiCall, options: ListOptions) -> Result<Self> {
         let params = &call.params;
         let kind = &call.target.served.kind;
-        let selector =
-            Selection::parse(kind, params.get("labelSelector"), params.get("fieldSelector"))?;
-        check_options(call)?;
-        params.number("timeoutSeconds")?;
+        let ListOptions { selector, mut limit, .. } = options;
         let version = params.get("resourceVersion");
         let start = match params.get("continue") {
             "" => None,
@@ -91,7 +94,6 @@ impl Request {
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        let mut limit = usize::try_from(params.number("limit")?.unwrap_or(0)).unwrap_or(0);
         if start.is_some() && version == "0" {
             limit = 0;
         }
@@ -187,34 +189,6 @@ impl Request {
 /// Returns the common prefix of all keys of a list.
 pub(super) fn prefix(kind: &Kind, namespace: &str) -> String {
     if kind.namespaced && !namespace.is_empty() { format!("{namespace}/") } else { String::new() }
-}
-
-/// Rejects parameters that exclude each other.
-fn check_options(call: &ApiCall) -> Result<()> {
-    let params = &call.params;
-    let (version, matched) = (params.get("resourceVersion"), params.get("resourceVersionMatch"));
-    let field = "resourceVersionMatch";
-    let mut causes = Vec::new();
-    let mut forbid = |field, detail| causes.push(Cause::forbidden(field, detail));
-    if !matched.is_empty() && version.is_empty() {
-        forbid(field, "resourceVersionMatch is forbidden unless resourceVersion is provided");
-    }
-    if !matched.is_empty() && !params.get("continue").is_empty() {
-        forbid(field, "resourceVersionMatch is forbidden when continue is provided");
-    }
-    if !matches!(matched, "" | "Exact" | "NotOlderThan") {
-        let supported = ["Exact", "NotOlderThan", ""];
-        causes.push(Cause::unsupported(field, &json!(matched), &supported));
-    }
-    if matched == "Exact" && version == "0" {
-        let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-        causes.push(Cause::forbidden(field, detail));
-    }
-    if params.is_present("sendInitialEvents") {
-        let detail = "sendInitialEvents is forbidden for list";
-        causes.push(Cause::forbidden("sendInitialEvents", detail));
-    }
-    if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_options("ListOptions", &causes)) }
 }
 
 // === impl Page ===

@@ -3,6 +3,7 @@
 use memchr::memmem;
 use serde_json::{Value, json};
 
+use crate::admission::types::wrong_metadata;
 use crate::admission::{meta_text, metadata_mut};
 use crate::fields::Fields;
 use crate::go_json::go_text;
@@ -10,7 +11,7 @@ use crate::kinds::{Kind, Kinds};
 use crate::object::unpack_owners;
 use crate::patch::{self, PatchError, PatchKind};
 use crate::request::ApiCall;
-use crate::request::decode::{check_custom_type, check_metadata, other_type, prune};
+use crate::request::decode::{check_custom_type, other_type, prune};
 use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
 use crate::types::{
@@ -120,6 +121,9 @@ impl Patch<'_> {
             let why = format!("Object 'Kind' is missing in '{}'", Value::Object(object.clone()));
             return Err(self.invalid_result(&object, &why));
         }
+        if let Some(why) = wrong_metadata(&object) {
+            return Err(self.invalid_result(&object, &why));
+        }
         if object.get("apiVersion").is_none_or(Value::is_null) {
             let detail = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
             return Err(Failure::internal_error(detail));
@@ -138,7 +142,6 @@ impl Patch<'_> {
             return Err(Failure::invalid_as(&kind.group, &kind.kind, name, &[cause]));
         }
         check_custom_type(kind, &object, stated("kind"), stated("apiVersion"))?;
-        check_metadata(kind, &object)?;
         let mut problems = unknown_metadata(&object);
         if !problems.is_empty() {
             normalize_type(Types::all().metadata(), metadata_mut(&mut object));

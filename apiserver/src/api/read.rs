@@ -13,7 +13,6 @@ use crate::status::{Failure, Result};
 
 pub(super) async fn get(core: &Arc<Core>, call: &ApiCall, name: &str) -> Result<Reply> {
     let served = &call.target.served;
-    let renderer = Renderer::of_object(core, call)?;
     if call.params.flag("export") {
         let detail = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(Failure::bad_request(detail));
@@ -27,7 +26,8 @@ pub(super) async fn get(core: &Arc<Core>, call: &ApiCall, name: &str) -> Result<
     let key = served.kind.key(call.namespace(), name);
     let from_cache = !version.is_empty();
     match core.get_visible(served.resource, &key, &call.client_view, from_cache) {
-        Some(stored) => Ok(Reply::ok(renderer.object(&stored))),
+        // The real server looks at the form of the reply once it has the object.
+        Some(stored) => Ok(Reply::ok(Renderer::of_object(core, call)?.object(&stored))),
         None => Err(Failure::not_found(&served.kind, name)),
     }
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::list::prefix;
+use super::list_options::{ListOptions, is_legacy_watch};
 use super::read;
 use super::renderer::Renderer;
 use crate::core::Core;
@@ -19,9 +20,8 @@ use crate::object::Stored;
 use crate::reply::{Body, Reply};
 use crate::request::ApiCall;
 use crate::request::negotiate::{self, Form};
-use crate::request::params::Params;
 use crate::selection::Selection;
-use crate::status::{Cause, Failure, Result};
+use crate::status::{Failure, Result};
 use crate::storage::{Change, Storage};
 use crate::view::ClientView;
 
@@ -75,14 +75,13 @@ const DEFAULT_SECONDS: std::ops::Range<u64> = 1800..3600;
 pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     let params = &call.params;
     let served = &call.target.served;
-    let selector =
-        Selection::parse(&served.kind, params.get("labelSelector"), params.get("fieldSelector"))?;
-    check_options(call)?;
+    let options = ListOptions::of(call)?;
+    let timeout = options.timeout_seconds.map_or(0, nanoseconds);
     core.check_ready()?;
     let version = parse_version(params.get("resourceVersion"))?;
-    let listing = is_legacy(params) || params.flag("sendInitialEvents");
+    let listing = is_legacy_watch(params) || params.flag("sendInitialEvents");
     let bookmarks = params.flag("allowWatchBookmarks");
-    let mut watch = Watch::new(core, call, selector, bookmarks)?;
+    let mut watch = Watch::new(core, call, options)?;
     if call.media == Media::Yaml {
         return Err(negotiate::no_stream());
     }
@@ -91,7 +90,7 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
         // event, and ends the stream.
         return Ok(Reply::Watch(Body::full("")));
     }
-    if params.number("timeoutSeconds")?.is_some_and(|seconds| nanoseconds(seconds) < 0) {
+    if timeout < 0 {
         return Ok(Reply::Watch(Body::full("")));
     }
     if listing {
@@ -132,13 +131,6 @@ pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     Ok(Reply::Watch(Body::stream(events)))
 }
 
-/// Returns whether a watch of any version is one of the initial events, whose end a bookmark marks.
-fn is_legacy(params: &Params) -> bool {
-    !params.is_present("sendInitialEvents")
-        && params.get("resourceVersionMatch").is_empty()
-        && matches!(params.get("resourceVersion"), "" | "0")
-}
-
 fn parse_version(text: &str) -> Result<Option<u64>> {
     if text.is_empty() {
         return Ok(None);
@@ -147,39 +139,13 @@ fn parse_version(text: &str) -> Result<Option<u64>> {
     read::revision(text).map(Some).map_err(Failure::internal)
 }
 
-fn check_options(call: &ApiCall) -> Result<()> {
-    let params = &call.params;
-    let (field, known) = ("resourceVersionMatch", "NotOlderThan");
-    let matched = if is_legacy(params) { known } else { params.get(field) };
-    let has_initial_events = is_legacy(params) || params.is_present("sendInitialEvents");
-    let mut causes = Vec::new();
-    let mut forbid = |detail| causes.push(Cause::forbidden(field, detail));
-    if has_initial_events && matched != known {
-        forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-    }
-    if !matched.is_empty() {
-        if !has_initial_events {
-            forbid(
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            );
-        }
-        if matched != known {
-            causes.push(Cause::unsupported(field, &json!(matched), &[known]));
-        }
-        if !params.get("continue").is_empty() {
-            let detail = "resourceVersionMatch is forbidden when continue is provided";
-            causes.push(Cause::forbidden(field, detail));
-        }
-    }
-    if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_options("ListOptions", &causes)) }
-}
-
 // === impl Watch ===
 
 impl Watch {
-    fn new(core: &Arc<Core>, call: &ApiCall, selector: Selection, bookmarks: bool) -> Result<Self> {
+    fn new(core: &Arc<Core>, call: &ApiCall, options: ListOptions) -> Result<Self> {
         let now = Instant::now();
-        let wanted = call.params.number("timeoutSeconds")?.map_or(0, nanoseconds);
+        let bookmarks = call.params.flag("allowWatchBookmarks");
+        let wanted = options.timeout_seconds.map_or(0, nanoseconds);
         let duration = if wanted == 0 {
             let range = DEFAULT_SECONDS.end - DEFAULT_SECONDS.start;
             Duration::from_secs(DEFAULT_SECONDS.start + core.chance.below(range))
@@ -194,7 +160,7 @@ impl Watch {
             renderer: Renderer::of(core, call)?,
             media: call.media,
             prefix: prefix(&call.target.served.kind, call.namespace()),
-            selector,
+            selector: options.selector,
             revision: 0,
             initial: Vec::new(),
             marks_initial_end: false,

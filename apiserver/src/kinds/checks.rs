@@ -16,6 +16,7 @@ pub(crate) mod config_data;
 pub(crate) mod container;
 pub(crate) mod container_ports;
 mod container_restarts;
+mod counts;
 pub(crate) mod cron_jobs;
 pub(crate) mod csi;
 mod device_capacity;

@@ -27,6 +27,9 @@ pub(super) fn derive(definition: &mut Fields) {
         if spec.get("conversion").is_none_or(Value::is_null) {
             spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
         }
+        if let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) {
+            drop_empty_webhook(conversion);
+        }
         schemas::tidy(spec);
     }
     let storage = versions(definition).find(|version| version["storage"] == true);
@@ -38,6 +41,15 @@ pub(super) fn derive(definition: &mut Fields) {
         _ => {
             status.insert("storedVersions".to_owned(), json!([name]));
         }
+    }
+}
+
+/// Drops a webhook without members: the real server keeps its members, not the webhook.
+fn drop_empty_webhook(conversion: &mut Fields) {
+    let webhook = conversion.get("webhook");
+    let has = |name| webhook.and_then(|webhook| webhook.get(name)).is_some_and(|it| !it.is_null());
+    if !has("clientConfig") && !has("conversionReviewVersions") {
+        conversion.remove("webhook");
     }
 }
 
@@ -131,5 +143,25 @@ impl Approval {
             "protected groups must have approval annotation \"{APPROVED}\" with either a URL or a \
              reason starting with \"unapproved\", {HELP}"
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn webhook_without_members_is_dropped() {
+        let derived = |webhook: Value| {
+            let conversion = json!({"strategy": "None", "webhook": webhook});
+            let mut definition = json!({"spec": {"conversion": conversion}});
+            derive(definition.as_object_mut().unwrap());
+            definition["spec"]["conversion"].get("webhook").cloned()
+        };
+        assert_eq!(derived(json!({})), None);
+        assert_eq!(derived(json!({"clientConfig": null, "conversionReviewVersions": null})), None);
+        for kept in [json!({"clientConfig": {}}), json!({"conversionReviewVersions": []})] {
+            assert_eq!(derived(kept.clone()), Some(kept));
+        }
     }
 }

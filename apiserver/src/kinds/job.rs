@@ -50,7 +50,6 @@ pub(super) fn prepare(job: &mut Fields) {
     if selected.is_none() {
         set(job, &["spec", "selector", "matchLabels"], UID, json!(uid));
     }
-    workload::default_labels_from_template(job);
 }
 
 fn set(object: &mut Fields, parents: &[&str], key: &str, value: Value) {
@@ -66,4 +65,20 @@ fn set(object: &mut Fields, parents: &[&str], key: &str, value: Value) {
 /// A job without labels gets those of its pods.
 pub(super) fn derive(job: &mut Fields) {
     workload::default_labels_from_template(job);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn job_gets_the_labels_that_the_server_makes_later() {
+        let job = json!({"metadata": {"name": "a b", "uid": "u"}, "spec": {"template": {}}});
+        let mut job = job.as_object().unwrap().clone();
+        prepare(&mut job);
+        assert_eq!(read_path(&job, "metadata.labels"), None, "no cause names them");
+        derive(&mut job);
+        let labels = read_path(&job, "metadata.labels").and_then(|all| all.get("job-name"));
+        assert_eq!(labels, Some(&json!("a b")));
+    }
 }

@@ -311,11 +311,19 @@ impl Kind {
     /// Returns the object's key in the real server's etcd, which some messages show.
     pub(crate) fn storage_key(&self, namespace: &str, name: &str) -> String {
         let key = self.key(namespace, name);
-        if self.custom {
-            format!("/registry/{}/{}/{key}", self.group, self.plural)
-        } else {
-            format!("/registry/{}/{key}", self.plural)
-        }
+        let prefix = match (&*self.group, &*self.plural) {
+            ("", "endpoints") => "services/endpoints",
+            ("", "nodes") => "minions",
+            ("", "replicationcontrollers") => "controllers",
+            ("", "services") => "services/specs",
+            ("networking.k8s.io", "ingresses") => "ingress",
+            (group @ ("apiextensions.k8s.io" | "apiregistration.k8s.io"), plural) => {
+                return format!("/registry/{group}/{plural}/{key}");
+            }
+            (group, plural) if self.custom => return format!("/registry/{group}/{plural}/{key}"),
+            (_, plural) => plural,
+        };
+        format!("/registry/{prefix}/{key}")
     }
 
     /// Removes unknown and empty members, and fills in defaults, as the real server's encoder does.

@@ -345,7 +345,7 @@ fn unreadable(kind: &str, detail: &str, body: &[u8]) -> Failure {
 
 /// Checks the type of each member: all members of a built-in kind, and the metadata of a custom
 /// one.
-pub(crate) fn check_metadata(kind: &Kind, object: &Fields) -> Result<()> {
+fn check_metadata(kind: &Kind, object: &Fields) -> Result<()> {
     let wrong = if kind.custom {
         wrong_metadata(object)
     } else {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use homeostat_core::parse_go_duration;
 
-use crate::admission::delete::{DeleteOptions, Preconditions};
+use crate::admission::delete::{DeleteOptions, IGNORE_READ_ERRORS, Preconditions};
 use crate::go_json::{GoInteger, parse_integer};
 use crate::status::{Failure, Result};
 
@@ -87,6 +87,9 @@ impl Params {
             propagation_policy: text("propagationPolicy"),
             orphan_dependents: self.find("orphanDependents").map(|_| self.flag("orphanDependents")),
             dry_run: self.all("dryRun").into_iter().map(str::to_owned).collect(),
+            ignores_read_errors: self
+                .find(IGNORE_READ_ERRORS)
+                .map(|_| self.flag(IGNORE_READ_ERRORS)),
         })
     }
 }

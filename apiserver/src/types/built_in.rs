@@ -25,11 +25,11 @@ fn object(table: &'static schema::Types, id: schema::TypeId) -> Type {
         matches!(&*field.name, "kind" | "apiVersion") && field.protobuf.is_empty()
     };
     let fields = object.fields().filter(|field| !is_type_meta(field));
-    let members = fields.map(member).collect();
+    let members = fields.map(|field| member(field, name)).collect();
     Type { package: short_package(package), name, full_name, members }
 }
 
-fn member(field: &'static schema::Field) -> Member {
+fn member(field: &'static schema::Field, owner: &'static str) -> Member {
     let shape = shape(&field.node, &field.go_type);
     let merge = match (&shape, &field.patch.key) {
         (Shape::List(_), Some(key)) => Merge::ByKey(key),
@@ -40,6 +40,7 @@ fn member(field: &'static schema::Field) -> Member {
     let shape = if field.pointer { Shape::Pointer(Box::new(shape)) } else { shape };
     Member {
         name: &field.name,
+        embedded: embedded(field, owner),
         shape,
         go_type: field.go_type.to_string(),
         empty: match field.empty {
@@ -51,6 +52,41 @@ fn member(field: &'static schema::Field) -> Member {
         required: field.required,
         values: values(&field.node),
         dropped: field.dropped,
+    }
+}
+
+/// Returns the structs between a type and its field, from the outside to the inside: as many as the
+/// field's number in protobuf has numbers before the last one.
+fn embedded(field: &schema::Field, owner: &'static str) -> Vec<&'static str> {
+    let mut outer = owner;
+    let step = |_| {
+        outer = embedded_in(outer);
+        outer
+    };
+    (1..field.protobuf.len()).map(step).collect()
+}
+
+/// Returns the struct that Go embeds in a type.
+fn embedded_in(name: &str) -> &'static str {
+    match name {
+        "ConfigMapEnvSource"
+        | "ConfigMapKeySelector"
+        | "ConfigMapProjection"
+        | "ConfigMapVolumeSource"
+        | "SecretEnvSource"
+        | "SecretKeySelector"
+        | "SecretProjection" => "LocalObjectReference",
+        "DeviceAllocationConfiguration"
+        | "DeviceClaimConfiguration"
+        | "DeviceClassConfiguration" => "DeviceConfiguration",
+        "EphemeralContainer" => "EphemeralContainerCommon",
+        "IngressRule" => "IngressRuleValue",
+        "NamedRuleWithOperations" => "RuleWithOperations",
+        "PersistentVolumeSpec" => "PersistentVolumeSource",
+        "Probe" => "ProbeHandler",
+        "RuleWithOperations" => "Rule",
+        "Volume" => "VolumeSource",
+        _ => panic!("{name} embeds a struct whose name is not here"),
     }
 }
 

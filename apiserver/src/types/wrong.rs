@@ -58,10 +58,15 @@ struct Place<'a> {
 // === impl Place ===
 
 impl Place<'_> {
-    /// Returns the path of the member in messages: `spec.containers.name`.
+    /// Returns the path of the member in messages: `spec.volumes.VolumeSource.secret`.
     fn path(&self) -> String {
-        let name = self.member.name;
-        self.parent.map_or_else(|| name.to_owned(), |parent| format!("{}.{name}", parent.path()))
+        let mut path = self.parent.map(|parent| parent.path() + ".").unwrap_or_default();
+        for outer in &self.member.embedded {
+            path.push_str(outer);
+            path.push('.');
+        }
+        path.push_str(self.member.name);
+        path
     }
 
     fn check(
@@ -281,6 +286,53 @@ mod tests {
         let bad = wrong("Secret", json!({"data": {"a": "!!"}}));
         assert_eq!(bad.as_deref(), Some("illegal base64 data at input byte 0"));
     }
+
+    #[test]
+    fn path_of_a_wrong_type_names_the_structs_that_go_embeds() {
+        let of_container = |member: Value| json!({"spec": {"containers": [member]}});
+        for (kind, object, path) in [
+            (
+                "Pod",
+                of_container(json!({"readinessProbe": {"httpGet": []}})),
+                "Probe.spec.containers.readinessProbe.ProbeHandler.httpGet of type \
+                 v1.HTTPGetAction",
+            ),
+            (
+                "Pod",
+                of_container(json!({"readinessProbe": {"httpGet": {"path": 1}}})),
+                "HTTPGetAction.spec.containers.readinessProbe.ProbeHandler.httpGet.path of type \
+                 string",
+            ),
+            (
+                "Pod",
+                of_container(json!({"readinessProbe": {"periodSeconds": []}})),
+                "Probe.spec.containers.readinessProbe.periodSeconds of type int32",
+            ),
+            (
+                "Pod",
+                of_container(json!({"envFrom": [{"secretRef": {"name": 1}}]})),
+                "SecretEnvSource.spec.containers.envFrom.secretRef.LocalObjectReference.name of \
+                 type string",
+            ),
+            (
+                "PersistentVolume",
+                json!({"spec": {"csi": "a"}}),
+                "PersistentVolumeSpec.spec.PersistentVolumeSource.csi of type \
+                 v1.CSIPersistentVolumeSource",
+            ),
+        ] {
+            let found = wrong(kind, object).unwrap();
+            assert!(found.ends_with(&format!("into Go struct field {path}")), "{found}");
+        }
+        let rules = json!({"spec": {"matchConstraints": {"resourceRules": [{"scope": 1}]}}});
+        let known = Types::all();
+        let policy = known.of_kind("admissionregistration.k8s.io", "v1", POLICY).unwrap();
+        let found = wrong_member(policy, rules.as_object().unwrap()).unwrap().decoded;
+        let path = "spec.matchConstraints.resourceRules.RuleWithOperations.Rule.scope";
+        assert!(found.contains(&format!("NamedRuleWithOperations.{path} of type")), "{found}");
+    }
+
+    const POLICY: &str = "ValidatingAdmissionPolicy";
 
     #[test]
     fn wrong_type_of_a_restored_member_is_reported_with_the_converters_text() {

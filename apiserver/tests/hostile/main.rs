@@ -50,7 +50,6 @@ const SERVER_ERRORS: [&str; 28] = [
     "target.name: Required value",
     "failed to create typed patch object ",
     "failed to create typed live object ",
-    "failed to convert new typed object ",
     "the spec replicas field \".spec.replicas\" does not exist",
     "request to convert CR to an invalid group/version: autoscaling/v1",
     "is not implemented: the embedded API server runs no containers",

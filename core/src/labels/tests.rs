@@ -98,6 +98,7 @@ fn bad_grammar_is_rejected_with_the_servers_text() {
 fn impossible_keys_and_values_are_rejected() {
     let long = "x".repeat(64);
     for (selector, beginning, end) in [
+        ("\u{1}=b".to_owned(), "<nil>: Invalid value: \"\\x01\": name part must consist of", ""),
         ("-a=b".to_owned(), "<nil>: Invalid value: \"-a\": name part must consist of", ""),
         ("/a".to_owned(), "<nil>: Invalid value: \"/a\": prefix part must be non-empty", ""),
         (

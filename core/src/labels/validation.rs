@@ -4,6 +4,8 @@
 //! `IsValidLabelValue`. A function returns every problem of its input, because upstream reports all
 //! of them at once.
 
+use crate::go_quote;
+
 /// The longest name part of a key, and the longest value, in bytes.
 const MAX_NAME: usize = 63;
 /// The longest DNS prefix of a key, in bytes.
@@ -28,7 +30,7 @@ pub(super) fn check_key(path: &str, key: &str) -> Result<(), String> {
     if problems.is_empty() {
         return Ok(());
     }
-    Err(format!("{path}: Invalid value: {key:?}: {}", problems.join("; ")))
+    Err(format!("{path}: Invalid value: {}: {}", go_quote(key), problems.join("; ")))
 }
 
 /// Checks the value at `position` of the requirement for `key`.
@@ -43,7 +45,8 @@ pub(super) fn check_value(key: &str, position: usize, value: &str) -> Result<(),
     if problems.is_empty() {
         return Ok(());
     }
-    Err(format!("values[{position}][{key}]: Invalid value: {value:?}: {}", problems.join("; ")))
+    let (shown, problems) = (go_quote(value), problems.join("; "));
+    Err(format!("values[{position}][{key}]: Invalid value: {shown}: {problems}"))
 }
 
 /// Returns the problems of a key in upstream's order: the prefix first, then the name.

@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Test::{By, NotNegative, OneOf, Text};
-use super::workloads::{
-    Causes, MIN_READY, at_most_all, count_or_percent, is_none, run, selector, shown, spec, template,
-};
+use super::counts::{at_most_all, count_or_percent, is_none};
+use super::workloads::{Causes, MIN_READY, run, selector, shown, spec, template};
 use super::{Check, items, member, selectors, storage_claim, text, workloads};
 use crate::fields::Fields;
 use crate::names;

@@ -4,6 +4,7 @@ use homeostat_schema::InternalValue;
 use serde_json::{Value, json};
 
 use super::Test::{By, NotNegative};
+use super::counts::{at_most_all, count_or_percent, is_none};
 use super::{Check, NOT_NEGATIVE, is_empty, member, pod_spec, selectors, text};
 use crate::fields::{Fields, are_kept, string_map};
 use crate::status::Cause;
@@ -310,36 +311,6 @@ fn rolling_daemons(rolling: &Value, at: &str, causes: Causes<'_>) {
             causes.push(Cause::invalid(format!("{at}.maxSurge"), surge, detail));
         }
         _ => {}
-    }
-}
-
-/// Returns whether a value means no pod: `0`, `"0%"`, or a missing value.
-pub(super) fn is_none(value: &Value) -> bool {
-    value.as_str().map_or_else(
-        || value.as_i64().unwrap_or(0) == 0,
-        |text| percent_of(text).is_some_and(|percent| percent == 0),
-    )
-}
-
-fn percent_of(text: &str) -> Option<u64> {
-    text.strip_suffix('%')?.parse().ok()
-}
-
-pub(super) fn count_or_percent(value: &Value, at: &str, causes: Causes<'_>) {
-    let detail = match value {
-        Value::String(text) if percent_of(text).is_none() => {
-            "a valid percent string must be a numeric string followed by an ending '%' (e.g. \
-             '1%',  or '93%', regex used for validation is '[0-9]+%')"
-        }
-        Value::Number(number) if number.as_i64().is_some_and(|number| number < 0) => NOT_NEGATIVE,
-        _ => return,
-    };
-    causes.push(Cause::invalid(at, value, detail));
-}
-
-pub(super) fn at_most_all(value: &Value, at: &str, causes: Causes<'_>) {
-    if value.as_str().and_then(percent_of).is_some_and(|percent| percent > 100) {
-        causes.push(Cause::invalid(at, value, "must not be greater than 100%"));
     }
 }
 
