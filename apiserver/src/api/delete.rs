@@ -87,8 +87,9 @@ impl Deleted {
                 Ok(Reply::value(&status::deleted(kind, name, &last.selectable.uid)))
             }
             Self::Waiting(stored) => {
-                let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
-                Ok(Reply::Json { code, body: Renderer::of_object(core, call)?.object(stored) })
+                let body = Renderer::of_object(core, call)?.object(stored);
+                let is_accepted = options.orphan_dependents == Some(false);
+                Ok(Reply::Json { code: if is_accepted { 202 } else { 200 }, body })
             }
         }
     }

@@ -223,16 +223,7 @@ fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Hol
         (false, "Secret") => "secrets",
         (false, "Node") => "nodes",
         _ => {
-            let (group, version) = version.split_once('/').unwrap_or(("", version));
-            let feature = if is_for_webhooks(reference) {
-                " (feature gate APIServerWebhookAuthenticationToken is disabled)"
-            } else {
-                ""
-            };
-            let detail = format!(
-                "cannot bind token to object of type {group}/{version}, Kind={kind}{feature}"
-            );
-            return Err(Failure::bad_request(detail));
+            return Err(unbindable(reference));
         }
     };
     let wanted = text(reference, "name");
@@ -269,6 +260,20 @@ fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Hol
         _ => holder.node = object,
     }
     Ok(holder)
+}
+
+/// Returns the refusal of a reference to an object of a kind that holds no token.
+fn unbindable(reference: &Value) -> Failure {
+    let (version, kind) = (text(reference, "apiVersion"), text(reference, "kind"));
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let feature = if is_for_webhooks(reference) {
+        " (feature gate APIServerWebhookAuthenticationToken is disabled)"
+    } else {
+        ""
+    };
+    Failure::bad_request(format!(
+        "cannot bind token to object of type {group}/{version}, Kind={kind}{feature}"
+    ))
 }
 
 /// Returns the node of a pod. Its uid is empty if there is no such node.

@@ -274,11 +274,11 @@ impl Write<'_> {
         if is_set("startTime") && !resumes && *member(self.spec, "suspend") != true {
             refuse("startTime", "field is immutable for unsuspended job once set");
         }
-        let [was_met, is_met] = [self.old, self.new].map(|one| has(one, "SuccessCriteriaMet"));
-        if was_met && !is_met {
+        let [was_met, meets] = [self.old, self.new].map(|one| has(one, "SuccessCriteriaMet"));
+        if was_met && !meets {
             causes.push(conflict("cannot disable the SuccessCriteriaMet=True condition"));
         }
-        if has(self.old, "Complete") && !was_met && is_met {
+        if has(self.old, "Complete") && !was_met && meets {
             let detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true \
                           conditions";
             causes.push(conflict(detail));

@@ -172,7 +172,7 @@ fn exceeded(ratio: &Quantity, least: &Quantity, most: &Quantity) -> Option<f64> 
 mod tests {
     use super::*;
 
-    fn check(limit: Value) -> Vec<String> {
+    fn check(limit: &Value) -> Vec<String> {
         let range = json!({"spec": {"limits": [limit]}});
         let mut causes = Vec::new();
         limit_range(range.as_object().unwrap(), &mut causes);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn ratio(ratio: &str, least: &str, most: &str) -> Vec<String> {
-        check(json!({"type": "Container", "min": {"cpu": least}, "max": {"cpu": most},
+        check(&json!({"type": "Container", "min": {"cpu": least}, "max": {"cpu": most},
             "maxLimitRequestRatio": {"cpu": ratio}}))
     }
 
@@ -198,19 +198,14 @@ mod tests {
     #[test]
     fn defaults_of_what_cannot_be_overcommitted_are_equal() {
         let defaults = |name: &str| {
-            check(
-                json!({"type": "Container", "default": {name: "2"}, "defaultRequest": {name: "1"}}),
-            )
+            let [two, one] = ["2", "1"].map(|amount| json!({name: amount}));
+            check(&json!({"type": "Container", "default": two, "defaultRequest": one}))
         };
         assert_eq!(defaults("cpu"), [""; 0]);
         assert_eq!(defaults("kubernetes.io/a"), [""; 0]);
-        assert_eq!(
-            defaults("example.com/a"),
-            [
-                "spec.limits[0].defaultRequest[example.com/a]: Invalid value: \"1\": default value 2 \
-              must equal to defaultRequest value 1 in example.com/a"
-            ]
-        );
+        let expected = "spec.limits[0].defaultRequest[example.com/a]: Invalid value: \"1\": \
+                        default value 2 must equal to defaultRequest value 1 in example.com/a";
+        assert_eq!(defaults("example.com/a"), [expected]);
     }
 
     #[test]
@@ -218,13 +213,13 @@ mod tests {
         let limit =
             json!({"type": "Pod", "max": {"cpu": "1"}, "default": {"odd": "2", "cpu": "2"}});
         let detail = "Forbidden: may not be specified when `type` is 'Pod'";
-        assert_eq!(check(limit), [format!("spec.limits[0].default: {detail}")]);
+        assert_eq!(check(&limit), [format!("spec.limits[0].default: {detail}")]);
     }
 
     #[test]
     fn names_of_each_list_are_checked() {
         let of =
-            |kind: &str, list: &str| check(json!({"type": kind, list: {"storage": "1"}})).len();
+            |kind: &str, list: &str| check(&json!({"type": kind, list: {"storage": "1"}})).len();
         for list in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
             assert_eq!(of("Container", list), 1, "{list}");
             assert_eq!(of("example.com/a", list), 0, "{list}");
