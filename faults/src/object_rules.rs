@@ -114,8 +114,8 @@ impl ObjectRules {
         self.is_active.store(!state.rules.is_empty(), Ordering::Relaxed);
     }
 
-    /// Returns the fault of an event. Every matching rule counts the event, and a rule ends with its
-    /// last hit. A hold stays until its guard is dropped.
+    /// Returns the fault of an event. Every matching rule counts the event, and a rule ends with
+    /// its last hit. A hold stays until its guard is dropped.
     pub(crate) fn decide(&self, watch: &ClientRequest, event: &ObjectEvent) -> Option<EventFault> {
         let mut state = self.state.lock();
         let mut hit: Option<&Rule> = None;

@@ -113,9 +113,9 @@ impl FaultRule {
     /// Returns the number of requests that the fault was injected into, or of watch events, if the
     /// rule selects those.
     ///
-    /// A hit counts when the fault takes effect: a break of a watch when the watch breaks. A request
-    /// that meets the fault of an older rule, and a fault that does not apply to the request (a
-    /// watch fault to a create), do not count.
+    /// A hit counts when the fault takes effect: a break of a watch when the watch breaks. A
+    /// request that meets the fault of an older rule, and a fault that does not apply to the
+    /// request (a watch fault to a create), do not count.
     pub fn hits(&self) -> u64 {
         self.counts.hits.load(Ordering::Relaxed)
     }

@@ -271,7 +271,7 @@ impl PendingRequest {
             Action::CrashAfter(reached) => self.crash(reached).await,
             Action::Inject(fault @ Fault::WithholdReply, _) => {
                 self.record_hit(&format!("{fault} ({error})"));
-                future::pending().await
+                future::pending::<()>().await;
             }
             _ => {}
         }
