@@ -359,47 +359,45 @@ mod tests {
         maps.create(&PostParams::default(), &map).await.unwrap();
     }
 
-    /// Lets something happen between each two looks.
-    async fn between_looks(maps: &Api<ConfigMap>, happens: &impl AsyncFn(&Api<ConfigMap>)) {
-        tokio::time::sleep(STEP / 2).await;
-        loop {
-            happens(maps).await;
-            tokio::time::sleep(STEP).await;
-        }
-    }
-
     /// Returns the result of [`converges`] while something happens between each two looks.
-    fn found_during(happens: &impl AsyncFn(&Api<ConfigMap>)) -> Result<Value, String> {
-        in_virtual_time(async {
-            let simulation = Simulation::start(1);
-            let maps = Api::<ConfigMap>::default_namespaced(simulation.user().clone());
-            create(&maps, "a").await;
-            let kinds = [ApiResource::erase::<ConfigMap>(&())];
-            tokio::select! {
-                found = converges(&simulation, &kinds, 10 * STEP, 60 * STEP) => found,
-                () = between_looks(&maps, happens) => unreachable!(),
+    async fn found_during(happens: &impl AsyncFn(&Api<ConfigMap>)) -> Result<Value, String> {
+        let simulation = Simulation::start(1);
+        let maps = Api::<ConfigMap>::default_namespaced(simulation.user().clone());
+        create(&maps, "a").await;
+        let kinds = [ApiResource::erase::<ConfigMap>(&())];
+        let restless = async {
+            tokio::time::sleep(STEP / 2).await;
+            loop {
+                happens(&maps).await;
+                tokio::time::sleep(STEP).await;
             }
-        })
+        };
+        tokio::select! {
+            found = converges(&simulation, &kinds, 10 * STEP, 60 * STEP) => found,
+            () = restless => unreachable!(),
+        }
     }
 
     #[test]
     fn change_that_is_undone_between_two_looks_is_seen() {
-        let found = found_during(&async |maps| {
+        let toggle = async |maps: &Api<ConfigMap>| {
             for text in ["b", "a"] {
                 let patch = Patch::Merge(json!({"data": {"text": text}}));
                 maps.patch("a", &PatchParams::default(), &patch).await.unwrap();
             }
-        });
+        };
+        let found = in_virtual_time(found_during(&toggle));
         let expected = "objects still change after 60s: configmaps default/a";
         assert_eq!(found.unwrap_err(), expected);
     }
 
     #[test]
     fn object_that_exists_between_two_looks_alone_is_not_seen() {
-        let found = found_during(&async |maps| {
+        let flicker = async |maps: &Api<ConfigMap>| {
             create(maps, "b").await;
             maps.delete("b", &DeleteParams::default()).await.unwrap();
-        });
+        };
+        let found = in_virtual_time(found_during(&flicker));
         assert!(found.unwrap().to_string().contains("\"a\""));
     }
 }
