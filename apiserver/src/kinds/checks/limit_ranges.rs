@@ -204,13 +204,9 @@ mod tests {
         };
         assert_eq!(defaults("cpu"), [""; 0]);
         assert_eq!(defaults("kubernetes.io/a"), [""; 0]);
-        assert_eq!(
-            defaults("example.com/a"),
-            [
-                "spec.limits[0].defaultRequest[example.com/a]: Invalid value: \"1\": default value 2 \
-              must equal to defaultRequest value 1 in example.com/a"
-            ]
-        );
+        let at = "spec.limits[0].defaultRequest[example.com/a]: Invalid value: \"1\"";
+        let detail = "default value 2 must equal to defaultRequest value 1 in example.com/a";
+        assert_eq!(defaults("example.com/a"), [format!("{at}: {detail}")]);
     }
 
     #[test]

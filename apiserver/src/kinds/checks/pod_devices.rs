@@ -22,14 +22,7 @@ pub(super) fn check(status: &Value, spec: &Value, causes: &mut Vec<Cause>) {
             // A status without a container is accepted.
             let same = |one: &&Value| text(one, "name") == text(of_container, "name");
             let container = containers.iter().find(same);
-            let devices = items(member(of_container, "allocatedResourcesStatus"));
-            for (device_place, device) in devices.iter().enumerate() {
-                let at = format!("status.{list}[{place}].allocatedResourcesStatus[{device_place}]");
-                if let Some(container) = container {
-                    check_name(text(device, "name"), container, status, &at, causes);
-                }
-                check_health(device, &at, causes);
-            }
+            check_devices(of_container, container, status, (list, place), causes);
         }
     }
     let list = "ephemeralContainerStatuses";
@@ -38,6 +31,24 @@ pub(super) fn check(status: &Value, spec: &Value, causes: &mut Vec<Cause>) {
             let at = format!("status.{list}[{place}].allocatedResourcesStatus");
             causes.push(Cause::forbidden(at, "must not be specified in container status"));
         }
+    }
+}
+
+/// Checks the devices in the status of a container, at a place in a list of statuses.
+fn check_devices(
+    of_container: &Value,
+    container: Option<&Value>,
+    status: &Value,
+    (list, place): (&str, usize),
+    causes: &mut Vec<Cause>,
+) {
+    let devices = items(member(of_container, "allocatedResourcesStatus"));
+    for (device_place, device) in devices.iter().enumerate() {
+        let at = format!("status.{list}[{place}].allocatedResourcesStatus[{device_place}]");
+        if let Some(container) = container {
+            check_name(text(device, "name"), container, status, &at, causes);
+        }
+        check_health(device, &at, causes);
     }
 }
 
