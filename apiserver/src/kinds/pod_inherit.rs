@@ -19,7 +19,7 @@ pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
     for key in KEPT {
         keep(status, old, key);
     }
-    // A binding writes its whole condition.
+    // A binding replaces its condition.
     if !is_binding {
         keep_generations(status, old);
     }

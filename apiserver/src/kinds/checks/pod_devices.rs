@@ -19,14 +19,10 @@ pub(super) fn check(status: &Value, spec: &Value, causes: &mut Vec<Cause>) {
     {
         let containers = items(member(spec, containers));
         for (place, of_container) in items(member(status, list)).iter().enumerate() {
+            // A status without a container is accepted.
             let same = |one: &&Value| text(one, "name") == text(of_container, "name");
             let container = containers.iter().find(same);
-            let devices = items(member(of_container, "allocatedResourcesStatus"));
-            for (device_place, device) in devices.iter().enumerate() {
-                let at = format!("status.{list}[{place}].allocatedResourcesStatus[{device_place}]");
-                check_name(text(device, "name"), container, status, &at, causes);
-                check_health(device, &at, causes);
-            }
+            check_devices(of_container, container, status, (list, place), causes);
         }
     }
     let list = "ephemeralContainerStatuses";
@@ -38,19 +34,30 @@ pub(super) fn check(status: &Value, spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks that a container requests the resource, or claims it.
-fn check_name(
-    name: &str,
+/// Checks the devices in the status of a container, at a place in a list of statuses.
+fn check_devices(
+    of_container: &Value,
     container: Option<&Value>,
     status: &Value,
-    at: &str,
+    (list, place): (&str, usize),
     causes: &mut Vec<Cause>,
 ) {
+    let devices = items(member(of_container, "allocatedResourcesStatus"));
+    for (device_place, device) in devices.iter().enumerate() {
+        let at = format!("status.{list}[{place}].allocatedResourcesStatus[{device_place}]");
+        if let Some(container) = container {
+            check_name(text(device, "name"), container, status, &at, causes);
+        }
+        check_health(device, &at, causes);
+    }
+}
+
+/// Checks that a container requests the resource, or claims it.
+fn check_name(name: &str, container: &Value, status: &Value, at: &str, causes: &mut Vec<Cause>) {
     const NO_CLAIM: &str = "must match one of the container's resource claims as \
         'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or \
         'claim:<claimName>' when it is empty";
     const NO_REQUEST: &str = "must match one of the container's resource requests";
-    let Some(container) = container else { return }; // such a status is accepted
     let resources = member(container, "resources");
     let (is_known, detail) = match name.strip_prefix(CLAIM) {
         Some(claim) => {
