@@ -23,8 +23,8 @@ fn percent_of(text: &str) -> Option<i64> {
     is_number.then(|| number_of(digits))
 }
 
-/// Reads a number as Go's `strconv.Atoi`, whose error the real server ignores: what is no number is
-/// 0, and what is too large the largest number.
+/// Reads a number as Go's `strconv.Atoi`, whose error the real server ignores: a text that is no
+/// number is 0, and a number that is too large is the largest one.
 fn number_of(text: &str) -> i64 {
     text.parse().unwrap_or_else(|error: ParseIntError| match error.kind() {
         IntErrorKind::PosOverflow => i64::MAX,
