@@ -19,6 +19,7 @@ fn core_has_no_arrow_up() {
     assert_ranks(
         "core/src",
         &[
+            &["go_quote"],
             &[
                 "clock",
                 "go_duration",
