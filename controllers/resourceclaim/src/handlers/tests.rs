@@ -167,6 +167,8 @@ fn extended(mut pod: Value, phase: &str) -> Value {
     let mapping = json!({"containerName": "c", "resourceName": "example.com/gpu",
                          "requestName": "r"});
     let status = json!({"resourceClaimName": "extra", "requestMappings": [mapping]});
+    let amounts = json!({"example.com/gpu": "1"});
+    pod["spec"]["containers"][0]["resources"] = json!({"requests": amounts, "limits": amounts});
     pod["status"] = json!({"phase": phase, "extendedResourceClaimStatus": status});
     pod
 }
