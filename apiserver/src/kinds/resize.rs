@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::checks::{self, items, member};
 use super::columns::{NodeRefusal, Resize};
 use super::pod_level;
-use crate::fields::{Fields, read_path, text};
+use crate::fields::{Fields, read_path, set_or_remove, text};
 use crate::status::Cause;
 
 /// The members of the metadata that `/resize` does not write.
@@ -79,10 +79,7 @@ fn restore_metadata(pod: &mut Fields, old: &Fields) {
 }
 
 fn restore_member(new: &mut Fields, old: &Fields, key: &str) {
-    match old.get(key) {
-        Some(value) => new.insert(key.to_owned(), value.clone()),
-        None => new.remove(key),
-    };
+    set_or_remove(new, key, old.get(key).cloned());
 }
 
 /// Returns the stored containers with the resources of the new ones.
