@@ -6,10 +6,11 @@
 mod targets;
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::slice;
 use std::time::Duration;
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use homeostat_apiserver::cluster::{
     GarbageCollector, Kubelet, NamespaceController, RoleAggregator, VolumeProtection,
 };
@@ -22,11 +23,13 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_client::Api;
-use kube_client::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube_client::api::{
+    DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use self::targets::{World, wait_until_ok};
+use self::targets::{TIMEOUT, World, wait_until_ok};
 
 fn main() {
     targets::run(&[
@@ -81,18 +84,28 @@ async fn pod_lifecycle(world: World) {
 async fn slow_pods(world: World) {
     let delay = Duration::from_secs(2);
     let kubelet = Kubelet::builder(world.client.clone()).ready_delay(delay).start();
+    let none = world.pods().list(&ListParams::default()).await.unwrap();
+    let version = none.metadata.resource_version.unwrap();
+    let changes = world.pods().watch(&WatchParams::default(), &version).await.unwrap();
+    let mut changes = pin!(changes);
+    let before = Instant::now();
     world.create_pods(1, &[]).await;
-    let running = wait_until_ok(async || {
-        let pod = world.pods().get("pod-0").await.unwrap();
-        let phase = pod.status.as_ref().and_then(|status| status.phase.clone());
-        if phase.as_deref() == Some("Running") { Ok(pod) } else { Err(format!("{phase:?}")) }
-    })
-    .await;
-    assert!(!is_ready(&running));
-    let since = Instant::now();
-    let ready = world.wait_for_ready(1).await.remove(0);
-    assert!(since.elapsed() > delay / 2, "{:?}", since.elapsed());
+    let mut running = None;
+    let ready = loop {
+        let event = timeout(TIMEOUT, changes.next()).await.expect("the pod becomes ready");
+        let Some(Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod))) = event else {
+            panic!("the watch ended with {event:?}")
+        };
+        if is_ready(&pod) {
+            break pod;
+        }
+        if pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running")) {
+            running = Some(pod);
+        }
+    };
+    assert!(before.elapsed() >= delay, "{:?}", before.elapsed());
     // The start time does not change.
+    let running = running.expect("a state in which it runs and is not ready");
     assert_eq!(running.status.unwrap().start_time, ready.status.unwrap().start_time);
     kubelet.stop().await;
 }

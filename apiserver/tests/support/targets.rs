@@ -18,7 +18,7 @@ use tokio::runtime::{self, Runtime};
 use tokio::time::{Instant, sleep};
 
 /// Timeout of a wait. A busy machine may need seconds.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server, and a namespace that only this scenario uses.
 #[derive(Clone)]
