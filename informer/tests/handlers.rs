@@ -10,7 +10,7 @@ use homeostat_informer::{
 };
 use k8s_openapi::api::core::v1::Pod;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -220,29 +220,34 @@ async fn handlers_that_come_go_panic_and_block_disturb_no_other() {
     assert!(subscription.wait_for_sync().await);
     let mut abusers = JoinSet::new();
     for number in 0..4 {
-        let informer = informer.clone();
-        // Together they contain each kind of handler with each way to remove it.
-        abusers.spawn(async move {
-            for round in number..number + 10 {
-                abuse(&informer, round).await;
-            }
-        });
+        abusers.spawn(abuse_repeatedly(informer.clone(), number));
     }
-    let abuse = tokio::spawn(timeout(TIMEOUT, abusers.join_all()));
     let mut version = 1;
+    let deadline = Instant::now() + TIMEOUT;
     // A slow machine gets more changes, not fewer handlers.
-    while version <= CHANGES || !abuse.is_finished() {
+    while version <= CHANGES || !abusers.is_empty() {
         version += 1;
         watch.apply(pod("a", version));
         if version % 64 == 0 {
+            assert!(Instant::now() < deadline, "deadlock");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+        if let Some(ended) = abusers.try_join_next() {
+            ended.expect("no assertion failed");
+        }
     }
-    abuse.await.expect("no assertion failed").expect("no deadlock");
     until("every change", || steady.load(Ordering::Relaxed) == version).await;
     assert_eq!((subscription.queued(), subscription.panics()), (0, 0));
     timeout(TIMEOUT, informer.stop()).await.expect("every task ends");
     assert_eq!(informer.status().handlers.len(), 0);
+}
+
+/// Ten rounds, which contain each way to remove a handler; those of all numbers contain each kind
+/// of handler with each of these ways.
+async fn abuse_repeatedly(informer: SharedIndexInformer<Pod>, number: usize) {
+    for round in number..number + 10 {
+        abuse(&informer, round).await;
+    }
 }
 
 /// Adds a handler that records, panics or blocks its thread, and removes it in one of two ways.
