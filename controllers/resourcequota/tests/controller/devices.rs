@@ -1,0 +1,55 @@
+//! Claims to devices, and the extended resources that device classes map to them.
+
+use std::time::Duration;
+
+use homeostat_faults::{ApiError, Calls, Verb};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::world::{World, quota};
+
+/// A claim to one device of the class `gpu`.
+fn claim(name: &str) -> Value {
+    json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn device_class_that_went_while_no_quota_needed_it_is_forgotten() {
+    let world = World::new().await;
+    world.create_device_class("gpu", "example.com/gpu").await;
+    world.create(&claim("c")).await;
+    let gpus = quota("q", &json!({"requests.example.com/gpu": "9"}));
+    world.create(&gpus).await;
+    world.wait_for_used("q", "requests.example.com/gpu=1").await;
+    world.delete(&gpus).await;
+    sleep(Duration::from_secs(620)).await;
+    world.delete_device_class("gpu").await;
+    world.create(&gpus).await;
+    world.wait_for_used("q", "requests.example.com/gpu=0").await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.used("q").await, "requests.example.com/gpu=0");
+    world.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn extended_resource_keeps_its_usage_until_the_device_classes_are_known() {
+    let world = World::new().await;
+    let refuse = |verb| {
+        world.faults.refuse(Calls::to(verb, "deviceclasses").always(), ApiError::unavailable())
+    };
+    let _refused = [refuse(Verb::List), refuse(Verb::Watch)];
+    world.create_device_class("gpu", "example.com/gpu").await;
+    world.create(&claim("c")).await;
+    let hard = json!({"requests.example.com/gpu": "9", "pods": "9"});
+    world.create(&quota("q", &hard)).await;
+    world.charge("q", &json!({"requests.example.com/gpu": "1"})).await;
+    world.wait_for_hard("q", "pods=9,requests.example.com/gpu=9").await;
+    assert_eq!(world.used("q").await, "pods=0,requests.example.com/gpu=1", "upstream: 0");
+    world.create(&claim("d")).await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.used("q").await, "pods=0,requests.example.com/gpu=1");
+    world.faults.heal();
+    world.wait_for_used("q", "pods=0,requests.example.com/gpu=2").await;
+    world.stop().await;
+}
