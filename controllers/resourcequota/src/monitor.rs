@@ -253,7 +253,9 @@ impl Monitor {
         always.push(device_classes());
         let served = after(&self.served.read(), discovered, always.into_iter());
         for (resource, _) in served.iter().filter(|(_, it)| matches!(it, Served::At(_))) {
-            let is_new = registry.get(resource).is_none();
+            // Device classes are followed for claims. They are in no namespace, so no quota counts
+            // them.
+            let is_new = registry.get(resource).is_none() && *resource != device_classes();
             if is_new && Arc::make_mut(&mut registry).add_counter(resource.clone()) {
                 tracing::info!(%resource, "QuotaMonitor created object count evaluator");
             }

@@ -53,3 +53,16 @@ async fn extended_resource_keeps_its_usage_until_the_device_classes_are_known() 
     world.wait_for_used("q", "pods=0,requests.example.com/gpu=2").await;
     world.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn name_that_counts_device_classes_delays_no_status() {
+    let world = World::new().await;
+    world.create_device_class("gpu", "example.com/gpu").await;
+    let hard = json!({
+        "count/deviceclasses.resource.k8s.io": "9", "count/resourceclaims.resource.k8s.io": "9",
+    });
+    world.create(&quota("q", &hard)).await;
+    let took = world.wait_for_used("q", "count/resourceclaims.resource.k8s.io=0").await;
+    assert!(took < Duration::from_secs(2), "they are in no namespace: {took:?}");
+    world.stop().await;
+}
