@@ -6,7 +6,7 @@ use homeostat_faults::{ApiError, Calls, Verb};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::world::{World, quota};
+use crate::world::{World, pod, quota};
 
 /// A claim to one device of the class `gpu`.
 fn claim(name: &str) -> Value {
@@ -29,6 +29,47 @@ async fn device_class_that_went_while_no_quota_needed_it_is_forgotten() {
     world.wait_for_used("q", "requests.example.com/gpu=0").await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(world.used("q").await, "requests.example.com/gpu=0");
+    world.stop().await;
+}
+
+/// The numbers of upstream's "must run a pod with extended resource with resource quota".
+#[tokio::test(start_paused = true)]
+async fn claim_that_serves_a_pod_is_charged_for_what_the_pod_is_not() {
+    const EXPLICIT: &str = "example.com/gpu";
+    const IMPLICIT: &str = "deviceclass.resource.kubernetes.io/gpu";
+    let world = World::new().await;
+    let [claims, devices] =
+        ["count/resourceclaims.resource.k8s.io", "gpu.deviceclass.resource.k8s.io/devices"];
+    let names = [claims, devices, &format!("requests.{IMPLICIT}"), &format!("requests.{EXPLICIT}")];
+    let all = |claims: &str, devices: &str| {
+        let values = [claims, devices, devices, devices];
+        let pairs = names.iter().zip(values).map(|(name, value)| format!("{name}={value}"));
+        pairs.collect::<Vec<_>>().join(",")
+    };
+    let hard: Value = names.iter().map(|name| ((*name).to_owned(), json!("10"))).collect();
+    world.create(&quota("q", &hard)).await;
+    world.wait_for_used("q", &all("0", "0")).await;
+
+    world.create_device_class("gpu", EXPLICIT).await;
+    let mut user = pod("p", "1");
+    let of_pod = json!({EXPLICIT: "2", IMPLICIT: "2"});
+    user["spec"]["containers"][0]["resources"] = json!({"requests": of_pod, "limits": of_pod});
+    let uid = world.create_with_uid(&user).await;
+    let mut serving = claim("serving");
+    serving["metadata"]["annotations"] =
+        json!({"resource.kubernetes.io/extended-resource-claim": "true"});
+    serving["metadata"]["ownerReferences"] = json!([
+        {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": true}]);
+    serving["spec"]["devices"]["requests"][0]["exactly"]["count"] = json!(4);
+    world.create(&serving).await;
+    world.create(&claim("own")).await;
+    world.wait_for_used("q", &all("2", "5")).await;
+    // Without the pod the claim is charged for all of its devices.
+    world.delete(&user).await;
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.used("q").await, all("2", "5"));
+    world.delete(&serving).await;
+    world.wait_for_used("q", &all("1", "1")).await;
     world.stop().await;
 }
 
