@@ -5,6 +5,7 @@ mod sets;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
 use futures::future::join_all;
@@ -54,6 +55,9 @@ pub(crate) struct Caches {
     device_classes: InformerSet<CachedClass>,
     counters: Members<Counted>,
     mapping: Arc<RwLock<Arc<DeviceClassMapping>>>,
+    /// True from the first time at which the mapping has all device classes. False again while no
+    /// quota needs them.
+    is_mapping_complete: AtomicBool,
 }
 
 /// The indices of claims to devices.
@@ -120,6 +124,7 @@ impl Caches {
             device_classes: classes(options, Arc::clone(&mapping), notify),
             counters: counters(options, notify),
             mapping,
+            is_mapping_complete: AtomicBool::new(false),
         }
     }
 
@@ -128,16 +133,25 @@ impl Caches {
         Arc::clone(&self.mapping.read())
     }
 
-    /// Forgets the device classes that have been deleted while no quota needed them. Returns the
-    /// names of quotas whose usage may differ.
-    pub(crate) fn forget_deleted_classes(&self) -> BTreeSet<ResourceName> {
+    /// Returns true if the mapping has all device classes.
+    ///
+    /// Until then it is not known which extended resources claims to devices are charged for.
+    pub(crate) fn has_complete_mapping(&self) -> bool {
+        let is_followed = self.device_classes.get(&device_classes()).is_some();
+        is_followed && self.is_mapping_complete.load(Ordering::Acquire)
+    }
+
+    /// Handles the sync of the device classes: forgets those that have been deleted while no quota
+    /// needed them. Returns the names of quotas whose usage may differ.
+    pub(crate) fn complete_mapping(&self) -> BTreeSet<ResourceName> {
         let Some(classes) = self.device_classes.get(&device_classes()) else {
             return BTreeSet::new();
         };
         let keys = classes.informer().lister().keys();
         let stored: BTreeSet<&str> = keys.iter().map(ObjectKey::name).collect();
-        let mut mapping = self.mapping.write();
-        Arc::make_mut(&mut mapping).retain(|class| stored.contains(class))
+        let affected = Arc::make_mut(&mut self.mapping.write()).retain(|it| stored.contains(it));
+        self.is_mapping_complete.store(true, Ordering::Release);
+        affected
     }
 
     /// Follows exactly these resources.
@@ -150,7 +164,11 @@ impl Caches {
         self.services.follow(of(Services::GROUP, Services::RESOURCE));
         self.volume_claims.follow(of(VolumeClaims::GROUP, VolumeClaims::RESOURCE));
         self.device_claims.follow(of("resource.k8s.io", "resourceclaims"));
-        self.device_classes.follow(of("resource.k8s.io", "deviceclasses"));
+        let classes = of("resource.k8s.io", "deviceclasses");
+        if classes.is_none() {
+            self.is_mapping_complete.store(false, Ordering::Release);
+        }
+        self.device_classes.follow(classes);
         self.counters.follow(list.into_iter().filter(|it| is_counter(&it.group, &it.resource)));
     }
 
@@ -212,8 +230,9 @@ impl Caches {
         let claims = self.device_claims.get(&device_claims());
         let claims = claims.ok_or_else(|| missing(device_claims()))?;
         let pods = self.pods.get(&Pods::resource()).ok_or_else(|| missing(Pods::resource()))?;
-        let classes = self.device_classes.get(&device_classes());
-        drop(classes.ok_or_else(|| missing(device_classes()))?);
+        if !self.has_complete_mapping() {
+            return Err(missing(device_classes()));
+        }
         let index = &claims.value().by_namespace;
         if index.has_opaque(namespace) {
             let (resource, namespace) = (device_claims(), namespace.to_owned());

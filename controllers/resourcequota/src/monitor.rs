@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 use crate::caches::{CacheOptions, Caches, CountError, Notice, Notify, device_classes};
 use crate::change::Changes;
 use crate::names::NamesInUse;
-use crate::needs::{Needs, needed};
+use crate::needs::{Needs, may_be_mapped, needed};
 use crate::plan::Recount;
 use crate::quota::{CachedQuota, QuotaKey};
 use crate::requested::Requested;
@@ -142,11 +142,17 @@ impl Monitor {
 
     /// Counts the usage of a quota.
     pub(crate) fn count(&self, quota: &CachedQuota, now: Timestamp) -> Counted {
+        let mut names = quota.names();
+        let wanted = names.len();
+        if !self.knows_mapping() {
+            // Pods alone are not their usage, and their claims are not known yet.
+            names.retain(|name| !may_be_mapped(name));
+        }
         let (registry, mapping) = (self.registry(), self.caches.mapping());
         let scopes = quota.scopes();
         let calculation =
             Calculation { registry: &registry, classes: &mapping, scopes: &scopes, now };
-        let mut usage = calculation.calculate_usage(&quota.names(), |evaluator, tally| {
+        let mut usage = calculation.calculate_usage(&names, |evaluator, tally| {
             match self.served.read().get(evaluator.resource()) {
                 Some(Served::At(_)) => {}
                 Some(Served::Gone) => return Ok(()),
@@ -159,8 +165,17 @@ impl Monitor {
         let all = usage.errors.len();
         // Their sync enqueues the quota, so a retry would be of no use.
         usage.errors.retain(|error| !matches!(error, CountError::NotSynced(_)));
-        let is_incomplete = usage.errors.len() < all;
+        let is_incomplete = usage.errors.len() < all || names.len() < wanted;
         Counted { usage, is_incomplete }
+    }
+
+    /// Returns true if it is known which names device classes map to claims.
+    fn knows_mapping(&self) -> bool {
+        match self.served.read().get(&device_classes()) {
+            Some(Served::Gone) => true,
+            Some(Served::At(_)) => self.caches.has_complete_mapping(),
+            Some(Served::Uncountable) | None => false,
+        }
     }
 
     /// Notes a message of the caches, unless the monitor is gone.
@@ -176,7 +191,7 @@ impl Monitor {
             Notice::Synced(resource) => {
                 tracing::debug!(%resource, "quota monitor synced");
                 if resource == device_classes() {
-                    self.remapped(&self.caches.forget_deleted_classes());
+                    self.remapped(&self.caches.complete_mapping());
                 }
                 self.recount_for(&resource);
             }
@@ -234,12 +249,14 @@ impl Monitor {
             );
         }
         let mut registry = self.registry();
-        let always: Vec<_> = registry.iter().map(|it| it.resource().clone()).collect();
+        let mut always: Vec<_> = registry.iter().map(|it| it.resource().clone()).collect();
+        always.push(device_classes());
         let served = after(&self.served.read(), discovered, always.into_iter());
-        for resource in served.iter().filter(|(_, it)| matches!(it, Served::At(_))) {
-            let is_new = registry.get(resource.0).is_none();
-            if is_new && Arc::make_mut(&mut registry).add_counter(resource.0.clone()) {
-                let resource = resource.0;
+        for (resource, _) in served.iter().filter(|(_, it)| matches!(it, Served::At(_))) {
+            // Device classes are followed for claims. They are in no namespace, so no quota counts
+            // them.
+            let is_new = registry.get(resource).is_none() && *resource != device_classes();
+            if is_new && Arc::make_mut(&mut registry).add_counter(resource.clone()) {
                 tracing::info!(%resource, "QuotaMonitor created object count evaluator");
             }
         }

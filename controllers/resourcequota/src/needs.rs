@@ -33,13 +33,15 @@ pub(crate) fn needed(
     if needed.contains(&device_claims()) {
         needed.extend([Pods::resource(), device_classes()]);
     }
-    let is_extended = |name: &ResourceName| {
-        name.strip_prefix("requests.").is_some_and(|resource| resource.contains('/'))
-    };
-    if names.iter().any(is_extended) {
+    if names.iter().any(may_be_mapped) {
         needed.insert(device_classes());
     }
     needed
+}
+
+/// Returns true if a device class may map `name` to claims: that of an extended resource.
+pub(crate) fn may_be_mapped(name: &ResourceName) -> bool {
+    name.strip_prefix("requests.").is_some_and(|resource| resource.contains('/'))
 }
 
 // === impl Needs ===

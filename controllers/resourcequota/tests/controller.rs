@@ -5,6 +5,8 @@
 
 #[path = "controller/convergence.rs"]
 mod convergence;
+#[path = "controller/devices.rs"]
+mod devices;
 #[path = "controller/discovery.rs"]
 mod discovery;
 #[path = "controller/outages.rs"]
@@ -239,27 +241,6 @@ async fn informer_runs_while_a_quota_names_its_resource_and_ten_minutes_more() {
     assert_eq!(world.server.watches(), 1);
     world.create(&secrets).await;
     world.wait_for_used("q", "secrets=0").await;
-    world.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn device_class_that_went_while_no_quota_needed_it_is_forgotten() {
-    let world = World::new().await;
-    world.create_device_class("gpu", "example.com/gpu").await;
-    let claim = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
-        "metadata": {"name": "c"},
-        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}});
-    world.create(&claim).await;
-    let gpus = quota("q", &json!({"requests.example.com/gpu": "9"}));
-    world.create(&gpus).await;
-    world.wait_for_used("q", "requests.example.com/gpu=1").await;
-    world.delete(&gpus).await;
-    sleep(Duration::from_secs(620)).await;
-    world.delete_device_class("gpu").await;
-    world.create(&gpus).await;
-    world.wait_for_used("q", "requests.example.com/gpu=0").await;
-    sleep(Duration::from_secs(60)).await;
-    assert_eq!(world.used("q").await, "requests.example.com/gpu=0");
     world.stop().await;
 }
 

@@ -244,6 +244,12 @@ impl World {
         self.request("POST", &Self::path(object), object).await;
     }
 
+    /// Creates an object, and returns its uid.
+    pub(crate) async fn create_with_uid(&self, object: &Value) -> String {
+        let created = self.request("POST", &Self::path(object), object).await;
+        created["metadata"]["uid"].as_str().expect("a uid").to_owned()
+    }
+
     /// Creates an object, unless the server refuses it. Returns true if it is created.
     pub(crate) async fn is_created(&self, object: &Value) -> bool {
         let body = serde_json::to_vec(object).expect("JSON");
