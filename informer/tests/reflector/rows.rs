@@ -739,3 +739,49 @@ async fn server_that_went_back_is_noticed_after_a_silent_watch() {
     assert_eq!(text, r#"watch Some("4")"#);
     drop(watch);
 }
+
+#[tokio::test(start_paused = true)]
+async fn server_that_went_back_is_noticed_although_idle_watches_are_closed() {
+    let (server, informer, mut idle) = following().await;
+    // A load balancer closes a connection that is idle for a minute.
+    for _ in 0..2 {
+        tokio::time::sleep(MINUTE).await;
+        idle.close();
+        let (text, waited, request) = next_request(&server).await;
+        assert_eq!((text.as_str(), waited), (r#"watch Some("5")"#, Duration::ZERO));
+        idle = open(request);
+    }
+    tokio::time::sleep(MINUTE).await;
+    idle.close();
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, "list None Some(1) None");
+    list_of(request).reply(page([pod("b", "2")], "3", None));
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, r#"watch-list Some("5")"#);
+    let _watch = watch_of(request).serve([pod("b", "2")], "3");
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, "watch-list None", "that state is older than requested");
+    let _watch = watch_of(request).serve([pod("b", "2")], "3");
+    settle().await;
+    assert_eq!(cached(&informer.lister()), ["b2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_that_is_never_answered_is_replaced_by_lists() {
+    let (server, informer, watch) = following().await;
+    watch.tear();
+    let mut unanswered = Vec::new();
+    for _ in 0..6 {
+        let (text, _, request) = next_request(&server).await;
+        assert_eq!(text, r#"watch Some("5")"#);
+        unanswered.push(request);
+    }
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, r#"watch-list Some("5")"#);
+    unanswered.push(request);
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, r#"list Some("5") Some(500) None"#);
+    list_of(request).serve([pod("a", "8")], "9");
+    settle().await;
+    assert_eq!(cached(&informer.lister()), ["a8"], "late, but not frozen");
+}
