@@ -272,6 +272,18 @@ async fn error_event_in_stream_is_classified_by_its_status() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn busy_server_that_sends_no_code_is_not_listed() {
+    let (server, _informer, mut watch) = following().await;
+    for step in 0..4 {
+        watch.end_with(ApiError::new(0, "TooManyRequests", "slow down"));
+        let (text, waited, request) = next_request(&server).await;
+        assert_eq!(text, r#"watch Some("5")"#, "no relist");
+        assert!(is_step(waited, step), "{waited:?} at {step}");
+        watch = open(request);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn stalled_watch_list_is_retried_at_a_later_sync() {
     let (server, informer) = start(1);
     let stalled = server.expect_watch().await.open();
