@@ -1,10 +1,16 @@
 //! One test for each fault in the catalogue of server faults.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use homeostat_informer::list_watch::{ApiError, Decoded, ListError, WatchError, WatchEvent};
-use homeostat_informer::{SharedIndexInformer, TimeoutConfig};
+use async_trait::async_trait;
+use homeostat_informer::list_watch::{
+    ApiError, Decoded, ListError, ListRequest, ListWatch, Page, WatchError, WatchEvent,
+    WatchRequest, WatchStream,
+};
+use homeostat_informer::{BackoffConfig, SharedIndexInformer, TimeoutConfig};
+use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -796,4 +802,43 @@ async fn watch_that_is_never_answered_is_replaced_by_lists() {
     list_of(request).serve([pod("a", "8")], "9");
     settle().await;
     assert_eq!(cached(&informer.lister()), ["a8"], "late, but not frozen");
+}
+
+/// Refuses each list at once. It counts them, and does not answer the last one.
+struct Refusing(Arc<AtomicU32>);
+
+const LAST: u32 = 10_000;
+
+#[async_trait]
+impl ListWatch<Pod> for Refusing {
+    fn target(&self) -> Arc<str> {
+        "pods".into()
+    }
+
+    async fn list(&self, _: &ListRequest) -> Result<Page<Pod>, ListError> {
+        if self.0.fetch_add(1, Ordering::Relaxed) == LAST {
+            std::future::pending::<()>().await;
+        }
+        Err(ListError::Refused { target: self.target(), error: ApiError::new(500, "", "") })
+    }
+
+    async fn watch(&self, _: &WatchRequest) -> Result<WatchStream<Pod>, WatchError> {
+        Err(WatchError::Refused { target: self.target(), error: ApiError::new(500, "", "") })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn backoff_of_zero_lets_other_tasks_run() {
+    let lists = Arc::new(AtomicU32::new(0));
+    let mut backoff = BackoffConfig::default();
+    (backoff.initial, backoff.max) = (Duration::ZERO, Duration::ZERO);
+    let builder = SharedIndexInformer::builder(Refusing(Arc::clone(&lists))).watch_list(false);
+    let informer = builder.backoff(backoff).build();
+    informer.start();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    let lists = lists.load(Ordering::Relaxed);
+    assert!((1..LAST).contains(&lists), "{lists} lists");
+    informer.stop().await;
 }
