@@ -66,8 +66,8 @@ pub struct SharedInformerFactory {
 /// The state that the clones of a factory share.
 struct Shared {
     settings: FactoryBuilder,
-    /// Held while an informer is built, so that two callers do not build the same one. Never held
-    /// across an await or while an informer is dropped.
+    /// Never held across an await, or while an informer is built or dropped: both run the author's
+    /// code.
     members: Mutex<Members>,
 }
 

@@ -24,10 +24,13 @@
 //! | `reflector_watch_duration_seconds` | histogram | lifetime of a watch |
 //! | `reflector_items_per_watch` | histogram | object events of a watch |
 //!
+//! When an informer is gone, its gauges are 0, except that of the version.
+//!
 //! A panic of the recorder is logged and does not end the informer.
 
 mod measured;
 mod names;
+mod sum;
 
 use std::sync::Arc;
 
@@ -37,6 +40,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::measured::Measured;
 use self::names::{Reservation, Tenant};
+use self::sum::Sum;
 use crate::object::ResourceVersion;
 
 /// The histograms and their buckets. The `metrics` facade carries none: pass these to the exporter.
@@ -92,8 +96,8 @@ pub(crate) struct Metrics {
     latency: Histogram,
     version: Gauge,
     opaque: Gauge,
-    skipped_nameless: Counter,
-    index_panics: Counter,
+    skipped_nameless: Sum,
+    index_panics: Sum,
 }
 
 /// A handler's metric handles.
@@ -199,8 +203,8 @@ impl Metrics {
                 latency: Histogram::noop(),
                 version: Gauge::noop(),
                 opaque: Gauge::noop(),
-                skipped_nameless: Counter::noop(),
-                index_panics: Counter::noop(),
+                skipped_nameless: Sum::new(Counter::noop()),
+                index_panics: Sum::new(Counter::noop()),
             };
         };
         Self {
@@ -208,8 +212,8 @@ impl Metrics {
             latency: of.histogram("informer_processing_latency_seconds"),
             version: of.gauge("informer_store_resource_version"),
             opaque: of.gauge("informer_opaque_objects"),
-            skipped_nameless: of.counter("informer_skipped_nameless_objects_total"),
-            index_panics: of.counter("informer_index_panics_total"),
+            skipped_nameless: Sum::new(of.counter("informer_skipped_nameless_objects_total")),
+            index_panics: Sum::new(of.counter("informer_index_panics_total")),
             labels: Some(of),
             reservation,
         }
@@ -274,18 +278,30 @@ impl Metrics {
     pub(crate) fn applied(&self, taken: &Taken, applied: &Applied) {
         let Some(taken) = taken.0 else { return };
         record(|| self.latency.record(taken.elapsed()));
+        record(|| self.skipped_nameless.follow(applied.skipped_nameless));
+        record(|| self.index_panics.follow(applied.index_panics));
         if is_succeeded(self.tenant()) {
             return;
         }
         record(|| {
             self.queued.set(applied.queued as f64);
             self.opaque.set(applied.opaque as f64);
-            self.skipped_nameless.absolute(applied.skipped_nameless);
-            self.index_panics.absolute(applied.index_panics);
             if let Some(version) = applied.version.as_ref().and_then(exact) {
                 self.version.set(version);
             }
         });
+    }
+}
+
+/// Takes the informer's items and objects from the gauges: nothing else would reset them.
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        if !is_succeeded(self.tenant()) {
+            record(|| {
+                self.queued.set(0.0);
+                self.opaque.set(0.0);
+            });
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat_core::{user_code, user_future};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::health::{ErrorHandler, Health};
@@ -47,6 +48,13 @@ pub(crate) struct Reflector<K: Object> {
     pub(crate) health: Arc<Health>,
 }
 
+/// After this many requests without a wait the reflector yields to other tasks: a list-watch that
+/// answers at once would otherwise keep a thread of the runtime.
+///
+/// Not after each one: a task that has yielded waits for the next task of its thread, which may be
+/// a handler that blocks.
+const YIELD: u32 = 128;
+
 /// The error text for a state that is older than requested.
 const TOO_OLD: &str = "it is older than the requested version";
 
@@ -59,10 +67,18 @@ impl<K: Object> Reflector<K> {
     /// Dropping the future ends the reflector. Each event is queued in the same step in which it
     /// was read from the stream, so no event is half processed.
     pub(crate) async fn run(mut self) {
+        let mut without_wait = 0;
         loop {
             let step = user_future("list-watch", self.step()).await;
             let pause = step.unwrap_or_else(|_| self.panicked());
-            if !pause.is_zero() {
+            if pause.is_zero() {
+                without_wait += 1;
+                if without_wait == YIELD {
+                    without_wait = 0;
+                    yield_now().await;
+                }
+            } else {
+                without_wait = 0;
                 let until = Instant::now().checked_add(pause);
                 self.health.enter(ReflectorPhase::Waiting { until });
                 sleep(pause).await;

@@ -172,6 +172,49 @@ async fn metrics_use_client_go_names_and_labels() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn gauges_of_an_informer_that_is_gone_are_zero() {
+    let numbers = Numbers::default();
+    let server = ScriptedListWatch::<Pod>::new();
+    let pods = GroupVersionResource::gvr("", "v1", "pods");
+    let informer = metrics::with_local_recorder(&numbers, || {
+        SharedIndexInformer::builder(server.clone()).metrics("test", &pods).build()
+    });
+    informer.start();
+    let watch = server.expect_watch().await.serve([pod("a", "4")], "5");
+    watch.apply_opaque(pod("b", "6").metadata);
+    assert!(informer.wait_for_version(&"6".into()).await);
+    settle().await;
+    let opaque = || numbers.get("informer_opaque_objects", "");
+    assert_eq!(opaque(), Some(1.0));
+    informer.stop().await;
+    assert_eq!(opaque(), Some(1.0), "the cache is still there");
+    drop(informer);
+    assert_eq!((opaque(), numbers.get("informer_queued_items", "")), (Some(0.0), Some(0.0)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn counters_of_an_informer_continue_those_of_its_predecessor() {
+    let numbers = Numbers::default();
+    let pods = GroupVersionResource::gvr("", "v1", "pods");
+    for (skipped, sum) in [(5, 5.0), (3, 8.0)] {
+        let server = ScriptedListWatch::<Pod>::new();
+        let informer = metrics::with_local_recorder(&numbers, || {
+            let builder = SharedIndexInformer::builder(server.clone()).watch_list(false);
+            builder.metrics("test", &pods).build()
+        });
+        informer.start();
+        let mut page = Page::new(vec![], "7");
+        page.skipped_nameless = skipped;
+        server.expect_list().await.reply(page);
+        assert!(informer.wait_for_sync().await);
+        settle().await;
+        let name = "informer_skipped_nameless_objects_total";
+        assert_eq!(numbers.get(name, ""), Some(sum));
+        informer.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_informers_never_record_under_the_same_labels() {
     let numbers = Numbers::default();
     let pods = GroupVersionResource::gvr("", "v1", "pods");

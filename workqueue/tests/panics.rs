@@ -131,6 +131,22 @@ fn batch_of_a_call_that_panics_is_not_finished_by_the_next_call() {
     assert!(queue.is_empty());
 }
 
+#[test]
+fn call_that_panics_wakes_another_worker_for_the_item_that_it_queued_again() {
+    let queue = Queue::new();
+    queue.add(Touchy(1));
+    let mut worker = queue.worker();
+    assert!(task::spawn(worker.next()).poll().is_ready());
+    queue.add(Touchy(1)); // while held
+    let mut other = task::spawn(queue.get());
+    assert!(other.poll().is_pending());
+    // This call finishes 1, which is queued again, and panics when it takes 1.
+    panics_after(0, || drop(task::spawn(worker.next()).poll()));
+    assert_eq!((queue.len(), other.is_woken()), (1, true));
+    drop(worker);
+    assert!(other.poll().is_ready());
+}
+
 #[tokio::test(start_paused = true)]
 async fn drain_that_panics_hands_nothing_back() {
     let queue = Queue::new();
@@ -247,4 +263,18 @@ async fn drain_in_which_a_drop_panics_wakes_the_other_drains() {
     let mut hasty = task::spawn(queue.drain(Duration::ZERO));
     assert!(catch_unwind(AssertUnwindSafe(|| hasty.poll().is_ready())).is_err());
     assert!(patient.is_woken(), "nothing is queued any more");
+}
+
+#[test]
+fn worker_whose_item_panics_at_its_drop_has_no_share_of_a_batch_any_more() {
+    let queue = Queue::new();
+    queue.add_batch([Fragile(1), Fragile(2)]);
+    let mut doomed = queue.worker();
+    assert!(task::spawn(doomed.next()).poll().is_ready());
+    ARMED.set(true);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(doomed))).is_err(), "a drop has panicked");
+    let mut worker = queue.worker();
+    let mut next = task::spawn(worker.next_batch(8));
+    let Poll::Ready(Some(batch)) = next.poll() else { panic!("two items are queued") };
+    assert_eq!(batch.items().count(), 2, "the only worker takes all");
 }

@@ -415,6 +415,38 @@ async fn adds_are_counted_although_the_drop_of_an_item_panics() {
     }
 }
 
+/// An item whose clone panics on request.
+#[derive(PartialEq, Eq, Hash)]
+struct Touchy(u8);
+
+thread_local! {
+    /// Number of clones that succeed before one panics.
+    static CLONES: Cell<u32> = const { Cell::new(u32::MAX) };
+}
+
+impl Clone for Touchy {
+    fn clone(&self) -> Self {
+        let left = CLONES.get();
+        assert!(left > 0, "this clone panics");
+        CLONES.set(left - 1);
+        Self(self.0)
+    }
+}
+
+#[test]
+fn depth_is_right_after_a_worker_whose_last_call_panicked() {
+    let recorder = Recorder::default();
+    let queue = metrics::with_local_recorder(&recorder, || Queue::builder().name("test").build());
+    queue.add_batch([Touchy(1), Touchy(2)]);
+    let mut worker = queue.worker();
+    CLONES.set(1);
+    let call = || drop(tokio_test::task::spawn(worker.next_batch(8)).poll());
+    assert!(catch_unwind(AssertUnwindSafe(call)).is_err(), "the second clone panics");
+    CLONES.set(u32::MAX);
+    drop(worker); // queues the first item again
+    assert_eq!((queue.len(), recorder.number("depth")), (2, Some(2.0)));
+}
+
 // === inspection ===
 
 #[tokio::test(start_paused = true)]

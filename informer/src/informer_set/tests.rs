@@ -157,6 +157,24 @@ async fn changed_version_keeps_the_cache_until_the_new_informer_has_synced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn missing_objects_are_deleted_in_the_order_of_their_keys() {
+    let scene = Scene::new();
+    scene.set.follow([gvr("v1")]);
+    let names: Vec<_> = ('a'..='z').map(String::from).collect();
+    let objects = names.iter().map(|name| thing(name, name, 1)).collect();
+    let old = scene.serve("v1", objects, "5").await;
+    scene.lines(27).await;
+    scene.set.follow([gvr("v2")]);
+    let new = scene.serve("v2", Vec::new(), "6").await;
+    let mut expected: Vec<_> =
+        names.iter().map(|name| format!("v2 {name} deleted at 1 (false)")).collect();
+    expected.push("v2 synced".to_owned());
+    assert_eq!(scene.lines(27).await, expected, "the same order in every run");
+    drop((old, new));
+    scene.set.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn version_that_changes_back_leaves_the_present_informer() {
     let scene = Scene::new();
     scene.set.follow([gvr("v1")]);

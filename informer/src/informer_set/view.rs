@@ -56,13 +56,16 @@ impl<K: Object> View<K> {
         self.objects.values_mut().for_each(|seen| seen.is_confirmed = false);
     }
 
-    /// Deletes the objects that the other informer did not show.
+    /// Deletes the objects that the other informer did not show, in the order of their keys.
     ///
     /// It also ends the initial list of the first informer: objects that come later are not
     /// `initial`.
     pub(super) fn end_handover(&mut self, deliver: &impl Fn(SetEvent<K>)) {
         self.is_handed_over = true;
-        for (_, seen) in self.objects.extract_if(|_, seen| !seen.is_confirmed) {
+        let mut gone: Vec<_> = self.objects.extract_if(|_, seen| !seen.is_confirmed).collect();
+        // The iteration order of a map is random.
+        gone.sort_by(|(one, _), (other, _)| one.cmp(other));
+        for (_, seen) in gone {
             deliver(SetEvent::Object(seen.gone(false)));
         }
     }

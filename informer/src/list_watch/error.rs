@@ -33,7 +33,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// Use it in a [`ListWatch`](super::ListWatch) or a test to answer like an API server. Branch on
 /// the predicates, not on `reason`: some servers and proxies send a code without a reason, and an
-/// `ERROR` event may have a reason without a code.
+/// `ERROR` event may have a reason without a code. In an error without a code, the predicates read
+/// the reason.
 ///
 /// # Examples
 ///
@@ -253,28 +254,33 @@ impl ApiError {
 
     /// Returns `true` for status 403: the client is not authorized.
     pub fn is_forbidden(&self) -> bool {
-        self.code == 403
+        self.is(403, "Forbidden")
     }
 
     /// Returns `true` for status 401: the client is not authenticated.
     pub fn is_unauthorized(&self) -> bool {
-        self.code == 401
+        self.is(401, "Unauthorized")
     }
 
     /// Returns `true` for status 404: the server does not serve this resource.
     pub fn is_not_found(&self) -> bool {
-        self.code == 404
+        self.is(404, "NotFound")
     }
 
     /// Returns `true` for status 429: the server is overloaded.
     pub fn is_too_many_requests(&self) -> bool {
-        self.code == 429
+        self.is(429, "TooManyRequests")
     }
 
     /// Returns `true` for status 400 or 422: the server rejects these parameters. The same request
     /// fails again; another form of it may succeed.
     pub fn is_bad_request(&self) -> bool {
-        matches!(self.code, 400 | 422)
+        self.is(400, "BadRequest") || self.is(422, "Invalid")
+    }
+
+    /// Returns true for this status code, or without a code for this reason.
+    fn is(&self, code: u16, reason: &str) -> bool {
+        self.code == code || self.code == 0 && self.reason == reason
     }
 }
 
@@ -286,6 +292,8 @@ impl fmt::Display for ApiError {
             404 => f.write_str("not found, its definition or its API group may be missing")?,
             410 => f.write_str("expired")?,
             429 => f.write_str("too many requests")?,
+            0 if self.reason.is_empty() => f.write_str("unknown reason")?,
+            0 => f.write_str(&self.reason)?,
             code if self.reason.is_empty() => write!(f, "status {code}")?,
             code => write!(f, "status {code} ({})", self.reason)?,
         }
@@ -407,6 +415,20 @@ mod tests {
         assert!(ApiError::new(0, "Expired", "").is_expired());
         assert!(ApiError::new(0, "Gone", "").is_expired());
         assert!(!ApiError::new(500, "InternalError", "").is_expired());
+    }
+
+    #[test]
+    fn status_without_code_is_recognized_by_its_reason() {
+        let without_code = |reason: &str| ApiError::new(0, reason, "");
+        assert!(without_code("Forbidden").is_forbidden());
+        assert!(without_code("Unauthorized").is_unauthorized());
+        assert!(without_code("NotFound").is_not_found());
+        assert!(without_code("TooManyRequests").is_too_many_requests());
+        assert!(without_code("BadRequest").is_bad_request());
+        assert!(without_code("Invalid").is_bad_request());
+        assert!(!ApiError::new(500, "TooManyRequests", "").is_too_many_requests(), "it has a code");
+        assert_eq!(without_code("TooManyRequests").to_string(), "TooManyRequests");
+        assert_eq!(without_code("").to_string(), "unknown reason");
     }
 
     #[test]

@@ -118,7 +118,9 @@ impl<K: Object> Reflector<K> {
                 pause
             }
         };
-        if !watched.received_any {
+        if watched.received_any {
+            self.state.watch_delivered();
+        } else {
             self.state.silent_watch_ended(watched.lived);
         }
         pause

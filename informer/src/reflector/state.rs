@@ -9,9 +9,9 @@
 //! * A watch that ended, broke or could not be opened is opened again after the last received
 //!   version. The reflector requests a new full state only when that version is useless: it has
 //!   expired, the server does not understand it, reading on from it failed 3 consecutive times,
-//!   opening a watch from it was refused 6 consecutive times (about a minute), or the server has
-//!   gone back to an older state. The reflector checks the latter by a list of one object after a
-//!   watch that delivered nothing for 180 s, not even a bookmark.
+//!   opening a watch from it was refused (for about a minute) or not answered 6 consecutive times,
+//!   or the server has gone back to an older state. The reflector checks the latter by a list of
+//!   one object after watches that delivered nothing for 180 s, not even a bookmark.
 //! * A new full state must not be older than the last received version, unless the server reports
 //!   that it cannot guarantee that; then the reflector requests the newest state. If even that is
 //!   older, the server has another history.
@@ -37,6 +37,7 @@
 mod failures;
 
 use std::cmp::Ordering;
+use std::time::Duration;
 
 use homeostat_core::Random;
 
@@ -75,8 +76,10 @@ pub(crate) struct State {
     inconsistent: bool,
     /// Consecutive failures to read the events after `last`.
     unreadable: u32,
-    /// Consecutive refusals of a watch after `last`.
+    /// Consecutive watches after `last` that the server refused or did not answer.
     refused: u32,
+    /// The lifetime of the consecutive watches that delivered nothing, since the last probe.
+    silent: Duration,
     backoff: Backoff,
     random: Random,
 }
@@ -166,6 +169,7 @@ impl State {
             inconsistent: false,
             unreadable: 0,
             refused: 0,
+            silent: Duration::ZERO,
             backoff: Backoff::new(config.backoff),
             random: Random::new(seed),
         }
@@ -239,6 +243,7 @@ impl State {
         self.use_newest = false;
         self.unpaged = false;
         self.unreadable = 0;
+        self.silent = Duration::ZERO;
         match self.by_list {
             0 => self.watch_list_failures = 0,
             NEVER => {}

@@ -1,10 +1,16 @@
 //! One test for each fault in the catalogue of server faults.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use homeostat_informer::list_watch::{ApiError, Decoded, ListError, WatchError, WatchEvent};
-use homeostat_informer::{SharedIndexInformer, TimeoutConfig};
+use async_trait::async_trait;
+use homeostat_informer::list_watch::{
+    ApiError, Decoded, ListError, ListRequest, ListWatch, Page, WatchError, WatchEvent,
+    WatchRequest, WatchStream,
+};
+use homeostat_informer::{BackoffConfig, SharedIndexInformer, TimeoutConfig};
+use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -268,6 +274,18 @@ async fn error_event_in_stream_is_classified_by_its_status() {
         assert_eq!(text, next, "{code} {reason}");
         assert!(is_step(waited, 0), "{waited:?}");
         assert_eq!(cached(&informer.lister()), ["a4"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn busy_server_that_sends_no_code_is_not_listed() {
+    let (server, _informer, mut watch) = following().await;
+    for step in 0..4 {
+        watch.end_with(ApiError::new(0, "TooManyRequests", "slow down"));
+        let (text, waited, request) = next_request(&server).await;
+        assert_eq!(text, r#"watch Some("5")"#, "no relist");
+        assert!(is_step(waited, step), "{waited:?} at {step}");
+        watch = open(request);
     }
 }
 
@@ -738,4 +756,89 @@ async fn server_that_went_back_is_noticed_after_a_silent_watch() {
     assert!(waited >= 3 * MINUTE, "{waited:?}");
     assert_eq!(text, r#"watch Some("4")"#);
     drop(watch);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_went_back_is_noticed_although_idle_watches_are_closed() {
+    let (server, informer, mut idle) = following().await;
+    // A load balancer closes a connection that is idle for a minute.
+    for _ in 0..2 {
+        tokio::time::sleep(MINUTE).await;
+        idle.close();
+        let (text, waited, request) = next_request(&server).await;
+        assert_eq!((text.as_str(), waited), (r#"watch Some("5")"#, Duration::ZERO));
+        idle = open(request);
+    }
+    tokio::time::sleep(MINUTE).await;
+    idle.close();
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, "list None Some(1) None");
+    list_of(request).reply(page([pod("b", "2")], "3", None));
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, r#"watch-list Some("5")"#);
+    let _watch = watch_of(request).serve([pod("b", "2")], "3");
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, "watch-list None", "that state is older than requested");
+    let _watch = watch_of(request).serve([pod("b", "2")], "3");
+    settle().await;
+    assert_eq!(cached(&informer.lister()), ["b2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_that_is_never_answered_is_replaced_by_lists() {
+    let (server, informer, watch) = following().await;
+    watch.tear();
+    let mut unanswered = Vec::new();
+    for _ in 0..6 {
+        let (text, _, request) = next_request(&server).await;
+        assert_eq!(text, r#"watch Some("5")"#);
+        unanswered.push(request);
+    }
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, r#"watch-list Some("5")"#);
+    unanswered.push(request);
+    let (text, _, request) = next_request(&server).await;
+    assert_eq!(text, r#"list Some("5") Some(500) None"#);
+    list_of(request).serve([pod("a", "8")], "9");
+    settle().await;
+    assert_eq!(cached(&informer.lister()), ["a8"], "late, but not frozen");
+}
+
+/// Refuses each list at once. It counts them, and does not answer the last one.
+struct Refusing(Arc<AtomicU32>);
+
+const LAST: u32 = 10_000;
+
+#[async_trait]
+impl ListWatch<Pod> for Refusing {
+    fn target(&self) -> Arc<str> {
+        "pods".into()
+    }
+
+    async fn list(&self, _: &ListRequest) -> Result<Page<Pod>, ListError> {
+        if self.0.fetch_add(1, Ordering::Relaxed) == LAST {
+            std::future::pending::<()>().await;
+        }
+        Err(ListError::Refused { target: self.target(), error: ApiError::new(500, "", "") })
+    }
+
+    async fn watch(&self, _: &WatchRequest) -> Result<WatchStream<Pod>, WatchError> {
+        Err(WatchError::Refused { target: self.target(), error: ApiError::new(500, "", "") })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn backoff_of_zero_lets_other_tasks_run() {
+    let lists = Arc::new(AtomicU32::new(0));
+    let mut backoff = BackoffConfig::default();
+    (backoff.initial, backoff.max) = (Duration::ZERO, Duration::ZERO);
+    let builder = SharedIndexInformer::builder(Refusing(Arc::clone(&lists))).watch_list(false);
+    let informer = builder.backoff(backoff).build();
+    informer.start();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    let lists = lists.load(Ordering::Relaxed);
+    assert!((1..LAST).contains(&lists), "{lists} lists");
+    informer.stop().await;
 }

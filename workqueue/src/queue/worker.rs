@@ -119,9 +119,10 @@ impl<T, Cause> Worker<T, Cause> {
         }
     }
 
-    /// Leaves the line. A worker that was woken wakes another one for the item.
+    /// Leaves the line. A worker that was woken wakes another one for the item, and so does one
+    /// whose call panicked: the call may have queued items again.
     fn leave(&self, ticket: &mut Option<Ticket>) {
-        if ticket.is_none() {
+        if ticket.is_none() && self.hand.lent {
             return;
         }
         let mut core = self.shared.core.lock();
@@ -236,9 +237,12 @@ where
 /// Queues the held items again.
 impl<T, Cause> Drop for Worker<T, Cause> {
     fn drop(&mut self) {
+        // First, because the drop of an item may panic.
+        self.shared.core.lock().workers.registered -= 1;
         // This needs no runtime: the runtime may have shut down already.
         self.give_back();
-        self.shared.core.lock().workers.registered -= 1;
+        // The updates of a call that panicked.
+        self.hand.settle(self.shared.metrics.as_ref());
     }
 }
 

@@ -10,15 +10,15 @@ use crate::object::ResourceVersion;
 /// The maximum number of lists before the next watch-list after a failure.
 const MAX_LISTS: u32 = 64;
 
-/// After this many consecutive refusals of a watch (about a minute) a relist is forced: a client
-/// that may list but not watch still gets a copy, although a late one. With a smaller limit, every
-/// client would list a server that has just restarted.
+/// After this many consecutive watches that the server refused (about a minute) or did not answer
+/// in time, a relist is forced: a client that can list but not watch still gets a copy, although a
+/// late one. With a smaller limit, every client would list a server that has just restarted.
 pub(super) const MAX_REFUSED: u32 = 6;
 
 /// The minimum lifetime of a healthy watch. A shorter watch without an event counts as a failure.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// A watch that delivers nothing for this time, three bookmark periods, causes a probe.
+/// Consecutive watches that deliver nothing for this time, three bookmark periods, cause a probe.
 const SILENT: Duration = Duration::from_secs(180);
 
 /// After this many consecutive failures to read the events after a version, a relist is forced.
@@ -98,7 +98,7 @@ impl State {
     ) -> Duration {
         self.note_answer(error.is_unanswered());
         self.backoff.healthy(lived);
-        if !matches!(error, WatchError::Refused { .. } | WatchError::Unreachable { .. }) {
+        if is_opened(error, lived) {
             self.refused = 0;
         }
         if error.is_too_many_requests() {
@@ -110,17 +110,14 @@ impl State {
             return self.wait(error.retry_after());
         }
         match error {
+            // A proxy may hold back the answer to a watch, and pass lists on.
+            WatchError::Silent { .. } if !is_opened(error, lived) => self.could_not_open(),
             WatchError::Torn { .. } | WatchError::Silent { .. } => {
                 return self.ended(lived, progress);
             }
             WatchError::Corrupt { .. } | WatchError::Ended { .. } => self.could_not_read(),
             // An unauthorized client cannot list either.
-            WatchError::Refused { error, .. } if !error.is_unauthorized() => {
-                self.refused += 1;
-                if self.refused >= MAX_REFUSED {
-                    self.phase = Phase::ForcedRelist;
-                }
-            }
+            WatchError::Refused { error, .. } if !error.is_unauthorized() => self.could_not_open(),
             _ => {}
         }
         self.wait(error.retry_after())
@@ -142,11 +139,19 @@ impl State {
     /// Records a watch that delivered nothing during its lifetime.
     ///
     /// Servers send a bookmark every minute. A server that sends none may have been restored to an
-    /// older state: it delivers nothing until its version exceeds the requested one.
+    /// older state: it delivers nothing until its version exceeds the requested one. The lifetimes
+    /// of consecutive watches add up: a proxy may close each idle watch after a minute.
     pub(crate) fn silent_watch_ended(&mut self, lived: Duration) {
-        if lived >= SILENT && self.phase == Phase::Following {
+        self.silent = self.silent.saturating_add(lived);
+        if self.silent >= SILENT && self.phase == Phase::Following {
+            self.silent = Duration::ZERO;
             self.phase = Phase::Probing;
         }
+    }
+
+    /// Records a watch that delivered something, if only a bookmark.
+    pub(crate) fn watch_delivered(&mut self) {
+        self.silent = Duration::ZERO;
     }
 
     /// Records the server's version after a silent watch. A server whose version has no order with
@@ -175,6 +180,14 @@ impl State {
         }
         self.could_not_read();
         self.wait(None)
+    }
+
+    /// Counts a watch that the server did not open, and forces a relist after the sixth.
+    fn could_not_open(&mut self) {
+        self.refused += 1;
+        if self.refused >= MAX_REFUSED {
+            self.phase = Phase::ForcedRelist;
+        }
     }
 
     /// Counts a failure to read on, and forces a relist after the third.
@@ -217,6 +230,16 @@ impl State {
     /// A `Retry-After` of the server is a minimum for the wait, up to 5 minutes.
     fn wait(&mut self, retry_after: Option<Duration>) -> Duration {
         self.backoff.next(retry_after, &mut self.random)
+    }
+}
+
+/// Returns true if the server had opened the watch that ended with this error. A watch that was not
+/// opened has no lifetime.
+fn is_opened(error: &WatchError, lived: Duration) -> bool {
+    match error {
+        WatchError::Refused { .. } | WatchError::Unreachable { .. } => false,
+        WatchError::Silent { .. } => !lived.is_zero(),
+        _ => true,
     }
 }
 

@@ -312,7 +312,8 @@ impl World<'_> {
         let busy = error.is_too_many_requests();
         match error {
             WatchError::Refused { .. } if unusable || busy || error.is_unauthorized() => {}
-            WatchError::Refused { .. } => self.reasons.refused += 1,
+            // No silent watch of this model was opened.
+            WatchError::Refused { .. } | WatchError::Silent { .. } => self.reasons.refused += 1,
             WatchError::Unreachable { .. } => {}
             _ => self.reasons.refused = 0,
         }

@@ -311,6 +311,47 @@ fn unreachable_or_unauthorized_watch_causes_no_relist() {
 }
 
 #[test]
+fn unanswered_watch_is_replaced_by_lists_and_a_silent_one_is_not() {
+    let silent = WatchError::Silent { target: "pods".into(), timeout: MINUTE };
+    let mut state = following("7");
+    for _ in 0..MAX_REFUSED {
+        assert_eq!(next_request(&mut state), "watch 7");
+        assert!(!state.watch_failed(&silent, Duration::ZERO, false).is_zero());
+    }
+    assert_eq!(next_request(&mut state), "watch-list 7");
+    state.watch_list_failed(&silent);
+    assert_eq!(next_request(&mut state), "list 7 by 500");
+    state.gathered("9".into());
+    assert!(!state.watch_failed(&silent, Duration::ZERO, false).is_zero());
+    assert_eq!(next_request(&mut state), "watch-list 9", "it is still not answered");
+
+    let mut state = following("7");
+    for _ in 0..20 {
+        assert!(state.watch_failed(&silent, 3 * MINUTE, false).is_zero());
+        assert_eq!(next_request(&mut state), "watch 7", "an opened watch that fell silent");
+    }
+}
+
+#[test]
+fn silence_of_consecutive_watches_adds_up() {
+    let mut state = following("7");
+    for _ in 0..2 {
+        state.silent_watch_ended(MINUTE);
+        assert_eq!(next_request(&mut state), "watch 7");
+    }
+    state.watch_delivered();
+    for _ in 0..2 {
+        state.silent_watch_ended(MINUTE);
+        assert_eq!(next_request(&mut state), "watch 7", "it has heard from the server");
+    }
+    state.silent_watch_ended(MINUTE);
+    assert_eq!(next_request(&mut state), "probe newest");
+    state.probed(&"7".into());
+    state.silent_watch_ended(MINUTE);
+    assert_eq!(next_request(&mut state), "watch 7", "the probe has heard from the server");
+}
+
+#[test]
 fn repeated_panic_at_one_version_causes_relist() {
     let mut state = following("7");
     for _ in 0..2 {
