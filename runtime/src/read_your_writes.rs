@@ -35,6 +35,7 @@ use tower::{BoxError, Layer, Service};
 
 use crate::any_informer::AnyInformer;
 use crate::target::Target;
+use crate::text::Guarded;
 
 tokio::task_local! {
     /// Records a write of the reconcile that runs in this task.
@@ -243,6 +244,7 @@ impl<T: Target> ReadYourWrites<T> {
             Readiness::Overdue { missing } => {
                 let late = missing.map(|missing| missing.to_string()).unwrap_or_default();
                 let wait = self.store.still_late(key, &());
+                let key = Guarded(key);
                 tracing::warn!(%key, late, ?wait, "cache does not show own writes, waiting for it");
                 Some(wait)
             }
@@ -360,7 +362,24 @@ fn written_resource<R>(request: &Request<R>) -> Option<GroupResource> {
 
 #[cfg(test)]
 mod tests {
+    use tracing::subscriber::with_default;
+
     use super::*;
+    use crate::text::Textless;
+
+    #[tokio::test(start_paused = true)]
+    async fn late_cache_is_logged_for_a_key_without_a_text() {
+        let maps = GroupResource::new("", "configmaps");
+        let store = ConsistencyStore::new("test", [maps.clone()]);
+        let writes =
+            ReadYourWrites::<Textless> { store: store.clone(), ..ReadYourWrites::new("test") };
+        drop(store.reached(&maps, "1"));
+        store.wrote_at(&Textless, &(), &maps, "2");
+        assert_eq!(writes.wait(&Textless), Some(Duration::from_secs(5)));
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let log = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+        assert_eq!(with_default(log, || writes.wait(&Textless)), Some(Duration::from_secs(10)));
+    }
 
     #[test]
     fn resource_of_a_write_is_read_from_its_path() {

@@ -40,6 +40,11 @@ impl Display for Textless {
 }
 
 #[cfg(test)]
+impl crate::target::Target for Textless {
+    type Key = Self;
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
