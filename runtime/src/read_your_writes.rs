@@ -19,6 +19,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -66,7 +67,8 @@ type Written = Arc<dyn Fn(&GroupResource, &str) + Send + Sync>;
 /// requests of tasks that the reconciler spawns. Use
 /// [`UidTrackingExpectations`](crate::UidTrackingExpectations) for objects with generated names.
 ///
-/// Clones share their records.
+/// Clones share their records. One record serves one controller: the caches of two would report
+/// their versions out of order, as those of a restored server, and the writes would be forgotten.
 ///
 /// It costs one entry per key with writes that its caches do not show yet, and the buffering of the
 /// answers of writes.
@@ -97,6 +99,8 @@ pub struct ReadYourWrites<T: Target> {
     controller: Arc<str>,
     store: ConsistencyStore<T::Key, ()>,
     caches: Vec<Cache>,
+    /// True if a controller has the record.
+    is_used: Arc<AtomicBool>,
 }
 
 /// An informer whose objects a reconciler writes, without its type.
@@ -144,7 +148,8 @@ impl<T: Target> ReadYourWrites<T> {
     /// [`ConsistencyStore`].
     pub fn new(controller: impl Into<Arc<str>>) -> Self {
         let controller = controller.into();
-        Self { store: ConsistencyStore::new(&controller, []), controller, caches: Vec::new() }
+        let store = ConsistencyStore::new(&controller, []);
+        Self { controller, store, caches: Vec::new(), is_used: Arc::default() }
     }
 
     /// Waits for writes of the kind of `informer`. Call it before clones are made: they would not
@@ -182,6 +187,7 @@ impl<T: Target> ReadYourWrites<T> {
         });
         let resources = self.caches.iter().map(|cache| cache.resource.clone());
         self.store = ConsistencyStore::new(&self.controller, resources);
+        self.is_used = Arc::default();
         self
     }
 
@@ -214,11 +220,17 @@ impl<T: Target> ReadYourWrites<T> {
     ///
     /// It is called once, when the controller is built. A version handler has its own task, so that
     /// a slow handler of events does not delay it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if another controller has the record.
     pub(crate) fn subscribe(
         &self,
         name: &Arc<str>,
         wake: impl Fn(&Arc<dyn AnyInformer>, Vec<T::Key>) + Clone + Send + 'static,
     ) -> Vec<(Arc<dyn AnyInformer>, Subscription)> {
+        let is_first = !self.is_used.swap(true, Ordering::Relaxed);
+        assert!(is_first, "another controller has this ReadYourWrites already: make one for each");
         let subscribed = self.caches.iter().map(|cache| {
             let Cache { resource, informer, subscribe } = cache.clone();
             let (store, wake, of) = (self.store.clone(), wake.clone(), Arc::clone(&informer));
@@ -267,8 +279,9 @@ impl<T: Target> ReadYourWrites<T> {
 
 impl<T: Target> Clone for ReadYourWrites<T> {
     fn clone(&self) -> Self {
-        let Self { controller, store, caches } = self;
-        Self { controller: Arc::clone(controller), store: store.clone(), caches: caches.clone() }
+        let Self { controller, store, caches, is_used } = self;
+        let (controller, is_used) = (Arc::clone(controller), Arc::clone(is_used));
+        Self { controller, store: store.clone(), caches: caches.clone(), is_used }
     }
 }
 

@@ -34,8 +34,9 @@ impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
     ///
     /// # Panics
     ///
-    /// Panics if another controller has one of the [sources](Self::source), and outside of a tokio
-    /// runtime if a source holds a key with a delay. Apart from that it needs no runtime.
+    /// Panics if another controller has one of the [sources](Self::source) or the record of
+    /// [`read_your_writes`](Self::read_your_writes), and outside of a tokio runtime if a source
+    /// holds a key with a delay. Apart from that it needs no runtime.
     ///
     /// # Examples
     ///

@@ -100,6 +100,10 @@ impl<T: Target, P> ControllerBuilder<T, P> {
 
     /// Delays each reconcile until the caches of `writes` show the key's own writes. See
     /// [`ReadYourWrites`].
+    ///
+    /// # Panics
+    ///
+    /// [`build`](Self::build) panics if another controller has `writes`.
     pub fn read_your_writes(mut self, writes: &ReadYourWrites<T>) -> Self {
         self.writes = Some(writes.clone());
         self
