@@ -40,11 +40,6 @@ impl Display for Textless {
 }
 
 #[cfg(test)]
-impl crate::target::Target for Textless {
-    type Key = Self;
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
 
