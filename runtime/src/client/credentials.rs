@@ -39,9 +39,9 @@ use self::kubeconfig::Kubeconfig;
 pub(super) use self::kubeconfig::header;
 pub(super) use self::loaded::{Identity, Loaded, PemPair, same_identity};
 use self::reloads::Reloads;
+use super::chain::describe_chain;
 use super::exec::Plugin;
 use super::transport::parse_identity;
-use crate::chain::describe_chain;
 
 mod kubeconfig;
 mod loaded;
