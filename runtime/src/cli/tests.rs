@@ -27,6 +27,13 @@ fn defaults_are_upstreams() {
 }
 
 #[test]
+fn verbosity_has_one_dash_or_two() {
+    for arguments in [&["-v=4"][..], &["-v4"], &["-v", "4"], &["--v=4"], &["--v", "4"]] {
+        assert_eq!(parsed(arguments).unwrap().v, 4, "{arguments:?}");
+    }
+}
+
+#[test]
 fn leader_elect_is_a_switch_that_takes_a_value() {
     for (arguments, expected) in [
         (&["--leader-elect"][..], true),
