@@ -265,7 +265,7 @@ impl Flags {
         match self.v {
             0..=3 => "info,kube_client=error",
             4..=7 => "debug,kube_client=error,hyper=info,h2=info,rustls=info",
-            8.. => "trace,hyper=debug,h2=debug",
+            8.. => "trace,kube_client=error,hyper=debug,h2=debug",
         }
     }
 }
