@@ -89,7 +89,7 @@ fn runtime_has_no_arrow_up() {
         "runtime/src",
         &[
             &["text"],
-            &["chain", "last_errors", "last_reconciles", "reconcile_metrics"],
+            &["last_errors", "last_reconciles", "reconcile_metrics"],
             &[
                 "any_informer",
                 "batch",

@@ -81,7 +81,7 @@ pub struct Flags {
 
     /// Verbosity of the log: 0 to 3 is info, 4 to 7 debug, 8 and more trace. $RUST_LOG overrides
     /// it.
-    #[arg(short, value_name = "N", default_value_t = 0)]
+    #[arg(short, long, value_name = "N", default_value_t = 0)]
     pub v: u8,
 
     /// Format of the log lines on the standard error output.
@@ -265,7 +265,7 @@ impl Flags {
         match self.v {
             0..=3 => "info,kube_client=error",
             4..=7 => "debug,kube_client=error,hyper=info,h2=info,rustls=info",
-            8.. => "trace,hyper=debug,h2=debug",
+            8.. => "trace,kube_client=error,hyper=debug,h2=debug",
         }
     }
 }

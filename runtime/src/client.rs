@@ -39,6 +39,7 @@
 //! ```
 
 mod builder;
+mod chain;
 mod connect_timeout;
 mod connections;
 mod credentials;
@@ -60,10 +61,10 @@ mod timeout;
 mod transport;
 
 pub use self::builder::{ClientBuilder, NoServer, Server};
+pub use self::chain::{describe_chain, describe_error};
 pub use self::error::{ClientError, TransportError};
 pub use self::metadata_only::metadata_only;
 pub use self::transport::{Transport, TransportBody};
-pub use crate::chain::{describe_chain, describe_error};
 
 /// Returns a builder with the default limits: 20 requests per second after a burst of 30, and 128
 /// requests in flight.

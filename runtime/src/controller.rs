@@ -114,6 +114,10 @@ pub struct ControllerBuilder<T: Target, P = Primary<T>> {
     retry_priority: Option<i32>,
     limit: Option<WorkLimit>,
     writes: Option<ReadYourWrites<T>>,
+    /// The kinds whose caches report their versions to a [`ConsistencyStore`].
+    ///
+    /// [`ConsistencyStore`]: homeostat_expectations::ConsistencyStore
+    consistent: Vec<GroupResource>,
 }
 
 type Mapper<P, T> = Box<dyn FnMut(&Event<P>, &Enqueue<T>) + Send>;
@@ -178,6 +182,7 @@ impl<T: Target, P> ControllerBuilder<T, P> {
             retry_priority: None,
             limit: None,
             writes: None,
+            consistent: Vec::new(),
         }
     }
 }

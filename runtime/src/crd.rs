@@ -73,8 +73,9 @@ struct Resource {
 ///
 /// An update replaces the spec's fields that `crd` has, and keeps others, such as the CA bundle of
 /// a conversion webhook that another program sets. Replicas that install the same definition at the
-/// same time do no harm. A server that does not answer is tried again until the timeout; after 2 s,
-/// and each 10 s, the log says what is missing.
+/// same time do no harm. A definition that is being deleted is created again when it is gone. A
+/// server that does not answer is tried again until the timeout; after 2 s, and each 10 s, the log
+/// says what is missing.
 ///
 /// Call it before the informers of the kind start. A process that may only read definitions should
 /// leave the installation to its operator (`kubectl apply`): the permission to change definitions
@@ -154,7 +155,17 @@ async fn look(
         write(api, name, crd).await?;
         *is_written = true;
     }
-    let live = api.get(name).await?;
+    let live = match api.get(name).await {
+        Err(error) if has_code(&error, 404) => {
+            *is_written = false;
+            return Ok(Some("it was deleted".to_owned()));
+        }
+        live => live?,
+    };
+    // It is served to its end, and then gone.
+    if live.metadata.deletion_timestamp.is_some() {
+        return Ok(Some("it is being deleted".to_owned()));
+    }
     match missing_condition(&live) {
         None => unserved_version(&api.clone().into_client(), &live).await,
         missing => Ok(missing),
@@ -254,6 +265,7 @@ async fn unserved_version(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use serde_json::Value;
@@ -305,6 +317,31 @@ mod tests {
         let created = log.lines().iter().filter(|line| line.starts_with("POST")).count();
         let looked = log.lines().iter().filter(|line| *line == DISCOVERY).count();
         assert_eq!((created, looked), (1, 2), "{:?}", log.lines());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn definition_that_is_being_deleted_is_created_again() {
+        let gets = Arc::new(AtomicUsize::new(0));
+        let is_gone = {
+            let gets = Arc::clone(&gets);
+            move || gets.load(Ordering::Relaxed) > 2
+        };
+        let served = definition(&conditions("True", ("True", "")));
+        let mut leaving = served.clone();
+        leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        let (client, log) = server(move |asked| match asked.line.split_once(' ').unwrap() {
+            ("GET", DEFINITION) => match gets.fetch_add(1, Ordering::Relaxed) {
+                0 | 1 => Answer::Said(200, leaving.clone()),
+                2 => refusal(404, "not found"),
+                _ => Answer::Said(200, served.clone()),
+            },
+            ("GET", _) => Answer::Said(200, json!({"resources": [{"name": "foos"}]})),
+            ("PATCH", _) if is_gone() => refusal(404, "not found"),
+            _ => Answer::Said(200, served.clone()),
+        });
+        install(&client, &crd(), Duration::from_secs(30)).await.unwrap();
+        let written = |method: &str| log.lines().iter().filter(|it| it.starts_with(method)).count();
+        assert_eq!((written("PATCH"), written("POST")), (2, 1), "{:?}", log.lines());
     }
 
     #[tokio::test(start_paused = true)]

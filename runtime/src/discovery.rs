@@ -21,6 +21,7 @@ use futures::{FutureExt, StreamExt, stream};
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 use kube_client::client::Body;
+use kube_client::core::Status;
 use kube_client::{Client, Error};
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
@@ -108,13 +109,18 @@ pub enum DiscoveryError {
         source: Box<Error>,
     },
     /// The server refused the request.
-    #[error("failed to discover resources: GET {path}: the server answers {status}")]
+    #[error(
+        "failed to discover resources: GET {path}: the server answers {status}{}{message}",
+        if message.is_empty() { "" } else { ": " }
+    )]
     #[non_exhaustive]
     Refused {
         /// The path of the request.
         path: String,
         /// The status code.
         status: StatusCode,
+        /// The server's reason; empty if it gives none.
+        message: String,
     },
     /// The answer is cut, too long, or not what was requested.
     #[error("failed to discover resources: GET {path}: {}", describe_chain(.source.as_ref()))]
@@ -250,7 +256,9 @@ impl Discovery {
         if status.is_success() || (status == StatusCode::NOT_MODIFIED && tag.is_some()) {
             return Ok(response);
         }
-        Err(DiscoveryError::Refused { path: path.to_owned(), status })
+        let refusal = read::<Status>(path, response).await;
+        let message = refusal.map(|refusal| refusal.message).unwrap_or_default();
+        Err(DiscoveryError::Refused { path: path.to_owned(), status, message })
     }
 }
 

@@ -121,7 +121,6 @@ mod any_controller;
 mod any_informer;
 pub mod apply;
 mod batch;
-mod chain;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod client;

@@ -19,6 +19,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ use tower::{BoxError, Layer, Service};
 
 use crate::any_informer::AnyInformer;
 use crate::target::Target;
+use crate::text::Guarded;
 
 tokio::task_local! {
     /// Records a write of the reconcile that runs in this task.
@@ -65,7 +67,8 @@ type Written = Arc<dyn Fn(&GroupResource, &str) + Send + Sync>;
 /// requests of tasks that the reconciler spawns. Use
 /// [`UidTrackingExpectations`](crate::UidTrackingExpectations) for objects with generated names.
 ///
-/// Clones share their records.
+/// Clones share their records. One record serves one controller: the caches of two would report
+/// their versions out of order, as those of a restored server, and the writes would be forgotten.
 ///
 /// It costs one entry per key with writes that its caches do not show yet, and the buffering of the
 /// answers of writes.
@@ -96,6 +99,8 @@ pub struct ReadYourWrites<T: Target> {
     controller: Arc<str>,
     store: ConsistencyStore<T::Key, ()>,
     caches: Vec<Cache>,
+    /// True if a controller has the record.
+    is_used: Arc<AtomicBool>,
 }
 
 /// An informer whose objects a reconciler writes, without its type.
@@ -143,7 +148,8 @@ impl<T: Target> ReadYourWrites<T> {
     /// [`ConsistencyStore`].
     pub fn new(controller: impl Into<Arc<str>>) -> Self {
         let controller = controller.into();
-        Self { store: ConsistencyStore::new(&controller, []), controller, caches: Vec::new() }
+        let store = ConsistencyStore::new(&controller, []);
+        Self { controller, store, caches: Vec::new(), is_used: Arc::default() }
     }
 
     /// Waits for writes of the kind of `informer`. Call it before clones are made: they would not
@@ -181,6 +187,7 @@ impl<T: Target> ReadYourWrites<T> {
         });
         let resources = self.caches.iter().map(|cache| cache.resource.clone());
         self.store = ConsistencyStore::new(&self.controller, resources);
+        self.is_used = Arc::default();
         self
     }
 
@@ -213,11 +220,17 @@ impl<T: Target> ReadYourWrites<T> {
     ///
     /// It is called once, when the controller is built. A version handler has its own task, so that
     /// a slow handler of events does not delay it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if another controller has the record.
     pub(crate) fn subscribe(
         &self,
         name: &Arc<str>,
         wake: impl Fn(&Arc<dyn AnyInformer>, Vec<T::Key>) + Clone + Send + 'static,
     ) -> Vec<(Arc<dyn AnyInformer>, Subscription)> {
+        let is_first = !self.is_used.swap(true, Ordering::Relaxed);
+        assert!(is_first, "another controller has this ReadYourWrites already: make one for each");
         let subscribed = self.caches.iter().map(|cache| {
             let Cache { resource, informer, subscribe } = cache.clone();
             let (store, wake, of) = (self.store.clone(), wake.clone(), Arc::clone(&informer));
@@ -243,6 +256,7 @@ impl<T: Target> ReadYourWrites<T> {
             Readiness::Overdue { missing } => {
                 let late = missing.map(|missing| missing.to_string()).unwrap_or_default();
                 let wait = self.store.still_late(key, &());
+                let key = Guarded(key);
                 tracing::warn!(%key, late, ?wait, "cache does not show own writes, waiting for it");
                 Some(wait)
             }
@@ -265,8 +279,9 @@ impl<T: Target> ReadYourWrites<T> {
 
 impl<T: Target> Clone for ReadYourWrites<T> {
     fn clone(&self) -> Self {
-        let Self { controller, store, caches } = self;
-        Self { controller: Arc::clone(controller), store: store.clone(), caches: caches.clone() }
+        let Self { controller, store, caches, is_used } = self;
+        let (controller, is_used) = (Arc::clone(controller), Arc::clone(is_used));
+        Self { controller, store: store.clone(), caches: caches.clone(), is_used }
     }
 }
 
@@ -360,7 +375,24 @@ fn written_resource<R>(request: &Request<R>) -> Option<GroupResource> {
 
 #[cfg(test)]
 mod tests {
+    use tracing::subscriber::with_default;
+
     use super::*;
+    use crate::text::Textless;
+
+    #[tokio::test(start_paused = true)]
+    async fn late_cache_is_logged_for_a_key_without_a_text() {
+        let maps = GroupResource::new("", "configmaps");
+        let store = ConsistencyStore::new("test", [maps.clone()]);
+        let writes =
+            ReadYourWrites::<Textless> { store: store.clone(), ..ReadYourWrites::new("test") };
+        drop(store.reached(&maps, "1"));
+        store.wrote_at(&Textless, &(), &maps, "2");
+        assert_eq!(writes.wait(&Textless), Some(Duration::from_secs(5)));
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let log = tracing_subscriber::fmt().with_writer(std::io::sink).finish();
+        assert_eq!(with_default(log, || writes.wait(&Textless)), Some(Duration::from_secs(10)));
+    }
 
     #[test]
     fn resource_of_a_write_is_read_from_its_path() {

@@ -46,7 +46,8 @@ struct Recorded {
 // === impl ReconcileMetrics ===
 
 impl ReconcileMetrics {
-    /// Returns the metrics of the controller with this name and number of workers.
+    /// Returns the metrics of the controller with this name and number of workers, including those
+    /// of a second queue.
     pub(crate) fn new(controller: &str, workers: usize) -> Self {
         if !is_recorded() {
             return Self(None);

@@ -166,6 +166,10 @@ impl<T: Target> Request<T> {
 
     /// Returns the number of the attempt: 1 plus the failures since the last success.
     ///
+    /// Only failures that back off count: not those that an
+    /// [`error_policy`](crate::ControllerBuilder::error_policy) retries after a time of its own. A
+    /// failure that is not retried counts as a success.
+    ///
     /// Use it to change the log level or the status of an object that keeps failing.
     #[doc(alias = "NumRequeues")]
     pub fn attempt(&self) -> u32 {

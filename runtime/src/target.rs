@@ -60,3 +60,8 @@ pub trait Target: Send + Sync + 'static {
 impl<K: Object> Target for K {
     type Key = ObjectKey<K::Kind>;
 }
+
+#[cfg(test)]
+impl Target for crate::text::Textless {
+    type Key = Self;
+}

@@ -94,7 +94,9 @@ impl<P: Object> Watch<P> {
     /// as deleted, and one that becomes accepted as added.
     ///
     /// A controller's primary should be filtered by [`when`](Self::when) instead, if the reconciler
-    /// finds the object in the cache in any case.
+    /// finds the object in the cache in any case. So should owned objects of a controller with
+    /// [expectations](crate::ControllerBuilder::expecting): one that becomes accepted would count
+    /// as created.
     pub fn filter(mut self, accepts: impl Fn(&P) -> bool + Send + 'static) -> Self {
         self.filter = Some(Box::new(accepts));
         self

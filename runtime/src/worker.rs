@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use tracing::Instrument;
 
-use crate::chain::describe_chain;
+use crate::client::describe_chain;
 use crate::last_errors::LastErrors;
 use crate::last_reconciles::{LastReconciles, record_calls};
 use crate::read_your_writes::ReadYourWrites;

@@ -6,7 +6,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use clap::Parser;
 use homeostat::cli::{Flags, Program};
@@ -55,4 +57,29 @@ fn listener_is_live_and_not_ready_until_its_manager_is_built() {
     assert!(ready.contains("[-]shop-controller: starting"), "{ready}");
     let log = std::fs::read_to_string(log.path()).unwrap();
     assert!(log.contains("the shop is closed"), "{log}");
+}
+
+#[test]
+fn program_ends_although_a_task_blocks_its_thread() {
+    let Arguments { flags } = Arguments::parse_from(["program", "--master=http://127.0.0.1:1"]);
+    let (ended, end) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let program = thread::spawn(move || {
+        let program = Program::new("shop-controller", "1.0.0");
+        program.run(&flags, async move |_| {
+            let (started, start) = mpsc::channel();
+            let blocking = move || {
+                started.send(()).unwrap();
+                let _ = released.recv();
+            };
+            drop(tokio::task::spawn_blocking(blocking));
+            start.recv()?;
+            Err("the shop is closed".into())
+        });
+        ended.send(()).unwrap();
+    });
+    let has_ended = end.recv_timeout(Duration::from_secs(60));
+    drop(release);
+    program.join().unwrap();
+    has_ended.expect("the program waits for the thread");
 }

@@ -4,10 +4,15 @@
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use homeostat::{ConsistencyStore, GroupResource, Queue, install_prometheus};
+use homeostat::{
+    Action, ConsistencyStore, Controller, GroupResource, Queue, Reconciler, SharedInformerFactory,
+    install_prometheus,
+};
 use http::{Request, Response};
 use http_body_util::Full;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::client::Body;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -64,4 +69,30 @@ async fn scraper_gets_the_metrics_with_their_buckets() {
 
     let again = install_prometheus(address).unwrap_err();
     assert!(again.to_string().contains(&address.to_string()), "{again}");
+}
+
+struct Idle;
+
+impl Reconciler<ConfigMap> for Idle {
+    type Error = Infallible;
+
+    async fn reconcile(&self, _: &homeostat::Request<ConfigMap>) -> Result<Action, Infallible> {
+        Ok(Action::AwaitChange)
+    }
+}
+
+#[tokio::test]
+async fn workers_of_both_queues_are_counted() {
+    let server = tower::service_fn(async |_: Request<Body>| {
+        Ok::<_, Infallible>(Response::new(Full::new(Bytes::new())))
+    });
+    let client = homeostat::client::builder().service(server).build();
+    let maps = SharedInformerFactory::new(&client).informer::<ConfigMap>();
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let builder = Controller::builder("maps", &maps).workers(3).second_queue("urgent", 2);
+    let controller = metrics::with_local_recorder(&recorder, || builder.build(Idle));
+    let rendered = recorder.handle().render();
+    let line = "controller_runtime_max_concurrent_reconciles{controller=\"maps\"} 5\n";
+    assert!(rendered.contains(line), "{rendered}");
+    drop(controller);
 }

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use kube_client::Client;
 use tower::BoxError;
@@ -23,6 +24,9 @@ use crate::shutdown::shutdown_signal;
 /// per second. With a second one, each request wakes the other thread and goes on in its cold
 /// cache, and each thread costs memory.
 const DEFAULT_THREADS: usize = 1;
+
+/// The time for tasks that the program has left to end. One that blocks its thread never does.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a controller program with the shared [`Flags`], from the log to the exit code.
 ///
@@ -116,7 +120,8 @@ impl Program {
     /// `build` may use the client, for example to install a definition; a signal drops it at its
     /// next await. An error of `build`, of the connection or of the manager is logged with its
     /// causes and gives [`ExitCode::FAILURE`]. Keys that are left after the drain timeout give a
-    /// warning: the next process lists all objects at its start.
+    /// warning: the next process lists all objects at its start. A thread that a task blocks is
+    /// left after a second.
     ///
     /// # Panics
     ///
@@ -135,8 +140,10 @@ impl Program {
         }
     }
 
-    /// Creates the runtime and runs the program in it. The listener starts before the client
-    /// connects, so that a probe gets an answer while the caches sync.
+    /// Creates the runtime, runs the program in it, and ends it.
+    ///
+    /// Dropping the runtime would wait without an end for a thread that a task blocks, and ignore
+    /// the second signal.
     ///
     /// # Errors
     ///
@@ -150,35 +157,44 @@ impl Program {
             .enable_all()
             .build()
             .map_err(|error| format!("failed to start threads: {error}"))?;
-        runtime.block_on(async {
-            // First of all: the first process of a container ignores a signal without a handler.
-            let mut shutdown = pin!(shutdown_signal());
-            tracing::info!(version = self.version, "starting {}", self.name);
-            let diagnostics = Diagnostics::new();
-            let is_built = Arc::new(AtomicBool::new(false));
-            diagnostics.readiness(self.name, starting_unless(&is_built));
-            let server = observe(flags, &diagnostics, &self.histograms).await?;
-            let manager = tokio::select! {
-                biased;
-                () = shutdown.as_mut() => None,
-                connected = Box::pin(self.connect(flags, build)) => Some(connected?),
-            };
-            // Without a listener nothing is kept for its pages.
-            let manager = match &server {
-                Some(_) => manager.map(|manager| manager.diagnostics(&diagnostics)),
-                None => manager,
-            };
-            let ended = match manager {
-                Some(manager) => {
-                    is_built.store(true, Ordering::Relaxed);
-                    Box::pin(manager.run_until(shutdown)).await
-                }
-                None => Ok(()),
-            };
-            drop(server);
-            tracing::info!("stopped {}", self.name);
-            accept_undrained(ended)
-        })
+        let ended = runtime.block_on(self.work(flags, build));
+        runtime.shutdown_timeout(END_TIMEOUT);
+        ended
+    }
+
+    /// Runs the program in the runtime: the listener, the client, the manager. The listener starts
+    /// before the client connects, so that a probe gets an answer while the caches sync.
+    async fn work<F>(&self, flags: &Flags, build: F) -> Result<(), BoxError>
+    where
+        F: AsyncFnOnce(Client) -> Result<Manager, BoxError>,
+    {
+        // First of all: the first process of a container ignores a signal without a handler.
+        let mut shutdown = pin!(shutdown_signal());
+        tracing::info!(version = self.version, "starting {}", self.name);
+        let diagnostics = Diagnostics::new();
+        let is_built = Arc::new(AtomicBool::new(false));
+        diagnostics.readiness(self.name, starting_unless(&is_built));
+        let server = observe(flags, &diagnostics, &self.histograms).await?;
+        let manager = tokio::select! {
+            biased;
+            () = shutdown.as_mut() => None,
+            connected = Box::pin(self.connect(flags, build)) => Some(connected?),
+        };
+        // Without a listener nothing is kept for its pages.
+        let manager = match &server {
+            Some(_) => manager.map(|manager| manager.diagnostics(&diagnostics)),
+            None => manager,
+        };
+        let ended = match manager {
+            Some(manager) => {
+                is_built.store(true, Ordering::Relaxed);
+                Box::pin(manager.run_until(shutdown)).await
+            }
+            None => Ok(()),
+        };
+        drop(server);
+        tracing::info!("stopped {}", self.name);
+        accept_undrained(ended)
     }
 
     /// Returns the manager, with leader election if the flags ask for it.

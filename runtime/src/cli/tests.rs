@@ -27,6 +27,22 @@ fn defaults_are_upstreams() {
 }
 
 #[test]
+fn verbosity_has_one_dash_or_two() {
+    for arguments in [&["-v=4"][..], &["-v4"], &["-v", "4"], &["--v=4"], &["--v", "4"]] {
+        assert_eq!(parsed(arguments).unwrap().v, 4, "{arguments:?}");
+    }
+}
+
+#[test]
+fn objects_that_kube_client_prints_are_logged_at_no_verbosity() {
+    for verbosity in 0..=10 {
+        let flags = Flags { v: verbosity, ..parsed(&[]).unwrap() };
+        let mut filters = flags.log_filter().split(',');
+        assert!(filters.any(|filter| filter == "kube_client=error"), "{verbosity}");
+    }
+}
+
+#[test]
 fn leader_elect_is_a_switch_that_takes_a_value() {
     for (arguments, expected) in [
         (&["--leader-elect"][..], true),

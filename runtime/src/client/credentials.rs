@@ -39,9 +39,9 @@ use self::kubeconfig::Kubeconfig;
 pub(super) use self::kubeconfig::header;
 pub(super) use self::loaded::{Identity, Loaded, PemPair, same_identity};
 use self::reloads::Reloads;
+use super::chain::describe_chain;
 use super::exec::Plugin;
 use super::transport::parse_identity;
-use crate::chain::describe_chain;
 
 mod kubeconfig;
 mod loaded;
@@ -54,8 +54,9 @@ const FILE_PERIOD: Duration = Duration::from_secs(60);
 /// lifetime if that is later.
 const EARLY: Duration = Duration::from_secs(60);
 
-/// The shortest time between two reloads that failed or that a 401 caused. A server that refuses
-/// each request then runs a plugin six times a minute.
+/// The time until the next reload after one that failed, while the earlier credentials last; and
+/// the shortest time between two reloads that a 401 caused. A server that refuses each request then
+/// runs a plugin six times a minute.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// The credentials that all requests of a client share.

@@ -13,7 +13,7 @@ use kube_client::config::{InferConfigError, KubeconfigError};
 use thiserror::Error;
 use tower::BoxError;
 
-use crate::chain::describe_chain;
+use super::chain::describe_chain;
 
 /// An error that keeps a client from being built.
 ///

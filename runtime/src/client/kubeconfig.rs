@@ -2,7 +2,7 @@
 //!
 //! The search ends at the first of these that exists:
 //!
-//! 1. the files of `$KUBECONFIG`, merged, or `~/.kube/config` without that variable;
+//! 1. the files of `$KUBECONFIG` that exist, merged, or `~/.kube/config` without that variable;
 //! 2. the server of the option `master`, without credentials;
 //! 3. the service account of the pod.
 //!
@@ -30,8 +30,8 @@ use super::proxy::set_proxy;
 pub(super) async fn infer(options: &NoServer) -> Result<Config, ClientError> {
     let files = candidates();
     // A file that exists and is broken is an error, not a reason to continue the search.
-    if files.iter().any(|file| file.exists()) || options.context.is_some() {
-        return match Kubeconfig::read() {
+    if files.iter().any(|file| may_exist(file)) || options.context.is_some() {
+        return match read(&files) {
             Ok(kubeconfig) => load(kubeconfig, files, options).await,
             Err(reason) => Err(ClientError::Kubeconfig { files, reason: Box::new(reason) }),
         };
@@ -53,7 +53,7 @@ pub(super) async fn infer(options: &NoServer) -> Result<Config, ClientError> {
 ///
 /// Fails if the file is missing or cannot be used.
 pub(super) async fn from_file(path: &Path, options: &NoServer) -> Result<Config, ClientError> {
-    if !path.exists() {
+    if !may_exist(path) {
         return Err(ClientError::NoSuchFile { path: path.to_owned() });
     }
     let files = vec![path.to_owned()];
@@ -153,7 +153,28 @@ fn authority_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Path
     file.map(PathBuf::from)
 }
 
-/// Returns the files that are read, in the order in which they are merged.
+/// Reads and merges the files that exist, as client-go. kube-client refuses a list with a file that
+/// does not.
+///
+/// # Errors
+///
+/// If none exists, one cannot be read, or they do not fit each other.
+fn read(files: &[PathBuf]) -> Result<Kubeconfig, KubeconfigError> {
+    let mut existing = files.iter().filter(|file| may_exist(file)).peekable();
+    if existing.peek().is_none() {
+        return Kubeconfig::read();
+    }
+    existing.try_fold(Kubeconfig::default(), |merged, file| {
+        Kubeconfig::read_from(file).and_then(|next| merged.merge(next))
+    })
+}
+
+/// Returns false if there is certainly no such file. One in a folder that may not be read exists.
+fn may_exist(file: &Path) -> bool {
+    file.try_exists().unwrap_or(true)
+}
+
+/// Returns the files that are searched for, in the order in which they are merged.
 ///
 /// Empty entries of `$KUBECONFIG` are skipped. An empty variable counts as not set.
 fn candidates() -> Vec<PathBuf> {
@@ -164,5 +185,37 @@ fn candidates() -> Vec<PathBuf> {
         _ => {
             std::env::home_dir().map(|home| home.join(".kube").join("config")).into_iter().collect()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn file_of_the_list_that_does_not_exist_is_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ["missing", "one", "other"].map(|name| folder.path().join(name));
+        let context = |name| {
+            format!(r#"{{"current-context": "{name}", "contexts": [{{"name": "{name}"}}]}}"#)
+        };
+        fs::write(&files[1], context("one")).unwrap();
+        fs::write(&files[2], context("other")).unwrap();
+        let merged = read(&files).unwrap();
+        assert_eq!(merged.current_context.as_deref(), Some("one"));
+        let names = merged.contexts.iter().map(|context| context.name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["one", "other"]);
+        fs::write(&files[2], "{").unwrap();
+        read(&files).unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn file_that_cannot_be_looked_at_is_no_missing_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().join("kubeconfig");
+        let error = from_file(&path, &NoServer::default()).await.unwrap_err();
+        assert!(matches!(error, ClientError::Kubeconfig { .. }), "{error}");
     }
 }

@@ -40,9 +40,10 @@ pub(super) struct AnswerSize {
 // === impl Requests ===
 
 impl Requests {
-    /// Removes the scheme of the URL: the label is `HOST:PORT`.
+    /// Keeps the authority of the URL: the label is `HOST:PORT`.
     pub(super) fn new(server: &str) -> Self {
-        let host = server.rsplit("://").next().unwrap_or(server);
+        let behind_scheme = server.split_once("://").map_or(server, |(_, rest)| rest);
+        let host = behind_scheme.split('/').next().unwrap_or_default();
         Self { is_on: is_recorded(), host: host.into() }
     }
 
@@ -154,5 +155,21 @@ fn verb(method: &Method) -> &'static str {
         Method::HEAD => "HEAD",
         Method::OPTIONS => "OPTIONS",
         _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_of_the_label_has_neither_scheme_nor_path() {
+        for (server, host) in [
+            ("https://a.example:6443", "a.example:6443"),
+            ("https://a.example/k8s/clusters/c1", "a.example"),
+            ("the server", "the server"),
+        ] {
+            assert_eq!(&*Requests::new(server).host, host);
+        }
     }
 }

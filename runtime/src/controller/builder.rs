@@ -15,7 +15,7 @@ use crate::last_errors::LastErrors;
 use crate::last_reconciles::LastReconciles;
 use crate::reconcile_metrics::ReconcileMetrics;
 use crate::reconciler::Reconciler;
-use crate::request::Trigger;
+use crate::request::{RequestQueue, Trigger};
 use crate::target::Target;
 use crate::turns::Turns;
 use crate::worker::{Worker, WorkerOptions};
@@ -34,8 +34,9 @@ impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
     ///
     /// # Panics
     ///
-    /// Panics if another controller has one of the [sources](Self::source), and outside of a tokio
-    /// runtime if a source holds a key with a delay. Apart from that it needs no runtime.
+    /// Panics if another controller has one of the [sources](Self::source) or the record of
+    /// [`read_your_writes`](Self::read_your_writes), and outside of a tokio runtime if a source
+    /// holds a key with a delay. Apart from that it needs no runtime.
     ///
     /// # Examples
     ///
@@ -52,11 +53,8 @@ impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
     /// ```
     #[doc(alias = "Complete")]
     pub fn build<R: Reconciler<T>>(self, reconciler: R) -> Controller {
-        let second = self.second_queue.map(|(name, workers)| {
-            let limiter = default_controller_rate_limiter();
-            let queue = Queue::builder().name(name).causes(Trigger::merge).rate_limiter(limiter);
-            (queue.build(), workers)
-        });
+        let with_workers = |(name, workers)| (second_queue::<T>(name), workers);
+        let second = self.second_queue.map(with_workers);
         let queues = Queues {
             first: self.queue.build(),
             second: second.as_ref().map(|(queue, _)| queue.clone()),
@@ -78,10 +76,11 @@ impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
             let trigger = Trigger::Source { name: Arc::clone(source.name()) };
             source.bind(Enqueue::new(&queues, trigger));
         }
-        let on_timer = Enqueue::new(&queues, Trigger::Timer);
-        let timers = self.timers.into_iter().map(|(period, callback)| {
-            Arc::new(Timer { period, callback, enqueue: on_timer.clone() })
-        });
+        let of_second = second.as_ref().map_or(0, |(_, workers)| *workers);
+        let timer = |(period, callback)| {
+            Arc::new(Timer { period, callback, enqueue: Enqueue::new(&queues, Trigger::Timer) })
+        };
+        let timers = self.timers.into_iter().map(timer).collect();
         let options = WorkerOptions {
             is_opaque,
             timeout: self.timeout,
@@ -89,7 +88,7 @@ impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
             retry_priority: self.retry_priority,
             limit: self.limit,
             writes: self.writes,
-            metrics: ReconcileMetrics::new(&self.name, self.workers),
+            metrics: ReconcileMetrics::new(&self.name, self.workers.saturating_add(of_second)),
             errors: LastErrors::new(),
             last: LastReconciles::default(),
         };
@@ -104,11 +103,17 @@ impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
             },
             workers: self.workers,
             second,
-            timers: timers.collect(),
+            timers,
             stop_timers: CancellationToken::new(),
             informers,
             subscriptions,
         };
         Controller { inner: Box::new(controller) }
     }
+}
+
+/// Returns a second queue: first in, first out, with the default rate limiter.
+fn second_queue<T: Target>(name: Arc<str>) -> RequestQueue<T> {
+    let limiter = default_controller_rate_limiter();
+    Queue::builder().name(name).causes(Trigger::merge).rate_limiter(limiter).build()
 }

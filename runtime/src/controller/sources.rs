@@ -11,8 +11,8 @@ use crate::read_your_writes::ReadYourWrites;
 use crate::target::Target;
 use crate::watch::Watch;
 
-use super::ControllerBuilder;
 use super::event_sources::Consistency;
+use super::{ControllerBuilder, group_resource};
 
 /// The shortest and the longest period of a timer: tokio cannot express a later time.
 const MINIMUM_PERIOD: Duration = Duration::from_millis(10);
@@ -100,6 +100,10 @@ impl<T: Target, P> ControllerBuilder<T, P> {
 
     /// Delays each reconcile until the caches of `writes` show the key's own writes. See
     /// [`ReadYourWrites`].
+    ///
+    /// # Panics
+    ///
+    /// [`build`](Self::build) panics if another controller has `writes`.
     pub fn read_your_writes(mut self, writes: &ReadYourWrites<T>) -> Self {
         self.writes = Some(writes.clone());
         self
@@ -108,9 +112,14 @@ impl<T: Target, P> ControllerBuilder<T, P> {
     /// Keeps `store` up to date with the version of `informer`'s cache, and enqueues the keys that
     /// waited for it: they are reconciled as soon as the cache shows what was written for them.
     ///
-    /// Call it for each kind that the reconciler reads and writes, including the primary's, and for
-    /// one informer of each kind: of two caches of one kind, the store takes the older one for a
-    /// server that was restored, and forgets the writes.
+    /// Call it for each kind that the reconciler reads and writes, including the primary's. One
+    /// store serves one controller.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it was called for a cache of this kind already. Of two caches, the older one would
+    /// look like that of a restored server, and the writes would be forgotten.
+    #[track_caller]
     pub fn consistency<Q: Object>(
         mut self,
         store: &Consistency<T>,
@@ -119,6 +128,13 @@ impl<T: Target, P> ControllerBuilder<T, P> {
     where
         Q::Kind: Resource<DynamicType = ()>,
     {
+        let resource = group_resource::<Q::Kind>();
+        let is_new = !self.consistent.contains(&resource);
+        assert!(
+            is_new,
+            "the controller has a cache of {resource} for its ConsistencyStore already"
+        );
+        self.consistent.push(resource);
         let (store, informer) = (store.clone(), informer.clone());
         self.subscribers.push(Box::new(move |sources| sources.versions(store, &informer)));
         self

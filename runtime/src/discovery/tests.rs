@@ -185,10 +185,18 @@ async fn members_that_are_null_count_as_empty() {
 
 #[tokio::test]
 async fn refused_root_is_an_error() {
-    let (client, _) = server(|_, _| (403, "application/json", None, json!({})));
-    let error = Discovery::new(client).discover().await.unwrap_err();
     let text = "failed to discover resources: GET /api: the server answers 403 Forbidden";
-    assert_eq!(error.to_string(), text);
+    for (body, reason) in [
+        (json!("not a status"), ""),
+        (
+            json!({"message": "User \"bob\" cannot get path \"/api\"", "code": 403}),
+            ": User \"bob\" cannot get path \"/api\"",
+        ),
+    ] {
+        let (client, _) = server(move |_, _| (403, "application/json", None, body.clone()));
+        let error = Discovery::new(client).discover().await.unwrap_err();
+        assert_eq!(error.to_string(), format!("{text}{reason}"));
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use kube_client::api::PostParams;
 use kube_client::{Api, Client, Error};
 
 use super::state::{Record, Stored, Written};
-use crate::chain::describe_error;
+use crate::client::describe_error;
 use crate::events::reference;
 
 /// The lease that candidates compete for (client-go's `resourcelock.LeaseLock`).

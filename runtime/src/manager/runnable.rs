@@ -15,7 +15,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
-use crate::chain::describe_chain;
+use crate::client::describe_chain;
 use crate::run_error::RunError;
 
 /// A part that a manager runs, with its name.

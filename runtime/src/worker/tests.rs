@@ -322,10 +322,6 @@ async fn each_reconcile_has_a_span_with_its_trigger() {
 /// Fails once, then succeeds.
 struct FailsOnce(AtomicUsize);
 
-impl Target for Textless {
-    type Key = Self;
-}
-
 impl Reconciler<Textless> for FailsOnce {
     type Error = Failure;
 

@@ -227,6 +227,15 @@ async fn key_that_waits_for_its_own_write_is_enqueued_when_the_cache_shows_it() 
 }
 
 #[tokio::test(start_paused = true)]
+#[should_panic(expected = "has a cache of configmaps for its ConsistencyStore already")]
+async fn second_cache_of_a_kind_in_a_consistency_store_panics() {
+    let (one, two) = (Cluster::new([]), Cluster::new([]));
+    let written = ConsistencyStore::new("test", [group_resource::<ConfigMap>()]);
+    let builder = one.controller().consistency(&written, &one.maps.informer);
+    drop(builder.consistency(&written, &two.maps.informer));
+}
+
+#[tokio::test(start_paused = true)]
 async fn mapper_enqueues_keys_at_once_or_after_a_delay() {
     let cluster = Cluster::new([foo("web", "1")]);
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));

@@ -71,3 +71,15 @@ async fn second_cache_of_a_kind_panics() {
     let (one, two) = (Cluster::new([]), Cluster::new([]));
     drop(ReadYourWrites::<Foo>::new("test").cache(&one.maps.informer).cache(&two.maps.informer));
 }
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "another controller has this ReadYourWrites already")]
+async fn record_of_writes_serves_one_controller() {
+    let cluster = Cluster::new([]);
+    let writes = ReadYourWrites::new("test").cache(&cluster.maps.informer);
+    for name in ["one", "two"] {
+        let controller =
+            Controller::builder(name, &cluster.foos.informer).read_your_writes(&writes);
+        drop(controller.build(recorder(|_| std::future::ready(Ok(Action::AwaitChange))).0));
+    }
+}

@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tower::BoxError;
 
-/// The tasks of reloads. They end with it.
+/// The tasks of reloads. A task keeps the credentials until it ends, also if no client has them any
+/// more.
 ///
 /// A request has a timeout of 30 s, and a plugin may take 60 s, or wait for a person. If it were
 /// stopped with its request, it would never end.
@@ -43,6 +44,7 @@ impl Reloads {
         self.spawn(task);
         answered.await.unwrap_or_else(|error| Err(error.into()))
     }
+
     /// Starts a task. The lock is held to add it.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock();

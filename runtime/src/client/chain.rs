@@ -3,8 +3,10 @@
 use std::error::Error as StdError;
 use std::fmt::Write as _;
 
+use super::TransportError;
+
 /// Describes the error of a request in one line for a log or an operator: the server's message if
-/// it answered, the root cause if it did not.
+/// it answered, the error with its causes if it did not.
 ///
 /// # Examples
 ///
@@ -24,13 +26,14 @@ pub fn describe_error(error: &kube_client::Error) -> String {
         kube_client::Error::Api(status) => {
             format!("{} ({} {})", status.message, status.code, status.reason)
         }
-        kube_client::Error::Service(error) => error.to_string(),
+        kube_client::Error::Service(error) => describe_chain(error.as_ref()),
         other => other.to_string(),
     }
 }
 
 /// Describes an error and its causes on one line: `outer: inner`. A cause whose text the line has
-/// already is left out, and an error of a request is described by [`describe_error`].
+/// already is left out, and an error of a request is described by [`describe_error`]. A
+/// [`TransportError`] names its root cause itself.
 ///
 /// # Examples
 ///
@@ -53,7 +56,7 @@ pub fn describe_chain(error: &(dyn StdError + 'static)) -> String {
     let mut line = one(error);
     let mut current = error;
     while let Some(cause) = current.source() {
-        if current.is::<kube_client::Error>() {
+        if current.is::<kube_client::Error>() || current.is::<TransportError>() {
             break; // Described with its causes.
         }
         let text = one(cause);
@@ -92,5 +95,16 @@ mod tests {
         assert_eq!(describe_chain(&Failure(Cause)), "failed to do it: it is too heavy");
         let repeating = std::io::Error::other(Failure(Cause));
         assert_eq!(describe_chain(&repeating), "failed to do it: it is too heavy");
+    }
+
+    #[test]
+    fn error_of_a_request_is_printed_with_its_cause() {
+        let error = kube_client::Error::Service(Failure(Cause).into());
+        assert_eq!(describe_error(&error), "failed to do it: it is too heavy");
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let source = std::io::Error::new(refused.kind(), Failure(Cause)).into();
+        let error = TransportError::Unreachable { server: "http://a".to_owned(), source };
+        let error = kube_client::Error::Service(error.into());
+        assert_eq!(describe_error(&error), "cannot reach http://a: it is too heavy");
     }
 }
