@@ -226,7 +226,11 @@ fn check(call: &ApiCall, old: &Fields, requested: &Fields, name: &str) -> Result
         );
         return Err(Failure::conflict(&kind, name, &detail));
     }
-    update::check_version(kind, old, &versions(requested), false)?;
+    let versions = versions(requested);
+    // A scale without a version writes the object at any.
+    if !meta_text(&versions, "resourceVersion").is_empty() {
+        update::check_version(kind, old, &versions, false)?;
+    }
     if kind.definition.is_some() {
         // The check of the object rejects the number.
         return Ok(());
