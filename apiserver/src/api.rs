@@ -40,8 +40,8 @@ mod webhooks;
 pub(crate) use access::admit;
 pub(crate) use bootstrap::{populate, recreate, resume};
 pub(crate) use definitions::{
-    install as install_definition, reinstall as reinstall_definitions, serve_changed_definitions,
-    settle,
+    install as install_definition, reinstall as reinstall_definitions, relabel_after_write,
+    serve_changed_definitions, settle,
 };
 pub(crate) use kubelet::answer as answer_without_kubelet;
 

@@ -174,7 +174,8 @@ impl Core {
         Arc::clone(&self.kinds.read())
     }
 
-    /// Replaces the table of kinds by what `update` makes of it, and returns both.
+    /// Replaces the table of kinds by what `update` makes of it, and returns both. `update` may use
+    /// the storage: no code waits for the table while it holds that lock.
     pub(crate) fn update_kinds(
         &self,
         update: impl FnOnce(&Kinds) -> Option<Kinds>,

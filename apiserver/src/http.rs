@@ -225,6 +225,9 @@ where
     }
     call.warnings.extend(definition.and_then(|definition| definition.deprecation.clone()));
     let reply = api::dispatch(core, &call).await.unwrap_or_else(Reply::Failure);
+    if call.method != Method::GET {
+        api::relabel_after_write(core, &call.target.served);
+    }
     core.metrics.take(call.conversation.take_tally());
     let media = if matches!(reply, Reply::Failure(_)) { status_media } else { call.media };
     let mut response = reply.into_response(media);

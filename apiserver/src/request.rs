@@ -1,6 +1,7 @@
 //! Requests: their parameters, their options, and the form of the reply that the client accepts.
 
 pub(crate) mod decode;
+mod media_ranges;
 pub(crate) mod negotiate;
 pub(crate) mod options;
 pub(crate) mod params;

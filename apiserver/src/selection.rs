@@ -102,11 +102,12 @@ impl Selection {
 impl Requirement {
     fn holds(&self, object: &Selectable) -> bool {
         let value = match self.field {
-            Field::Name => &object.name,
-            Field::Namespace => &object.namespace,
-            Field::Of(at) => &object.fields[at],
+            Field::Name => object.name.as_str(),
+            Field::Namespace => object.namespace.as_str(),
+            // An object that an earlier definition has written may have fewer.
+            Field::Of(at) => object.fields.get(at).map_or("", String::as_str),
         };
-        (*value == self.value) == (self.operator == FieldOperator::Equals)
+        (value == self.value) == (self.operator == FieldOperator::Equals)
     }
 }
 

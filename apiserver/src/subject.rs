@@ -15,6 +15,9 @@ const GENERALIZED_TIME: u8 = 0x18;
 /// The identifier 2.5.4.3.
 #[cfg(feature = "tls")]
 pub(crate) const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+/// The identifier 1.3.6.1.4.1.57683.2, of Kubernetes: the uid of a user.
+#[cfg(feature = "tls")]
+pub(crate) const USER_UID: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0x83, 0xc2, 0x53, 0x02];
 /// The identifier 2.5.4.10.
 pub(crate) const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0a];
 

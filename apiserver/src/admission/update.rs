@@ -89,9 +89,9 @@ pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: boo
         "" => 0,
         text => parse_integer::<u64>(text, GoInteger::Uint).map_err(Failure::internal)?,
     };
-    // 0 is no version: the update is unconditional.
+    // 0 is no version: the update is unconditional. A patch, too, can remove the version.
     if version == 0 {
-        if is_put && !kind.unconditional_update {
+        if !kind.unconditional_update {
             let cause = Cause::invalid(
                 "metadata.resourceVersion",
                 &json!(0),

@@ -127,10 +127,13 @@ fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
     }
 }
 
+/// Returns the token of a request: the text between the first two spaces of its header. As on the
+/// real server, an empty one is no token.
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    let mut parts = value.trim().split(' ');
+    let (scheme, token) = (parts.next()?, parts.next()?);
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
 /// Returns the request as the rules of roles describe it; `None` for a malformed path, which
@@ -296,4 +299,26 @@ pub(super) fn rules(
 /// Decodes a stored object. All stored objects have passed validation.
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     serde_json::from_slice(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn token_is_the_text_between_two_spaces() {
+        let token = |value: &'static str| {
+            let value = HeaderValue::from_static(value);
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
+            bearer_token(&headers).map(str::to_owned)
+        };
+        for value in ["Bearer a", "bearer a", " BEARER a ", "Bearer a b"] {
+            assert_eq!(token(value).as_deref(), Some("a"), "{value}");
+        }
+        for value in ["Bearer", "Bearer  a", "Basic a", "a"] {
+            assert_eq!(token(value), None, "{value}");
+        }
+    }
 }

@@ -35,7 +35,7 @@ struct Apply<'a> {
 pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let options = call.params.apply_options()?;
     let served = &call.target.served;
-    let renderer = Renderer::of_object(core, call)?;
+    let (renderer, form) = Renderer::of_write(core, call);
     let config = configuration(call, options.write.validation)?;
     let apply = Apply { config, manager: field_manager(core, call), options, kind: &served.kind };
     let dry_run = options.write.dry_run;
@@ -43,10 +43,13 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let key = served.kind.key(call.namespace(), name);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
-            if target == Target::Object {
-                return create(core, call, name, &apply);
+            if target != Target::Object {
+                return Err(Failure::not_found(&served.kind, name));
             }
-            return Err(Failure::not_found(&served.kind, name));
+            match create(core, call, name, &apply)? {
+                Some(reply) => return Ok(reply),
+                None => continue,
+            }
         };
         let old = core.fields(served, &stored);
         let mut live = Fields::clone(&old);
@@ -62,12 +65,12 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         let change =
             Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
         if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
-            return Ok(Reply::ok(answer));
+            return form.map(|()| Reply::ok(answer));
         }
     }
 }
 
-fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<Reply> {
+fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<Option<Reply>> {
     let Applied { object, owners, .. } = apply.run(None)?;
     let mut object = object.unwrap_or_default();
     apply.set_defaults(&mut object);

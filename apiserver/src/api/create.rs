@@ -40,6 +40,14 @@ pub(super) struct New {
     pub(super) is_upsert: bool,
 }
 
+impl New {
+    /// Returns the version that the client gave to the object. The storage does not see that of an
+    /// upsert.
+    fn version(&self, object: &Fields) -> Option<u64> {
+        create::given_version(object).filter(|_| self.dry_run || !self.is_upsert)
+    }
+}
+
 pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
     let options = call.params.write_options("CreateOptions")?;
     let mut object = call.object(&core.kinds(), options.validation)?;
@@ -56,7 +64,8 @@ pub(super) fn create(core: &Core, call: &ApiCall) -> Result<Reply> {
     admit(core, call, &mut object)?;
     let owners = mutate(core, call, &mut object, (owners, options.dry_run))?;
     let new = New { owners, dry_run: options.dry_run, name, is_upsert: false };
-    create_object(core, call, &object, &new)
+    let created = create_object(core, call, &object, &new)?;
+    Ok(created.expect("only an upsert starts again"))
 }
 
 /// Applies the admission of webhooks that may change a new object. Returns the object's owners.
@@ -70,22 +79,23 @@ pub(super) fn mutate(
     webhooks::mutate_new(core, call, object, owners, &again)
 }
 
+/// Creates an object. Returns `None` if this is an upsert, and another request has created the
+/// object in the meantime: the caller starts again with that one.
 pub(super) fn create_object(
     core: &Core,
     call: &ApiCall,
     object: &Fields,
     new: &New,
-) -> Result<Reply> {
+) -> Result<Option<Reply>> {
     let New { owners, dry_run, name: asked, is_upsert } = new;
     let dry_run = *dry_run;
     let served = &call.target.served;
-    let renderer = Renderer::of_object(core, call)?;
+    let (renderer, form) = Renderer::of_write(core, call);
     check_definition(core, served, object)?;
     escalation::check(core, call, object, None)?;
     let home = &served.home;
     let generated = meta_text(object, "name").is_empty();
-    let vacancy =
-        Vacancy { served, renderer: &renderer, dry_run, version: create::given_version(object) };
+    let vacancy = Vacancy { served, renderer: &renderer, dry_run, version: new.version(object) };
     let mut name = String::new();
     // Admission comes before the name is known to be free, and once.
     let mut is_charged = false;
@@ -131,19 +141,23 @@ pub(super) fn create_object(
         let encoded = if dry_run { served.encode(new) } else { size::encode(served, call, new)? };
         if let Some(body) = vacancy.fill(core, &key, encoded, is_free)? {
             reserved.into_iter().for_each(Reserved::keep);
-            return Ok(Reply::Json { code: 201, body });
+            return form.map(|()| Some(Reply::Json { code: 201, body }));
+        }
+        // A webhook may have changed the name.
+        if *is_upsert && call.target.info.name.as_ref() == Some(&name) {
+            return Ok(None);
         }
         if !generated {
-            let terminating =
-                core.get(served.resource, &key).is_some_and(|known| known.selectable.terminating);
-            return Err(taken(served, object, &name, terminating));
+            return Err(taken(core, served, object, (&key, &name)));
         }
     }
     Err(Failure::generated_name_taken(&served.kind, &name, false))
 }
 
 /// Returns the refusal of a name that is taken. One with a base is refused as if it were generated.
-fn taken(served: &Served, object: &Fields, name: &str, terminating: bool) -> Failure {
+fn taken(core: &Core, served: &Served, object: &Fields, (key, name): (&str, &str)) -> Failure {
+    let known = core.get(served.resource, key);
+    let terminating = known.is_some_and(|known| known.selectable.terminating);
     if meta_text(object, "generateName").is_empty() {
         return Failure::already_exists(&served.kind, name, terminating);
     }

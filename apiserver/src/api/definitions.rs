@@ -165,18 +165,35 @@ fn install_kinds(core: &Core, name: &str, definition: &Fields) {
     if !conditions::is_true(definition, "Established") {
         return uninstall(core, name);
     }
-    let Some((before, after)) = core.update_kinds(|kinds| kinds.with_definition(name, definition))
-    else {
-        return;
+    // The storage is ready before a request can use the new kinds.
+    let prepared = |kinds: &Kinds| {
+        let after = kinds.with_definition(name, definition)?;
+        let served = &after.installed(name)?.served;
+        // Writes by the old kinds that come after this have the fields of the old ones.
+        end_watches(kinds, name);
+        core.name_resource(served.resource, name);
+        bootstrap::adopt(core, served);
+        core.reopen(served.resource, |stored| Arc::new(served.relabel(stored)));
+        Some(after)
     };
+    let Some((_, after)) = core.update_kinds(prepared) else { return };
     let Some(installed) = after.installed(name) else { return };
+    let kind = &installed.served.kind;
+    let others = kind.other_names();
+    core.faults.add_resource(&kind.plural, others.iter().map(String::as_str));
+}
+
+/// Gives the objects of a kind the fields of its present definition, if a write was carried out by
+/// an earlier one: the definition has changed while the write waited, as for a webhook.
+pub(crate) fn relabel_after_write(core: &Core, served: &Served) {
+    let definition = served.kind.definition.as_ref();
+    if !definition.is_some_and(|definition| definition.retired().is_cancelled()) {
+        return;
+    }
+    let kinds = core.kinds();
+    let Some(installed) = kinds.installed(&served.resource_name()) else { return };
     let served = &installed.served;
-    core.name_resource(served.resource, name);
-    bootstrap::adopt(core, served);
     core.reopen(served.resource, |stored| Arc::new(served.relabel(stored)));
-    let others = served.kind.other_names();
-    core.faults.add_resource(&served.kind.plural, others.iter().map(String::as_str));
-    end_watches(&before, name);
 }
 
 fn uninstall(core: &Core, name: &str) {
@@ -241,11 +258,9 @@ fn write(core: &Core, served: &Served, stored: &Stored, old: &Fields, new: Field
     match update::prepare(&served.home, &served.kind, change, None, None) {
         Ok((Outcome::Store(new), _)) => {
             core.names_in_use.lock().record(name, Some(&new));
-            let written = core.put(served.resource, name, Some(revision), served.encode(new));
             // A client that sees the condition `Established` uses the kind at once.
-            if let Ok(written) = written {
-                install_kinds(core, name, &written.fields());
-            }
+            install_kinds(core, name, &new);
+            drop(core.put(served.resource, name, Some(revision), served.encode(new)));
         }
         Ok((Outcome::Delete(_), _)) => {
             drop(core.delete(served.resource, name, revision));

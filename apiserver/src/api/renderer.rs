@@ -70,13 +70,29 @@ impl Renderer {
         Self::of(core, call)
     }
 
-    /// Returns the form of a reply with the scale of an object.
-    pub(super) fn of_scale(core: &Core, call: &ApiCall) -> Result<Self> {
-        if let Form::Partial { list: true, .. } = call.form {
+    /// Returns the form of the reply to a write of one object, and the error of a form that it
+    /// cannot have. As on the real server, that error comes after the write.
+    pub(super) fn of_write(core: &Core, call: &ApiCall) -> (Self, Result<()>) {
+        Self::with_late_error(core, call, Self::of_object(core, call))
+    }
+
+    /// Returns the form of a reply with an object of this Go type, which is not stored as such, and
+    /// its error, as [`of_write`](Self::of_write).
+    pub(super) fn of_unstored(core: &Core, call: &ApiCall, of: &str) -> (Self, Result<()>) {
+        let renderer = if let Form::Partial { list: true, .. } = call.form {
             let requested = "PartialObjectMetadataList";
-            return Err(reject_form(requested, "not a list", "*autoscaling.Scale"));
+            Err(reject_form(requested, "not a list", of))
+        } else {
+            Self::of(core, call)
+        };
+        Self::with_late_error(core, call, renderer)
+    }
+
+    fn with_late_error(core: &Core, call: &ApiCall, renderer: Result<Self>) -> (Self, Result<()>) {
+        match renderer {
+            Ok(renderer) => (renderer, Ok(())),
+            Err(failure) => (Self::of_whole_objects(core, call), Err(failure)),
         }
-        Self::of(core, call)
     }
 
     pub(super) fn of_list(core: &Core, call: &ApiCall) -> Result<Self> {

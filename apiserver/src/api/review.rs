@@ -22,7 +22,7 @@ use crate::table;
 
 /// Answers the create of a review.
 pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Reply> {
-    let renderer = Renderer::of_object(core, call)?;
+    let (renderer, form) = Renderer::of_write(core, call);
     let options = call.params.write_options("CreateOptions")?;
     let mut object = call.object(&core.kinds(), options.validation)?;
     let kind = &call.target.served.kind;
@@ -53,7 +53,7 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     object.insert("kind".to_owned(), json!(kind.kind));
     object.insert("apiVersion".to_owned(), json!(kind.api_version()));
     let body = renderer.unstored(table::columns(kind), object);
-    Ok(Reply::Json { code: 201, body: body.to_string().into() })
+    form.map(|()| Reply::Json { code: 201, body: body.to_string().into() })
 }
 
 pub(super) fn spec(object: &Fields) -> &Value {

@@ -35,7 +35,8 @@ fn post_for(
     let options = call.params.write_options("CreateOptions")?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
-    let renderer = Renderer::of_object(core, call)?;
+    // The reply is a status, which has any form.
+    let renderer = Renderer::of_whole_objects(core, call);
     let Some(action) = served.kind.action(action) else {
         return Err(Failure::method_not_allowed(&served.kind, "create"));
     };

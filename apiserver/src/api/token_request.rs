@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::commit::field_manager;
 use super::policies::AdmitBody;
+use super::renderer::Renderer;
 use super::review::{audiences, spec};
 use super::webhooks::is_admission_dynamic;
 use crate::access::{Holder, Named, Validity};
@@ -19,6 +20,7 @@ use crate::object::Stored;
 use crate::reply::Reply;
 use crate::request::{ApiCall, Warnings};
 use crate::status::{Cause, Failure, ResourceName, Result};
+use crate::table;
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
@@ -75,7 +77,9 @@ pub(super) fn issue(
     complete(&mut request, &stored, (lifetime, wanted), manager);
     request["metadata"]["creationTimestamp"] = json!(rfc3339(issued));
     request.insert("status".to_owned(), status);
-    Ok(Reply::Json { code: 201, body: Value::Object(request).to_string().into() })
+    let (renderer, form) = Renderer::of_unstored(core, call, "*authentication.TokenRequest");
+    let body = renderer.unstored(table::columns(&served.kind), request);
+    form.map(|()| Reply::Json { code: 201, body: body.to_string().into() })
 }
 
 /// Fills in what the reply says about the request.

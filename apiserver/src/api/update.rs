@@ -21,7 +21,7 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let options = call.params.write_options("UpdateOptions")?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
-    let renderer = Renderer::of_object(core, call)?;
+    let (renderer, form) = Renderer::of_write(core, call);
     let target = target_of(call);
     let owners = &Ownership::Tracked(field_manager(core, call));
     let key = served.kind.key(call.namespace(), name);
@@ -30,25 +30,38 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         let mut body = call.object(&core.kinds(), options.validation)?;
         call.warnings.extend(metadata::drop_repeated_owners(&mut body, ""));
         let Some(stored) = core.get(served.resource, &key) else {
-            if served.kind.create_on_update && target == Target::Object {
-                check_namespace(core, call, &body)?;
-                update::check_may_create(&served.kind, call.namespace(), name, &body)?;
-                let owners = Ownership::Tracked(field_manager(core, call));
-                let owners = mutate(core, call, &mut body, (owners, dry_run))?;
-                let name = name.to_owned();
-                let new = New { owners, dry_run, name, is_upsert: true };
-                return create_object(core, call, &body, &new);
+            if !served.kind.create_on_update || target != Target::Object {
+                return Err(Failure::not_found(&served.kind, name));
             }
-            return Err(Failure::not_found(&served.kind, name));
+            match create(core, call, (name, dry_run), body)? {
+                Some(reply) => return Ok(reply),
+                None => continue,
+            }
         };
         let old = core.fields(served, &stored);
         update::check_version(&served.kind, &old, &body, true)?;
         let change = Change { old: &old, new: body, target, owners };
         let change = Replacement { change, dry_run, call };
         if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
-            return Ok(Reply::ok(answer));
+            return form.map(|()| Reply::ok(answer));
         }
     }
+}
+
+/// Creates the object of an update. Returns `None` if another request has created it in the
+/// meantime.
+fn create(
+    core: &Core,
+    call: &ApiCall,
+    (name, dry_run): (&str, bool),
+    mut object: Fields,
+) -> Result<Option<Reply>> {
+    check_namespace(core, call, &object)?;
+    update::check_may_create(&call.target.served.kind, call.namespace(), name, &object)?;
+    let owners = Ownership::Tracked(field_manager(core, call));
+    let owners = mutate(core, call, &mut object, (owners, dry_run))?;
+    let new = New { owners, dry_run, name: name.to_owned(), is_upsert: true };
+    create_object(core, call, &object, &new)
 }
 
 pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
@@ -58,7 +71,7 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let options = call.params.write_options("PatchOptions")?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
-    let renderer = Renderer::of_object(core, call)?;
+    let (renderer, form) = Renderer::of_write(core, call);
     let format = (patched::format(call)?, options.validation);
     let target = target_of(call);
     let owners = &Ownership::Tracked(field_manager(core, call));
@@ -84,7 +97,7 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         let change =
             Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
         if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
-            return Ok(Reply::ok(answer));
+            return form.map(|()| Reply::ok(answer));
         }
     }
 }

@@ -56,6 +56,13 @@ pub(super) struct Connections {
     limits: Limits,
 }
 
+/// The largest head of a request over HTTP/2, in bytes: kube-apiserver's limit. A selector can be
+/// long, and Go's client sends no head that is larger than the server permits.
+const MAX_HEAD: u32 = 1024 * 1024;
+/// The most headers of a request over HTTP/1.1. A proxy may impersonate a user in hundreds of
+/// groups, each in a header of its own.
+const MAX_HEADERS: usize = 1000;
+
 // === impl Connections ===
 
 impl Connections {
@@ -136,7 +143,9 @@ where
     // The check of overdue connections covers the head: hyper's own limit begins only once it knows
     // the protocol.
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None);
+    builder.http1().max_headers(MAX_HEADERS);
     builder.http2().timer(TokioTimer::new()).max_concurrent_streams(limits.streams);
+    builder.http2().max_header_list_size(MAX_HEAD);
     let handler = service_fn(move |request| answer(session.clone(), request));
     let connection = builder.serve_connection(TokioIo::new(stream), handler);
     tokio::pin!(connection);

@@ -115,6 +115,20 @@ async fn unfinished_request_is_closed_after_timeout() {
 }
 
 #[tokio::test]
+async fn large_head_of_a_request_is_accepted() {
+    let scene = Scene::new(Limits::DEFAULT).await;
+    let names: Vec<String> = (0..2000).map(|n| format!("name-{n:06}")).collect();
+    let long = format!("/api/v1/pods?labelSelector=a+in+({})", names.join(","));
+    let groups: String = (0..500).map(|n| format!("impersonate-group: g{n}\r\n")).collect();
+    let head = format!("GET {long} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n");
+    let answer =
+        rest(scene.send(&format!("{head}impersonate-user: u\r\n{groups}\r\n")).await).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let (mut sender, _tasks) = scene.http2().await;
+    assert_eq!(sender.send_request(get(&long)).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
 async fn idle_connection_is_closed_after_timeout() {
     let scene = Scene::new(SHORT).await;
     let since = Instant::now();

@@ -184,8 +184,7 @@ impl Acceptor {
             tracing::debug!(%error, "client certificate is invalid");
             return Some(ClientCertificate::Invalid);
         }
-        let user = certificate::user(first)?;
-        Some(ClientCertificate::Valid(Arc::new(user)))
+        certificate::identity(first)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, header};
 
+use super::media_ranges::ranges;
 use super::params::Params;
 use crate::media::Media;
 use crate::status::{Failure, Result};
@@ -35,7 +36,8 @@ pub(crate) struct Offer {
     pub(crate) tables: bool,
 }
 
-/// Returns the first of the client's media ranges that the server can serve.
+/// Returns the first of the client's media ranges that the server can serve, in the order of
+/// [`ranges`].
 ///
 /// A client requests a Table or only metadata with parameters (`as=…;v=…;g=…`).
 ///
@@ -50,7 +52,7 @@ pub(crate) fn accepted(headers: &HeaderMap, offer: Offer) -> Result<Accepted> {
     let mut of_known_type = false;
     for value in headers.get_all(header::ACCEPT) {
         let value = value.to_str().unwrap_or("").trim();
-        for range in value.split(',').map(str::trim) {
+        for range in ranges(value) {
             // A header of only commas, for a built-in kind, asks for a type that does not exist.
             requested |= !range.is_empty() || (!custom && !value.is_empty());
             let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
@@ -80,7 +82,7 @@ pub(crate) fn accepted(headers: &HeaderMap, offer: Offer) -> Result<Accepted> {
 /// JSON. It is not restricted for custom kinds.
 pub(crate) fn status_media(headers: &HeaderMap) -> Media {
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    for range in values.flat_map(|value| value.split(',').map(str::trim)) {
+    for range in values.flat_map(ranges) {
         let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
         let media = match media_type.trim() {
             "*/*" | "application/*" => Some(Media::Json),
@@ -115,7 +117,7 @@ pub(crate) fn wants_indented(headers: &HeaderMap, query: &str) -> bool {
 /// Fails with 406 if the server can serve none of the client's media ranges.
 pub(crate) fn wants_aggregated(headers: &HeaderMap) -> Result<bool> {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
-    for range in accept.split(',').map(str::trim).filter(|range| !range.is_empty()) {
+    for range in ranges(accept).filter(|range| !range.is_empty()) {
         let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
         let has = |wanted: &str| parameters.split(';').any(|one| one.trim() == wanted);
         let whole = !parameters.contains("as=");

@@ -122,6 +122,19 @@ fn limit_of(snapshot: u64) -> u64 {
     snapshot.saturating_mul(2).saturating_add(GROWTH)
 }
 
+/// Creates a file that only the current user can read: the objects include secrets.
+fn create_private(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 /// Writes a snapshot to a file beside `path`, which it then replaces. Returns the file, open at its
 /// end, and its size.
 fn write_snapshot<'a>(
@@ -130,7 +143,7 @@ fn write_snapshot<'a>(
     objects: impl ExactSizeIterator<Item = Record<'a>>,
 ) -> io::Result<(File, u64)> {
     let partial = beside(path, "new");
-    let mut file = BufWriter::new(File::create(&partial)?);
+    let mut file = BufWriter::new(create_private(&partial)?);
     file.write_all(FORMAT)?;
     let mut length = FORMAT.len() as u64;
     let start = Record::Snapshot { revision, objects: objects.len() as u64 };

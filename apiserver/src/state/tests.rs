@@ -145,6 +145,22 @@ fn reopened_file_has_what_was_appended() {
     assert_eq!((state.revision(), objects(&state.contents).len()), (4, 1));
 }
 
+#[cfg(unix)]
+#[test]
+fn only_the_user_can_read_the_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    // What a snapshot of an earlier run has left.
+    fs::write(folder.path().join("state.new"), "half").unwrap();
+    let mut state = State::open(&path).unwrap();
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    state.journal.compact(1, std::iter::empty());
+    assert_eq!(mode(), 0o600);
+}
+
 #[test]
 fn torn_end_is_removed_from_the_file() {
     let folder = tempfile::tempdir().unwrap();

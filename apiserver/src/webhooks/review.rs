@@ -1,7 +1,7 @@
 //! The reviews that webhooks are sent, and the responses in them.
 
-use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, Engine as _};
 use homeostat_schema::quote;
 use serde_json::{Map, Value, json};
 
@@ -62,7 +62,10 @@ pub(super) fn decode(body: &[u8], version: &str) -> Result<Map<String, Value>, S
              ({got}.{KIND}) to ({wanted}.{KIND}): unknown conversion"
         ));
     }
-    Ok(review)
+    match wrong_member(&review, version) {
+        Some(why) => Err(why),
+        None => Ok(review),
+    }
 }
 
 /// Returns the reason why a body is no object.
@@ -87,6 +90,93 @@ fn go_version(api_version: &str) -> &str {
 
 fn text<'a>(of: &'a Map<String, Value>, name: &str) -> &'a str {
     of.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The members of a response, and of the status in it, with Go's names of their types.
+const RESPONSE: [(&str, &str); 7] = [
+    ("allowed", "bool"),
+    ("auditAnnotations", "map[string]string"),
+    ("patch", "[]uint8"),
+    ("patchType", "PatchType"),
+    ("status", "v1.Status"),
+    ("uid", "types.UID"),
+    ("warnings", "[]string"),
+];
+const STATUS: [(&str, &str); 5] = [
+    ("code", "int32"),
+    ("details", "v1.StatusDetails"),
+    ("message", "string"),
+    ("reason", "v1.StatusReason"),
+    ("status", "string"),
+];
+
+/// Returns Go's error about a member of a response that has a wrong type, or is no base64.
+fn wrong_member(review: &Map<String, Value>, version: &str) -> Option<String> {
+    let response = review.get("response").filter(|response| !response.is_null())?;
+    let Value::Object(response) = response else {
+        let kind = format!("{version}.AdmissionResponse");
+        return Some(unfit(response, ("AdmissionReview", "response"), &kind));
+    };
+    let of_response = |value: &Value, name: &str, kind: &str| {
+        let package = if kind == "PatchType" { format!("{version}.") } else { String::new() };
+        let place = format!("response.{name}");
+        unfit(value, ("AdmissionResponse", &place), &format!("{package}{kind}"))
+    };
+    for (name, kind, value) in members(response, &RESPONSE) {
+        let inner: Vec<&Value> = match value {
+            _ if !fits(value, kind) => return Some(of_response(value, name, kind)),
+            Value::Array(texts) => texts.iter().collect(),
+            Value::Object(texts) if name != "status" => texts.values().collect(),
+            _ => Vec::new(),
+        };
+        if let Some(wrong) = inner.into_iter().find(|text| !text.is_string() && !text.is_null()) {
+            return Some(of_response(wrong, name, "string"));
+        }
+    }
+    let status = response.get("status").and_then(Value::as_object);
+    let mut of_status = status.into_iter().flat_map(|status| members(status, &STATUS));
+    if let Some((name, kind, value)) = of_status.find(|(_, kind, value)| !fits(value, kind)) {
+        return Some(unfit(value, ("Status", &format!("response.status.{name}")), kind));
+    }
+    let error = decode_patch(text(response, "patch")).err()?;
+    let patch = text(response, "patch");
+    let at = match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+        DecodeError::InvalidPadding => patch.find('=').unwrap_or(patch.len()),
+        DecodeError::InvalidLength(_) => patch.len() / 4 * 4,
+    };
+    Some(format!("illegal base64 data at input byte {at}"))
+}
+
+/// Returns the members of an object that a table has, with the types there.
+fn members<'a>(
+    object: &'a Map<String, Value>,
+    table: &'a [(&'static str, &'static str)],
+) -> impl Iterator<Item = (&'static str, &'static str, &'a Value)> {
+    let of_object =
+        move |(name, kind): &(&'static str, &'static str)| Some((*name, *kind, object.get(*name)?));
+    let known = table.iter().filter_map(of_object);
+    known.filter(|(_, _, value)| !value.is_null())
+}
+
+fn fits(value: &Value, kind: &str) -> bool {
+    match kind {
+        "bool" => value.is_boolean(),
+        "int32" => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
+        "[]string" => value.is_array(),
+        "map[string]string" | "v1.Status" | "v1.StatusDetails" => value.is_object(),
+        _ => value.is_string(),
+    }
+}
+
+fn unfit(value: &Value, (owner, place): (&str, &str), kind: &str) -> String {
+    let found = kind_of(value);
+    format!("json: cannot unmarshal {found} into Go struct field {owner}.{place} of type {kind}")
+}
+
+/// Decodes the base64 of a patch. As in Go, line ends in it do not count.
+fn decode_patch(text: &str) -> Result<Vec<u8>, DecodeError> {
+    STANDARD.decode(text.replace(['\r', '\n'], ""))
 }
 
 /// Checks the response in a review.
@@ -116,7 +206,7 @@ pub(super) fn verify(
         allowed: response.get("allowed").and_then(Value::as_bool).unwrap_or_default(),
         status: response.get("status").cloned().unwrap_or_default(),
         warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
-        patch: if is_patched { STANDARD.decode(patch).unwrap_or_default() } else { Vec::new() },
+        patch: if is_patched { decode_patch(patch).unwrap_or_default() } else { Vec::new() },
         patch_type: patch_type.to_owned(),
     })
 }

@@ -355,8 +355,10 @@ impl Exchange {
         let deletes = self.method == "DELETE";
         // The deletion of a collection may fail after some of its objects, also by a policy.
         let is_denied = || memchr::memmem::find(body, b"denied request").is_some();
-        // A delete looks at the form of its reply (406) last, as on the real server.
-        let refused = code >= 400 && !(deletes && (matches!(code, 406 | 409) || is_denied()));
+        // A write looks at the form of its reply last, as on the real server.
+        let has_no_table = || memchr::memmem::find(body, b"Unable to convert to Table").is_some();
+        let is_late = code == 406 || (code == 400 && has_no_table());
+        let refused = code >= 400 && !is_late && !(deletes && (code == 409 || is_denied()));
         let only_reads = !deletes && !matches!(&*self.method, "POST" | "PUT" | "PATCH");
         let only_tries = !deletes && self.path.contains("dryRun=All");
         refused || only_reads || only_tries

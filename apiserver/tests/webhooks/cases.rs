@@ -213,7 +213,7 @@ fn denials() -> Case {
     case("denials", parts)
 }
 
-const WRONG: [&str; 17] = [
+const WRONG: [&str; 26] = [
     "/not-json",
     "/other-kind",
     "/status/400",
@@ -231,6 +231,15 @@ const WRONG: [&str; 17] = [
     "/other-type",
     "/bad-patch/object",
     "/bad-patch/text",
+    "/odd-type/allowed",
+    "/odd-type/base64",
+    "/odd-type/patch",
+    "/odd-type/type",
+    "/odd-type/warnings",
+    "/odd-type/warning",
+    "/odd-type/annotations",
+    "/odd-type/status",
+    "/odd-type/code",
 ];
 
 fn failures() -> Case {

@@ -261,8 +261,30 @@ fn odd_patch(verb: &str, which: &str) -> Option<Value> {
             };
             json!({"allowed": true, "patch": STANDARD.encode(text), "patchType": "JSONPatch"})
         }
+        "odd-type" => of_odd_type(which),
         _ => return None,
     })
+}
+
+/// Returns a response with a member of a wrong type.
+fn of_odd_type(member: &str) -> Value {
+    let mut response = json!({"allowed": true});
+    let (name, value) = match member {
+        "allowed" => ("allowed", json!("yes")),
+        "base64" => ("patch", json!("W10=!")),
+        "patch" => ("patch", json!(5)),
+        "type" => ("patchType", json!(5)),
+        "warnings" => ("warnings", json!("text")),
+        "warning" => ("warnings", json!(["text", 5])),
+        "annotations" => ("auditAnnotations", json!({"a": 5})),
+        "status" => ("status", json!("text")),
+        _ => ("status", json!({"code": "x"})),
+    };
+    response[name] = value;
+    if member == "base64" {
+        response["patchType"] = json!("JSONPatch");
+    }
+    response
 }
 
 /// Returns the operations of a patch with a name.

@@ -54,7 +54,8 @@ pub(crate) fn job(object: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     if label_selector::read(selector).is_some() {
         selectors::matches(spec, causes);
     }
-    if let Some(old) = old {
+    // Most writes are those of a status, which leave the spec.
+    if let Some(old) = old.filter(|old| workloads::spec(old) != spec) {
         updates::spec(spec, old, causes);
     }
     name(object, spec, causes);

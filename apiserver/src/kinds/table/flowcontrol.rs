@@ -17,7 +17,6 @@ fn of_group(kind: &'static str, plural: &'static str) -> Kind {
         namespaced: false,
         status: KEEPS_SPEC,
         generation: OF_SPEC,
-        unconditional_update: false,
         create_on_update: true,
         ..named("flowcontrol.apiserver.k8s.io", kind, plural)
     }
