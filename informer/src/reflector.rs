@@ -67,21 +67,17 @@ impl<K: Object> Reflector<K> {
     /// Dropping the future ends the reflector. Each event is queued in the same step in which it
     /// was read from the stream, so no event is half processed.
     pub(crate) async fn run(mut self) {
-        let mut without_wait = 0;
+        let mut without_wait = 0_u32;
         loop {
             let step = user_future("list-watch", self.step()).await;
             let pause = step.unwrap_or_else(|_| self.panicked());
-            if pause.is_zero() {
-                without_wait += 1;
-                if without_wait == YIELD {
-                    without_wait = 0;
-                    yield_now().await;
-                }
-            } else {
-                without_wait = 0;
+            without_wait = if pause.is_zero() { without_wait.wrapping_add(1) } else { 0 };
+            if !pause.is_zero() {
                 let until = Instant::now().checked_add(pause);
                 self.health.enter(ReflectorPhase::Waiting { until });
                 sleep(pause).await;
+            } else if without_wait.is_multiple_of(YIELD) {
+                yield_now().await;
             }
         }
     }

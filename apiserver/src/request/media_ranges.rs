@@ -34,7 +34,8 @@ fn sorted_ranges(accept: &str) -> Vec<&str> {
 impl Rank {
     fn of(range: &str) -> Self {
         let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
-        let (kind, subtype) = media_type.trim().split_once('/').unwrap_or((media_type.trim(), "*"));
+        let media_type = media_type.trim();
+        let (kind, subtype) = media_type.split_once('/').unwrap_or((media_type, "*"));
         let mut parameters = parameters.rsplit(';').filter_map(|one| one.split_once('='));
         let quality = parameters.find(|(name, _)| name.trim() == "q");
         // A text that is no number counts as 0.
