@@ -13,7 +13,10 @@ use crate::open_api::read_part;
 use crate::open_api::texts;
 use crate::rules;
 use crate::rules::Rules;
+use crate::rules::Verdict;
+use crate::schema::NodeRef;
 use crate::schema::Schema;
+use crate::shown;
 use crate::structural::check_structural;
 use crate::validate::Validator;
 
@@ -79,7 +82,8 @@ pub fn check_open_api(schema: &Value, at: &str, has_status: bool) -> Vec<FieldEr
     let mut found = Vec::new();
     check(schema, &Around { is_root: true, ..Around::default() }, at, &mut found);
     let mut structural = Vec::new();
-    if is_readable(schema) {
+    let is_readable = is_readable(schema);
+    if is_readable {
         structural = check_structural(schema, at);
         if structural.is_empty() {
             check_defaults(schema, Place { is_meta: false, is_root: true }, at, &mut structural);
@@ -91,8 +95,15 @@ pub fn check_open_api(schema: &Value, at: &str, has_status: bool) -> Vec<FieldEr
     }
     errors.extend(structural);
     errors.extend(found);
+    if !is_readable && errors.is_empty() {
+        // Each other part that is not supported has an error of its own.
+        let detail = "OpenAPIV3Schema 'schema' is not supported";
+        errors.push(FieldError::invalid(at, &json!(""), detail));
+    }
     errors
 }
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
 /// The parts of the specification that Kubernetes does not support.
 const UNSUPPORTED: [&str; 6] =
@@ -101,8 +112,14 @@ const UNSUPPORTED: [&str; 6] =
 /// Returns whether no part of a schema uses what is not supported. Otherwise the real server does
 /// not check whether the schema is structural.
 fn is_readable(schema: &Value) -> bool {
-    let has = |name: &&str| schema.get(*name).is_some_and(is_set);
-    if UNSUPPORTED.iter().any(has) || schema.get("items").is_some_and(Value::is_array) {
+    let has = |name: &&str| match (*name, schema.get(*name)) {
+        (_, None) => false,
+        ("additionalItems", Some(value)) => !value.is_null(),
+        (_, Some(value)) => is_set(value),
+    };
+    let drops_unknown = schema.get(PRESERVE) == Some(&json!(false));
+    let has_list = schema.get("items").is_some_and(Value::is_array);
+    if UNSUPPORTED.iter().chain(&["$schema"]).any(has) || drops_unknown || has_list {
         return false;
     }
     let one = ["items", "additionalProperties", "not"];
@@ -124,14 +141,22 @@ fn check_root(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
     }
     let known = |name: &String| AT_ROOT.iter().any(|(known, _)| known == name);
     let fields = schema.as_object().into_iter().flatten();
-    if fields.filter(|(_, value)| is_set(value)).any(|(name, _)| !known(name)) {
+    if fields.filter(|(name, value)| is_given(name, value)).any(|(name, _)| !known(name)) {
         let names: Vec<&str> = AT_ROOT.iter().map(|(_, name)| *name).collect();
         let detail = format!(
             "only [{}] fields are allowed at the root of the schema if the status subresource is \
              enabled",
             names.join(" ")
         );
-        errors.push(FieldError::invalid(at, schema, &detail));
+        errors.push(FieldError::invalid(at, &shown::schema(schema), &detail));
+    }
+}
+
+/// Returns whether a field of a schema is given: some may be false or empty.
+fn is_given(name: &str, value: &Value) -> bool {
+    match name {
+        "additionalItems" | "additionalProperties" | "default" | "$ref" => !value.is_null(),
+        _ => is_set(value),
     }
 }
 
@@ -171,17 +196,33 @@ fn check(schema: &Value, around: &Around, at: &str, errors: &mut Vec<FieldError>
             check(part, &inner, &format!("{at}.{name}[{index}]"), errors);
         }
     }
-    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-        check(items, &inner, &format!("{at}.items"), errors);
+    check_named(schema, "definitions", &inner, at, errors);
+    match schema.get("items") {
+        Some(items @ Value::Object(_)) => check(items, &inner, &format!("{at}.items"), errors),
+        Some(Value::Array(list)) => {
+            for (index, items) in list.iter().enumerate() {
+                check(items, &inner, &format!("{at}.items[{index}]"), errors);
+            }
+        }
+        _ => {}
     }
-    let preserve = "x-kubernetes-preserve-unknown-fields";
-    if schema.get(preserve) == Some(&json!(false)) {
-        let path = format!("{at}.{preserve}");
+    check_named(schema, "dependencies", &inner, at, errors);
+    if schema.get(PRESERVE) == Some(&json!(false)) {
+        let path = format!("{at}.{PRESERVE}");
         errors.push(FieldError::invalid(path, &json!(false), "must be true or undefined"));
     }
     check_map_type(schema, at, errors);
     check_list_type(schema, at, errors);
     check_rules(schema, at, errors);
+}
+
+/// Checks schemas that stand under names.
+fn check_named(schema: &Value, part: &str, inner: &Around, at: &str, errors: &mut Vec<FieldError>) {
+    for (name, named) in members(schema, part).into_iter().flatten() {
+        if named.is_object() {
+            check(named, inner, &format!("{at}.{part}[{name}]"), errors);
+        }
+    }
 }
 
 /// Reports what Kubernetes does not support of the specification.
@@ -197,7 +238,7 @@ fn check_supported(schema: &Value, around: &Around, at: &str, errors: &mut Vec<F
         errors.push(FieldError::forbidden(format!("{at}.default"), &detail));
     }
     for name in UNSUPPORTED {
-        if schema.get(name).is_some_and(is_set) {
+        if schema.get(name).is_some_and(|value| is_given(name, value)) {
             let detail = format!("{name} is not supported");
             errors.push(FieldError::forbidden(format!("{at}.{name}"), &detail));
         }
@@ -421,14 +462,14 @@ fn check_rules(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
             let detail = "message must be specified if rule contains line breaks";
             errors.push(FieldError::required(format!("{at}.message"), detail));
         }
-        let reason = stated("reason");
+        let reason = rule.get("reason").and_then(Value::as_str);
         let reasons = [
             "FieldValueDuplicate",
             "FieldValueForbidden",
             "FieldValueInvalid",
             "FieldValueRequired",
         ];
-        if !reason.is_empty() && !reasons.contains(&reason) {
+        if let Some(reason) = reason.filter(|reason| !reasons.contains(reason)) {
             let allowed = reasons.map(Value::from);
             let path = format!("{at}.reason");
             errors.push(FieldError::not_supported(path, &reason.into(), &allowed));
@@ -450,7 +491,8 @@ struct Place {
 fn check_defaults(schema: &Value, place: Place, at: &str, errors: &mut Vec<FieldError>) {
     let is_object = place.is_root || flag(schema, "x-kubernetes-embedded-resource");
     let is_meta = place.is_meta && !is_object;
-    if let Some(default) = schema.get("default").filter(|_| !is_meta) {
+    let default = schema.get("default").filter(|default| !default.is_null() && !is_meta);
+    if let Some(default) = default {
         let part = Schema::of_part(read_part(schema));
         let path = format!("{at}.default");
         let mut pruned = default.clone();
@@ -458,10 +500,7 @@ fn check_defaults(schema: &Value, place: Place, at: &str, errors: &mut Vec<Field
             let detail = "must not have unknown fields";
             errors.push(FieldError::invalid(path.as_str(), default, detail));
         }
-        errors.extend(Validator::check_part(part.root(), default, None, &path));
-        errors.extend(embedded::check_part(part.root(), place.is_root, default, &path));
-        let broken = Rules::of_part(schema).check(default, None).errors.into_iter();
-        errors.extend(broken.map(|error| error.below(&path)));
+        errors.extend(check_default(schema, (part.root(), place.is_root), default, &path));
     }
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
         let place = Place { is_meta, is_root: false };
@@ -472,6 +511,30 @@ fn check_defaults(schema: &Value, place: Place, at: &str, errors: &mut Vec<Field
         let place = Place { is_meta: is_meta || of_object, is_root: false };
         check_defaults(field, place, &format!("{at}.properties[{name}]"), errors);
     }
+}
+
+/// Checks a default as a value of its schema: the first kind of error hides the others.
+fn check_default(
+    schema: &Value,
+    (node, is_root): (NodeRef<'_>, bool),
+    default: &Value,
+    at: &str,
+) -> Vec<FieldError> {
+    let mut found = embedded::check_part(node, is_root, default, at);
+    if found.is_empty() {
+        found = Validator::check_part(node, default, None, at);
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    // As upstream: an update that changes nothing, then a create.
+    let rules = Rules::of_part(schema);
+    let Verdict { mut errors, warnings } = rules.check(default, Some(default));
+    errors.extend(warnings);
+    if errors.is_empty() {
+        errors = rules.check(default, None).errors;
+    }
+    errors.into_iter().map(|error| error.below(at)).collect()
 }
 
 fn type_of(schema: &Value) -> &str {

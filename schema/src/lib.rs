@@ -38,6 +38,7 @@ mod protobuf;
 mod prune;
 mod rules;
 mod schema;
+mod shown;
 mod structural;
 mod table;
 #[cfg(test)]
@@ -68,6 +69,7 @@ pub use crate::policies::{Policy, PolicyFinding, PolicyInput, PolicyPatch};
 pub use crate::protobuf::{Envelope, ProtobufError, ProtobufEvent};
 pub use crate::rules::{Rules, Verdict};
 pub use crate::schema::{NodeRef, Schema};
+pub use crate::shown::show_version;
 pub use crate::structural::check_structural;
 pub use crate::types::{TypeId, Types};
 

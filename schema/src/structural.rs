@@ -191,7 +191,9 @@ fn check_nested(condition: &Value, skip_any_of: bool, at: &str, errors: &mut Vec
     }
     for (name, text) in FORBIDDEN {
         let set = match condition.get(name) {
-            None | Some(Value::Null | Value::Bool(false)) => false,
+            None | Some(Value::Null) => false,
+            Some(_) if name == "default" => true,
+            Some(Value::Bool(false)) => false,
             Some(Value::String(text)) => !text.is_empty(),
             Some(Value::Array(list)) => !list.is_empty(),
             Some(_) => true,

@@ -205,8 +205,10 @@ impl FieldManager {
         let before = match requested {
             // A subresource does not write the list.
             Some(_) if !self.subresource.is_empty() => live(),
-            // The client resets the list: an empty one, or an empty entry.
-            Some(sent) if *sent == json!([]) || *sent == json!([{}]) => ManagedFields::new(),
+            // The client resets the list: an empty one, or an empty entry. The metadata of a custom
+            // object has no empty lists.
+            Some(sent) if *sent == json!([]) && kind.definition.is_none() => ManagedFields::new(),
+            Some(sent) if *sent == json!([{}]) => ManagedFields::new(),
             // Clients that do not know the field must not remove it.
             Some(sent) => match ManagedFields::decode(sent) {
                 Ok(owners) if !owners.is_empty() => owners,

@@ -120,6 +120,8 @@ pub(crate) fn prepare(
     allocator: Option<Allocator<'_>>,
 ) -> Result<(Outcome, Vec<String>)> {
     let (target, old) = (change.target, change.old);
+    let sent = change.new.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    let sends_owners = sent.is_some_and(Value::is_array);
     let mut new = completed(kind, served, change);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
@@ -139,6 +141,9 @@ pub(crate) fn prepare(
     }
     let mut causes = Vec::new();
     metadata::check(kind, &new, Some(old), &mut causes);
+    if sends_owners {
+        metadata::check_managers(kind, &new, &mut causes);
+    }
     metadata::check_update(kind, &new, old, &mut causes);
     if target == Target::Status
         && let Some(author) = author

@@ -148,7 +148,7 @@ pub(super) fn failure(error: &ApplyError, live: Option<&Fields>, config: &Fields
             let of = of(live);
             Failure::internal(format!("failed to create typed live object ({of}): {errors}"))
         }
-        ApplyError::Merge(_) => Failure::internal(error.to_string()),
+        ApplyError::Merge(_) | ApplyError::Version(_) => Failure::internal(error.to_string()),
     }
 }
 

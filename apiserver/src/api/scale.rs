@@ -17,7 +17,7 @@ use crate::admission::meta_text;
 use crate::admission::owners::{Ownership, Scaled};
 use crate::admission::update::{self, Change, Target};
 use crate::core::Core;
-use crate::fields::Fields;
+use crate::fields::{Fields, read_path};
 use crate::kinds::Scale;
 use crate::reply::Reply;
 use crate::request::ApiCall;
@@ -29,6 +29,9 @@ use crate::types::{Expected, Type, Types};
 
 const API_VERSION: &str = "autoscaling/v1";
 const KIND: &str = "Scale";
+
+/// The replicas of a custom object that states none, as a patch sees them.
+const UNSTATED: i64 = i32::MIN as i64;
 
 pub(super) async fn serve(
     core: &Arc<Core>,
@@ -107,12 +110,13 @@ fn write(
         };
         let old = core.fields(served, &stored);
         check_readable(call, scale, &old)?;
-        let live = scale.read(&old);
+        let live = live(served.kind.definition.is_some(), scale, &old);
         let requested = if is_put {
             replaced(call, name, options.validation)?
         } else {
             patch(call, live.clone(), options.validation)?
         };
+        check_stated(scale, &requested)?;
         check_identity(&old, &requested, name)?;
         check(call, &old, &requested, name)?;
         let mut new = Fields::clone(&old);
@@ -129,6 +133,24 @@ fn write(
             return reply_to_write(renderer, scale, &bytes);
         }
     }
+}
+
+/// Returns the scale of an object, to be patched.
+fn live(is_custom: bool, scale: &Scale, object: &Fields) -> Fields {
+    let mut live = scale.read(object);
+    if is_custom && !scale.is_stated(object) {
+        live.insert("spec".to_owned(), json!({"replicas": UNSTATED}));
+    }
+    live
+}
+
+/// Fails if a patch leaves a custom object without replicas.
+fn check_stated(scale: &Scale, requested: &Fields) -> Result<()> {
+    if read_path(requested, "spec.replicas") != Some(&json!(UNSTATED)) {
+        return Ok(());
+    }
+    let path = quote(&format!(".{}", scale.wanted));
+    Err(Failure::bad_request(format!("the spec replicas field {path} cannot be empty")))
 }
 
 /// Carries out a server-side apply of a scale: the owners of the replicas are those of the object.

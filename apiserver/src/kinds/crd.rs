@@ -18,7 +18,7 @@ pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The annotation that a definition in a group of Kubernetes must have.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// Sets the names and the conversion that the author left out, and records the storage version.
+/// Sets the names and the conversion that the author left out.
 pub(super) fn derive(definition: &mut Fields) {
     if let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) {
         if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
@@ -32,6 +32,17 @@ pub(super) fn derive(definition: &mut Fields) {
         }
         schemas::tidy(spec);
     }
+}
+
+/// Records the storage version of an update of the definition. A write to the status does not.
+pub(super) fn record_new_storage(definition: &mut Fields, old: &Fields) {
+    if definition.get("spec") != old.get("spec") {
+        record_storage(definition);
+    }
+}
+
+/// Records the storage version among those that objects may be stored in.
+pub(super) fn record_storage(definition: &mut Fields) {
     let storage = versions(definition).find(|version| version["storage"] == true);
     let Some(name) = storage.and_then(|version| version.get("name")).cloned() else { return };
     let Some(status) = definition.get_mut("status").and_then(Value::as_object_mut) else { return };
@@ -47,7 +58,8 @@ pub(super) fn derive(definition: &mut Fields) {
 /// Drops a webhook without members: the real server keeps its members, not the webhook.
 fn drop_empty_webhook(conversion: &mut Fields) {
     let webhook = conversion.get("webhook");
-    let has = |name| webhook.and_then(|webhook| webhook.get(name)).is_some_and(|it| !it.is_null());
+    let is_given = |value: &Value| !value.is_null() && *value != json!([]);
+    let has = |name| webhook.and_then(|webhook| webhook.get(name)).is_some_and(is_given);
     if !has("clientConfig") && !has("conversionReviewVersions") {
         conversion.remove("webhook");
     }
@@ -160,7 +172,8 @@ mod tests {
         };
         assert_eq!(derived(json!({})), None);
         assert_eq!(derived(json!({"clientConfig": null, "conversionReviewVersions": null})), None);
-        for kept in [json!({"clientConfig": {}}), json!({"conversionReviewVersions": []})] {
+        assert_eq!(derived(json!({"conversionReviewVersions": []})), None);
+        for kept in [json!({"clientConfig": {}}), json!({"conversionReviewVersions": ["v1"]})] {
             assert_eq!(derived(kept.clone()), Some(kept));
         }
     }

@@ -86,14 +86,18 @@ impl Scale {
         negative.then(|| Cause::invalid("spec.replicas", wanted, NOT_NEGATIVE))
     }
 
-    /// Sets the object's replicas to those of a scale.
+    /// Sets the object's replicas to those of a scale. Makes objects on the way that are missing.
     pub(crate) fn write(&self, object: &mut Fields, scale: &Fields) {
         let wanted = read_path(scale, "spec.replicas").and_then(Value::as_i64).unwrap_or(0);
         let mut parts = self.wanted.split('.');
         let last = parts.next_back().unwrap_or_default();
         let mut target = object;
         for part in parts {
-            let Some(Value::Object(inner)) = target.get_mut(part) else { return };
+            let inner = target.entry(part).or_insert_with(|| json!({}));
+            if inner.is_null() {
+                *inner = json!({});
+            }
+            let Value::Object(inner) = inner else { return };
             target = inner;
         }
         target.insert(last.to_owned(), json!(wanted));

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::params::Params;
 use crate::admission::check_dry_run;
+use crate::names::is_printable;
 use crate::status::{Cause, Failure, Result};
 
 /// The options of a write.
@@ -66,7 +67,7 @@ impl Params {
     }
 
     fn checked_options(&self, kind: &str, mut causes: Vec<Cause>) -> Result<WriteOptions> {
-        check_manager(self.get("fieldManager"), &mut causes);
+        check_manager(self.get("fieldManager"), "fieldManager", &mut causes);
         let dry_run = check_dry_run(&self.all("dryRun"), &mut causes);
         let validation = match self.get("fieldValidation") {
             "" | "Warn" => Validation::Warn,
@@ -86,14 +87,15 @@ impl Params {
     }
 }
 
-fn check_manager(name: &str, causes: &mut Vec<Cause>) {
+/// Checks the name of a manager, which stands at a path.
+pub(crate) fn check_manager(name: &str, path: &str, causes: &mut Vec<Cause>) {
     if name.len() > MAX_MANAGER {
-        causes.push(Cause::too_long("fieldManager", MAX_MANAGER));
+        causes.push(Cause::too_long(path, MAX_MANAGER));
     }
     for (at, c) in name.char_indices() {
-        if c.is_control() || (c != ' ' && c.is_whitespace()) {
+        if !is_printable(c) {
             let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
-            causes.push(Cause::invalid_text("fieldManager", &quote(name), &detail));
+            causes.push(Cause::invalid_text(path, &quote(name), &detail));
         }
     }
 }

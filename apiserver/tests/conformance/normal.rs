@@ -27,6 +27,7 @@ const WITH_OWNERS: &[&str] = &[
     "apply-scale",
     "configmaps",
     "cronjobs",
+    "customapplies",
     "customscale",
     "definitions",
     "deletes",

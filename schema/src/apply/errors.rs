@@ -22,6 +22,13 @@ impl TypeErrors {
         Self(Vec::new())
     }
 
+    /// Creates the error of a complete object.
+    pub(crate) fn of(message: impl Into<String>) -> Self {
+        let mut errors = Self::new();
+        errors.push(message);
+        errors
+    }
+
     /// Adds an error at the current value.
     pub(super) fn push(&mut self, message: impl Into<String>) {
         self.0.push(TypeError { path: String::new(), message: message.into() });

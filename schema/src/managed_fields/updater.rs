@@ -8,14 +8,16 @@ use super::conflict::{Conflict, Conflicts};
 use super::writer::FieldWriter;
 use super::{ManagedFields, Manager, Owned};
 use crate::apply::{
-    Comparison, TypeErrors, compare, field_set, merge, named_fields_as_members, object_fields,
-    reconcile, remove,
+    Comparison, Type, TypeErrors, compare, field_set, merge, named_fields_as_members,
+    object_fields, reconcile, remove,
 };
 use crate::field_set::{FieldSet, equal_objects};
 
 /// The reason why a change of ownership is not possible.
 pub(super) enum UpdateError {
     Types(TypeErrors),
+    /// The object cannot be converted to the version of a manager.
+    Version(String),
     Conflicts(Conflicts),
 }
 
@@ -52,7 +54,7 @@ impl Write<'_> {
         new: &Map<String, Value>,
         compared: &Comparison,
     ) -> Result<ManagedFields, UpdateError> {
-        let mut owners = reconcile_all(self.writer, owners);
+        let mut owners = reconcile_all(self.writer, owners, self.live)?;
         self.transfer(&mut owners, new, compared)?;
         let owned = owners.entries.entry(self.manager.clone()).or_default();
         owned.fields.subtract(&compared.removed);
@@ -69,7 +71,7 @@ impl Write<'_> {
         owners: ManagedFields,
         config: &Map<String, Value>,
     ) -> Result<(Option<Map<String, Value>>, ManagedFields), UpdateError> {
-        let mut owners = reconcile_all(self.writer, owners);
+        let mut owners = reconcile_all(self.writer, owners, self.live)?;
         let of = self.writer.root();
         let merged = merge(of, self.live, config)?;
         let fields = object_fields(of, config)?.recursive_difference(self.writer.reset);
@@ -158,11 +160,14 @@ fn prune(
     merged: Value,
     owners: &ManagedFields,
     last: &Owned,
-) -> Result<Value, TypeErrors> {
+) -> Result<Value, UpdateError> {
     if last.fields.is_empty() {
         return Ok(merged);
     }
-    let Some(of) = writer.type_of(&last.api_version) else { return Ok(merged) };
+    let of = type_of_merged(writer, &last.api_version, &merged, || {
+        "failed to convert merged object to last applied version".to_owned()
+    })?;
+    let Some(of) = of else { return Ok(merged) };
     let last_fields = named_fields_as_members(Some(of), &last.fields);
     let pruned = remove(of, &merged, &last_fields);
     let pruned = add_back_owned(writer, &merged, pruned, owners)?;
@@ -178,13 +183,18 @@ fn add_back_owned(
     merged: &Value,
     mut pruned: Value,
     owners: &ManagedFields,
-) -> Result<Value, TypeErrors> {
+) -> Result<Value, UpdateError> {
     let mut by_version: BTreeMap<&str, FieldSet> = BTreeMap::new();
     for (_, owned) in owners.iter() {
         by_version.entry(&owned.api_version).or_default().extend(owned.fields.clone());
     }
     for (version, owned) in by_version {
-        let Some(of) = writer.type_of(version) else { continue };
+        let of = type_of_merged(writer, version, merged, || {
+            format!(
+                "failed add back owned items: failed to convert merged object at version {version}"
+            )
+        })?;
+        let Some(of) = of else { continue };
         let mut kept = named_fields_as_members(Some(of), &field_set(of, &pruned)?);
         kept.extend(named_fields_as_members(Some(of), &owned));
         let all = named_fields_as_members(Some(of), &field_set(of, merged)?);
@@ -193,25 +203,51 @@ fn add_back_owned(
     Ok(pruned)
 }
 
-/// Adapts the recorded sets to types that became atomic; drops versions that are gone.
-fn reconcile_all(writer: &FieldWriter<'_>, mut owners: ManagedFields) -> ManagedFields {
-    owners.entries.retain(|_, owned| {
-        let Some(of) = writer.type_of(&owned.api_version) else { return false };
+/// Returns the type of a merged object in a version; `why` begins the text of an error.
+fn type_of_merged<'a>(
+    writer: &FieldWriter<'a>,
+    version: &str,
+    merged: &Value,
+    why: impl Fn() -> String,
+) -> Result<Option<Type<'a>>, UpdateError> {
+    let Value::Object(merged) = merged else { return Ok(writer.type_of(version)) };
+    writer.type_of_converted(version, merged).map_err(|reason| {
+        UpdateError::Version(format!("failed to prune fields: {}: {reason}", why()))
+    })
+}
+
+/// Adapts the recorded sets to types that became atomic; drops versions of built-in types that are
+/// gone.
+fn reconcile_all(
+    writer: &FieldWriter<'_>,
+    owners: ManagedFields,
+    live: &Map<String, Value>,
+) -> Result<ManagedFields, UpdateError> {
+    let mut reconciled = ManagedFields::new();
+    for (manager, mut owned) in owners.entries {
+        let of = writer.type_of_converted(&owned.api_version, live);
+        let Some(of) = of.map_err(UpdateError::Version)? else { continue };
         if let Some(fields) = reconcile(of, &owned.fields) {
             owned.fields = fields;
         }
-        true
-    });
-    owners
+        reconciled.entries.insert(manager, owned);
+    }
+    Ok(reconciled)
 }
 
 // === impl Comparisons ===
 
 impl Comparisons<'_> {
     /// Returns the comparison in a version; `None` if the server does not have the version.
-    fn at(&mut self, version: &str) -> Result<Option<&Difference>, TypeErrors> {
+    fn at(&mut self, version: &str) -> Result<Option<&Difference>, UpdateError> {
         if !self.by_version.contains_key(version) {
-            let compared = match self.writer.type_of(version) {
+            let mut of = None;
+            for (name, object) in [("old", self.old), ("new", self.new)] {
+                of = self.writer.type_of_converted(version, object).map_err(|reason| {
+                    UpdateError::Version(format!("failed to convert {name} object: {reason}"))
+                })?;
+            }
+            let compared = match of {
                 Some(of) => {
                     let compared = compare(of, self.old, self.new)?;
                     Some(Difference::of(compared, self.writer.reset))

@@ -96,6 +96,9 @@ pub enum ApplyError {
     /// The result cannot be computed.
     #[error("failed to merge config: {0}")]
     Merge(TypeErrors),
+    /// The object cannot be converted to the version of a manager.
+    #[error("{0}")]
+    Version(String),
     /// Other managers own fields that the configuration changes.
     #[error("{0}")]
     Conflicts(Conflicts),
@@ -110,7 +113,8 @@ impl<'a> FieldWriter<'a> {
     ///
     /// # Errors
     ///
-    /// If one of them does not fit the type. The caller then keeps the owners of the live object.
+    /// If one of them does not fit the type, or cannot be converted to the version of a manager.
+    /// The caller then keeps the owners of the live object.
     pub fn update(
         &self,
         owners: ManagedFields,
@@ -243,6 +247,7 @@ impl<'a> FieldWriter<'a> {
         let write = Write { writer: self, live, manager, force };
         let (object, mut owners) = write.apply(owners, config).map_err(|error| match error {
             UpdateError::Types(errors) => ApplyError::Merge(errors),
+            UpdateError::Version(reason) => ApplyError::Version(reason),
             UpdateError::Conflicts(conflicts) => ApplyError::Conflicts(conflicts),
         })?;
         strip(&mut owners, manager);
@@ -268,6 +273,7 @@ impl<'a> FieldWriter<'a> {
         let mut owners = match write.update(owners, new, compared) {
             Ok(owners) => owners,
             Err(UpdateError::Types(errors)) => return Err(errors),
+            Err(UpdateError::Version(reason)) => return Err(TypeErrors::of(reason)),
             Err(UpdateError::Conflicts(_)) => unreachable!("a forced write has no conflicts"),
         };
         strip(&mut owners, &current);
@@ -292,6 +298,34 @@ impl<'a> FieldWriter<'a> {
         }
         let found = self.other_versions.iter().find(|(version, _)| *version == api_version);
         found.map(|(_, schema)| Type::Root(schema.root()))
+    }
+
+    /// Returns the type of an object in the version of a manager, to which it is converted; `None`
+    /// if the server no longer has the version.
+    ///
+    /// # Errors
+    ///
+    /// If the object has fields that the version lacks, or the version of a custom object is gone.
+    pub(super) fn type_of_converted(
+        &self,
+        api_version: &str,
+        object: &Map<String, Value>,
+    ) -> Result<Option<Type<'a>>, String> {
+        let found = self.type_of(api_version);
+        let Some(of) = found.filter(|_| api_version != self.api_version) else {
+            if found.is_none() && !self.schema.is_built_in() {
+                let text = "request to convert CR to an invalid group/version";
+                return Err(format!("{text}: {api_version}"));
+            }
+            return Ok(found);
+        };
+        // The owners of a stored object are packed: they fit no type.
+        let mut object = object.clone();
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.remove("managedFields");
+        }
+        let checked = validate_object(of, &object, Duplicates::Refused);
+        checked.map(|()| found).map_err(|errors| errors.to_string())
     }
 }
 

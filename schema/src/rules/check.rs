@@ -94,9 +94,11 @@ impl Checker<'_> {
                 None => Bounds::of_schema(inner, is_root),
                 Some(_) => None,
             };
+            // A value of an unknown type may have parts of known ones.
+            let kind = type_of(part, inner, place.kind.as_ref());
             let inner = Place {
                 schema: inner,
-                kind: type_of(part, inner, place.kind.as_ref()),
+                kind: kind.or_else(|| Type::of_schema(inner, is_root)),
                 bounds: place.bounds_of(part).or(own.as_ref()),
                 most: place.most_inside(),
                 uncorrelated: place.uncorrelated.or(list),
@@ -104,6 +106,13 @@ impl Checker<'_> {
             self.check_place(&inner, &path);
         }
         if self.broken.iter().any(|error| error.field.starts_with(at)) {
+            return;
+        }
+        if place.kind.is_none() && rules_of(schema).next().is_some() {
+            let detail = "internal error: failed to construct type information for \
+                          x-kubernetes-validations rules: unable to convert structural schema to \
+                          CEL declarations";
+            self.errors.push(FieldError::internal(format!("{at}.{RULES}"), detail));
             return;
         }
         for (index, rule) in rules_of(schema).enumerate() {

@@ -3,7 +3,7 @@
 //! Where all versions have the same value, the real server checks it once, at the path that it had
 //! in `v1beta1`.
 
-use homeostat_schema::{FieldError, check_open_api, is_known_format};
+use homeostat_schema::{FieldError, check_open_api, is_known_format, show_version};
 use serde_json::{Value, json};
 
 use super::validate::check_simple_path;
@@ -63,14 +63,19 @@ fn tidy_inner(schema: &mut Value) {
     }
 }
 
-/// Checks what stands in each version.
-pub(super) fn check(versions: &[Value], errors: &mut Vec<FieldError>) {
+/// Checks that each version has a schema.
+pub(super) fn check_presence(versions: &[Value], errors: &mut Vec<FieldError>) {
     for (index, version) in versions.iter().enumerate() {
-        if version.get("schema").and_then(|schema| schema.get("openAPIV3Schema")).is_none() {
+        if document_of(version).is_none() {
             let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
             errors.push(FieldError::required(path, ""));
         }
     }
+}
+
+/// Checks what stands in each version.
+pub(super) fn check(versions: &[Value], errors: &mut Vec<FieldError>) {
+    let has_own_schemas = !is_shared(versions, "schema");
     for (index, version) in versions.iter().enumerate() {
         let at = format!("spec.versions[{index}]");
         let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -81,44 +86,66 @@ pub(super) fn check(versions: &[Value], errors: &mut Vec<FieldError>) {
         }
         check_deprecation(version, &at, errors);
         for (key, _) in SHARED.iter().filter(|(key, _)| !is_shared(versions, key)) {
-            check_attribute(version, key, &format!("{at}.{key}"), errors);
+            let path = format!("{at}.{key}");
+            let is_alone = !has_own_schemas || document_of(version).is_none();
+            if *key == "selectableFields" && is_alone {
+                let detail =
+                    "may only be set when `version.schema.openAPIV3Schema` is not included";
+                check_alone(version, path, detail, errors);
+                continue;
+            }
+            check_attribute(version, key, (&path, has_status(version)), errors);
         }
+    }
+}
+
+/// Reports selectable fields in one place with the schemas in another.
+fn check_alone(version: &Value, path: String, detail: &str, errors: &mut Vec<FieldError>) {
+    let fields = version.get("selectableFields").and_then(Value::as_array);
+    if fields.is_some_and(|fields| !fields.is_empty()) {
+        errors.push(FieldError::invalid(path, &json!(""), detail));
     }
 }
 
 /// Checks what all versions have in common.
 pub(super) fn check_shared(versions: &[Value], errors: &mut Vec<FieldError>) {
     let Some(first) = versions.first() else { return };
+    // The status of any version restricts the schema that all of them have.
+    let any_status = versions.iter().any(has_status);
     for (key, path) in SHARED.iter().filter(|(key, _)| is_shared(versions, key)) {
         if *key == "selectableFields" && !is_shared(versions, "schema") {
-            // The fields are in one place, the schemas in another.
             let detail = "may only be set when validations.schema is included";
-            errors.push(FieldError::invalid(*path, &json!(""), detail));
+            check_alone(first, (*path).to_owned(), detail, errors);
             continue;
         }
-        check_attribute(first, key, path, errors);
+        check_attribute(first, key, (path, any_status), errors);
     }
+}
+
+/// Returns whether a version has a default in its schema.
+pub(super) fn has_default(version: &Value) -> bool {
+    fn has(schema: &Value) -> bool {
+        schema.get("default").is_some_and(|default| !default.is_null())
+            || inner_schemas(schema).any(has)
+    }
+    document_of(version).is_some_and(has)
 }
 
 /// Returns the versions as the real server's messages show them: Go's struct, without what all
 /// versions share.
 pub(super) fn internal(versions: &[Value]) -> Value {
-    let show = |version: &Value| {
-        let of = |key: &str| version.get(key).filter(|_| !is_shared(versions, key)).cloned();
-        let plain = |key: &str| version.get(key).cloned();
-        json!({
-            "AdditionalPrinterColumns": of("additionalPrinterColumns"),
-            "Deprecated": plain("deprecated").unwrap_or(Value::Bool(false)),
-            "DeprecationWarning": plain("deprecationWarning"),
-            "Name": plain("name"),
-            "Schema": of("schema"),
-            "SelectableFields": of("selectableFields"),
-            "Served": plain("served"),
-            "Storage": plain("storage"),
-            "Subresources": of("subresources"),
-        })
-    };
+    let is_hidden = |key: &str| SHARED.iter().any(|(shared, _)| *shared == key);
+    let show = |version| show_version(version, |key| is_hidden(key) && is_shared(versions, key));
     versions.iter().map(show).collect()
+}
+
+fn document_of(version: &Value) -> Option<&Value> {
+    version.get("schema")?.get("openAPIV3Schema")
+}
+
+fn has_status(version: &Value) -> bool {
+    let status = version.get("subresources").and_then(|all| all.get("status"));
+    status.is_some_and(|status| !status.is_null())
 }
 
 fn is_shared(versions: &[Value], key: &str) -> bool {
@@ -126,15 +153,19 @@ fn is_shared(versions: &[Value], key: &str) -> bool {
     first.is_some() && versions.iter().all(|version| version.get(key) == first)
 }
 
-fn check_attribute(version: &Value, key: &str, at: &str, errors: &mut Vec<FieldError>) {
+fn check_attribute(
+    version: &Value,
+    key: &str,
+    (at, has_status): (&str, bool),
+    errors: &mut Vec<FieldError>,
+) {
     let Some(value) = version.get(key) else { return };
-    let document = version.get("schema").and_then(|schema| schema.get("openAPIV3Schema"));
+    let document = document_of(version);
     match key {
         "schema" => {
             let Some(document) = document else { return };
-            let status = version.get("subresources").and_then(|all| all.get("status"));
             let at = format!("{at}.openAPIV3Schema");
-            errors.extend(check_open_api(document, &at, status.is_some()));
+            errors.extend(check_open_api(document, &at, has_status));
         }
         "subresources" => check_scale(value.get("scale"), at, errors),
         "additionalPrinterColumns" => {
@@ -162,17 +193,12 @@ fn check_deprecation(version: &Value, at: &str, errors: &mut Vec<FieldError>) {
     if warning.is_empty() {
         invalid("must not be an empty string");
     }
-    if let Some((index, _)) = warning.char_indices().find(|(_, c)| !is_printable(*c)) {
+    if let Some((index, _)) = warning.char_indices().find(|(_, c)| !names::is_printable(*c)) {
         invalid(&format!(
             "must only contain printable UTF-8 characters; non-printable character found at index \
              {index}"
         ));
     }
-}
-
-/// Returns whether Go prints a character. Of all spaces it prints the ordinary one.
-fn is_printable(c: char) -> bool {
-    c == ' ' || !(c.is_control() || c.is_whitespace())
 }
 
 fn check_scale(scale: Option<&Value>, at: &str, errors: &mut Vec<FieldError>) {
@@ -235,7 +261,7 @@ fn check_selectable(
     at: &str,
     errors: &mut Vec<FieldError>,
 ) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: Vec<Vec<&str>> = Vec::new();
     for (index, field) in fields.as_array().into_iter().flatten().enumerate() {
         let path = field.get("jsonPath").and_then(Value::as_str).unwrap_or_default();
         let at = format!("{at}[{index}].jsonPath");
@@ -243,7 +269,7 @@ fn check_selectable(
             errors.push(FieldError::required(at, ""));
             continue;
         }
-        let found = match declared_at(document.unwrap_or(&Value::Null), path) {
+        let (found, names) = match declared_at(document.unwrap_or(&Value::Null), path) {
             Ok(found) => found,
             Err(reason) => {
                 let detail = format!("is an invalid path: {reason}");
@@ -251,7 +277,7 @@ fn check_selectable(
                 continue;
             }
         };
-        if path.starts_with(".metadata") {
+        if names.first().is_some_and(|first| *first == "metadata") {
             let detail = "must not point to fields in metadata";
             errors.push(FieldError::invalid(at.as_str(), &path.into(), detail));
         }
@@ -260,10 +286,10 @@ fn check_selectable(
                           fields and strings with formats are allowed.";
             errors.push(FieldError::invalid(at.as_str(), &path.into(), detail));
         }
-        if seen.contains(&path) {
+        if seen.contains(&names) {
             errors.push(FieldError::duplicate(at, &path.into()));
         } else {
-            seen.push(path);
+            seen.push(names);
         }
     }
     if seen.len() > MAX_SELECTABLE {
@@ -271,37 +297,55 @@ fn check_selectable(
     }
 }
 
-/// Returns the schema that a path of fields leads to.
+/// Returns the schema that a path of fields leads to, and the names on the way.
 ///
 /// # Errors
 ///
-/// Fails with the reason if there is none.
-fn declared_at<'a>(document: &'a Value, path: &str) -> Result<&'a Value, String> {
-    if path.contains('[') {
-        return Err("array notation is not allowed".to_owned());
+/// Returns the reason if the path is malformed or leads to no field.
+fn declared_at<'a, 'p>(
+    document: &'a Value,
+    path: &'p str,
+) -> Result<(&'a Value, Vec<&'p str>), String> {
+    let (mut schema, mut names, mut rest) = (document, Vec::new(), path);
+    while !rest.is_empty() {
+        let (step, after) = token(rest);
+        match step {
+            "." if after.is_empty() => return Err("unexpected end of JSON path".to_owned()),
+            "." => {}
+            "[" => return Err("array notation is not allowed".to_owned()),
+            other => return Err(format!("expected [ or . but got: {other}")),
+        }
+        let (name, after) = token(after);
+        let inner = match schema.get("properties") {
+            Some(fields) => fields.get(name),
+            None => schema.get("additionalProperties").filter(|values| values.is_object()),
+        };
+        schema = inner.ok_or("does not refer to a valid field")?;
+        names.push(name);
+        rest = after;
     }
-    let Some(names) = path.strip_prefix('.') else {
-        let first = path.split('.').next().unwrap_or_default();
-        return Err(format!("expected [ or . but got: {first}"));
-    };
-    let inner = |schema: &'a Value, name: &str| match schema.get("properties") {
-        Some(fields) => fields.get(name),
-        None => schema.get("additionalProperties").filter(|values| values.is_object()),
-    };
-    let found = names.split('.').try_fold(document, inner);
-    found.ok_or_else(|| "does not refer to a valid field".to_owned())
+    Ok((schema, names))
 }
 
-/// Returns the warnings for the author of a definition.
-pub(crate) fn warnings(definition: &Fields) -> Vec<String> {
+/// Splits a path after its first delimiter, or after the text in front of one.
+fn token(path: &str) -> (&str, &str) {
+    let quoted = path.strip_prefix('\'').and_then(|rest| rest.find('\'')).map(|end| end + 2);
+    let end = quoted.or_else(|| path.find(['.', '[', ']'])).unwrap_or(path.len());
+    path.split_at(end.max(1).min(path.len()))
+}
+
+/// Returns the warnings for the author of a definition: for what `old` did not have.
+pub(crate) fn warnings(definition: &Fields, old: Option<&Fields>) -> Vec<String> {
+    let known = old.map(all_warnings).unwrap_or_default();
+    let mut found = all_warnings(definition);
+    found.retain(|warning| !known.contains(warning));
+    found
+}
+
+fn all_warnings(definition: &Fields) -> Vec<String> {
     let mut found = Found::default();
     let versions = read_path(definition, "spec.versions").and_then(Value::as_array);
-    for version in versions.into_iter().flatten() {
-        let schema = version.get("schema").and_then(|schema| schema.get("openAPIV3Schema"));
-        if let Some(schema) = schema {
-            found.look(schema);
-        }
-    }
+    versions.into_iter().flatten().filter_map(document_of).for_each(|schema| found.look(schema));
     found.sets.sort();
     found.sets.dedup();
     let formats = found.formats.iter().map(|format| format!("unrecognized format \"{format}\""));
@@ -334,18 +378,19 @@ impl Found {
         {
             self.sets.push(item.to_owned());
         }
-        for key in ["items", "not", "additionalProperties"] {
-            if let Some(inner) = schema.get(key).filter(|inner| inner.is_object()) {
-                self.look(inner);
-            }
-        }
-        for key in ["allOf", "anyOf", "oneOf"] {
-            let list = schema.get(key).and_then(Value::as_array).into_iter().flatten();
-            list.for_each(|inner| self.look(inner));
-        }
-        let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-        fields.for_each(|(_, inner)| self.look(inner));
+        inner_schemas(schema).for_each(|inner| self.look(inner));
     }
+}
+
+/// Returns the schemas that stand inside a schema.
+fn inner_schemas(schema: &Value) -> impl Iterator<Item = &Value> {
+    let one = ["items", "not", "additionalProperties", "additionalItems"];
+    let one = one.into_iter().filter_map(|key| schema.get(key)).filter(|inner| inner.is_object());
+    let lists = ["items", "allOf", "anyOf", "oneOf"];
+    let lists = lists.into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
+    let maps = ["properties", "patternProperties", "definitions", "dependencies"];
+    let maps = maps.into_iter().filter_map(|key| schema.get(key)?.as_object()).flatten();
+    one.chain(lists).chain(maps.map(|(_, inner)| inner))
 }
 
 #[cfg(test)]

@@ -28,15 +28,20 @@ pub(crate) fn validate(new: &Fields, old: Option<&Fields>, causes: &mut Vec<Caus
         check_stored_versions(new, &mut errors);
     }
     check_approval(new, old, &mut errors);
+    if !is_same {
+        check_preservation(new, &mut errors);
+    }
     causes.extend(errors.into_iter().map(Cause::from));
 }
 
 fn check_name(definition: &Fields, errors: &mut Vec<FieldError>) {
     let (plural, group) = (text(definition, "spec.names.plural"), text(definition, "spec.group"));
-    let name = text(definition, "metadata.name");
-    if name != format!("{plural}.{group}") {
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", &name.into(), detail));
+    let detail = "must be spec.names.plural+\".\"+spec.group";
+    for path in ["metadata.generateName", "metadata.name"] {
+        let name = text(definition, path);
+        if !name.is_empty() && name != format!("{plural}.{group}") {
+            errors.push(FieldError::invalid(path, &name.into(), detail));
+        }
     }
 }
 
@@ -51,10 +56,18 @@ fn check_spec(spec: &Fields, errors: &mut Vec<FieldError>) {
         }
     }
     let no_versions = Vec::new();
-    let versions = spec.get("versions").and_then(Value::as_array).unwrap_or(&no_versions);
+    let stated = spec.get("versions").and_then(Value::as_array);
+    let versions = stated.unwrap_or(&no_versions);
+    schemas::check_presence(versions, errors);
+    let preserves = spec.get("preserveUnknownFields") == Some(&json!(true));
+    if preserves && versions.iter().any(schemas::has_default) {
+        let detail = "must be false in order to use defaults in the schema";
+        errors.push(FieldError::invalid("spec.preserveUnknownFields", &json!(true), detail));
+    }
     schemas::check(versions, errors);
-    check_version_list(versions, errors);
-    if let Some(first) = versions.first().and_then(|first| first.get("name")) {
+    check_version_list(stated, errors);
+    let first = versions.first().and_then(|first| first.get("name"));
+    if let Some(first) = first.filter(|first| **first != json!("")) {
         let problems = names::rfc_1035_label(first.as_str().unwrap_or_default());
         if !problems.is_empty() {
             // The real server keeps the first version in a field of its own, too.
@@ -70,12 +83,16 @@ fn check_spec(spec: &Fields, errors: &mut Vec<FieldError>) {
     }
     check_names(names, "spec.names", errors);
     schemas::check_shared(versions, errors);
-    if spec.get("preserveUnknownFields") == Some(&json!(true)) {
+    check_conversion(spec.get("conversion"), preserves, errors);
+}
+
+fn check_preservation(definition: &Fields, errors: &mut Vec<FieldError>) {
+    let path = "spec.preserveUnknownFields";
+    if read_path(definition, path) == Some(&json!(true)) {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
                       spec.versions[*].schema instead";
-        errors.push(FieldError::invalid("spec.preserveUnknownFields", &json!(true), detail));
+        errors.push(FieldError::invalid(path, &json!(true), detail));
     }
-    check_conversion(spec.get("conversion"), errors);
 }
 
 fn check_group(group: &str, errors: &mut Vec<FieldError>) {
@@ -90,13 +107,14 @@ fn check_group(group: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_version_list(versions: &[Value], errors: &mut Vec<FieldError>) {
+fn check_version_list(stated: Option<&Vec<Value>>, errors: &mut Vec<FieldError>) {
+    let versions = stated.map(Vec::as_slice).unwrap_or_default();
     let name = |version: &Value| version.get("name").and_then(Value::as_str).map(str::to_owned);
     let mut names: Vec<_> = versions.iter().map(name).collect();
     names.sort();
     let count = names.len();
     names.dedup();
-    let shown = schemas::internal(versions);
+    let shown = stated.map(|versions| schemas::internal(versions)).unwrap_or_default();
     if names.len() < count {
         let detail = "must contain unique version names";
         errors.push(FieldError::invalid("spec.versions", &shown, detail));
@@ -142,10 +160,15 @@ fn check_names(names: &Fields, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn check_conversion(conversion: Option<&Value>, errors: &mut Vec<FieldError>) {
+fn check_conversion(conversion: Option<&Value>, preserves: bool, errors: &mut Vec<FieldError>) {
     let Some(conversion) = conversion else { return };
     let path = "spec.conversion.strategy";
-    match conversion.get("strategy").and_then(Value::as_str).unwrap_or_default() {
+    let strategy = conversion.get("strategy").and_then(Value::as_str).unwrap_or_default();
+    if preserves && strategy != "None" {
+        let detail = "must be None if spec.preserveUnknownFields is true";
+        errors.push(FieldError::invalid(path, &strategy.into(), detail));
+    }
+    match strategy {
         "None" => {}
         "" => errors.push(FieldError::required(path, "")),
         "Webhook" => {

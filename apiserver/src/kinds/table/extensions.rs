@@ -18,7 +18,9 @@ fn definition() -> Kind {
         derive: crd::derive,
         validate: crd::validate,
         on_mark: crd::mark,
-        warn: |definition, _| crd::warnings(definition),
+        warn: crd::warnings,
+        prepare: crd::record_storage,
+        inherits: crd::record_new_storage,
         ..named("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions")
     }
 }
