@@ -427,6 +427,12 @@ impl Cause {
         Self { reason: "FieldValueNotFound", message, field: field.into() }
     }
 
+    /// Returns whether the rules of a custom object are not checked after this error.
+    pub(crate) fn hides_rules(&self) -> bool {
+        let hiding = ["NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"];
+        self.reason.strip_prefix("FieldValue").is_some_and(|reason| hiding.contains(&reason))
+    }
+
     pub(crate) fn too_long(field: impl Into<String>, most: usize) -> Self {
         let message = format!("Too long: may not be more than {most} bytes");
         Self { reason: "FieldValueTooLong", message, field: field.into() }

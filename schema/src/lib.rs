@@ -72,6 +72,7 @@ pub use crate::schema::{NodeRef, Schema};
 pub use crate::shown::show_version;
 pub use crate::structural::check_structural;
 pub use crate::types::{TypeId, Types};
+pub use crate::validate::ObjectErrors;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

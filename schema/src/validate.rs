@@ -38,13 +38,35 @@ impl Schema {
     /// assert!(schema.validate(&json!({"size": 9}), Some(&json!({"size": 9}))).is_empty());
     /// ```
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let ObjectErrors { mut values, embedded, duplicates } = self.validate_by_kind(object, old);
+        values.extend(embedded);
+        values.extend(duplicates);
+        values
+    }
+
+    /// Checks an object as [`validate`](Self::validate) does. The API server has checks of its own
+    /// between those of the schema.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_schema::Schema;
+    /// use serde_json::json;
+    ///
+    /// let schema = Schema::from_open_api(&json!({"type": "object", "properties": {
+    ///     "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+    /// }}));
+    /// let errors = schema.validate_by_kind(&json!({"tags": ["a", "a"]}), None);
+    /// assert_eq!((errors.values.len(), errors.duplicates.len()), (0, 1));
+    /// ```
+    pub fn validate_by_kind(&self, object: &Value, old: Option<&Value>) -> ObjectErrors {
         let mut validator = Validator::default();
         // The metadata is never as it was, so the object as one value is always checked.
         validator.check_value(self.root(), object, old);
-        let mut errors = validator.errors;
-        embedded::check(self.root(), object, &mut Path::default(), &mut errors);
-        errors.extend(unique::check(self.root(), object, old));
-        errors
+        let mut embedded = Vec::new();
+        embedded::check(self.root(), object, &mut Path::default(), &mut embedded);
+        let duplicates = unique::check(self.root(), object, old);
+        ObjectErrors { values: validator.errors, embedded, duplicates }
     }
 
     /// Checks one field of an object as [`validate`](Self::validate) does; duplicates in sets
@@ -80,6 +102,18 @@ impl Schema {
         errors.extend(unique::check(self.root(), object, old));
         errors
     }
+}
+
+/// The errors of an object, by their kinds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObjectErrors {
+    /// Wrong types, missing fields and exceeded limits.
+    pub values: Vec<FieldError>,
+    /// Wrong types of the objects inside of the object.
+    pub embedded: Vec<FieldError>,
+    /// Items that occur twice in sets and maps.
+    pub duplicates: Vec<FieldError>,
 }
 
 /// The state of a check.

@@ -131,7 +131,7 @@ fn check(kind: &Kind, served: &Kind, object: &Fields) -> Result<()> {
     } else {
         metadata::check(kind, object, None, &mut causes);
     }
-    served.check(object, None, &mut causes);
-    metadata::check_embedded(served, object, &mut causes);
+    let check_embedded = |causes: &mut _| metadata::check_embedded(served, object, causes);
+    served.check(object, None, &check_embedded, &mut causes);
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(kind, name, &causes)) }
 }

@@ -249,9 +249,7 @@ fn check_rules(
     }
     match (&served.definition, target) {
         (Some(definition), Target::Status) => {
-            let warnings = definition.check_status(new, old, causes);
-            causes.extend(served.scale.iter().flat_map(|scale| scale.check_status(new)));
-            warnings
+            definition.check_status((new, old), served.scale.as_ref(), causes)
         }
         (_, Target::Resize) => {
             if let Some(resize) = kind.resize {
@@ -260,9 +258,8 @@ fn check_rules(
             Vec::new()
         }
         _ => {
-            let warnings = served.check(new, Some(old), causes);
-            metadata::check_embedded(served, new, causes);
-            warnings
+            let check_embedded = |causes: &mut _| metadata::check_embedded(served, new, causes);
+            served.check(new, Some(old), &check_embedded, causes)
         }
     }
 }

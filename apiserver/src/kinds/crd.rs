@@ -18,7 +18,8 @@ pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The annotation that a definition in a group of Kubernetes must have.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// Sets the names and the conversion that the author left out.
+/// Sets the names and the conversion that the author left out, and the stored version if there is
+/// none.
 pub(super) fn derive(definition: &mut Fields) {
     if let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) {
         if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
@@ -32,9 +33,13 @@ pub(super) fn derive(definition: &mut Fields) {
         }
         schemas::tidy(spec);
     }
+    let stored = read_path(definition, "status.storedVersions").and_then(Value::as_array);
+    if stored.is_none_or(Vec::is_empty) {
+        record_storage(definition);
+    }
 }
 
-/// Records the storage version of an update of the definition. A write to the status does not.
+/// Records the storage version of a changed specification: a write to the status does not.
 pub(super) fn record_new_storage(definition: &mut Fields, old: &Fields) {
     if definition.get("spec") != old.get("spec") {
         record_storage(definition);

@@ -358,56 +358,65 @@ impl Definition {
         with_value(object, |value| self.schema.prune(value));
     }
 
-    /// Checks an object against the schema and its rules. Values that are as in `old` are not
-    /// checked. Returns the warnings about rules that unchanged values break.
+    /// Checks an object against the schema, the scale and the rules, in the order of the real
+    /// server. Values that are as in `old` are not checked. `check_embedded` checks the metadata of
+    /// the objects inside. Returns the warnings about rules that unchanged values break.
     pub(crate) fn check(
         &self,
-        object: &Fields,
-        old: Option<&Fields>,
+        (object, old): (&Fields, Option<&Fields>),
+        scale: Option<&Scale>,
+        check_embedded: &dyn Fn(&mut Vec<Cause>),
         causes: &mut Vec<Cause>,
     ) -> Vec<String> {
         let shown = |object| Value::Object(without_owners(object));
-        let (object, old) = (shown(object), old.map(shown));
-        let errors = self.schema.validate(&object, old.as_ref());
-        self.check_rules(errors, &object, old.as_ref(), causes)
+        let (value, old) = (shown(object), old.map(shown));
+        let errors = self.schema.validate_by_kind(&value, old.as_ref());
+        causes.extend(errors.values.into_iter().map(Cause::from));
+        causes.extend(scale.iter().flat_map(|scale| scale.check_object(object)));
+        causes.extend(errors.embedded.into_iter().map(Cause::from));
+        check_embedded(causes);
+        causes.extend(errors.duplicates.into_iter().map(Cause::from));
+        self.check_rules(&value, old.as_ref(), causes)
     }
 
     /// Checks the status of an object, as [`check`](Self::check) checks the object.
     pub(crate) fn check_status(
         &self,
-        object: &Fields,
-        old: &Fields,
+        (object, old): (&Fields, &Fields),
+        scale: Option<&Scale>,
         causes: &mut Vec<Cause>,
     ) -> Vec<String> {
         let shown = |object| Value::Object(without_owners(object));
-        let (object, old) = (shown(object), shown(old));
-        let errors = self.schema.validate_field("status", &object, Some(&old));
-        self.check_rules(errors, &object, Some(&old), causes)
+        let (value, old) = (shown(object), shown(old));
+        let errors = self.schema.validate_field("status", &value, Some(&old));
+        let is_duplicate = |error: &FieldError| error.reason == FieldErrorReason::Duplicate;
+        let (duplicates, errors): (Vec<_>, Vec<_>) = errors.into_iter().partition(is_duplicate);
+        causes.extend(errors.into_iter().map(Cause::from));
+        causes.extend(scale.iter().flat_map(|scale| scale.check_status(object)));
+        causes.extend(duplicates.into_iter().map(Cause::from));
+        self.check_rules(&value, Some(&old), causes)
     }
 
-    /// Adds the errors of the schema, then those of the rules, which need values of right types.
-    /// The rules run once: returns their warnings.
+    /// Adds the errors of the rules, which need an object without certain other errors. The rules
+    /// run once: returns their warnings.
     fn check_rules(
         &self,
-        mut errors: Vec<FieldError>,
         object: &Value,
         old: Option<&Value>,
         causes: &mut Vec<Cause>,
     ) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if !self.rules.is_empty() {
-            if errors.iter().any(|error| hides_rules(error.reason)) {
-                let detail = "some validation rules were not checked because the object was \
-                              invalid; correct the existing errors to complete validation";
-                errors.push(FieldError::invalid("<nil>", &Value::Null, detail));
-            } else {
-                let verdict = self.rules.check(object, old);
-                errors.extend(verdict.errors);
-                warnings.extend(verdict.warnings.iter().map(ToString::to_string));
-            }
+        if self.rules.is_empty() {
+            return Vec::new();
         }
-        causes.extend(errors.into_iter().map(Cause::from));
-        warnings
+        if causes.iter().any(Cause::hides_rules) {
+            let detail = "some validation rules were not checked because the object was invalid; \
+                          correct the existing errors to complete validation";
+            causes.push(Cause::invalid("<nil>", &Value::Null, detail));
+            return Vec::new();
+        }
+        let verdict = self.rules.check(object, old);
+        causes.extend(verdict.errors.into_iter().map(Cause::from));
+        verdict.warnings.iter().map(ToString::to_string).collect()
     }
 
     /// Returns the paths and the metadata of the objects inside of an object.
@@ -446,18 +455,6 @@ impl Definition {
         self.selectable.iter().find(|path| *path == label)?;
         self.family.selectable.iter().position(|path| path == label)
     }
-}
-
-/// Returns whether the rules are not checked after an error of this kind.
-fn hides_rules(reason: FieldErrorReason) -> bool {
-    matches!(
-        reason,
-        FieldErrorReason::NotSupported
-            | FieldErrorReason::Required
-            | FieldErrorReason::TooLong
-            | FieldErrorReason::TooMany
-            | FieldErrorReason::TypeInvalid
-    )
 }
 
 fn complete(schema: &Schema, object: &mut Fields) -> Vec<String> {

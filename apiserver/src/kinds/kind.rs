@@ -408,19 +408,20 @@ impl Kind {
         }
     }
 
-    /// Checks `object`, except for its metadata. Returns the warnings about what is accepted only
-    /// because it did not change.
+    /// Checks `object`, except for its metadata. `check_embedded` checks that of the objects inside
+    /// a custom object. Returns the warnings about what is accepted only because it did not change.
     pub(crate) fn check(
         &self,
         object: &Fields,
         old: Option<&Fields>,
+        check_embedded: &dyn Fn(&mut Vec<Cause>),
         causes: &mut Vec<Cause>,
     ) -> Vec<String> {
         let mut warnings = Vec::new();
         (self.validate)(object, old, causes);
         if let Some(definition) = &self.definition {
-            warnings = definition.check(object, old, causes);
-            causes.extend(self.scale.iter().flat_map(|scale| scale.check_object(object)));
+            let scale = self.scale.as_ref();
+            warnings = definition.check((object, old), scale, check_embedded, causes);
         }
         let Some(old) = old else { return warnings };
         for path in self.immutable {

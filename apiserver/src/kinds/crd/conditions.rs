@@ -130,33 +130,46 @@ fn claim(
     used: UsedNames<'_>,
 ) -> (Names, Option<(&'static str, String)>) {
     let mut after = before.clone();
-    let mut conflict = None;
-    let in_use = |name: &str| format!("{} is already in use", homeostat_schema::quote(name));
-    let short = requested.short_names.iter();
-    let new = short.filter(|name| !before.short_names.contains(name));
+    after.categories.clone_from(&requested.categories);
+    let resource = |name: &str| used.has_resource(name);
+    let kind = |name: &str| used.has_kind(name);
+    let conflicts = [
+        ("PluralConflict", take(&requested.plural, &mut after.plural, &resource)),
+        ("SingularConflict", take(&requested.singular, &mut after.singular, &resource)),
+        ("ShortNamesConflict", take_short(requested, &mut after, used)),
+        ("KindConflict", take(&requested.kind, &mut after.kind, &kind)),
+        ("ListKindConflict", take(&requested.list_kind, &mut after.list_kind, &kind)),
+    ];
+    let last = conflicts.into_iter().rev().find_map(|(reason, text)| Some((reason, text?)));
+    (after, last)
+}
+
+/// Gives a definition a name; returns the text of the conflict if another one uses it.
+fn take(wanted: &str, own: &mut String, is_used: &dyn Fn(&str) -> bool) -> Option<String> {
+    if wanted != own && is_used(wanted) {
+        return Some(in_use(wanted));
+    }
+    wanted.clone_into(own);
+    None
+}
+
+/// Gives a definition its short names; returns the text of the conflict if others use some.
+fn take_short(requested: &Names, after: &mut Names, used: UsedNames<'_>) -> Option<String> {
+    let new = requested.short_names.iter().filter(|name| !after.short_names.contains(name));
     let taken: Vec<String> =
         new.filter(|name| used.has_resource(name)).map(|name| in_use(name)).collect();
     match taken.as_slice() {
-        [] => after.short_names.clone_from(&requested.short_names),
-        [one] => conflict = Some(("ShortNamesConflict", one.clone())),
-        several => conflict = Some(("ShortNamesConflict", format!("[{}]", several.join(", ")))),
-    }
-    let has_resource: &dyn Fn(&str) -> bool = &|name| used.has_resource(name);
-    let has_kind: &dyn Fn(&str) -> bool = &|name| used.has_kind(name);
-    for (reason, wanted, own, taken) in [
-        ("PluralConflict", &requested.plural, &mut after.plural, has_resource),
-        ("SingularConflict", &requested.singular, &mut after.singular, has_resource),
-        ("KindConflict", &requested.kind, &mut after.kind, has_kind),
-        ("ListKindConflict", &requested.list_kind, &mut after.list_kind, has_kind),
-    ] {
-        if wanted != own && taken(wanted) {
-            conflict = Some((reason, in_use(wanted)));
-        } else {
-            own.clone_from(wanted);
+        [] => {
+            after.short_names.clone_from(&requested.short_names);
+            None
         }
+        [one] => Some(one.clone()),
+        several => Some(format!("[{}]", several.join(", "))),
     }
-    after.categories.clone_from(&requested.categories);
-    (after, conflict)
+}
+
+fn in_use(name: &str) -> String {
+    format!("{} is already in use", homeostat_schema::quote(name))
 }
 
 fn to_json(names: &Names) -> Value {
@@ -211,4 +224,35 @@ pub(crate) fn with_condition(
     let mut new = definition.clone();
     set(&mut new, condition, now);
     Some(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::names_in_use::NamesInUse;
+    use super::*;
+
+    #[test]
+    fn conflict_of_short_names_hides_that_of_the_singular() {
+        let used = json!({"status": {"acceptedNames": {
+            "plural": "bars", "singular": "bar", "shortNames": ["s"], "kind": "Bar",
+        }}});
+        let mut names = NamesInUse::default();
+        names.record("bars.example.com", used.as_object());
+        let requested = Names {
+            plural: "foos".to_owned(),
+            singular: "bar".to_owned(),
+            short_names: vec!["s".to_owned()],
+            kind: "Foo".to_owned(),
+            ..Names::default()
+        };
+        let of_others = names.of_others("foos.example.com");
+        let (after, conflict) = claim(&requested, &Names::default(), of_others);
+        let text = "\"s\" is already in use".to_owned();
+        assert_eq!(conflict, Some(("ShortNamesConflict", text)));
+        assert_eq!((after.plural.as_str(), after.singular.as_str()), ("foos", ""));
+
+        let requested = Names { kind: "Bar".to_owned(), ..requested };
+        let (_, conflict) = claim(&requested, &Names::default(), of_others);
+        assert_eq!(conflict.map(|(reason, _)| reason), Some("KindConflict"));
+    }
 }

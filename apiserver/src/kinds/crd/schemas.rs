@@ -181,7 +181,10 @@ fn check_deprecation(version: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) else { return };
     let mut invalid = |detail: &str| {
         let path = format!("{at}.deprecationWarning");
-        errors.push(FieldError::invalid(path, &warning.into(), detail));
+        let mut error = FieldError::invalid(path, &Value::Null, detail);
+        // The real server shows it as JSON, which escapes less than Go does.
+        error.message = format!("Invalid value: {}: {detail}", json!(warning));
+        errors.push(error);
     };
     if version["deprecated"] != true {
         invalid("can only be set for deprecated versions");
