@@ -4,7 +4,7 @@ mod surrogates;
 
 use std::fmt::Write as _;
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde_json::Value;
 
 pub(crate) use surrogates::{parse, replace_halves};
@@ -107,7 +107,7 @@ pub(crate) fn parse_integer<T: std::str::FromStr>(
             Err(_) => "value out of range",
         }
     };
-    Err(format!("strconv.{function}: parsing {}: {detail}", quote(text)))
+    Err(format!("strconv.{function}: parsing {}: {detail}", go_quote(text)))
 }
 
 // === impl Reader ===

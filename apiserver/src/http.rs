@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -278,7 +278,7 @@ fn check_name(name: Option<&str>) -> Result<()> {
         name if name.contains('%') => "may not contain '%'".to_owned(),
         _ => return Ok(()),
     };
-    Err(Failure::bad_request(format!("Name parameter invalid: {}: {detail}", quote(name))))
+    Err(Failure::bad_request(format!("Name parameter invalid: {}: {detail}", go_quote(name))))
 }
 
 async fn collect<B>(body: B) -> Result<Bytes>

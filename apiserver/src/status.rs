@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use homeostat_schema::{FieldError, quote};
+use homeostat_core::go_quote;
+use homeostat_schema::FieldError;
 use serde_json::{Map, Value, json};
 
 use crate::access::Attributes;
@@ -115,7 +116,7 @@ impl Failure {
 
     pub(crate) fn not_found<'a>(kind: impl Into<ResourceName<'a>>, name: &str) -> Self {
         let kind = kind.into();
-        let message = format!("{} {} not found", kind.group_resource(), quote(name));
+        let message = format!("{} {} not found", kind.group_resource(), go_quote(name));
         Self::new(404, "NotFound", message).with_details(resource_details(&kind, name))
     }
 
@@ -189,25 +190,26 @@ impl Failure {
     pub(crate) fn access_denied(user: &str, request: &Attributes, reason: &str) -> Self {
         let Attributes { verb, namespace, group, resource, subresource, name, path } = request;
         let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-        let user = if user.is_empty() { String::new() } else { format!("User {} ", quote(user)) };
+        let user =
+            if user.is_empty() { String::new() } else { format!("User {} ", go_quote(user)) };
         let Some(path) = path else {
             let place = match namespace.as_str() {
                 "" => "at the cluster scope".to_owned(),
-                namespace => format!("in the namespace {}", quote(namespace)),
+                namespace => format!("in the namespace {}", go_quote(namespace)),
             };
             let separator = if subresource.is_empty() { "" } else { "/" };
-            let (full, in_group) = (format!("{resource}{separator}{subresource}"), quote(group));
+            let (full, in_group) = (format!("{resource}{separator}{subresource}"), go_quote(group));
             let what = with_group(resource, group);
-            let named = if name.is_empty() { what } else { format!("{what} {}", quote(name)) };
+            let named = if name.is_empty() { what } else { format!("{what} {}", go_quote(name)) };
             let message = format!(
                 "{named} is forbidden: {user}cannot {verb} resource {} in API group {in_group} \
                  {place}{reason}",
-                quote(&full)
+                go_quote(&full)
             );
             return Self::new(403, "Forbidden", message)
                 .with_details(kind_details(group, resource, name));
         };
-        let message = format!("forbidden: {user}cannot {verb} path {}{reason}", quote(path));
+        let message = format!("forbidden: {user}cannot {verb} path {}{reason}", go_quote(path));
         Self::new(403, "Forbidden", message).with_details(json!({}))
     }
 
@@ -277,7 +279,7 @@ impl Failure {
         let message = format!(
             "{resource} {}: {subresource} is not implemented: the embedded API server runs no \
              containers",
-            quote(name)
+            go_quote(name)
         );
         Self::new(501, "NotImplemented", message)
     }

@@ -29,48 +29,46 @@ async fn together<F: Future<Output = ()> + Send + 'static>(client: impl Fn(usize
     }
 }
 
+/// Applies a key of its own to each object.
+async fn apply_to_all(maps: Api<ConfigMap>, number: usize) {
+    let params = PatchParams::apply(&format!("manager-{number}"));
+    for object in 0..OBJECTS {
+        let name = format!("map-{object}");
+        let key = format!("key-{number}");
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name}, "data": {key: "1"}});
+        maps.patch(&name, &params, &Patch::Apply(&config)).await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_first_applies_of_an_object_all_succeed() {
     let server = ApiServer::new();
-    let apply = |number: usize| {
-        let maps = Api::<ConfigMap>::default_namespaced(server.client());
-        async move {
-            let params = PatchParams::apply(&format!("manager-{number}"));
-            for object in 0..OBJECTS {
-                let name = format!("map-{object}");
-                let key = format!("key-{number}");
-                let config = json!({"apiVersion": "v1", "kind": "ConfigMap",
-                    "metadata": {"name": name}, "data": {key: "1"}});
-                maps.patch(&name, &params, &Patch::Apply(&config)).await.unwrap();
-            }
-        }
-    };
-    together(apply).await;
     let maps = Api::<ConfigMap>::default_namespaced(server.client());
+    together(|number| apply_to_all(maps.clone(), number)).await;
     let all = maps.list(&ListParams::default().labels("!none")).await.unwrap().items;
     let applied = all.iter().filter(|map| map.data.as_ref().is_some_and(|data| data.len() == 4));
     assert_eq!(applied.count(), OBJECTS);
 }
 
+/// Updates each object without a version: only the first update may succeed.
+async fn update_all(leases: Api<Lease>) {
+    for object in 0..OBJECTS {
+        let name = format!("lease-{object}");
+        let lease = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        match leases.replace(&name, &PostParams::default(), &lease).await {
+            Ok(_) => {}
+            Err(kube_client::Error::Api(status)) => assert_eq!(status.code, 422),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn update_that_another_create_overtakes_is_no_create() {
     let server = ApiServer::new();
-    let update = |_| {
-        let leases = Api::<Lease>::default_namespaced(server.client());
-        async move {
-            for object in 0..OBJECTS {
-                let name = format!("lease-{object}");
-                let lease = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
-                // Without a version only the first one may succeed.
-                match leases.replace(&name, &PostParams::default(), &lease).await {
-                    Ok(_) => {}
-                    Err(kube_client::Error::Api(status)) => assert_eq!(status.code, 422),
-                    Err(error) => panic!("{error}"),
-                }
-            }
-        }
-    };
-    together(update).await;
+    let leases = Api::<Lease>::default_namespaced(server.client());
+    together(|_| update_all(leases.clone())).await;
 }
 
 fn definition(fields: &Value) -> Value {

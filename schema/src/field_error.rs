@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fmt::Write;
 
+use homeostat_core::go_quote;
 use serde_json::Value;
 
 /// A violation of a schema at one field.
@@ -114,8 +115,8 @@ impl FieldError {
     /// Creates an error for a value that is not in a list.
     pub fn not_supported(field: impl Into<String>, value: &Value, allowed: &[Value]) -> Self {
         let texts = allowed.iter().map(|value| match value {
-            Value::String(text) => quote(text),
-            other => quote(&other.to_string()),
+            Value::String(text) => go_quote(text),
+            other => go_quote(&other.to_string()),
         });
         let texts: Vec<String> = texts.collect();
         let mut text = format!("Unsupported value: {}", shown(value));
@@ -183,21 +184,10 @@ fn with_detail(text: &str, detail: &str) -> String {
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => quote(text),
+        Value::String(text) => go_quote(text),
         Value::Number(number) if number.is_f64() => go_float(number.as_f64().unwrap_or_default()),
         other => other.to_string(),
     }
-}
-
-/// Quotes a text as Go's `%q` does.
-///
-/// # Examples
-///
-/// ```
-/// assert_eq!(homeostat_schema::quote("a\n\"b\""), r#""a\n\"b\"""#);
-/// ```
-pub fn quote(text: &str) -> String {
-    homeostat_core::go_quote(text)
 }
 
 /// Writes a number as Go's `%v` does: with an exponent below 1e-4 and from 1e21.
@@ -248,6 +238,6 @@ mod tests {
 
     #[test]
     fn names_are_quoted_as_go_quotes_them() {
-        assert_eq!(quote("a\"b\\c\td\u{1}é\u{a0}"), "\"a\\\"b\\\\c\\td\\x01é\\u00a0\"");
+        assert_eq!(go_quote("a\"b\\c\td\u{1}é\u{a0}"), "\"a\\\"b\\\\c\\td\\x01é\\u00a0\"");
     }
 }

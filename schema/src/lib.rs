@@ -52,7 +52,7 @@ pub use crate::authorizer::{AccessCheck, AccessDecision, Authorizer};
 pub use crate::cel::is_cel_identifier;
 pub use crate::constraints::{Condition, Constraints, Pattern};
 pub use crate::definition::check_open_api;
-pub use crate::field_error::{FieldError, FieldErrorReason, quote};
+pub use crate::field_error::{FieldError, FieldErrorReason};
 pub use crate::field_set::{
     FieldSet, FieldsV1Error, Path, PathElement, PathElementError, compare_values, equal_values,
 };

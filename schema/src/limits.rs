@@ -8,12 +8,12 @@ use crate::constraints::Condition;
 use crate::constraints::Constraints;
 use crate::field_error::FieldError;
 use crate::field_error::go_float;
-use crate::field_error::quote;
 use crate::format;
 use crate::unique;
 use crate::validate::Validator;
 use crate::validate::is_whole;
 use crate::validate::json_type;
+use homeostat_core::go_quote;
 
 // === impl Validator ===
 
@@ -58,7 +58,8 @@ impl Validator {
         if let Some(format) = constraints.format.as_deref()
             && !format::is_valid(format, text)
         {
-            let detail = format!("{} in body must be of type {format}: {}", self.path, quote(text));
+            let detail =
+                format!("{} in body must be of type {format}: {}", self.path, go_quote(text));
             self.add(FieldError::type_invalid(self.path.or_nil(), value, &detail));
         }
     }
@@ -154,7 +155,7 @@ impl Validator {
     }
 
     fn check_junctors(&mut self, constraints: &Constraints, value: &Value) {
-        let path = quote(self.path.as_str());
+        let path = go_quote(self.path.as_str());
         if !constraints.any_of.is_empty() {
             self.check_any_of(&constraints.any_of, value, &path);
         }

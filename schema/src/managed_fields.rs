@@ -19,8 +19,8 @@ use serde_json::Value;
 pub use self::conflict::{Conflict, Conflicts};
 pub use self::entries::ManagedFieldsError;
 pub use self::writer::{Applied, ApplyError, FieldWriter};
-use crate::field_error::quote;
 use crate::field_set::FieldSet;
+use homeostat_core::go_quote;
 
 /// The owners of an object's fields: `metadata.managedFields`.
 ///
@@ -226,9 +226,9 @@ impl PartialOrd for Manager {
 /// Shows the manager as upstream's conflicts do: `"kubectl" using v1`.
 impl fmt::Display for Manager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&quote(&self.name))?;
+        f.write_str(&go_quote(&self.name))?;
         if !self.subresource.is_empty() {
-            write!(f, " with subresource {}", quote(&self.subresource))?;
+            write!(f, " with subresource {}", go_quote(&self.subresource))?;
         }
         if self.operation == Operation::Update {
             write!(f, " using {}", self.api_version)?;

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::embedded;
 use crate::field_error::FieldError;
-use crate::field_error::quote;
 use crate::format;
 use crate::node::ListType;
 use crate::node::Scalar;
@@ -13,6 +12,7 @@ use crate::path::Path;
 use crate::schema::NodeRef;
 use crate::schema::Schema;
 use crate::unique;
+use homeostat_core::go_quote;
 
 impl Schema {
     /// Checks an object: types, required fields, limits, and duplicates in sets and maps.
@@ -250,7 +250,8 @@ impl Validator {
     }
 
     pub(crate) fn mismatch(&mut self, expected: &str, found: &str) {
-        let detail = format!("{} in body must be of type {expected}: {}", self.path, quote(found));
+        let detail =
+            format!("{} in body must be of type {expected}: {}", self.path, go_quote(found));
         let value = Value::from(found);
         self.add(FieldError::type_invalid(self.path.or_nil(), &value, &detail));
     }

@@ -238,7 +238,7 @@ fn pairs<'a>(a: &'a Nullable, b: &'a Nullable) -> impl Iterator<Item = (&'a Stri
 
 /// Writes a list of texts as Go's `%q` does.
 pub(crate) fn quoted(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| homeostat_schema::quote(text)).collect();
+    let texts: Vec<String> = texts.iter().map(|text| homeostat_core::go_quote(text)).collect();
     format!("[{}]", texts.join(" "))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -160,7 +160,7 @@ fn owner_of_secret(core: &Core, claims: &SecretClaims, token: &str) -> Result<Us
 
 fn find_account(core: &Core, namespace: &str, name: &str) -> Result<Arc<Stored>, String> {
     let stored = core.find("serviceaccounts", namespace, name);
-    stored.ok_or_else(|| format!("serviceaccounts {} not found", quote(name)))
+    stored.ok_or_else(|| format!("serviceaccounts {} not found", go_quote(name)))
 }
 
 /// Returns whether an object was deleted some time ago, and is there because of its finalizers.
@@ -196,6 +196,6 @@ fn extra(claims: &Claims) -> BTreeMap<String, Vec<String>> {
 
 /// Returns the texts as Go prints a list of them with `%q`.
 fn quoted_list(texts: &[String]) -> String {
-    let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+    let texts: Vec<String> = texts.iter().map(|text| go_quote(text)).collect();
     format!("[{}]", texts.join(" "))
 }

@@ -96,7 +96,7 @@ fn confirm(
     if missing.is_empty() {
         return Ok(());
     }
-    let (name, groups) = (homeostat_schema::quote(&user.name), quoted(&user.groups));
+    let (name, groups) = (homeostat_core::go_quote(&user.name), quoted(&user.groups));
     let mut detail = format!(
         "user {name} (groups={groups}) is attempting to grant RBAC permissions not currently \
          held:\n{}",

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use http::HeaderMap;
 
 use super::access::check;
@@ -156,7 +156,7 @@ impl Wanted {
     fn without_name(&self) -> String {
         let Self { uid, groups, extra, .. } = self;
         let list = |texts: &[String]| {
-            let quoted: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+            let quoted: Vec<String> = texts.iter().map(|text| go_quote(text)).collect();
             format!("[]string{{{}}}", quoted.join(", "))
         };
         let groups = if groups.is_empty() { "[]string(nil)".to_owned() } else { list(groups) };
@@ -164,13 +164,13 @@ impl Wanted {
             "(nil)".to_owned()
         } else {
             let members =
-                extra.iter().map(|(key, values)| format!("{}:{}", quote(key), list(values)));
+                extra.iter().map(|(key, values)| format!("{}:{}", go_quote(key), list(values)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         };
         format!(
             "requested &user.DefaultInfo{{Name:\"\", UID:{}, Groups:{groups}, \
              Extra:map[string][]string{extra}}} without impersonating a user name",
-            quote(uid)
+            go_quote(uid)
         )
     }
 }
@@ -313,7 +313,7 @@ fn problem(key: &str, values: &[String]) -> Option<String> {
     } else if let Some(problems) = key_problems(key) {
         format!("impersonating an invalid key in extra is not allowed: {problems}")
     } else if *key != key.to_lowercase() {
-        format!("impersonating a non-lowercase key in extra is not allowed: {}", quote(key))
+        format!("impersonating a non-lowercase key in extra is not allowed: {}", go_quote(key))
     } else if values.iter().any(String::is_empty) {
         "impersonating the empty string value in extra is not allowed".to_owned()
     } else {

@@ -1,7 +1,7 @@
 //! Requests that the real server sends on, to a kubelet or to pods. There are none.
 
+use homeostat_core::go_quote;
 use homeostat_faults::{RequestInfo, Verb};
-use homeostat_schema::quote;
 use http::Uri;
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn proxy(core: &Core, info: &RequestInfo) -> Result<()> {
         "nodes" => find(core, info, "nodes").map(|_| ()),
         "services" => find(core, info, "endpoints").map(|_| ()).map_err(|_| {
             let name = info.name.as_deref().unwrap_or_default();
-            let message = format!("no endpoints available for service {}", quote(name));
+            let message = format!("no endpoints available for service {}", go_quote(name));
             Failure::new(503, "ServiceUnavailable", message)
         }),
         _ => Ok(()),

@@ -1,7 +1,7 @@
 //! The rights that a user needs to change the owners of an object (the plugin
 //! `OwnerReferencesPermissionEnforcement`).
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde_json::Value;
 
 use super::access::{self, Decision};
@@ -57,8 +57,8 @@ fn check_finalizers(core: &Core, call: &ApiCall, owner: &Value) -> std::result::
         return Err(format!(
             "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for \
              APIVersion {api_version} Kind {kind}: no matches for kind {} in version {}",
-            quote(kind),
-            quote(api_version)
+            go_quote(kind),
+            go_quote(api_version)
         ));
     };
     // An owner is in the namespace of the object.

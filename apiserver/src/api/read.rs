@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 
 use super::renderer::Renderer;
 use crate::core::Core;
@@ -44,5 +44,5 @@ pub(super) fn parse_version(text: &str) -> Result<Option<u64>> {
 /// Parses a resourceVersion.
 pub(super) fn revision(text: &str) -> std::result::Result<u64, String> {
     parse_integer(text, GoInteger::Uint)
-        .map_err(|detail| format!("resourceVersion: Invalid value: {}: {detail}", quote(text)))
+        .map_err(|detail| format!("resourceVersion: Invalid value: {}: {detail}", go_quote(text)))
 }

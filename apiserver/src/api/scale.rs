@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub(super) async fn serve(
             let object = served.read(&stored);
             check_readable(call, scale, &object)?;
             if served.kind.definition.is_some() && !scale.is_stated(&object) {
-                let path = quote(&format!(".{}", scale.wanted));
+                let path = go_quote(&format!(".{}", scale.wanted));
                 let detail = format!("the spec replicas field {path} does not exist");
                 return Err(Failure::internal_error(&detail));
             }
@@ -149,7 +149,7 @@ fn check_stated(scale: &Scale, requested: &Fields) -> Result<()> {
     if read_path(requested, "spec.replicas") != Some(&json!(UNSTATED)) {
         return Ok(());
     }
-    let path = quote(&format!(".{}", scale.wanted));
+    let path = go_quote(&format!(".{}", scale.wanted));
     Err(Failure::bad_request(format!("the spec replicas field {path} cannot be empty")))
 }
 

@@ -1,6 +1,6 @@
 //! `/token` of a service account: tokens, which may be bound to a pod, a secret or a node.
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -243,7 +243,7 @@ fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Hol
         return Err(Failure::bad_request(format!(
             "cannot bind token for serviceaccount {} to pod running with different serviceaccount \
              name.",
-            quote(name)
+            go_quote(name)
         )));
     }
     let asked = text(reference, "uid");

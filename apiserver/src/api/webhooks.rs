@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use homeostat_schema::{ManagedFields, PathElement, quote};
+use homeostat_core::go_quote;
+use homeostat_schema::{ManagedFields, PathElement};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -69,7 +70,7 @@ fn too_late() -> Failure {
 /// listens at the addresses of services here.
 fn service(core: &Core, namespace: &str, name: &str, port: u16) -> String {
     let Some(stored) = core.find("services", namespace, name) else {
-        return format!("service {} not found", quote(name));
+        return format!("service {} not found", go_quote(name));
     };
     let service = stored.fields();
     let text = |path| read_path(&service, path).and_then(Value::as_str).unwrap_or_default();
@@ -80,7 +81,7 @@ fn service(core: &Core, namespace: &str, name: &str, port: u16) -> String {
         }
         ("ClusterIP", "None") => "cannot route to service with ClusterIP \"None\"".to_owned(),
         _ if !ports.into_iter().flatten().any(|known| known["port"] == port) => {
-            format!("no service port {port} found for service {}", quote(name))
+            format!("no service port {port} found for service {}", go_quote(name))
         }
         (_, address) => format!("dial tcp {address}:{port}: connect: connection refused"),
     }

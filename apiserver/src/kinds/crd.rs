@@ -148,7 +148,7 @@ impl Approval {
                 "protected groups must have approval annotation \"{APPROVED}\", {HELP}"
             ));
         }
-        let quoted = homeostat_schema::quote(annotation);
+        let quoted = homeostat_core::go_quote(annotation);
         if annotation.starts_with("unapproved") {
             return Self::Bypassed(format!("not approved: {quoted}"));
         }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use homeostat_schema::{FieldError, FieldErrorReason, Rules, Schema, quote};
+use homeostat_core::go_quote;
+use homeostat_schema::{FieldError, FieldErrorReason, Rules, Schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -322,7 +323,7 @@ impl Definition {
     pub(crate) fn complete(&self, object: &mut Fields) -> Result<Vec<String>, FieldError> {
         let removed = complete(&self.schema, object);
         let mut removed: Vec<String> =
-            removed.iter().map(|path| format!("unknown field {}", quote(path))).collect();
+            removed.iter().map(|path| format!("unknown field {}", go_quote(path))).collect();
         removed.extend(with_value(object, |value| embedded::normalize(&self.schema, value))?);
         Ok(removed)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde_json::{Map, Value, json};
 
 use super::columns::{ActionError, AdmitError};
@@ -37,7 +37,7 @@ pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), 
     let kind = target("target.kind");
     if !matches!(kind, "" | "Node") {
         let detail = "supported values: \"Node\", \"<empty>\"";
-        let kind = quote(kind);
+        let kind = go_quote(kind);
         problems.push(format!("target.kind: Unsupported value: {kind}: {detail}"));
     }
     let node = target("target.name");

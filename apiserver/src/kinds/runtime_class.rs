@@ -1,6 +1,6 @@
 //! Runtime classes: what they add to a pod (the plugin `RuntimeClass` of kube-apiserver).
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde_json::{Value, json};
 
 use super::checks::is_empty;
@@ -16,7 +16,7 @@ pub(super) fn admit(
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return Ok(()) };
     let class = match spec.get("runtimeClassName").and_then(Value::as_str) {
         Some(name) => {
-            let missing = || format!("pod rejected: RuntimeClass {} not found", quote(name));
+            let missing = || format!("pod rejected: RuntimeClass {} not found", go_quote(name));
             find(name).ok_or_else(missing)?
         }
         None => Fields::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde_json::Value;
 
 use super::Violation;
@@ -127,5 +127,5 @@ fn is_open<'a>(profile: &'a Value, values: &mut BTreeSet<&'a str>) -> bool {
 }
 
 fn annotation((name, value): (&str, &str)) -> String {
-    format!("{name}={}", quote(value))
+    format!("{name}={}", go_quote(value))
 }

@@ -1,6 +1,6 @@
 //! The options of a write, from its query.
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde_json::json;
 
 use super::params::Params;
@@ -95,7 +95,7 @@ pub(crate) fn check_manager(name: &str, path: &str, causes: &mut Vec<Cause>) {
     for (at, c) in name.char_indices() {
         if !is_printable(c) {
             let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
-            causes.push(Cause::invalid_text(path, &quote(name), &detail));
+            causes.push(Cause::invalid_text(path, &go_quote(name), &detail));
         }
     }
 }

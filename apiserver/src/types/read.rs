@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
@@ -277,7 +277,7 @@ impl Expected {
 
 impl Report {
     fn add(&mut self, what: &str) {
-        let text = format!("{what} field {}", quote(&self.path));
+        let text = format!("{what} field {}", go_quote(&self.path));
         if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&text) {
             self.problems.push(text);
         }

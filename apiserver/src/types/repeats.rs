@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde::de::{DeserializeSeed as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
@@ -52,7 +52,7 @@ impl Lines {
         for (name, value) in members {
             value.value.report(found);
             if !names.insert(name) {
-                let (line, name) = (value.referenced.line(), quote(name));
+                let (line, name) = (value.referenced.line(), go_quote(name));
                 write!(found, "\n  line {line}: key {name} already set in map")
                     .expect("writing to a String does not fail");
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde_json::Value;
 
 use super::conversation::{Answer, Answered, Conversation, Question};
@@ -168,7 +168,7 @@ impl Admission<'_> {
         request: &Attributes<'_>,
     ) -> std::result::Result<(String, &'static str, Answered), Stop> {
         if request.dry_run && webhook.has_side_effects {
-            let name = quote(&webhook.name);
+            let name = go_quote(&webhook.name);
             let message = format!("admission webhook {name} does not support dry run");
             let failure = Failure::bad_request(message);
             return Err(Stop::Refused { by: RefusedBy::Server, failure });
@@ -265,11 +265,11 @@ impl Admission<'_> {
             return Err(internal(&format!(
                 "admission webhook {} attempted to modify the object, which is not supported for \
                  this operation",
-                quote(&webhook.name)
+                go_quote(&webhook.name)
             )));
         }
         if response.patch_type != "JSONPatch" {
-            let kind = quote(&response.patch_type);
+            let kind = go_quote(&response.patch_type);
             let why = format!("unsupported patch type {kind}");
             return Err(Stop::Call { code: code(), why });
         }

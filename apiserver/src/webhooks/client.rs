@@ -239,7 +239,7 @@ fn text_of(code: u16, said: &str) -> String {
              processing the request"
         }
         500.. => {
-            let said = homeostat_schema::quote(said);
+            let said = homeostat_core::go_quote(said);
             return format!(
                 "an error on the server ({said}) has prevented the request from succeeding"
             );

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 
 use super::conversation::Conversation;
 use super::webhook::Webhook;
@@ -49,7 +49,7 @@ impl Stop {
         match self {
             Self::Call { .. } if webhook.ignores_failures => Ok(()),
             Self::Call { why, .. } => {
-                let name = quote(&webhook.name);
+                let name = go_quote(&webhook.name);
                 Err(Failure::internal_error(&format!("failed calling webhook {name}: {why}")))
             }
             Self::Refused { failure, .. } => Err(failure),

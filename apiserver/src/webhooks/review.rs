@@ -2,7 +2,7 @@
 
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
-use homeostat_schema::quote;
+use homeostat_core::go_quote;
 use serde_json::{Map, Value, json};
 
 use crate::go_json::kind_of;
@@ -51,8 +51,8 @@ pub(super) fn decode(body: &[u8], version: &str) -> Result<Map<String, Value>, S
         return Err(format!(
             "no kind {} is registered for version {} in scheme \
              \"pkg/runtime/scheme.go:111\"",
-            quote(kind),
-            quote(api_version)
+            go_quote(kind),
+            go_quote(api_version)
         ));
     }
     if !api_version.is_empty() && api_version != wanted {
@@ -219,7 +219,7 @@ fn verify_v1(
 ) -> Result<(), String> {
     let answered = text(response, "uid");
     if answered != uid {
-        return Err(format!("expected response.uid={}, got {}", quote(uid), quote(answered)));
+        return Err(format!("expected response.uid={}, got {}", go_quote(uid), go_quote(answered)));
     }
     let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
     if api_version != GROUP_V1 || kind != KIND {
@@ -252,7 +252,7 @@ pub(super) fn refusal(webhook: &str, status: &Value) -> Failure {
     let mut status = status.as_object().cloned().unwrap_or_default();
     let code = status.get("code").and_then(Value::as_u64).filter(|code| *code >= 400);
     let code = code.and_then(|code| u16::try_from(code).ok()).unwrap_or(400);
-    let denied_by = format!("admission webhook {} denied the request", quote(webhook));
+    let denied_by = format!("admission webhook {} denied the request", go_quote(webhook));
     let message = match (text(&status, "message"), text(&status, "reason")) {
         ("", "") => format!("{denied_by} without explanation"),
         ("", reason) => format!("{denied_by}: {reason}"),

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::atom::{ListAtom, Type};
-use crate::field_error::quote;
 use crate::field_set::PathElement;
 use crate::node::ListType;
+use homeostat_core::go_quote;
 
 /// Returns the path element of an item.
 ///
@@ -66,7 +66,7 @@ fn keyed_element(keys: &[Arc<str>], of: Type<'_>, item: &Value) -> Result<PathEl
         })
         .collect();
     if present.is_empty() && !keys.is_empty() {
-        let names: Vec<String> = keys.iter().map(|key| quote(key)).collect();
+        let names: Vec<String> = keys.iter().map(|key| go_quote(key)).collect();
         return Err(format!(
             "associative list with keys has an element that omits all key fields [{}] (and doesn't \
              have default values for any key fields)",

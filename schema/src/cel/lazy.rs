@@ -75,7 +75,7 @@ impl<'a> Lazy<'a> {
             return Err(EvalError::Limit);
         }
         let expr = expr.map_err(|error| {
-            let shown = crate::field_error::quote(shown);
+            let shown = homeostat_core::go_quote(shown);
             EvalError::new(format!("composited variable {shown} fails to compile: {error}"))
         })?;
         Ok((expr, left.min(STEPS)))
@@ -89,7 +89,7 @@ impl<'a> Lazy<'a> {
             (error, Err(_)) => error,
             (EvalError::Limit, _) if is_spent => EvalError::Limit,
             (error, Ok(_)) => {
-                let name = crate::field_error::quote(entry.shown);
+                let name = homeostat_core::go_quote(entry.shown);
                 EvalError::new(format!("composited variable {name} fails to evaluate: {error}"))
             }
         });

@@ -332,7 +332,7 @@ fn values_are_formatted() {
         ("'%x %o'.format([-255, 8])", "-ff 10"),
         ("'%% %s'.format(['a'])", "% a"),
     ] {
-        let expected = crate::field_error::quote(expected);
+        let expected = homeostat_core::go_quote(expected);
         assert_true(&[&format!("{expression} == {expected}")]);
     }
     assert_error("'%d'.format([dyn('a')]) == ''", "decimal clause can only be used on integers");

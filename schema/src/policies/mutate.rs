@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use super::run::{Failed, NO_BUDGET, Phase, STEPS_OF_POLICY};
 use super::{PatchType, Policy, PolicyInput, PolicyPatch};
 use crate::cel::{StructValue, Value};
-use crate::field_error::quote;
+use homeostat_core::go_quote;
 
 pub(super) fn mutate(
     policy: &Policy,
@@ -60,7 +60,7 @@ fn check_names(object: &StructValue<'_>) -> Result<(), String> {
 fn visit_names(object: &StructValue<'_>, expected: &str, wrong: &mut Vec<String>) {
     let found = object.name();
     if found != expected {
-        let (found, expected) = (quote(found), quote(expected));
+        let (found, expected) = (go_quote(found), go_quote(expected));
         wrong.push(format!(
             "unexpected type name {found}, expected {expected}, which matches field name path from \
              root Object type"

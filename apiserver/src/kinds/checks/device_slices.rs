@@ -67,7 +67,7 @@ pub(crate) fn slice(slice: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
 pub(crate) fn warn(slice: &Fields, _: Option<&Fields>) -> Vec<String> {
     let driver = read_path(slice, "spec.driver").and_then(Value::as_str).unwrap_or_default();
     let warning = || {
-        let shown = homeostat_schema::quote(driver);
+        let shown = homeostat_core::go_quote(driver);
         format!(
             "spec.driver: driver names should be lowercase; {shown} contains uppercase characters"
         )

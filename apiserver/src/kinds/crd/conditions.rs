@@ -169,7 +169,7 @@ fn take_short(requested: &Names, after: &mut Names, used: UsedNames<'_>) -> Opti
 }
 
 fn in_use(name: &str) -> String {
-    format!("{} is already in use", homeostat_schema::quote(name))
+    format!("{} is already in use", homeostat_core::go_quote(name))
 }
 
 fn to_json(names: &Names) -> Value {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::field_error::quote;
+use homeostat_core::go_quote;
 
 /// The reason why a text is no address, and the part where it was found.
 type Problem<'t> = (&'static str, Option<&'t str>);
@@ -20,8 +20,8 @@ pub(super) fn parse(text: &str) -> Result<(IpAddr, bool), String> {
         None => Err(("unable to parse IP", None)),
     };
     read.map_err(|(problem, at)| {
-        let at = at.map(|at| format!(" (at {})", quote(at))).unwrap_or_default();
-        format!("ParseAddr({}): {problem}{at}", quote(text))
+        let at = at.map(|at| format!(" (at {})", go_quote(at))).unwrap_or_default();
+        format!("ParseAddr({}): {problem}{at}", go_quote(text))
     })
 }
 
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<(IpAddr, bool), String> {
 ///
 /// Returns the text of Go's error.
 pub(super) fn parse_prefix(text: &str) -> Result<(IpAddr, u8), String> {
-    let failed = |problem: &str| format!("netip.ParsePrefix({}): {problem}", quote(text));
+    let failed = |problem: &str| format!("netip.ParsePrefix({}): {problem}", go_quote(text));
     let (address, bits) = text.rsplit_once('/').ok_or_else(|| failed("no '/'"))?;
     let (address, has_zone) = parse(address).map_err(|problem| failed(&problem))?;
     if has_zone {
@@ -42,7 +42,7 @@ pub(super) fn parse_prefix(text: &str) -> Result<(IpAddr, u8), String> {
         && (bits.len() == 1 || !bits.starts_with('0'));
     let bits: u64 = match bits.parse() {
         Ok(bits) if is_plain => bits,
-        _ => return Err(failed(&format!("bad bits after slash: {}", quote(bits)))),
+        _ => return Err(failed(&format!("bad bits after slash: {}", go_quote(bits)))),
     };
     let most = if address.is_ipv4() { 32 } else { 128 };
     let bits = u8::try_from(bits).ok().filter(|bits| *bits <= most);

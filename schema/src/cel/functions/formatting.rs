@@ -5,7 +5,7 @@ use crate::cel::error::EvalError;
 use crate::cel::evaluator::Evaluator;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
-use crate::field_error::quote;
+use homeostat_core::go_quote;
 
 /// The digits after the point, unless a clause states another number.
 const DIGITS: usize = 6;
@@ -92,7 +92,7 @@ fn precision(text: &str) -> std::result::Result<(usize, &str), String> {
     let (digits, rest) = text.split_at(end);
     let stated: usize = digits.parse().map_err(|_| {
         let problem = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
-        let shown = quote(digits);
+        let shown = go_quote(digits);
         format!(
             "error while converting precision to integer: strconv.Atoi: parsing {shown}: {problem}"
         )
@@ -299,7 +299,7 @@ fn show<'a>(
         return Ok(format!("{{{}}}", pairs.join(", ")));
     }
     Ok(match value {
-        Value::String(text) if inside => quote(text),
+        Value::String(text) if inside => go_quote(text),
         Value::Bytes(bytes) => {
             let text = std::str::from_utf8(bytes).map_err(|_| {
                 EvalError::new(
@@ -307,12 +307,12 @@ fn show<'a>(
                      cannot convert to string\" to string",
                 )
             })?;
-            if inside { format!("b{}", quote(text)) } else { text.to_owned() }
+            if inside { format!("b{}", go_quote(text)) } else { text.to_owned() }
         }
         Value::Double(number) if inside => format!("{number:.DIGITS$}"),
-        Value::Timestamp(time) if inside => format!("timestamp({})", quote(&time.to_string())),
+        Value::Timestamp(time) if inside => format!("timestamp({})", go_quote(&time.to_string())),
         Value::Duration(nanos) if inside => {
-            format!("duration({})", quote(&super::time::show_duration(*nanos)))
+            format!("duration({})", go_quote(&super::time::show_duration(*nanos)))
         }
         Value::Null => "null".to_owned(),
         Value::Type(name) => (*name).to_owned(),

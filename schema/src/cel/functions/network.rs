@@ -9,7 +9,7 @@ use super::address;
 use super::url::Url;
 use crate::cel::error::EvalError;
 use crate::cel::value::Value;
-use crate::field_error::quote;
+use homeostat_core::go_quote;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ip(IpAddr);
@@ -61,7 +61,7 @@ fn is_mapped(address: IpAddr) -> bool {
 impl Ip {
     /// Reads an address without a zone; one of IPv4 must not be written as one of IPv6.
     fn read(text: &str) -> std::result::Result<Self, String> {
-        let shown = quote(text);
+        let shown = go_quote(text);
         let (address, has_zone) = address::parse(text).map_err(|problem| {
             format!("IP Address {shown} parse error during conversion from string: {problem}")
         })?;
@@ -113,7 +113,7 @@ impl Cidr {
             format!("network address parse error during conversion from string: {problem}")
         })?;
         if is_mapped(address) {
-            return Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text)));
+            return Err(format!("IPv4-mapped IPv6 address {} is not allowed", go_quote(text)));
         }
         Ok(Self { address, length })
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::Result;
 use crate::cel::error::EvalError;
 use crate::cel::value::Value;
-use crate::field_error::quote;
+use homeostat_core::go_quote;
 
 /// A semantic version, without its build metadata, which has no order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,7 +94,7 @@ fn parse(text: &str) -> Read<Semver> {
             return Err("Build meta data is empty".to_owned());
         }
         if !is_name(part) {
-            let shown = quote(part);
+            let shown = go_quote(part);
             return Err(format!("Invalid character(s) found in build meta data {shown}"));
         }
     }
@@ -104,10 +104,10 @@ fn parse(text: &str) -> Read<Semver> {
 fn read_number(text: &str, name: &str) -> Read<u64> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         let name = name.to_ascii_lowercase();
-        return Err(format!("Invalid character(s) found in {name} number {}", quote(text)));
+        return Err(format!("Invalid character(s) found in {name} number {}", go_quote(text)));
     }
     if has_leading_zero(text) {
-        return Err(format!("{name} number must not contain leading zeroes {}", quote(text)));
+        return Err(format!("{name} number must not contain leading zeroes {}", go_quote(text)));
     }
     parse_number(text)
 }
@@ -115,7 +115,7 @@ fn read_number(text: &str, name: &str) -> Read<u64> {
 fn parse_number(text: &str) -> Read<u64> {
     text.parse().map_err(|_| {
         let problem = if text.is_empty() { "invalid syntax" } else { "value out of range" };
-        format!("strconv.ParseUint: parsing {}: {problem}", quote(text))
+        format!("strconv.ParseUint: parsing {}: {problem}", go_quote(text))
     })
 }
 
@@ -125,7 +125,7 @@ fn identifier(text: &str) -> Read<Identifier> {
     }
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         if has_leading_zero(text) {
-            let shown = quote(text);
+            let shown = go_quote(text);
             return Err(format!(
                 "Numeric PreRelease version must not contain leading zeroes {shown}"
             ));
@@ -135,7 +135,7 @@ fn identifier(text: &str) -> Read<Identifier> {
     if is_name(text) {
         return Ok(Identifier::Name(text.to_owned()));
     }
-    Err(format!("Invalid character(s) found in prerelease {}", quote(text)))
+    Err(format!("Invalid character(s) found in prerelease {}", go_quote(text)))
 }
 
 fn has_leading_zero(text: &str) -> bool {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use crate::cel::value::Value;
-use crate::field_error::quote;
+use homeostat_core::go_quote;
 
 /// Characters that a path has without an escape, besides letters and digits.
 const OF_PATH: &str = "-._~$&+,/:;=@";
@@ -31,7 +31,7 @@ pub(crate) struct Url {
 ///
 /// Returns the text of the error.
 pub(super) fn check(text: &str) -> Result<(), String> {
-    parse(text, true).map(|_| ()).map_err(|problem| format!("parse {}: {problem}", quote(text)))
+    parse(text, true).map(|_| ()).map_err(|problem| format!("parse {}: {problem}", go_quote(text)))
 }
 
 fn parse(text: &str, is_request: bool) -> Result<Url, String> {
@@ -126,7 +126,7 @@ fn check_port(port: &str) -> Result<(), String> {
     if port.is_empty() || digits.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())) {
         return Ok(());
     }
-    Err(format!("invalid port {} after host", quote(port)))
+    Err(format!("invalid port {} after host", go_quote(port)))
 }
 
 fn unescape_host(text: &str) -> Result<String, String> {
@@ -135,7 +135,7 @@ fn unescape_host(text: &str) -> Result<String, String> {
         // An escape before it is found first.
         let before = text.split(c).next().unwrap_or_default();
         unescape(before, wrong_of_host)?;
-        return Err(format!("invalid character {} in host name", quote(&c.to_string())));
+        return Err(format!("invalid character {} in host name", go_quote(&c.to_string())));
     }
     unescape(text, wrong_of_host)
 }
@@ -167,7 +167,7 @@ fn unescape(text: &str, wrong: impl Fn(u8) -> Option<()>) -> Result<String, Stri
             byte.and_then(|byte| u8::try_from(byte).ok()).filter(|byte| wrong(*byte).is_none());
         let Some(byte) = byte else {
             let shown = String::from_utf8_lossy(&after[..after.len().min(2)]);
-            return Err(format!("invalid URL escape {}", quote(&format!("%{shown}"))));
+            return Err(format!("invalid URL escape {}", go_quote(&format!("%{shown}"))));
         };
         bytes.push(byte);
         rest = &after[2..];
@@ -205,7 +205,7 @@ impl Url {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         check(text)?;
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
-        let failed = |part: &str, problem| format!("parse {}: {problem}", quote(part));
+        let failed = |part: &str, problem| format!("parse {}: {problem}", go_quote(part));
         let url = parse(before, false).map_err(|problem| failed(before, problem))?;
         unescape(fragment, |_| None).map_err(|problem| failed(text, problem))?;
         Ok(url)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::json_number;
 use crate::cel::{StructValue, Value};
-use crate::field_error::quote;
+use homeostat_core::go_quote;
 
 /// Returns the fields of an object.
 ///
@@ -17,7 +17,7 @@ use crate::field_error::quote;
 pub(super) fn members(object: &StructValue<'_>) -> Result<Map<String, Json>, String> {
     let member = |(name, value): &(&str, Value<'_>)| {
         let value = member(value)
-            .map_err(|error| format!("fail to convert field {}: {error}", quote(name)))?;
+            .map_err(|error| format!("fail to convert field {}: {error}", go_quote(name)))?;
         Ok(((*name).to_owned(), value))
     };
     object.fields().iter().map(member).collect()
