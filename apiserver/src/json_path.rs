@@ -125,7 +125,7 @@ fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut quoted) = (0_usize, None);
     for (at, c) in text.char_indices() {
         match (quoted, c) {
-            (Some(go_quote), c) if c == quote => quoted = None,
+            (Some(quote), c) if c == quote => quoted = None,
             (None, '\'' | '"') => quoted = Some(c),
             (None, '[') => depth += 1,
             (None, ']') if depth == 0 => return Some(at),
@@ -183,7 +183,7 @@ fn descend(value: &Value) -> Vec<&Value> {
 }
 
 fn unquote(text: &str) -> Option<&str> {
-    ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(go_quote)?.strip_suffix(go_quote))
+    ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote))
 }
 
 // === impl Filter ===

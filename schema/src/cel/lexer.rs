@@ -142,7 +142,7 @@ fn read_text(rest: &str) -> Option<(Token, usize)> {
     let body = &body[quote.len()..];
     let mut bytes = Vec::new();
     let mut at = 0;
-    while !body[at..].starts_with(go_quote) {
+    while !body[at..].starts_with(quote) {
         let c = body[at..].chars().next()?;
         if c == '\n' && !is_triple {
             return None;

@@ -237,17 +237,12 @@ fn reconcile_all(
 
 // === impl Comparisons ===
 
-impl Comparisons<'_> {
+impl<'a> Comparisons<'a> {
     /// Returns the comparison in a version; `None` if the server does not have the version.
     fn at(&mut self, version: &str) -> Result<Option<&Difference>, UpdateError> {
         if !self.by_version.contains_key(version) {
-            let mut of = None;
-            for (name, object) in [("old", self.old), ("new", self.new)] {
-                of = self.writer.type_of_converted(version, object).map_err(|reason| {
-                    UpdateError::Version(format!("failed to convert {name} object: {reason}"))
-                })?;
-            }
-            let compared = match of {
+            self.type_of("old", self.old, version)?;
+            let compared = match self.type_of("new", self.new, version)? {
                 Some(of) => {
                     let compared = compare(of, self.old, self.new)?;
                     Some(Difference::of(compared, self.writer.reset))
@@ -257,6 +252,18 @@ impl Comparisons<'_> {
             self.by_version.insert(version.to_owned(), compared);
         }
         Ok(self.by_version.get(version).and_then(Option::as_ref))
+    }
+
+    /// Returns the type of a version, after checking that it fits the old or the new state.
+    fn type_of(
+        &self,
+        state: &str,
+        object: &Map<String, Value>,
+        version: &str,
+    ) -> Result<Option<Type<'a>>, UpdateError> {
+        self.writer.type_of_converted(version, object).map_err(|reason| {
+            UpdateError::Version(format!("failed to convert {state} object: {reason}"))
+        })
     }
 }
 
