@@ -119,7 +119,8 @@ async fn large_head_of_a_request_is_accepted() {
     let scene = Scene::new(Limits::DEFAULT).await;
     let names: Vec<String> = (0..2000).map(|n| format!("name-{n:06}")).collect();
     let long = format!("/api/v1/pods?labelSelector=a+in+({})", names.join(","));
-    let groups: String = (0..500).map(|n| format!("impersonate-group: g{n}\r\n")).collect();
+    let groups: Vec<String> = (0..500).map(|n| format!("impersonate-group: g{n}\r\n")).collect();
+    let groups = groups.concat();
     let head = format!("GET {long} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n");
     let answer =
         rest(scene.send(&format!("{head}impersonate-user: u\r\n{groups}\r\n")).await).await;
