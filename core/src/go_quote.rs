@@ -27,6 +27,9 @@ pub fn go_quote(text: &str) -> String {
             c if c.is_ascii_control() => {
                 let _ = write!(quoted, "\\x{:02x}", u32::from(c));
             }
+            c if is_hidden(c) && c > '\u{ffff}' => {
+                let _ = write!(quoted, "\\U{:08x}", u32::from(c));
+            }
             c if is_hidden(c) => {
                 let _ = write!(quoted, "\\u{:04x}", u32::from(c));
             }
@@ -37,18 +40,11 @@ pub fn go_quote(text: &str) -> String {
     quoted
 }
 
-/// Returns whether a character shows nothing: a control, a space other than the usual one, or one
-/// that formats the text around it.
+/// Returns true if Go does not print a character: a control, a space other than the usual one, one
+/// that formats the text around it, for private use, or of no use yet.
 fn is_hidden(c: char) -> bool {
-    let formats = matches!(
-        c,
-        '\u{ad}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-    );
-    formats || c.is_control() || (c != ' ' && c.is_whitespace())
+    // Rust escapes the same ones, and marks at the start of a text. Its Unicode may be newer.
+    !c.is_ascii() && String::from_iter(['a', c]).escape_debug().count() > 2
 }
 
 #[cfg(test)]
@@ -65,6 +61,8 @@ mod tests {
             ("\t\r\n\u{7}\u{8}\u{b}\u{c}", r#""\t\r\n\a\b\v\f""#),
             ("\u{80}\u{a0}\u{2028}", r#""\u0080\u00a0\u2028""#),
             ("\u{200b}\u{feff}", r#""\u200b\ufeff""#),
+            ("\u{e000}\u{e0001}", r#""\ue000\U000e0001""#),
+            ("\u{301}e\u{301}\u{1f600}", "\"\u{301}e\u{301}\u{1f600}\""),
         ] {
             assert_eq!(go_quote(text), quoted);
         }
