@@ -1,5 +1,6 @@
 //! Checks the limits of one value, and the conditions that join limits.
 
+use homeostat_core::go_quote;
 use serde_json::Map as JsonMap;
 use serde_json::Number;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use crate::unique;
 use crate::validate::Validator;
 use crate::validate::is_whole;
 use crate::validate::json_type;
-use homeostat_core::go_quote;
 
 // === impl Validator ===
 

@@ -14,13 +14,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use homeostat_core::go_quote;
 use serde_json::Value;
 
 pub use self::conflict::{Conflict, Conflicts};
 pub use self::entries::ManagedFieldsError;
 pub use self::writer::{Applied, ApplyError, FieldWriter};
 use crate::field_set::FieldSet;
-use homeostat_core::go_quote;
 
 /// The owners of an object's fields: `metadata.managedFields`.
 ///

@@ -1,5 +1,6 @@
 //! Checks values against a schema, in the order and with the texts of kube-openapi's validator.
 
+use homeostat_core::go_quote;
 use serde_json::Value;
 
 use crate::embedded;
@@ -12,7 +13,6 @@ use crate::path::Path;
 use crate::schema::NodeRef;
 use crate::schema::Schema;
 use crate::unique;
-use homeostat_core::go_quote;
 
 impl Schema {
     /// Checks an object: types, required fields, limits, and duplicates in sets and maps.

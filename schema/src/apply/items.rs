@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use homeostat_core::go_quote;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::atom::{ListAtom, Type};
 use crate::field_set::PathElement;
 use crate::node::ListType;
-use homeostat_core::go_quote;
 
 /// Returns the path element of an item.
 ///

@@ -5,12 +5,12 @@ mod patch;
 #[cfg(test)]
 mod tests;
 
+use homeostat_core::go_quote;
 use serde_json::{Map, Value as Json, json};
 
 use super::run::{Failed, NO_BUDGET, Phase, STEPS_OF_POLICY};
 use super::{PatchType, Policy, PolicyInput, PolicyPatch};
 use crate::cel::{StructValue, Value};
-use homeostat_core::go_quote;
 
 pub(super) fn mutate(
     policy: &Policy,

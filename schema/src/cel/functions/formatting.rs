@@ -1,11 +1,12 @@
 //! The text function `format`, and the check of its clauses when the expression is compiled.
 
+use homeostat_core::go_quote;
+
 use super::Result;
 use crate::cel::error::EvalError;
 use crate::cel::evaluator::Evaluator;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
-use homeostat_core::go_quote;
 
 /// The digits after the point, unless a clause states another number.
 const DIGITS: usize = 6;

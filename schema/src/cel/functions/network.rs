@@ -4,12 +4,13 @@ use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use homeostat_core::go_quote;
+
 use super::Result;
 use super::address;
 use super::url::Url;
 use crate::cel::error::EvalError;
 use crate::cel::value::Value;
-use homeostat_core::go_quote;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ip(IpAddr);

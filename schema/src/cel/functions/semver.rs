@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+use homeostat_core::go_quote;
+
 use super::Result;
 use crate::cel::error::EvalError;
 use crate::cel::value::Value;
-use homeostat_core::go_quote;
 
 /// A semantic version, without its build metadata, which has no order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use crate::cel::value::Value;
 use homeostat_core::go_quote;
+
+use crate::cel::value::Value;
 
 /// Characters that a path has without an escape, besides letters and digits.
 const OF_PATH: &str = "-._~$&+,/:;=@";

@@ -3,11 +3,11 @@
 //! Upstream takes Go's own values out of those of CEL, and looks into lists and maps only where
 //! they are fields of an object. A map in a list stays a value of CEL, which no type accepts.
 
+use homeostat_core::go_quote;
 use serde_json::{Map, Value as Json, json};
 
 use super::json_number;
 use crate::cel::{StructValue, Value};
-use homeostat_core::go_quote;
 
 /// Returns the fields of an object.
 ///
