@@ -23,6 +23,7 @@ mod patched;
 mod pod_security;
 mod policies;
 mod quota;
+mod quota_devices;
 mod read;
 mod renderer;
 mod resize;

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use homeostat_core::GroupResource;
 use homeostat_quota::object::Object;
-use homeostat_quota::object::device::DeviceClass;
 use homeostat_quota::{
-    DeviceClassMapping, Evaluator, Gates, NewUsage, Operation, Quota, QuotaError, Registry,
-    check_request, is_ignored,
+    Evaluator, Gates, NewUsage, Operation, Quota, QuotaError, Registry, check_request, is_ignored,
 };
 use serde_json::Value;
 
 use super::definitions;
+use super::quota_devices::Devices;
 use crate::admission::owners::Ownership;
 use crate::admission::update::Target;
 use crate::admission::{meta_text, metadata_mut};
@@ -114,7 +113,7 @@ fn check(
         subresource: write.subresource,
         object: &object,
         old: old.as_ref(),
-        context: &mapping(core),
+        context: &Devices::of(core),
         now: core.clock.now(),
     };
     check_request(&quotas.map_err(broken)?, request).map_err(|error| refusal(write, &error))
@@ -126,21 +125,6 @@ fn refusal(write: &Charged<'_>, error: &QuotaError) -> Failure {
     } else {
         Failure::internal(error.to_string())
     }
-}
-
-/// Returns the mapping of the stored device classes.
-fn mapping(core: &Core) -> DeviceClassMapping {
-    let mut mapping = DeviceClassMapping::default();
-    let Some(classes) = core.kinds().find("resource.k8s.io", "v1", "deviceclasses") else {
-        return mapping;
-    };
-    let all = core.read(|storage| storage.objects(classes.resource).clone());
-    for (_, class) in &all {
-        if let Ok(class) = serde_json::from_value::<DeviceClass>(Value::Object(class.fields())) {
-            mapping.apply(&class);
-        }
-    }
-    mapping
 }
 
 /// Writes `status.used`. Returns false if the quota has changed since it was read.
