@@ -3,6 +3,7 @@
 
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod managers;
 pub(crate) mod metadata;
 pub(crate) mod owners;
 pub(crate) mod types;

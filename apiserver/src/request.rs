@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 
 use crate::access::User;
+use crate::admission::managers::MAX_MANAGER;
 use crate::kinds::Served;
 use crate::media::Media;
 use crate::view::ClientView;
@@ -90,7 +91,7 @@ impl ApiCall {
         let name = agent.split('/').next().unwrap_or_default();
         let mut manager = String::new();
         for character in name.chars().filter(|character| !character.is_control()) {
-            if manager.len() + character.len_utf8() > options::MAX_MANAGER {
+            if manager.len() + character.len_utf8() > MAX_MANAGER {
                 break;
             }
             manager.push(character);

@@ -6,7 +6,6 @@ use super::{GRACE, finalizers, is_terminating, meta_text};
 use crate::fields::Fields;
 use crate::kinds::{Kind, selectors};
 use crate::names::{self, NameCheck};
-use crate::request::options::check_manager;
 use crate::status::Cause;
 
 /// Checks the metadata of the objects inside of a custom object.
@@ -181,28 +180,6 @@ fn check_owners(times: usize, owners: Option<&Value>, causes: &mut Vec<Cause>) {
         );
         let cause = Cause::invalid("metadata.ownerReferences", &json!(list), &detail);
         causes.extend(std::iter::repeat_n(cause, times));
-    }
-}
-
-/// The longest name of a subresource.
-const MAX_SUBRESOURCE: usize = 256;
-
-/// Checks the managers of an object, which are packed.
-pub(super) fn check_managers(kind: &Kind, object: &Fields, causes: &mut Vec<Cause>) {
-    let times = if kind.custom { 3 } else { 1 };
-    let packed = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
-    let entries = packed.and_then(Value::as_str).map(serde_json::from_str::<Vec<Value>>);
-    for (at, entry) in entries.and_then(Result::ok).iter().flatten().enumerate() {
-        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-        let path = |name: &str| format!("metadata.managedFields[{at}].{name}");
-        let mut found = Vec::new();
-        check_manager(text("manager"), &path("manager"), &mut found);
-        if text("subresource").len() > MAX_SUBRESOURCE {
-            found.push(Cause::too_long(path("subresource"), MAX_SUBRESOURCE));
-        }
-        for _ in 0..times {
-            causes.extend(found.iter().cloned());
-        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! The options of a write, from its query.
 
-use homeostat_core::go_quote;
 use serde_json::json;
 
 use super::params::Params;
 use crate::admission::check_dry_run;
-use crate::names::is_printable;
+use crate::admission::managers::check_manager;
 use crate::status::{Cause, Failure, Result};
 
 /// The options of a write.
@@ -31,9 +30,6 @@ pub(crate) enum Validation {
     Warn,
     Strict,
 }
-
-/// The longest name of a field manager, in bytes.
-pub(crate) const MAX_MANAGER: usize = 128;
 
 // === impl Params ===
 
@@ -83,19 +79,6 @@ impl Params {
             Ok(WriteOptions { dry_run, validation })
         } else {
             Err(Failure::invalid_options(kind, &causes))
-        }
-    }
-}
-
-/// Checks the name of a manager, which stands at a path.
-pub(crate) fn check_manager(name: &str, path: &str, causes: &mut Vec<Cause>) {
-    if name.len() > MAX_MANAGER {
-        causes.push(Cause::too_long(path, MAX_MANAGER));
-    }
-    for (at, c) in name.char_indices() {
-        if !is_printable(c) {
-            let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
-            causes.push(Cause::invalid_text(path, &go_quote(name), &detail));
         }
     }
 }
