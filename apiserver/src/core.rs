@@ -242,6 +242,14 @@ impl Core {
         self.get(served.resource, &served.kind.key(namespace, name))
     }
 
+    /// Returns the objects of a namespace in the order of their names; in the namespace "" those of
+    /// a kind without namespaces.
+    pub(crate) fn objects_in(&self, resource: ResourceId, namespace: &str) -> Vec<Arc<Stored>> {
+        let all = self.read(|storage| storage.objects(resource).clone());
+        let own = all.iter().filter(|(_, stored)| stored.selectable.namespace == namespace);
+        own.map(|(_, stored)| Arc::clone(stored)).collect()
+    }
+
     /// Returns a stored object in the form that the rules of `served` apply to, with its owners as
     /// in [`Stored::packed_fields`].
     pub(crate) fn fields(&self, served: &Served, stored: &Arc<Stored>) -> Arc<Fields> {

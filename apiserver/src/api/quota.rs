@@ -61,7 +61,7 @@ pub(super) fn charge(core: &Core, write: &Charged<'_>) -> Result<()> {
     let evaluator = evaluator.unwrap_or_else(|| Evaluator::counter(resource));
     let mut charged = BTreeSet::new();
     for _ in 0..ROUNDS {
-        let mut stored = stored_in(core, &quotas, write.namespace);
+        let mut stored = core.objects_in(quotas.resource, write.namespace);
         stored.retain(|quota| !charged.contains(&quota.selectable.name));
         if stored.is_empty() {
             return Ok(());
@@ -84,13 +84,6 @@ pub(super) fn charge(core: &Core, write: &Charged<'_>) -> Result<()> {
         }
     }
     Err(Failure::internal("resource quota evaluation timed out"))
-}
-
-/// Returns the stored quotas of a namespace, in the order of their names.
-fn stored_in(core: &Core, quotas: &Served, namespace: &str) -> Vec<Arc<Stored>> {
-    let all = core.read(|storage| storage.objects(quotas.resource).clone());
-    let own = all.iter().filter(|(_, quota)| quota.selectable.namespace == namespace);
-    own.map(|(_, quota)| Arc::clone(quota)).collect()
 }
 
 /// Returns the usage that the quotas have once the write is admitted.

@@ -69,9 +69,7 @@ impl DeviceContext for Devices<'_> {
 /// Returns the stored objects of a kind of devices in a namespace.
 fn stored(core: &Core, plural: &str, namespace: &str) -> Vec<Arc<Stored>> {
     let Some(served) = core.kinds().find(GROUP, "v1", plural) else { return Vec::new() };
-    let all = core.read(|storage| storage.objects(served.resource).clone());
-    let own = all.iter().filter(|(_, stored)| stored.selectable.namespace == namespace);
-    own.map(|(_, stored)| Arc::clone(stored)).collect()
+    core.objects_in(served.resource, namespace)
 }
 
 /// Decodes a stored object; `None` if it is not of this type.
