@@ -115,10 +115,7 @@ impl Pod {
     ///
     /// The costs are linear: a hostile pod may have 100,000 entries.
     pub fn resolutions(&self) -> impl Iterator<Item = (&PodClaim, Resolution<'_>)> {
-        let mut recorded = HashMap::new();
-        for status in &self.claim_statuses {
-            recorded.entry(&*status.name).or_insert(status.resource_claim_name.as_deref());
-        }
+        let recorded = self.recorded_claims();
         self.claims.iter().map(move |entry| {
             let resolution = match entry {
                 PodClaim { resource_claim_name: Some(name), .. } => Resolution::Chosen(name),
@@ -131,6 +128,15 @@ impl Pod {
             };
             (entry, resolution)
         })
+    }
+
+    /// Returns the claims that the status records, by the name of their entry.
+    fn recorded_claims(&self) -> HashMap<&str, Option<&str>> {
+        let mut recorded = HashMap::new();
+        for status in &self.claim_statuses {
+            recorded.entry(&*status.name).or_insert(status.resource_claim_name.as_deref());
+        }
+        recorded
     }
 
     /// Returns the names of all claims that the pod is known to use, without duplicates.

@@ -204,7 +204,8 @@ fn hostile_expressions_end() {
     assert_error(&format!("1{} == 1", "+1".repeat(100_000)), "recursion limit exceeded");
     assert_error(&format!("self{} == 1", ".o".repeat(100_000)), "recursion limit exceeded");
     // Chains in brackets: no level is deep, and all of them together are.
-    let chains = |depth: usize| format!("{}self{}", "(".repeat(depth), ").o.o.o.o".repeat(depth));
+    let chain = format!("){}", ".o".repeat(60));
+    let chains = |depth: usize| format!("{}self{}", "(".repeat(depth), chain.repeat(depth));
     assert_error(&format!("{} == 1", chains(200)), "recursion limit exceeded");
     assert_true(&[&format!("true{}", " && true".repeat(10_000))]);
     assert_true(&[&format!("{}true", "!".repeat(10_000))]);
