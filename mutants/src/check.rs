@@ -21,8 +21,8 @@ use crate::weave::SWITCH;
 /// A lost wake-up shows as a test that never ends. Others may take long beside other work.
 const PATIENCE: &str = "120";
 
-/// Bytes of the stack of a test. The frame of a function that has several bodies holds the variables
-/// of all of them, so a test gets twice the default of 2 MiB.
+/// Bytes of the stack of a test. The frame of a function that has several bodies holds the
+/// variables of all of them, so a test gets twice the default of 2 MiB.
 const STACK: &str = "4194304";
 
 /// The exit code of `timeout` for a program that it ended.
@@ -48,7 +48,7 @@ pub struct Run {
     pub outcome: Outcome,
     /// Time that it took.
     pub took: Duration,
-    /// What it printed.
+    /// Its output.
     pub log: String,
 }
 

@@ -9,6 +9,8 @@
 //! repository, each behind a switch ([`homeostat_mutants::weave`]), so that one build serves them.
 //! The others are compiled one by one. A mutant that does not apply, does not compile or is not
 //! caught is an error, and so is a test that fails without a mutant.
+//!
+//! The repository is the working directory. Everything is built below its `target`.
 
 #![expect(
     clippy::disallowed_types,
@@ -26,7 +28,6 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::Context;
 use anyhow::ensure;
 
 use homeostat_mutants::cargo::Cargo;
@@ -60,33 +61,25 @@ fn main() -> ExitCode {
 /// Tries the mutants that the arguments name; returns true if all are caught.
 fn run() -> anyhow::Result<bool> {
     let start = Instant::now();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the root")?;
-    let mutants = mutants(root, env::args().skip(1))?;
-    let plan = Plan::new(root, &mutants)?;
+    let root = env::current_dir()?;
+    let mutants = mutants(&root, env::args().skip(1))?;
+    let plan = Plan::new(&root, &mutants)?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let folder = target.join("mutants");
-    let tree = Tree::copy(root, folder.join("copy"), &plan.changes(root)?)?;
+    let tree = Tree::copy(&root, folder.join("copy"), &plan.changes()?)?;
     let cargo = Cargo::new(tree.folder(), &folder, &target)?;
 
-    let mut missed = try_switched(&cargo, &plan.switched)?;
-    print(&format!(
-        "{} mutants in one build, {} s",
-        plan.switched.len(),
-        start.elapsed().as_secs()
-    ));
+    let mut missed = try_switched(&cargo, &plan)?;
+    let took = || start.elapsed().as_secs();
+    print(&format!("{} mutants in one build, {} s", plan.switched.len(), took()));
     for (mutant, mutated) in &plan.alone {
         if !try_alone(&cargo, &tree, mutant, mutated)? {
             missed.push(&mutant.name);
         }
-        let text = plan.woven.get(&mutant.file).map_or_else(
-            || fs::read_to_string(root.join(&mutant.file)),
-            |woven| Ok(woven.text()),
-        )?;
-        tree.write(&mutant.file, text.as_bytes())?;
+        tree.write(&mutant.file, plan.text(&mutant.file)?.as_bytes())?;
     }
     let caught = mutants.len() - missed.len();
-    let took = start.elapsed().as_secs();
-    print(&format!("{caught} of {} mutants are caught, {took} s", mutants.len()));
+    print(&format!("{caught} of {} mutants are caught, {} s", mutants.len(), took()));
     if !missed.is_empty() {
         // Last, since a log is often cut at its beginning.
         print(&format!("not caught: {}", missed.join(" ")));
@@ -115,9 +108,13 @@ fn mutants(root: &Path, names: impl Iterator<Item = String>) -> anyhow::Result<V
 }
 
 /// Tries the mutants that are behind switches; returns the names of those that are not caught.
-fn try_switched<'a>(cargo: &Cargo, mutants: &[&'a Mutant]) -> anyhow::Result<Vec<&'a str>> {
+fn try_switched<'a>(cargo: &Cargo, plan: &Plan<'a>) -> anyhow::Result<Vec<&'a str>> {
+    let mutants = &plan.switched;
     let programs: BTreeSet<&Program> = mutants.iter().map(|mutant| &mutant.test.program).collect();
-    let executables = cargo.build(&programs)?;
+    let executables = cargo.build(&programs).map_err(|error| {
+        let blamed = Vec::from_iter(plan.blamed(&error.to_string())).join(" ");
+        error.context(format!("mutants do not compile: {blamed}"))
+    })?;
     let tests: BTreeSet<&Test> = mutants.iter().map(|mutant| &mutant.test).collect();
     side_by_side(&Vec::from_iter(tests), |test| passes_without_mutant(&executables, test))?;
     let outcomes = side_by_side(mutants, |mutant| {

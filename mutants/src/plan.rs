@@ -1,6 +1,7 @@
 //! Decides how each mutant is built.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs;
@@ -13,11 +14,15 @@ use crate::mutant::Mutant;
 use crate::tree;
 use crate::weave::Woven;
 
+/// Cargo's configuration, which holds the profiles of the copy.
+const CONFIG: &str = ".cargo/config.toml";
+
 /// The way in which each mutant is built.
 #[derive(Debug)]
 pub struct Plan<'a> {
+    root: &'a Path,
     /// The files with the mutants that are behind switches.
-    pub woven: BTreeMap<String, Woven>,
+    woven: BTreeMap<String, Woven>,
     /// The mutants that are behind switches.
     pub switched: Vec<&'a Mutant>,
     /// The mutants that need a build of their own, with the content of their files.
@@ -32,12 +37,13 @@ impl<'a> Plan<'a> {
     /// # Errors
     ///
     /// Fails if a file cannot be read, or a patch does not apply.
-    pub fn new(root: &Path, mutants: &'a [Mutant]) -> anyhow::Result<Self> {
-        let mut plan = Self { woven: BTreeMap::new(), switched: Vec::new(), alone: Vec::new() };
+    pub fn new(root: &'a Path, mutants: &'a [Mutant]) -> anyhow::Result<Self> {
+        let (switched, alone) = (Vec::new(), Vec::new());
+        let mut plan = Self { root, woven: BTreeMap::new(), switched, alone };
         for mutant in mutants {
             let context = || format!("{} does not apply", mutant.name);
             let mutated = tree::mutated(root, mutant).with_context(context)?;
-            if plan.weave(root, mutant, &mutated)? {
+            if plan.weave(mutant, &mutated)? {
                 plan.switched.push(mutant);
             } else {
                 plan.alone.push((mutant, mutated));
@@ -47,7 +53,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Puts a mutant behind a switch, if it can be.
-    fn weave(&mut self, root: &Path, mutant: &Mutant, mutated: &str) -> anyhow::Result<bool> {
+    fn weave(&mut self, mutant: &Mutant, mutated: &str) -> anyhow::Result<bool> {
         // A procedural macro runs in the compiler.
         let is_macro = mutant.file.starts_with("informer/derive/");
         let is_rust = Path::new(&mutant.file).extension() == Some(OsStr::new("rs"));
@@ -55,7 +61,7 @@ impl<'a> Plan<'a> {
             return Ok(false);
         }
         if !self.woven.contains_key(&mutant.file) {
-            let source = fs::read_to_string(root.join(&mutant.file))?;
+            let source = fs::read_to_string(self.root.join(&mutant.file))?;
             let woven = Woven::new(source).with_context(|| mutant.file.clone())?;
             self.woven.insert(mutant.file.clone(), woven);
         }
@@ -63,19 +69,42 @@ impl<'a> Plan<'a> {
         Ok(woven.add(&mutant.name, mutated))
     }
 
-    /// Returns the files of the copy that are not those of the repository.
+    /// Returns the files of the copy that differ from those of the repository.
     ///
     /// # Errors
     ///
     /// Fails if a file cannot be read.
-    pub fn changes(&self, root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-        let woven = self.woven.iter().map(|(file, woven)| (file.clone(), woven.text()));
-        let mut changes: BTreeMap<String, String> = woven.collect();
-        let config = ".cargo/config.toml";
-        changes
-            .insert(config.to_owned(), fs::read_to_string(root.join(config))? + &profiles(root)?);
-        Ok(changes)
+    pub fn changes(&self) -> anyhow::Result<BTreeMap<String, String>> {
+        let config = CONFIG.to_owned();
+        let files = self.woven.keys().cloned().chain([config]);
+        files.map(|file| Ok((file.clone(), self.text(&file)?))).collect()
     }
+
+    /// Returns the mutants that the compiler's messages are about.
+    pub fn blamed(&self, messages: &str) -> BTreeSet<&str> {
+        let places = messages.lines().filter_map(place);
+        places.filter_map(|(file, line)| self.woven.get(file)?.mutant_at(line)).collect()
+    }
+
+    /// Returns a file of the copy.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
+    pub fn text(&self, file: &str) -> anyhow::Result<String> {
+        if let Some(woven) = self.woven.get(file) {
+            return Ok(woven.text());
+        }
+        let path = self.root.join(file);
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Ok(if file == CONFIG { text + &profiles(self.root)? } else { text })
+    }
+}
+
+/// Returns the place that a line of the compiler's messages shows.
+fn place(line: &str) -> Option<(&str, usize)> {
+    let (file, rest) = line.trim_start().strip_prefix("--> ")?.split_once(':')?;
+    Some((file, rest.split(':').next()?.parse().ok()?))
 }
 
 /// Returns the profiles of the copy's crates: compiled once, and run for seconds, they are not

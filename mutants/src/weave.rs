@@ -90,6 +90,19 @@ impl Woven {
             .then(|| changed.into_iter().map(|(index, (_, theirs))| (index, theirs.body)).collect())
     }
 
+    /// Returns the mutant whose body is at a line of [`text`](Self::text). The first line is 1.
+    pub fn mutant_at(&self, line: usize) -> Option<&str> {
+        let text = self.text();
+        let lines = text.lines().take(line).collect::<Vec<_>>();
+        let names = self.bodies.values().flatten().map(|mutated| mutated.name.as_str());
+        names
+            .filter_map(|name| {
+                Some((lines.iter().rposition(|line| line.contains(&test(name)))?, name))
+            })
+            .max()
+            .map(|(_, name)| name)
+    }
+
     /// Returns the source with all mutants.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -122,12 +135,18 @@ fn switched(original: &str, mutated: &[Mutated]) -> String {
         write!(
             text,
             "if {{ static ON: ::std::sync::LazyLock<bool> = ::std::sync::LazyLock::new(|| \
-             ::std::env::var_os({SWITCH:?}).is_some_and(|name| name == {name:?})); *ON }} {body} \
-             else "
+             ::std::env::var_os({SWITCH:?}).is_some_and(|name| {})); *ON }} {body} \
+             else ",
+            test(name)
         )
         .expect("a string takes every text");
     }
     text + original + " }"
+}
+
+/// Returns the expression that is true if the mutant is active.
+fn test(name: &str) -> String {
+    format!("name == {name:?}")
 }
 
 // === impl Function ===
