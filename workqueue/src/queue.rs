@@ -8,6 +8,7 @@ use std::time::Duration;
 mod adder;
 mod builder;
 mod core;
+mod delaying;
 mod drain;
 mod get;
 mod many;
@@ -17,7 +18,10 @@ mod processing;
 mod shared;
 mod snapshot;
 mod taking;
+mod task;
+mod ticker;
 mod timer;
+mod unfinished;
 mod waiters;
 mod worker;
 mod workers;
@@ -26,9 +30,9 @@ use self::shared::Shared;
 
 pub use self::adder::Adder;
 pub use self::builder::{LOW_PRIORITY, Priorities, QueueBuilder};
-pub use self::drain::Unfinished;
 pub use self::metrics::DURATION_BUCKETS;
 pub use self::processing::Processing;
+pub use self::unfinished::Unfinished;
 pub use self::worker::{WorkBatch, WorkItem, Worker};
 
 /// A queue that hands each item to one worker at a time and never loses an item.

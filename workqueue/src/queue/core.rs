@@ -16,7 +16,7 @@ use crate::request::Request;
 use crate::state::{Added, Found, Held, State};
 
 use super::observer::Observer;
-use super::timer::Timer;
+use super::task::OwnedTask;
 use super::waiters::Waiters;
 use super::workers::Workers;
 
@@ -36,7 +36,7 @@ pub(super) struct Core<T, C> {
     /// Set by `shut_down` and never reset: adds are ignored, and no delay ends.
     pub(super) shutting_down: bool,
     /// The task that ends delays; `None` before the first delay.
-    pub(super) timer: Option<Timer>,
+    pub(super) timer: Option<OwnedTask>,
     /// `Some` if the queue is inspected or measured. Only then does a step receive the time.
     pub(super) observer: Option<Box<Observer>>,
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::processing::Processing;
-use super::shared::{Shared, wake};
-use super::waiters::Ticket;
+use super::shared::Shared;
+use super::waiters::{Ticket, wake};
 
 /// A future that waits for an item. It takes the item in the poll that returns it. If it is dropped
 /// after a wake-up, it wakes another worker.
@@ -53,7 +53,7 @@ where
                 drop(core);
                 drop(left);
                 wake(next);
-                return Poll::Ready(Some(Shared::hand_out(this.shared, taken, waited)));
+                return Poll::Ready(Some(Processing::hand_out(this.shared, taken, waited)));
             }
             if core.shutting_down {
                 let left = core.workers.leave(&mut this.ticket);

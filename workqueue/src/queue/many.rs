@@ -4,7 +4,7 @@ use std::task::Waker;
 
 use super::core::{Change, Enqueued};
 use super::metrics::Metrics;
-use super::shared::wake;
+use super::waiters::wake;
 
 /// The outcomes of items that were queued under one lock. The caller creates it before it takes the
 /// lock and drops it after the release. The drop wakes the workers, drops the spare items and

@@ -7,23 +7,17 @@
 //!
 //! Lifetime of a gauge: each item that is added to `workqueue_depth` is subtracted exactly once,
 //! when it is taken, when a drain returns it, or when the queue is dropped. The gauges of held
-//! items are the work of a task, the ticker. It starts with the first hand-out, runs while items
-//! are held, and ends by itself at the first tick at which none is.
+//! items are the work of a task, the ticker.
 
-use std::mem;
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use homeostat_core::metrics::{is_recorded, record};
 use metrics::{Counter, Gauge, Histogram, SharedString};
-use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
 
 use crate::sync::Mutex;
 
 use super::core::Change;
-use super::shared::Shared;
+use super::task::OwnedTask;
 
 /// The histogram buckets that Kubernetes uses for `workqueue_queue_duration_seconds` and
 /// `workqueue_work_duration_seconds`: from 10 ns to 10 s in powers of 10.
@@ -55,7 +49,7 @@ pub(super) struct Metrics {
     retries: Counter,
     /// The task that updates the gauges of held items while items are held. Locked before the
     /// queue.
-    ticker: Mutex<Option<Ticker>>,
+    pub(super) ticker: Mutex<Option<OwnedTask>>,
 }
 
 /// The number of requested items that no worker has taken yet. As in client-go, this includes held
@@ -67,12 +61,6 @@ enum Depth {
     All(Gauge),
     ByPriority { name: SharedString, known: Mutex<Vec<(i32, Gauge)>>, others: Gauge },
 }
-
-/// Owns the task that updates the gauges; dropping this aborts the task.
-struct Ticker(JoinHandle<()>);
-
-/// The period at which the gauges of held items are updated, as in client-go.
-const TICK: Duration = Duration::from_millis(500);
 
 /// The number of priorities with their own label, as in controller-runtime. Each label value is a
 /// time series.
@@ -165,25 +153,6 @@ impl Metrics {
         }
     }
 
-    /// Starts the task that updates the gauges of held items, unless it runs. Does nothing outside
-    /// of a runtime.
-    ///
-    /// Takes the ticker's lock for each hand-out of a queue with metrics; it is free except while
-    /// the task reads the gauges.
-    #[cold]
-    pub(super) fn tick<T, C>(&self, queue: &Arc<Shared<T, C>>)
-    where
-        T: Send + Sync + 'static,
-        C: Send + 'static,
-    {
-        let mut ticker = self.ticker.lock();
-        if ticker.as_ref().is_some_and(|Ticker(task)| !task.is_finished()) {
-            return;
-        }
-        let Ok(runtime) = Handle::try_current() else { return };
-        *ticker = Some(Ticker(runtime.spawn(tick(Arc::downgrade(queue)))));
-    }
-
     /// Stops the task and sets its gauges to 0. The queue holds no item any more.
     pub(super) fn stop(&self) {
         let ticker = self.ticker.lock().take();
@@ -192,44 +161,10 @@ impl Metrics {
         }
     }
 
-    /// Updates the gauges of held items. Returns false if no item is held; the task is then
-    /// released.
-    ///
-    /// The check for held items and the release of the task happen under both locks. So a hand-out
-    /// in between either is seen here, or finds no task and starts another.
-    fn set_unfinished<T, C>(&self, queue: &Shared<T, C>) -> bool {
-        let mut ticker = self.ticker.lock();
-        let now = Instant::now();
-        let core = queue.core.lock();
-        let observer = core.observer.as_deref();
-        let (sum, longest) = observer.map(|observer| observer.unfinished(now)).unwrap_or_default();
-        let holds_any = observer.is_some_and(super::observer::Observer::holds_any);
-        drop(core);
-        let ended = if holds_any { None } else { mem::take(&mut *ticker) };
-        drop(ticker);
-        drop(ended);
-        self.set_gauges(sum, longest);
-        holds_any
-    }
-
     /// Sets both gauges, in seconds.
-    fn set_gauges(&self, sum: Duration, longest: Duration) {
+    pub(super) fn set_gauges(&self, sum: Duration, longest: Duration) {
         record(|| self.unfinished.set(sum.as_secs_f64()));
         record(|| self.longest.set(longest.as_secs_f64()));
-    }
-}
-
-/// Updates the gauges every 500 ms until no item is held or the queue is gone. The gauges are 0
-/// when it ends by itself.
-async fn tick<T, C>(queue: Weak<Shared<T, C>>) {
-    loop {
-        sleep(TICK).await;
-        // The strong handle is dropped before the wait, so that the task ends with the queue.
-        let Some(queue) = queue.upgrade() else { return };
-        let Some(metrics) = &queue.metrics else { return };
-        if !metrics.set_unfinished(&queue) {
-            return;
-        }
     }
 }
 
@@ -285,13 +220,5 @@ impl Depth {
             return Some(gauge);
         }
         faster
-    }
-}
-
-// === impl Ticker ===
-
-impl Drop for Ticker {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }

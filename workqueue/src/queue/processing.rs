@@ -3,10 +3,12 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::state::{Held, Taken};
 
 use super::shared::Shared;
+use super::ticker::tick;
 
 /// An item that a worker holds. No other worker gets it until [`done`](Self::done).
 ///
@@ -50,7 +52,7 @@ pub struct Processing<T, Cause = ()> {
 
 impl<T, Cause> Processing<T, Cause> {
     #[inline]
-    pub(super) fn new(shared: &Arc<Shared<T, Cause>>, taken: Taken<T, Cause>) -> Self {
+    fn new(shared: &Arc<Shared<T, Cause>>, taken: Taken<T, Cause>) -> Self {
         let Taken { held, item, priority, cause } = taken;
         Self { open: Some((Arc::clone(shared), cause)), held, priority, item }
     }
@@ -100,6 +102,38 @@ impl<T, Cause> Processing<T, Cause> {
             shared.done(self.held);
             drop(cause);
         }
+    }
+}
+
+impl<T, Cause> Processing<T, Cause>
+where
+    T: Clone + Send + Sync + 'static,
+    Cause: Send + 'static,
+{
+    /// Takes the next item, or returns `None` if nothing is queued.
+    #[inline]
+    pub(super) fn take(shared: &Arc<Shared<T, Cause>>) -> Option<Self> {
+        let now = shared.now();
+        let mut core = shared.core.lock();
+        let taken = core.state.take()?;
+        let waited = core.observe_taken(taken.held, now);
+        drop(core);
+        Some(Self::hand_out(shared, taken, waited))
+    }
+
+    /// Makes the guard of a taken item. The caller must not hold the lock.
+    #[inline]
+    pub(super) fn hand_out(
+        shared: &Arc<Shared<T, Cause>>,
+        taken: Taken<T, Cause>,
+        waited: Duration,
+    ) -> Self {
+        let processing = Self::new(shared, taken);
+        if let Some(metrics) = &shared.metrics {
+            metrics.taken(processing.priority(), waited);
+            tick(metrics, shared);
+        }
+        processing
     }
 }
 

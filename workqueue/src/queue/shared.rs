@@ -8,8 +8,6 @@
 //! further lock while it holds the core.
 
 use std::sync::Arc;
-use std::task::Waker;
-use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use tokio::sync::Notify;
@@ -21,13 +19,13 @@ use crate::inspect::Snapshot;
 use crate::order::{Rank, Ranking};
 use crate::rate_limiter::{GuardedLimiter, RateLimiter};
 use crate::request::{Request, Terms};
-use crate::state::{Held, Released, Taken};
+use crate::state::{Held, Released};
 use crate::sync::Mutex;
 
 use super::core::{Change, Core};
-use super::drain::Unfinished;
 use super::metrics::Metrics;
-use super::processing::Processing;
+use super::unfinished::Unfinished;
+use super::waiters::wake;
 
 mod adding;
 
@@ -46,16 +44,16 @@ pub(super) struct Shared<T, C> {
     pub(super) limiter: GuardedLimiter<T>,
     /// Wakes the timer when the next deadline changes. It is outside of `core` because the timer
     /// holds it too.
-    timer_wake: Arc<Notify>,
+    pub(super) timer_wake: Arc<Notify>,
     /// Seeded per queue. All hashes are computed by it, outside of the lock.
-    hasher: RandomState,
+    pub(super) hasher: RandomState,
     /// True if the queue orders by priority.
     by_priority: bool,
     /// Returns the group by which the items of one priority take turns; `None` without turns.
     dimension: Option<Dimension<T>>,
     pub(super) metrics: Option<Metrics>,
     /// True if the core has an observer.
-    observed: bool,
+    pub(super) observed: bool,
     /// Returns an unfinished item. A function pointer, because the `Drop` of a guard has no bounds
     /// on `T`.
     give_back: GiveBack<T, C>,
@@ -124,7 +122,7 @@ impl<T, C> Shared<T, C> {
     }
 
     /// Computes the rank, which calls the author's function. The caller must not hold the lock.
-    fn request(&self, item: &T, terms: Terms<C>) -> Request<C> {
+    pub(super) fn request(&self, item: &T, terms: Terms<C>) -> Request<C> {
         let Terms { priority, operation, cause } = terms;
         Request { rank: self.rank(item, priority), operation, cause, given_back: 0 }
     }
@@ -259,38 +257,5 @@ where
         snapshot.held.sort_by_key(|held| held.since);
         snapshot.set_failures(|item| self.limiter.failures(&self.name, item));
         Some(snapshot)
-    }
-
-    /// Takes the next item, or returns `None` if nothing is queued.
-    #[inline]
-    pub(super) fn take(shared: &Arc<Self>) -> Option<Processing<T, C>> {
-        let now = shared.now();
-        let mut core = shared.core.lock();
-        let taken = core.state.take()?;
-        let waited = core.observe_taken(taken.held, now);
-        drop(core);
-        Some(Self::hand_out(shared, taken, waited))
-    }
-
-    /// Makes the guard of a taken item. The caller must not hold the lock.
-    #[inline]
-    pub(super) fn hand_out(
-        shared: &Arc<Self>,
-        taken: Taken<T, C>,
-        waited: Duration,
-    ) -> Processing<T, C> {
-        let processing = Processing::new(shared, taken);
-        if let Some(metrics) = &shared.metrics {
-            metrics.taken(processing.priority(), waited);
-            metrics.tick(shared);
-        }
-        processing
-    }
-}
-
-/// Wakes these tasks. The caller must not hold the lock, because a waker runs the executor's code.
-pub(super) fn wake(wakers: impl IntoIterator<Item = Waker>) {
-    for waker in wakers {
-        waker.wake();
     }
 }

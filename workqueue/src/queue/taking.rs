@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::inspect::Snapshot;
 
-use super::drain::{Idle, Unfinished};
+use super::drain::Idle;
 use super::get::Get;
-use super::shared::Shared;
+use super::unfinished::Unfinished;
 use super::{Processing, Queue, Worker};
 
 // === impl Queue ===
@@ -98,7 +98,7 @@ where
     ///
     /// If `T::clone` panics; the item then stays queued.
     pub fn try_get(&self) -> Option<Processing<T, Cause>> {
-        Shared::take(&self.shared)
+        Processing::take(&self.shared)
     }
 
     /// Returns a copy of the queued, delayed and held items, or `None` if the queue was built

@@ -11,47 +11,28 @@ use std::time::Duration;
 use homeostat_core::user_code;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::task::{JoinHandle, yield_now};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use super::shared::{Next, Shared};
-
-/// Owns the timer task; dropping this aborts the task.
-///
-/// The queue owns this. The task has a strong handle of the queue only while it queues items, so
-/// that it ends with the queue's last handle.
-pub(super) struct Timer {
-    task: JoinHandle<()>,
-}
+use super::task::OwnedTask;
 
 /// The pause after a panic of the author's code. The other delays wait for it as well.
 const AFTER_A_PANIC: Duration = Duration::from_secs(1);
 
-// === impl Timer ===
-
-impl Timer {
-    /// Starts the task on the runtime of the caller; `None` outside of a runtime.
-    pub(super) fn start<T, C>(queue: Weak<Shared<T, C>>, wake: Arc<Notify>) -> Option<Self>
-    where
-        T: Eq + Hash + Send + Sync + 'static,
-        C: Send + 'static,
-    {
-        let runtime = Handle::try_current().ok()?;
-        Some(Self { task: runtime.spawn(run(queue, wake)) })
-    }
-
-    /// Returns true if the task runs. It stops when its runtime shuts down.
-    ///
-    /// A timer that does not run is replaced by the next delay, on the runtime of that caller.
-    pub(super) fn is_running(&self) -> bool {
-        !self.task.is_finished()
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+/// Starts the task on the runtime of the caller; `None` outside of a runtime.
+///
+/// The task has a strong handle of the queue only while it queues items, so that it ends with the
+/// queue's last handle. A timer that does not run is replaced by the next delay, on the runtime of
+/// that caller.
+pub(super) fn start<T, C>(queue: &Arc<Shared<T, C>>) -> Option<OwnedTask>
+where
+    T: Eq + Hash + Send + Sync + 'static,
+    C: Send + 'static,
+{
+    let runtime = Handle::try_current().ok()?;
+    let (queue, wake) = (Arc::downgrade(queue), Arc::clone(&queue.timer_wake));
+    Some(OwnedTask::new(runtime.spawn(run(queue, wake))))
 }
 
 /// Runs until the queue is gone or shut down. After 128 items it yields, so that a burst of due

@@ -1,4 +1,4 @@
-//! A FIFO line of wakers. Pure: it stores wakers and never wakes one.
+//! A FIFO line of wakers. Pure: it stores wakers and never wakes one; the caller does, by [`wake`].
 //!
 //! The line is short: one entry per waiting worker or drain. A place is found by its ticket in
 //! `O(log n)`; leaving from the middle moves the entries behind it.
@@ -69,5 +69,12 @@ impl Waiters {
     /// Returns the index of a ticket in the line; `None` if its waiter was woken or has left.
     fn place(&self, ticket: Ticket) -> Option<usize> {
         self.line.binary_search_by_key(&ticket, |&(ticket, _)| ticket).ok()
+    }
+}
+
+/// Wakes these tasks. The caller must not hold the lock, because a waker runs the executor's code.
+pub(super) fn wake(wakers: impl IntoIterator<Item = Waker>) {
+    for waker in wakers {
+        waker.wake();
     }
 }

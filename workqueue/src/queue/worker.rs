@@ -15,8 +15,9 @@ mod hand;
 
 use crate::state::Taken;
 
-use super::shared::{Shared, wake};
-use super::waiters::Ticket;
+use super::shared::Shared;
+use super::ticker::tick;
+use super::waiters::{Ticket, wake};
 
 use self::hand::Hand;
 
@@ -228,7 +229,7 @@ where
         drop(burst);
         hand.settle(shared.metrics.as_ref());
         if let (Poll::Ready(true), Some(metrics)) = (outcome, &shared.metrics) {
-            metrics.tick(shared);
+            tick(metrics, shared);
         }
         outcome
     }
