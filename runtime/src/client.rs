@@ -48,13 +48,22 @@ mod exec;
 mod http2;
 mod http2_body;
 mod http2_socket;
+mod http2_usage;
+#[cfg(feature = "rustls-tls")]
+#[path = "client/identity/tls.rs"]
+mod identity;
+#[cfg(not(feature = "rustls-tls"))]
+#[path = "client/identity/plain.rs"]
+mod identity;
 mod kubeconfig;
 mod limiter;
+mod material;
 mod measured;
 mod metadata_only;
 mod pool;
 mod proxy;
 mod rate_limited_transport;
+mod requests;
 mod retry;
 mod throttling;
 mod timeout;

@@ -26,7 +26,7 @@ use super::credentials::{Credentials, Identity, Loaded, same_identity};
 use super::error::TransportError;
 use super::http2::{Failure, PING_AFTER, WhenFull};
 use super::pool::{Pool, PoolBody};
-use super::transport::{copy, is_long_running};
+use super::requests::{copy, is_long_running};
 
 /// The same for HTTP/1.1, which has no pings: TCP probes, 5 s apart.
 const PROBE_PERIOD: Duration = Duration::from_secs(5);

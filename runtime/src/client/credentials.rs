@@ -27,7 +27,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
 use k8s_openapi::jiff::Timestamp;
 use kube_client::config::AuthInfo;
 use parking_lot::RwLock;
@@ -36,12 +35,12 @@ use tokio::time::Instant;
 use tower::BoxError;
 
 use self::kubeconfig::Kubeconfig;
-pub(super) use self::kubeconfig::header;
-pub(super) use self::loaded::{Identity, Loaded, PemPair, same_identity};
+pub(super) use self::loaded::{Identity, Loaded, same_identity};
 use self::reloads::Reloads;
 use super::chain::describe_chain;
 use super::exec::Plugin;
-use super::transport::parse_identity;
+use super::identity::parse_identity;
+use super::material::Material;
 
 mod kubeconfig;
 mod loaded;
@@ -81,16 +80,6 @@ struct Failures {
     count: u64,
     /// The text of the last error.
     last: String,
-}
-
-/// Credentials as a source returns them.
-///
-/// The expiry is on the wall clock of the plugin. It is converted to this process' clock when it is
-/// loaded, so that a later change of the wall clock has no effect.
-pub(super) struct Material {
-    pub(super) authorization: Option<HeaderValue>,
-    pub(super) pem: Option<PemPair>,
-    pub(super) expires_at: Option<Timestamp>,
 }
 
 /// The origin of credentials.

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use tokio::process::Command;
 use tower::BoxError;
 
-use super::credentials::{Material, PemPair, header};
+use super::material::{Material, PemPair, header};
 use crate::text::beginning;
 
 /// The time after which a plugin that does not end is killed, unless a person may be typing.

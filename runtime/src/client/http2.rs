@@ -11,7 +11,6 @@
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -28,14 +27,14 @@ use tower::BoxError;
 
 use super::http2_body::Http2Body;
 use super::http2_socket::Socket;
+use super::http2_usage::{InFlight, PING_TIMEOUT, Usage};
 
-/// A connection with a request on it that was silent for 15 s is pinged, and closed after 10 s
-/// without an answer (Go: 30 s, 15 s). A request on a dead connection fails after 25 s.
+/// A connection with a request on it that was silent for 15 s is pinged, and closed after
+/// [`PING_TIMEOUT`] without an answer (Go: 30 s, 15 s). A request on a dead connection fails after 25 s.
 ///
 /// A shorter period costs a frame per connection more often; a longer one leaves a dead connection
 /// undetected while an informer waits.
 pub(super) const PING_AFTER: Duration = Duration::from_secs(15);
-pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The bytes of one answer that the server may send ahead: Go's number. 1,000 pods of a watch fit.
 const STREAM_WINDOW: u32 = 4 << 20;
@@ -75,19 +74,6 @@ pub(super) enum WhenFull {
     Connects,
 }
 
-/// The state that the handles of a connection share with its task.
-#[derive(Debug)]
-struct Usage {
-    /// Requests that will be sent, or whose answer was not read to its end.
-    in_flight: AtomicUsize,
-    /// True if the connection was closed because a ping was not answered.
-    is_silent: AtomicBool,
-}
-
-/// Counts a request until it and the body of its answer are dropped.
-#[derive(Debug)]
-pub(super) struct InFlight(Arc<Usage>);
-
 /// The error of a request that got no answer.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -99,11 +85,6 @@ pub(super) enum Failure {
     /// The server may have carried the request out.
     NoAnswer(BoxError),
 }
-
-/// The error of a connection whose peer does not answer pings.
-#[derive(Debug, thiserror::Error)]
-#[error("no answer to a ping within {PING_TIMEOUT:?}")]
-struct PingTimedOut;
 
 /// Pings a connection that is in use and silent.
 struct KeepAlive<S> {
@@ -134,8 +115,7 @@ impl Http2 {
             .handshake(socket.clone())
             .await?;
         poll_fn(|cx| socket.poll_send(cx)).await?;
-        let usage =
-            Arc::new(Usage { in_flight: AtomicUsize::new(0), is_silent: AtomicBool::new(false) });
+        let usage = Arc::new(Usage::default());
         let keep_alive = connection.ping_pong().map(|ping_pong| KeepAlive {
             ping_pong,
             socket: socket.clone(),
@@ -163,10 +143,7 @@ impl Http2 {
             // A server that allows none is not connected to again and again.
             WhenFull::Connects => self.requests.current_max_send_streams().max(1),
         };
-        let more = |in_flight| (in_flight < limit).then_some(in_flight + 1);
-        let in_flight = &self.usage.in_flight;
-        in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(InFlight(Arc::clone(&self.usage)))
+        Usage::reserve(&self.usage, limit)
     }
 
     /// Returns true if both are handles on one connection.
@@ -259,21 +236,6 @@ async fn drive<S>(
     }
 }
 
-// === impl InFlight ===
-
-impl InFlight {
-    /// Returns the reason for the end of a request: h2 knows no pings that were not answered.
-    pub(super) fn explain(&self, error: h2::Error) -> BoxError {
-        if self.0.is_silent.load(Ordering::Acquire) { PingTimedOut.into() } else { error.into() }
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 // === impl KeepAlive ===
 
 impl<S> KeepAlive<S> {
@@ -294,7 +256,7 @@ impl<S> KeepAlive<S> {
 
     fn is_idle(&self) -> bool {
         let usage = self.usage.upgrade();
-        usage.is_none_or(|usage| usage.in_flight.load(Ordering::Relaxed) == 0)
+        usage.is_none_or(|usage| usage.is_idle())
     }
 
     /// Sends a ping and waits for its answer.
@@ -305,7 +267,7 @@ impl<S> KeepAlive<S> {
             Ok(Err(_)) => pending().await,
             Err(_) => {
                 if let Some(usage) = self.usage.upgrade() {
-                    usage.is_silent.store(true, Ordering::Release);
+                    usage.set_silent();
                 }
                 true
             }

@@ -8,7 +8,7 @@ use h2::{Reason, RecvStream};
 use http_body::{Body, Frame, SizeHint};
 use tower::BoxError;
 
-use super::http2::InFlight;
+use super::http2_usage::InFlight;
 
 /// A body that arrives on an HTTP/2 connection, and keeps it open.
 ///

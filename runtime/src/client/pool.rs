@@ -24,8 +24,9 @@ use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
 use super::connect_timeout::{ConnectTimeout, Connector};
-use super::http2::{Failure, Http2, InFlight, PING_AFTER, PING_TIMEOUT, WhenFull};
+use super::http2::{Failure, Http2, PING_AFTER, WhenFull};
 use super::http2_body::Http2Body;
+use super::http2_usage::{InFlight, PING_TIMEOUT};
 
 /// The time after which an unused connection is closed: Go's.
 ///

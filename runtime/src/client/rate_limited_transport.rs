@@ -31,10 +31,11 @@ use crate::last_reconciles::call_started;
 use super::error::TransportError;
 use super::limiter::Limiter;
 use super::measured::Requests;
+use super::requests::{copy, is_long_running, is_watch};
 use super::retry::{Attempts, Outcome, retry_after};
 use super::throttling::Throttling;
 use super::timeout::IdleTimeout;
-use super::transport::{Transport, TransportBody, copy, is_long_running, is_watch};
+use super::transport::{Transport, TransportBody};
 
 /// The time in which the server has to accept a watch. It answers at once, before the first event;
 /// an informer waits for nothing else, so that a lost request should cost it little.

@@ -265,7 +265,7 @@ async fn server_without_a_scheme_is_one_of_http_or_of_https_with_tls() {
 
 #[test]
 fn names_that_look_like_subresources_are_no_long_running_requests() {
-    let is_long = |path: &str| transport::is_long_running(&path.parse().unwrap());
+    let is_long = |path: &str| requests::is_long_running(&path.parse().unwrap());
     assert!(is_long("/api/v1/namespaces/ns/pods/web/exec?command=ls"));
     assert!(is_long("/api/v1/namespaces/ns/pods/web/attach"));
     assert!(is_long("/api/v1/namespaces/ns/pods/web/portforward"));

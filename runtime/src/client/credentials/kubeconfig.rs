@@ -9,7 +9,7 @@ use kube_client::config::AuthInfo;
 use secrecy::ExposeSecret;
 use tower::BoxError;
 
-use super::{Material, PemPair};
+use crate::client::material::{Material, PemPair, header};
 
 /// Credentials in the kubeconfig, or in files that it names.
 ///
@@ -145,13 +145,6 @@ impl Pem {
             Self::File(path) => read(path),
         }
     }
-}
-
-/// Returns an `Authorization` header that logs do not show.
-pub(in crate::client) fn header(scheme: &str, value: &str) -> Result<HeaderValue, BoxError> {
-    let mut header = HeaderValue::try_from(format!("{scheme} {value}"))?;
-    header.set_sensitive(true);
-    Ok(header)
 }
 
 /// Reads a token file.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use http::HeaderValue;
 use tokio::time::Instant;
 
-use crate::client::transport::ClientIdentity;
+use crate::client::identity::ClientIdentity;
+use crate::client::material::PemPair;
 
 /// Credentials as they were read at one moment.
 ///
@@ -29,13 +30,6 @@ pub(in crate::client) struct Loaded {
 pub(in crate::client) struct Identity {
     pub(super) pem: PemPair,
     pub(in crate::client) key: ClientIdentity,
-}
-
-/// A certificate chain and its private key, in PEM.
-#[derive(Clone, PartialEq, Eq)]
-pub(in crate::client) struct PemPair {
-    pub(in crate::client) certificate: Vec<u8>,
-    pub(in crate::client) key: Vec<u8>,
 }
 
 // === impl Loaded ===

@@ -9,14 +9,9 @@ use kube_client::Config;
 use tower::BoxError;
 
 use crate::client::connect_timeout::Connectors;
-use crate::client::credentials::{Credentials, PemPair};
+use crate::client::credentials::Credentials;
+use crate::client::identity::NO_TLS;
 use crate::client::proxy::TcpConnector;
-
-/// A client certificate; there is none without TLS.
-pub(in crate::client) enum ClientIdentity {}
-
-/// The text of every error of this module.
-const NO_TLS: &str = "this build has no TLS: enable homeostat's feature `rustls-tls`";
 
 /// # Errors
 ///
@@ -30,11 +25,4 @@ pub(super) fn connectors(
         return Err(NO_TLS.into());
     }
     Ok(Connectors { any: tcp.clone(), http1: tcp })
-}
-
-/// # Errors
-///
-/// Always: a certificate cannot be used.
-pub(in crate::client) fn parse_identity(_: &PemPair) -> Result<ClientIdentity, BoxError> {
-    Err(NO_TLS.into())
 }

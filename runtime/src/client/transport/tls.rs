@@ -25,19 +25,16 @@ use kube_client::config::AuthInfo;
 use parking_lot::Mutex;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tower::BoxError;
 
 use crate::client::connect_timeout::Connectors;
-use crate::client::credentials::{Credentials, PemPair};
+use crate::client::credentials::Credentials;
+use crate::client::identity::install_provider;
 use crate::client::proxy::TcpConnector;
-
-/// A client certificate with its key, ready for a handshake.
-pub(in crate::client) type ClientIdentity = Arc<CertifiedKey>;
 
 /// Presents the client certificate that was loaded last.
 ///
@@ -104,37 +101,6 @@ fn server_name(config: &Config) -> Result<Option<ServerName<'static>>, BoxError>
     let parsed = parsed
         .map_err(|_| format!("tls-server-name {name:?} is neither a DNS name nor an address"))?;
     Ok(Some(parsed))
-}
-
-/// Parses a client certificate and its key.
-///
-/// Whether they belong together is left to the server: rustls' own check refuses certificates of
-/// X.509 version 1, which `openssl x509 -req` writes and Kubernetes accepts.
-///
-/// # Errors
-///
-/// If there is no certificate, or the key cannot be read or is of a type that the provider does not
-/// support.
-pub(in crate::client) fn parse_identity(pem: &PemPair) -> Result<ClientIdentity, BoxError> {
-    let chain: Vec<_> =
-        CertificateDer::pem_slice_iter(&pem.certificate).collect::<Result<_, _>>()?;
-    if chain.is_empty() {
-        return Err("the client certificate has no section CERTIFICATE".into());
-    }
-    let key = PrivateKeyDer::from_pem_slice(&pem.key)
-        .map_err(|error| format!("failed to read the client key: {error}"))?;
-    let key = install_provider().key_provider.load_private_key(key)?;
-    Ok(Arc::new(CertifiedKey::new(chain, key)))
-}
-
-/// Returns the process' provider, and installs ring if there is none.
-fn install_provider() -> Arc<CryptoProvider> {
-    if CryptoProvider::get_default().is_none() {
-        // With two providers in the dependency tree rustls refuses to choose. If another thread
-        // installs one first, that one is used.
-        drop(ring::default_provider().install_default());
-    }
-    CryptoProvider::get_default().map_or_else(|| Arc::new(ring::default_provider()), Arc::clone)
 }
 
 /// Returns the rules for the server's certificate, without a client certificate.
