@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::schema::Schema;
 use crate::table;
-use crate::types::TypeId;
+use crate::type_id::TypeId;
 use crate::types::Types;
 
 /// The lines of a type: the text of the type under `""`, and those of its fields.

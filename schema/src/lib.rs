@@ -43,6 +43,7 @@ mod structural;
 mod table;
 #[cfg(test)]
 mod test_schema;
+mod type_id;
 mod types;
 mod unique;
 mod validate;
@@ -71,7 +72,8 @@ pub use crate::rules::{Rules, Verdict};
 pub use crate::schema::{NodeRef, Schema};
 pub use crate::shown::show_version;
 pub use crate::structural::check_structural;
-pub use crate::types::{TypeId, Types};
+pub use crate::type_id::TypeId;
+pub use crate::types::Types;
 pub use crate::validate::ObjectErrors;
 
 /// Compiles the README's example.

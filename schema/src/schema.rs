@@ -13,7 +13,7 @@ use crate::node::Map;
 use crate::node::Node;
 use crate::node::Object;
 use crate::node::Shape;
-use crate::types::TypeId;
+use crate::type_id::TypeId;
 use crate::types::Types;
 
 /// The type of an object together with the types that it refers to. A clone shares both.
