@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::built_in;
 use crate::node::Field;
 use crate::node::List;
 use crate::node::ListType;
@@ -74,11 +73,6 @@ impl Schema {
     /// Returns the table of named types.
     pub fn types(&self) -> &Arc<Types> {
         &self.types
-    }
-
-    /// Returns whether this is the schema of a built-in type, which never changes.
-    pub fn is_built_in(&self) -> bool {
-        matches!(self.root.shape, Shape::Named(_)) && Arc::ptr_eq(&self.types, built_in::types())
     }
 
     /// Returns whether both are the same schema in memory.
