@@ -34,7 +34,7 @@ pub(crate) use error::Issues;
 pub(crate) use estimate::estimate;
 pub(crate) use evaluator::Evaluator;
 pub(crate) use expression::Expr;
-pub(crate) use functions::{Authorization, is_url};
+pub(crate) use functions::Authorization;
 pub(crate) use lazy::Lazy;
 pub(crate) use parser::{MAX_DEPTH, parse};
 pub(crate) use scope::Scope;

@@ -15,6 +15,7 @@
 //! **Promises.** The crate has no clock, no lock and no task. A schema is immutable; a clone shares
 //! its memory. Types may contain themselves.
 
+mod address;
 mod apply;
 mod authorizer;
 pub mod built_in;
@@ -46,6 +47,7 @@ mod test_schema;
 mod type_id;
 mod types;
 mod unique;
+mod url;
 mod validate;
 
 pub use crate::apply::{TypeError, TypeErrors, go_type, merge_configuration};

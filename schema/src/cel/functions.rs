@@ -1,6 +1,5 @@
 //! The functions and operators of an evaluation.
 
-mod address;
 mod authorization;
 mod convert;
 mod formats;
@@ -13,7 +12,7 @@ mod quantities;
 mod semver;
 mod strings;
 pub(super) mod time;
-pub(super) mod url;
+mod urls;
 
 use super::error::EvalError;
 use super::evaluator::Evaluator;
@@ -23,11 +22,6 @@ pub(crate) use authorization::Authorization;
 pub(super) use convert::to_text;
 pub(super) use formats::NamedFormat;
 pub(super) use semver::Semver;
-
-/// Returns whether a text is an absolute URL or an absolute path.
-pub(crate) fn is_url(text: &str) -> bool {
-    url::check(text).is_ok()
-}
 
 type Result<'a> = std::result::Result<Value<'a>, EvalError>;
 

@@ -14,10 +14,10 @@ use super::error::EvalError;
 use super::functions::Authorization;
 use super::functions::network::{Cidr, Ip};
 use super::functions::time;
-use super::functions::url::Url;
 use super::functions::{NamedFormat, Semver};
 use super::structs::StructValue;
 use super::types::{ObjectType, Type};
+use crate::url::Url;
 
 /// A value. A clone is cheap.
 #[derive(Debug, Clone)]

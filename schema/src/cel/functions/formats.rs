@@ -4,6 +4,7 @@ use super::Result;
 use crate::cel::value::Value;
 use crate::format;
 use crate::names;
+use crate::url;
 
 /// A named format: its name, and its check.
 #[derive(Debug, Clone, Copy)]
@@ -78,5 +79,5 @@ fn prefix(text: &str) -> String {
 
 /// Checks a URI as Go's `ParseRequestURI` does.
 fn uri(text: &str) -> Vec<String> {
-    super::url::check(text).err().into_iter().collect()
+    url::check(text).err().into_iter().collect()
 }

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use homeostat_core::go_quote;
 
 use super::Result;
-use super::address;
-use super::url::Url;
+use super::urls;
+use crate::address;
 use crate::cel::error::EvalError;
 use crate::cel::value::Value;
+use crate::url::{self, Url};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ip(IpAddr);
@@ -24,7 +25,7 @@ pub(crate) struct Cidr {
 pub(super) fn call<'a>(name: &str, is_member: bool, arguments: &[Value<'a>]) -> Option<Result<'a>> {
     match arguments {
         [Value::String(text)] if !is_member => of_text(name, text),
-        [Value::Url(url)] => url.part(name).map(Ok),
+        [Value::Url(url)] => urls::call(url, name).map(Ok),
         [Value::Ip(ip)] => ip.property(name).map(Ok),
         [Value::Cidr(cidr), rest @ ..] => cidr.call(name, rest),
         _ => None,
@@ -37,7 +38,7 @@ fn of_text<'a>(name: &str, text: &str) -> Option<Result<'a>> {
         "url" => Url::read(text)
             .map(|url| Value::Url(Rc::new(url)))
             .map_err(|problem| EvalError::new(format!("URL {parse_error}: {problem}"))),
-        "isURL" => Ok(Value::Bool(super::url::check(text).is_ok())),
+        "isURL" => Ok(Value::Bool(url::check(text).is_ok())),
         "ip" => Ip::read(text).map(Value::Ip).map_err(EvalError::new),
         "isIP" => Ok(Value::Bool(Ip::read(text).is_ok())),
         "ip.isCanonical" => {
