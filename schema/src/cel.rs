@@ -19,6 +19,7 @@ mod literals;
 mod parser;
 mod scope;
 mod signature;
+mod steps;
 mod structs;
 #[cfg(test)]
 mod tests;

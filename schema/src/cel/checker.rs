@@ -11,27 +11,8 @@ use super::literals;
 use super::scope::Scope;
 use super::signature::{PATCH_FUNCTIONS, Signature, is_namespace, signatures};
 use super::structs;
-use super::types::Type;
+use super::types::{TYPE_NAMES, Type};
 use super::unify::{common, merged, substitute, unify};
-
-/// Names of types, which are values of the type `type`.
-pub(super) const TYPE_NAMES: [&str; 15] = [
-    "bool",
-    "bytes",
-    "double",
-    "google.protobuf.Duration",
-    "google.protobuf.Timestamp",
-    "int",
-    "list",
-    "map",
-    "net.CIDR",
-    "net.IP",
-    "null_type",
-    "optional_type",
-    "string",
-    "type",
-    "uint",
-];
 
 /// Returns the type of an expression whose variables have these types, and notes the type of each
 /// part and the form of each call in the expression.

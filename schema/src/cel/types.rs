@@ -55,6 +55,25 @@ pub(crate) struct Field {
     pub(crate) value: Type,
 }
 
+/// Names of types, which are values of the type `type`.
+pub(super) const TYPE_NAMES: [&str; 15] = [
+    "bool",
+    "bytes",
+    "double",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "int",
+    "list",
+    "map",
+    "net.CIDR",
+    "net.IP",
+    "null_type",
+    "optional_type",
+    "string",
+    "type",
+    "uint",
+];
+
 /// The most parts of a type that an expression may have, such as a list of maps of lists.
 const MAX_PARTS: usize = 200;
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::Result;
 use crate::authorizer::{AccessCheck, AccessDecision, Authorizer};
 use crate::cel::error::EvalError;
-use crate::cel::evaluator::Evaluator;
+use crate::cel::steps::Steps;
 use crate::cel::value::Value;
 use crate::names;
 
@@ -73,8 +73,8 @@ impl<'a> Authorization<'a> {
         Ok(self.at(Stage::Authorizer, |check| check.account = account))
     }
 
-    fn decided(&self, evaluator: &Evaluator<'a>, verb: &str) -> Result<'a> {
-        evaluator.spend(STEPS_OF_CHECK)?;
+    fn decided(&self, steps: &Steps, verb: &str) -> Result<'a> {
+        steps.spend(STEPS_OF_CHECK)?;
         let mut next = self.clone();
         next.stage = Stage::Decision;
         verb.clone_into(&mut next.check.verb);
@@ -83,11 +83,7 @@ impl<'a> Authorization<'a> {
     }
 }
 
-pub(super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    name: &str,
-    arguments: &[Value<'a>],
-) -> Option<Result<'a>> {
+pub(super) fn call<'a>(steps: &Steps, name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
     let (Value::Authorization(of), rest) = arguments.split_first()? else { return None };
     Some(match (of.stage, name, rest) {
         (Stage::Authorizer, "path", [Value::String(path)]) => match path.trim() {
@@ -105,9 +101,7 @@ pub(super) fn call<'a>(
             _ => Ok(of.at(Stage::Resource, |check| check.resource = resource.to_string())),
         },
         (Stage::Resource, _, [Value::String(text)]) if name != "check" => narrowed(of, name, text)?,
-        (Stage::Path | Stage::Resource, "check", [Value::String(verb)]) => {
-            of.decided(evaluator, verb)
-        }
+        (Stage::Path | Stage::Resource, "check", [Value::String(verb)]) => of.decided(steps, verb),
         // The decision of roles has no errors.
         (Stage::Decision, "errored", []) => Ok(Value::Bool(false)),
         (Stage::Decision, "error", []) => Ok(Value::from("")),

@@ -4,7 +4,7 @@ use homeostat_core::go_quote;
 
 use super::Result;
 use crate::cel::error::EvalError;
-use crate::cel::evaluator::Evaluator;
+use crate::cel::steps::Steps;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
 
@@ -105,31 +105,25 @@ fn precision(text: &str) -> std::result::Result<(usize, &str), String> {
     Ok((stated, rest))
 }
 
-pub(super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    name: &str,
-    arguments: &[Value<'a>],
-) -> Option<Result<'a>> {
+pub(super) fn call<'a>(steps: &Steps, name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
     match (name, arguments) {
-        ("format", [Value::String(text), list]) => {
-            Some(format_text(evaluator, text, &list.items()?))
-        }
+        ("format", [Value::String(text), list]) => Some(format_text(steps, text, &list.items()?)),
         _ => None,
     }
 }
 
-fn format_text<'a>(evaluator: &Evaluator<'a>, text: &str, list: &[Value<'a>]) -> Result<'a> {
+fn format_text<'a>(steps: &Steps, text: &str, list: &[Value<'a>]) -> Result<'a> {
     let mut written = String::new();
     let mut arguments = list.iter();
     for piece in pieces(text, list.len()).map_err(EvalError::new)? {
         let part = match piece {
             Piece::Text(text) => text.to_owned(),
             Piece::Clause(clause) => match arguments.next() {
-                Some(argument) => clause.write(evaluator, argument)?,
+                Some(argument) => clause.write(steps, argument)?,
                 None => break,
             },
         };
-        evaluator.spend(part.len() / 10 + 1)?;
+        steps.spend(part.len() / 10 + 1)?;
         written.push_str(&part);
     }
     Ok(Value::text(written))
@@ -170,14 +164,10 @@ impl Clause {
         format!("error during formatting: {wanted}, was given {found}")
     }
 
-    fn write<'a>(
-        self,
-        evaluator: &Evaluator<'a>,
-        value: &Value<'a>,
-    ) -> std::result::Result<String, EvalError> {
+    fn write(self, steps: &Steps, value: &Value<'_>) -> std::result::Result<String, EvalError> {
         let special = |text: &str| matches!(text, "NaN" | "Infinity" | "-Infinity");
         Ok(match (self, value) {
-            (Self::Any, value) => return show(evaluator, value, false),
+            (Self::Any, value) => return show(steps, value, false),
             (Self::Decimal, Value::Int(number)) => number.to_string(),
             (Self::Decimal, Value::Uint(number)) => number.to_string(),
             (Self::Fixed(digits), Value::Double(number)) => fixed(*number, digits),
@@ -273,15 +263,11 @@ fn special(number: f64) -> String {
 }
 
 /// Writes any value. Inside of a list or a map, texts are quoted and times are calls.
-fn show<'a>(
-    evaluator: &Evaluator<'a>,
-    value: &Value<'a>,
-    inside: bool,
-) -> std::result::Result<String, EvalError> {
-    evaluator.spend(value.weight() + 1)?;
+fn show(steps: &Steps, value: &Value<'_>, inside: bool) -> std::result::Result<String, EvalError> {
+    steps.spend(value.weight() + 1)?;
     if let Some(items) = value.items() {
         let texts: std::result::Result<Vec<_>, _> =
-            items.iter().map(|item| show(evaluator, item, true)).collect();
+            items.iter().map(|item| show(steps, item, true)).collect();
         return Ok(format!("[{}]", texts?.join(", ")));
     }
     if let Some(entries) = value.entries() {
@@ -292,7 +278,7 @@ fn show<'a>(
                 let text = format!("no formatting function for map key of type {found}");
                 return Err(EvalError::new(format!("error during formatting: {text}")));
             }
-            pairs.push((show(evaluator, &key, true)?, show(evaluator, &value, true)?));
+            pairs.push((show(steps, &key, true)?, show(steps, &value, true)?));
         }
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
         let pairs: Vec<String> =
