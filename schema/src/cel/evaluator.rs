@@ -12,9 +12,8 @@ use super::expression::{
 use super::functions;
 use super::lazy::Lazy;
 use super::steps::Steps;
-use super::structs::StructValue;
 use super::types::TYPE_NAMES;
-use super::value::Value;
+use super::value::{StructValue, Value};
 
 type Result<T> = std::result::Result<T, EvalError>;
 

@@ -5,23 +5,18 @@ mod convert;
 mod formats;
 pub(super) mod formatting;
 mod lists;
-pub(super) mod network;
+mod network;
 mod numbers;
 mod patterns;
 mod quantities;
-mod semver;
 mod strings;
-pub(super) mod time;
+mod times;
 mod urls;
+mod versions;
 
 use super::error::EvalError;
 use super::steps::Steps;
 use super::value::Value;
-
-pub(crate) use authorization::Authorization;
-pub(super) use convert::to_text;
-pub(super) use formats::NamedFormat;
-pub(super) use semver::Semver;
 
 type Result<'a> = std::result::Result<Value<'a>, EvalError>;
 
@@ -47,9 +42,9 @@ pub(super) fn call<'a>(
         .or_else(|| numbers::call(name, arguments))
         .or_else(|| strings::call(steps, name, arguments))
         .or_else(|| lists::call(steps, name, arguments))
-        .or_else(|| time::call(name, arguments))
+        .or_else(|| times::call(name, arguments))
         .or_else(|| quantities::call(name, arguments))
-        .or_else(|| semver::call(name, arguments))
+        .or_else(|| versions::call(name, arguments))
         .or_else(|| formats::call(name, arguments))
         .or_else(|| formatting::call(steps, name, arguments))
         .or_else(|| network::call(name, is_member, arguments))

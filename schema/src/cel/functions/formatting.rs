@@ -5,6 +5,7 @@ use homeostat_core::go_quote;
 use super::Result;
 use crate::cel::error::EvalError;
 use crate::cel::steps::Steps;
+use crate::cel::time;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
 
@@ -299,13 +300,13 @@ fn show(steps: &Steps, value: &Value<'_>, inside: bool) -> std::result::Result<S
         Value::Double(number) if inside => format!("{number:.DIGITS$}"),
         Value::Timestamp(time) if inside => format!("timestamp({})", go_quote(&time.to_string())),
         Value::Duration(nanos) if inside => {
-            format!("duration({})", go_quote(&super::time::show_duration(*nanos)))
+            format!("duration({})", go_quote(&time::show_duration(*nanos)))
         }
         Value::Null => "null".to_owned(),
         Value::Type(name) => (*name).to_owned(),
         Value::Double(number) => super::convert::show_double(*number),
         Value::Timestamp(time) => time.to_string(),
-        Value::Duration(nanos) => super::time::show_duration(*nanos),
+        Value::Duration(nanos) => time::show_duration(*nanos),
         Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::String(_) => value.show(),
         _ => return Err(Clause::Any.failed(value)),
     })
