@@ -38,6 +38,51 @@ fn core_has_no_arrow_up() {
 }
 
 #[test]
+fn quantity_has_no_arrow_up() {
+    assert_ranks(
+        "quantity/src",
+        &[
+            &["format", "limbs", "name"],
+            &["amount"],
+            &["canonical", "parse"],
+            &["quantity"],
+            &["list"],
+            &["serde"],
+        ],
+    );
+}
+
+#[test]
+fn schema_has_no_arrow_up() {
+    assert_ranks(
+        "schema/src",
+        &[
+            &[
+                "address",
+                "authorizer",
+                "field_error",
+                "field_set",
+                "go_pattern",
+                "internal",
+                "names",
+                "path",
+                "shown",
+                "type_id",
+            ],
+            &["constraints", "url"],
+            &["node"],
+            &["format", "types"],
+            &["schema", "table"],
+            &["apply", "built_in", "embedded", "protobuf", "prune", "unique"],
+            &["managed_fields", "open_api", "validate"],
+            &["cel", "limits", "structural"],
+            &["policies", "rules"],
+            &["definition"],
+        ],
+    );
+}
+
+#[test]
 fn workqueue_has_no_arrow_up() {
     assert_ranks(
         "workqueue/src",

@@ -15,7 +15,8 @@
 //! # Modules
 //!
 //! * `inner` is the data: entries, a hash table of their keys, the index tables.
-//! * `write` runs a step: stage, lock, commit, unlock, drop. `indices` adds and removes indices.
+//! * `write` runs a step: stage, lock, commit, unlock, drop; `writer` is the state of its lock.
+//! * `indices` adds and removes indices.
 //! * `staging` and `stage` run the author's index functions; `table`, `postings` and `numbers` hold
 //!   their results.
 //! * `cow_vec` makes snapshots cheap; `entry` turns a change of one object into an event; `stamp`
@@ -34,6 +35,7 @@ mod stamp;
 mod table;
 mod table_ref;
 mod write;
+mod writer;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -47,7 +49,7 @@ pub(crate) use self::postings::Found;
 use self::staging::Staging;
 pub(crate) use self::table_ref::{Alike, TableId, TableRef, of_metadata};
 pub(crate) use self::write::Step;
-use self::write::Writer;
+use self::writer::Writer;
 use crate::list_watch::Decoded;
 use crate::object::{KeyRef, Object, ObjectMeta, ResourceVersion};
 

@@ -1,7 +1,7 @@
 //! The canonical form of a quantity.
 
 use crate::amount::Amount;
-use crate::quantity::Format;
+use crate::format::Format;
 
 /// Writes the canonical form: no fraction, and the largest suffix that leaves a whole number.
 ///

@@ -17,6 +17,7 @@
 
 mod amount;
 mod canonical;
+mod format;
 mod limbs;
 mod list;
 mod name;
@@ -24,10 +25,11 @@ mod parse;
 mod quantity;
 mod serde;
 
+pub use crate::format::Format;
 pub use crate::list::{Iter, ParseListError, ResourceList};
 pub use crate::name::ResourceName;
 pub use crate::parse::{MAX_EXPONENT, ParseQuantityError};
-pub use crate::quantity::{Format, Quantity, Scale};
+pub use crate::quantity::{Quantity, Scale};
 
 /// Operations on lists of resource names.
 pub mod names {

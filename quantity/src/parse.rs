@@ -1,10 +1,11 @@
 //! Reads quantities: the grammar, the suffixes, the errors.
 
 use crate::amount::Amount;
+use crate::format::Format;
 use crate::limbs::Limbs;
-use crate::quantity::{Format, Quantity};
 
-/// The largest exponent, in either direction, that [`Quantity`] accepts in `1e1000`.
+/// The largest exponent, in either direction, that a [`Quantity`](crate::Quantity) accepts, as in
+/// `1e1000`.
 ///
 /// A short text must not stand for a long number: apimachinery accepts `1e2147483648` and never
 /// returns.
@@ -31,6 +32,14 @@ pub enum ParseQuantityError {
     Suffix,
 }
 
+/// The meaning of a text.
+pub(crate) struct Parsed {
+    pub(crate) amount: Amount,
+    pub(crate) format: Format,
+    /// True if the text is written out again as it is.
+    pub(crate) is_kept: bool,
+}
+
 /// A text, split.
 struct Parts<'a> {
     negative: bool,
@@ -53,7 +62,7 @@ enum Factor {
 }
 
 /// Reads a quantity.
-pub(crate) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
+pub(crate) fn parse(text: &str) -> Result<Parsed, ParseQuantityError> {
     let parts = split(text)?;
     let (factor, format) = interpret(parts.suffix).ok_or(ParseQuantityError::Suffix)?;
     let is_fast = is_fast(&parts, factor);
@@ -61,8 +70,7 @@ pub(crate) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
         return Err(ParseQuantityError::Numeric);
     }
     let (amount, format) = amount(&parts, factor, format);
-    let kept = (is_fast && is_kept(&parts, factor)).then_some(text);
-    Ok(Quantity::parsed(amount, format, kept))
+    Ok(Parsed { amount, format, is_kept: is_fast && is_kept(&parts, factor) })
 }
 
 /// Returns the power of ten of the last digit of a text that [`parse`] has accepted.

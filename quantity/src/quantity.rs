@@ -9,7 +9,8 @@ use std::str::FromStr;
 
 use crate::amount::Amount;
 use crate::canonical::canonical;
-use crate::parse::{self, ParseQuantityError};
+use crate::format::Format;
+use crate::parse::{self, ParseQuantityError, Parsed};
 
 /// An amount of a resource, with the notation in which it was given (`resource.Quantity` of
 /// apimachinery).
@@ -41,18 +42,6 @@ pub struct Quantity {
     format: Format,
     /// The text that was read, if it is to be written again and differs from the canonical form.
     text: Option<Box<str>>,
-}
-
-/// The notation of a quantity.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// Powers of 1000 with a letter: `500m`, `12M`.
-    #[default]
-    DecimalSI,
-    /// Powers of 1024 with two letters: `12Mi`.
-    BinarySI,
-    /// Powers of 1000 with an exponent: `12e6`.
-    DecimalExponent,
 }
 
 /// A power of 1000: the unit of [`Quantity::scaled`], [`Quantity::scaled_value`] and
@@ -102,11 +91,6 @@ impl Quantity {
     pub fn scaled(value: i64, scale: Scale) -> Self {
         let amount = Amount::scaled(value, scale.billionths());
         Self { amount, format: Format::DecimalSI, text: None }
-    }
-
-    pub(crate) fn parsed(amount: Amount, format: Format, kept: Option<&str>) -> Self {
-        let text = kept.filter(|text| *text != canonical(&amount, format)).map(Box::from);
-        Self { amount, format, text }
     }
 
     /// Returns the format in which the quantity is written.
@@ -216,7 +200,9 @@ impl FromStr for Quantity {
 
     /// Reads a quantity in time and memory linear in the length of the text.
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
-        parse::parse(text)
+        let Parsed { amount, format, is_kept } = parse::parse(text)?;
+        let is_kept = is_kept && text != canonical(&amount, format);
+        Ok(Self { amount, format, text: is_kept.then(|| text.into()) })
     }
 }
 
@@ -311,44 +297,6 @@ impl<'a> Sum<&'a Self> for Quantity {
             sum += quantity;
             sum
         })
-    }
-}
-
-// === impl Format ===
-
-/// The suffixes of `DecimalSI` and their powers of ten.
-const DECIMAL: [(&str, i32); 10] = [
-    ("n", -9),
-    ("u", -6),
-    ("m", -3),
-    ("", 0),
-    ("k", 3),
-    ("M", 6),
-    ("G", 9),
-    ("T", 12),
-    ("P", 15),
-    ("E", 18),
-];
-/// The suffixes of `BinarySI`, each 1024 times the one before.
-const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-
-impl Format {
-    pub(crate) fn decimal_power(suffix: &str) -> Option<i32> {
-        DECIMAL.iter().find_map(|(known, power)| (*known == suffix).then_some(*power))
-    }
-
-    pub(crate) fn decimal_suffix(power: i32) -> Option<&'static str> {
-        DECIMAL.iter().find_map(|(suffix, known)| (*known == power).then_some(*suffix))
-    }
-
-    /// The power of two of a suffix.
-    pub(crate) fn binary_power(suffix: &str) -> Option<u32> {
-        (1..).zip(BINARY).find_map(|(step, known)| (known == suffix).then_some(10 * step))
-    }
-
-    /// The suffixes of `BinarySI`, in ascending order.
-    pub(crate) fn binary_suffixes() -> &'static [&'static str] {
-        &BINARY
     }
 }
 

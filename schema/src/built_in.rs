@@ -4,13 +4,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::LazyLock;
 
+use crate::node::Shape;
 use crate::schema::Schema;
 use crate::table;
-use crate::types::TypeId;
+use crate::type_id::TypeId;
 use crate::types::Types;
 
 /// The lines of a type: the text of the type under `""`, and those of its fields.
 type Texts = HashMap<&'static str, &'static str>;
+
+// === impl Schema ===
+
+impl Schema {
+    /// Returns whether this is the schema of a built-in type, which never changes.
+    pub fn is_built_in(&self) -> bool {
+        let is_named = matches!(self.root().node().shape, Shape::Named(_));
+        is_named && Arc::ptr_eq(self.types(), types())
+    }
+}
 
 /// Returns the table of the built-in types, which is parsed once.
 ///
@@ -138,7 +149,6 @@ mod tests {
     use super::*;
     use crate::node::Empty;
     use crate::node::ListType;
-    use crate::node::Shape;
 
     #[test]
     fn every_name_in_the_table_is_a_type_in_it() {

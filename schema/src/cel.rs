@@ -4,6 +4,7 @@
 //! copying it. Messages and positions are those of cel-go. The decision against a crate:
 //! `docs/decisions/0008-cel.md`.
 
+mod authorization;
 mod bounds;
 mod checker;
 mod constants;
@@ -12,19 +13,25 @@ mod estimate;
 mod evaluator;
 mod expression;
 mod functions;
+mod identifier;
+mod ip;
 mod lazy;
 mod lexer;
 mod literals;
+mod named_format;
 mod parser;
 mod scope;
+mod semver;
 mod signature;
-mod structs;
+mod steps;
 #[cfg(test)]
 mod tests;
+mod time;
 mod types;
 mod unify;
 mod value;
 
+pub(crate) use authorization::Authorization;
 pub(crate) use bounds::Bounds;
 pub(crate) use bounds::limit;
 pub(crate) use checker::check;
@@ -34,13 +41,11 @@ pub(crate) use error::Issues;
 pub(crate) use estimate::estimate;
 pub(crate) use evaluator::Evaluator;
 pub(crate) use expression::Expr;
-pub(crate) use functions::{Authorization, is_url};
+pub(crate) use identifier::escape;
+pub use identifier::is_cel_identifier;
 pub(crate) use lazy::Lazy;
 pub(crate) use parser::{MAX_DEPTH, parse};
 pub(crate) use scope::Scope;
 pub(crate) use signature::{AUTHORIZER, RESOURCE_CHECK};
-pub(crate) use structs::StructValue;
 pub(crate) use types::Type;
-pub(crate) use types::escape;
-pub use types::is_cel_identifier;
-pub(crate) use value::Value;
+pub(crate) use value::{StructValue, Value};

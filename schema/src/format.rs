@@ -9,6 +9,7 @@ use regex::Regex;
 
 use crate::node::Scalar;
 use crate::node::Shape;
+use crate::url;
 
 /// Returns whether a schema of this type may have the format.
 pub(crate) fn applies(shape: &Shape, format: &str) -> bool {
@@ -45,7 +46,7 @@ pub(crate) fn is_valid(format: &str, text: &str) -> bool {
         "byte" => matches(&BASE64, text) && text.len().is_multiple_of(4),
         "email" => matches(&EMAIL, text),
         "hostname" => is_host_name(text),
-        "uri" => crate::cel::is_url(text),
+        "uri" => url::check(text).is_ok(),
         "k8sshortname" => text.len() <= 63 && matches(&SHORT_NAME, text),
         "k8slongname" => text.len() <= 253 && matches(&LONG_NAME, text),
         _ => true,

@@ -15,6 +15,7 @@
 //! **Promises.** The crate has no clock, no lock and no task. A schema is immutable; a clone shares
 //! its memory. Types may contain themselves.
 
+mod address;
 mod apply;
 mod authorizer;
 pub mod built_in;
@@ -43,8 +44,10 @@ mod structural;
 mod table;
 #[cfg(test)]
 mod test_schema;
+mod type_id;
 mod types;
 mod unique;
+mod url;
 mod validate;
 
 pub use crate::apply::{TypeError, TypeErrors, go_type, merge_configuration};
@@ -71,7 +74,8 @@ pub use crate::rules::{Rules, Verdict};
 pub use crate::schema::{NodeRef, Schema};
 pub use crate::shown::show_version;
 pub use crate::structural::check_structural;
-pub use crate::types::{TypeId, Types};
+pub use crate::type_id::TypeId;
+pub use crate::types::Types;
 pub use crate::validate::ObjectErrors;
 
 /// Compiles the README's example.

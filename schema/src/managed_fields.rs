@@ -5,6 +5,7 @@ mod conflict;
 mod encoded_set;
 mod entries;
 mod last_applied;
+mod owners;
 mod renewal;
 mod scale;
 mod updater;
@@ -19,7 +20,8 @@ use serde_json::Value;
 
 pub use self::conflict::{Conflict, Conflicts};
 pub use self::entries::ManagedFieldsError;
-pub use self::writer::{Applied, ApplyError, FieldWriter};
+pub use self::owners::{Applied, ApplyError};
+pub use self::writer::FieldWriter;
 use crate::field_set::FieldSet;
 
 /// The owners of an object's fields: `metadata.managedFields`.

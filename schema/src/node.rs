@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::constraints::Constraints;
-use crate::types::TypeId;
+use crate::type_id::TypeId;
 
 /// The type of one value: a field, an item of a list, or a value of a map.
 ///

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::built_in;
 use crate::node::Field;
 use crate::node::List;
 use crate::node::ListType;
@@ -13,7 +12,7 @@ use crate::node::Map;
 use crate::node::Node;
 use crate::node::Object;
 use crate::node::Shape;
-use crate::types::TypeId;
+use crate::type_id::TypeId;
 use crate::types::Types;
 
 /// The type of an object together with the types that it refers to. A clone shares both.
@@ -74,11 +73,6 @@ impl Schema {
     /// Returns the table of named types.
     pub fn types(&self) -> &Arc<Types> {
         &self.types
-    }
-
-    /// Returns whether this is the schema of a built-in type, which never changes.
-    pub fn is_built_in(&self) -> bool {
-        matches!(self.root.shape, Shape::Named(_)) && Arc::ptr_eq(&self.types, built_in::types())
     }
 
     /// Returns whether both are the same schema in memory.

@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use crate::node::Node;
 use crate::node::Shape;
-
-/// The index of a type in its table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TypeId(usize);
+use crate::type_id::TypeId;
 
 /// A table of named types. A type may refer to types that are added later, and to itself.
 ///
@@ -43,15 +40,6 @@ struct NamedType {
     node: Node,
 }
 
-// === impl TypeId ===
-
-impl TypeId {
-    /// Returns the position of the type in the order in which the types were declared.
-    pub fn index(self) -> usize {
-        self.0
-    }
-}
-
 // === impl Types ===
 
 impl Types {
@@ -65,7 +53,7 @@ impl Types {
         if let Some(id) = self.by_name.get(name) {
             return *id;
         }
-        let id = TypeId(self.list.len());
+        let id = TypeId::new(self.list.len());
         let name: Arc<str> = name.into();
         self.list.push(NamedType { name: Arc::clone(&name), node: Shape::Any.into() });
         self.by_name.insert(name, id);
@@ -78,7 +66,7 @@ impl Types {
     ///
     /// Panics when `id` belongs to another table and is not in this one.
     pub fn define(&mut self, id: TypeId, node: impl Into<Node>) {
-        self.list[id.0].node = node.into();
+        self.list[id.index()].node = node.into();
     }
 
     /// Returns the index of the type called `name`, such as `io.k8s.api.core.v1.Container`.
@@ -92,7 +80,7 @@ impl Types {
     ///
     /// Panics when `id` belongs to another table and is not in this one.
     pub fn name(&self, id: TypeId) -> &str {
-        &self.list[id.0].name
+        &self.list[id.index()].name
     }
 
     /// Returns the type at `id`.
@@ -101,11 +89,11 @@ impl Types {
     ///
     /// Panics when `id` belongs to another table and is not in this one.
     pub fn get(&self, id: TypeId) -> &Node {
-        &self.list[id.0].node
+        &self.list[id.index()].node
     }
 
     /// Returns the indices of all types, in the order in which they were declared.
     pub fn ids(&self) -> impl Iterator<Item = TypeId> + use<> {
-        (0..self.list.len()).map(TypeId)
+        (0..self.list.len()).map(TypeId::new)
     }
 }

@@ -14,7 +14,7 @@ use super::Store;
 use super::garbage::Garbage;
 use super::indices::Definitions;
 use super::stage::Stage;
-use super::write::Writer;
+use super::writer::Writer;
 use crate::list_watch::Decoded;
 use crate::object::{Object, ObjectMeta};
 

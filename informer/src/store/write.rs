@@ -18,27 +18,12 @@ use homeostat_core::user_code;
 use parking_lot::MutexGuard;
 
 use super::Store;
-use super::indices::Definitions;
 use super::inner::Changes;
 use super::staging::Staging;
-use super::table_ref::TableId;
+use super::writer::Writer;
 use crate::delta::{Batch, Delta};
 use crate::list_watch::Decoded;
 use crate::object::{Object, ResourceVersion};
-
-/// The state that writers share, besides what readers see.
-///
-/// Protected by the store's `writer` lock. Readers never take it.
-pub(super) struct Writer<K> {
-    /// The definitions of the indices, in the order of `Inner::tables`.
-    pub(super) definitions: Definitions<K>,
-    /// The id of the next index.
-    pub(super) next_id: TableId,
-    /// True once a full state has been applied.
-    synced: bool,
-    /// Steps that have changed the store.
-    steps: u64,
-}
 
 /// A step that has been committed. The writer's lock is held until [`finish`](Self::finish): no
 /// step follows before the changes are delivered.
@@ -210,13 +195,5 @@ impl<K: Object> Step<'_, K> {
 impl<K> Pause<'_, K> {
     pub(crate) fn has_synced(&self) -> bool {
         self.writer.synced
-    }
-}
-
-// === impl Writer ===
-
-impl<K> Writer<K> {
-    pub(super) fn new() -> Self {
-        Self { definitions: Definitions::default(), next_id: 0, synced: false, steps: 0 }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::types::escape;
+use super::identifier::escape;
 use crate::open_api::flag;
 use crate::open_api::members;
 use crate::open_api::texts;

@@ -8,30 +8,10 @@ use super::expression::{
     Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select, Struct,
 };
 use super::literals;
-use super::scope::Scope;
+use super::scope::{Scope, field_type};
 use super::signature::{PATCH_FUNCTIONS, Signature, is_namespace, signatures};
-use super::structs;
-use super::types::Type;
+use super::types::{TYPE_NAMES, Type};
 use super::unify::{common, merged, substitute, unify};
-
-/// Names of types, which are values of the type `type`.
-pub(super) const TYPE_NAMES: [&str; 15] = [
-    "bool",
-    "bytes",
-    "double",
-    "google.protobuf.Duration",
-    "google.protobuf.Timestamp",
-    "int",
-    "list",
-    "map",
-    "net.CIDR",
-    "net.IP",
-    "null_type",
-    "optional_type",
-    "string",
-    "type",
-    "uint",
-];
 
 /// Returns the type of an expression whose variables have these types, and notes the type of each
 /// part and the form of each call in the expression.
@@ -160,7 +140,7 @@ impl Checker<'_> {
         let found = match &operand {
             Type::Dyn => Type::Dyn,
             Type::Map(_, values) => values.as_ref().clone(),
-            Type::Struct(name) => structs::field_type(name, &select.field).unwrap_or(Type::Dyn),
+            Type::Struct(name) => field_type(name, &select.field).unwrap_or(Type::Dyn),
             Type::Object(object) => {
                 let field = object.field(select.field.as_ref());
                 if field.is_none() {
@@ -334,7 +314,7 @@ impl Checker<'_> {
                 self.issues.add(field.at, format!("undefined field '{}'", field.name));
                 continue;
             }
-            let wanted = structs::field_type(&inner.name, &field.name);
+            let wanted = field_type(&inner.name, &field.name);
             if field.optional {
                 found = self.unwrapped(field.value.at, found, wanted.as_ref());
             }

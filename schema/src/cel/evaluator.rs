@@ -3,18 +3,17 @@
 //! Each step costs 1, and a function that reads a text or a list costs more with its size, so that
 //! every evaluation ends. cel-go counts almost the same steps.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
-use super::checker::TYPE_NAMES;
 use super::error::EvalError;
 use super::expression::{
     Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select, Struct, StructField,
 };
 use super::functions;
 use super::lazy::Lazy;
-use super::structs::StructValue;
-use super::value::Value;
+use super::steps::Steps;
+use super::types::TYPE_NAMES;
+use super::value::{StructValue, Value};
 
 type Result<T> = std::result::Result<T, EvalError>;
 
@@ -26,15 +25,14 @@ pub(crate) struct Evaluator<'a> {
     /// The number of variables that are not of a loop.
     outer: usize,
     lazy: Lazy<'a>,
-    steps: Cell<usize>,
-    limit: usize,
+    steps: Steps,
 }
 
 impl<'a> Evaluator<'a> {
     /// Creates an evaluator that ends after `limit` steps.
     pub(crate) fn new(variables: Vec<(&'a str, Value<'a>)>, limit: usize) -> Self {
         let outer = variables.len();
-        Self { variables, outer, lazy: Lazy::default(), steps: Cell::new(0), limit }
+        Self { variables, outer, lazy: Lazy::default(), steps: Steps::new(limit) }
     }
 
     /// Returns the evaluator with variables that are evaluated when an expression reads them.
@@ -45,8 +43,7 @@ impl<'a> Evaluator<'a> {
     /// Starts to count steps again, up to another limit. All lazy variables together may take
     /// `steps_of_lazy`.
     pub(crate) fn restart(&mut self, limit: usize, steps_of_lazy: usize) {
-        self.steps.set(0);
-        self.limit = limit;
+        self.steps = Steps::new(limit);
         self.lazy.restart(steps_of_lazy);
     }
 
@@ -57,7 +54,7 @@ impl<'a> Evaluator<'a> {
 
     /// Returns the steps since the evaluator was created.
     pub(crate) fn steps(&self) -> usize {
-        self.steps.get()
+        self.steps.spent()
     }
 
     /// Evaluates an expression that was checked.
@@ -93,11 +90,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Counts steps.
-    pub(super) fn spend(&self, steps: usize) -> Result<()> {
-        let sum = self.steps.get().saturating_add(steps);
-        self.steps.set(sum);
-        if sum > self.limit { Err(EvalError::Limit) } else { Ok(()) }
+    fn spend(&self, steps: usize) -> Result<()> {
+        self.steps.spend(steps)
     }
 
     fn variable(&mut self, name: &str) -> Result<Value<'a>> {
@@ -123,11 +117,10 @@ impl<'a> Evaluator<'a> {
             Err(error) => Err(error),
             Ok((expr, limit)) => {
                 let loops = self.variables.split_off(self.outer);
-                let before = (self.steps.replace(0), std::mem::replace(&mut self.limit, limit));
+                let before = std::mem::replace(&mut self.steps, Steps::new(limit));
                 let evaluated = self.evaluate(expr);
-                self.lazy.spend(self.steps.get());
-                self.steps.set(before.0);
-                self.limit = before.1;
+                self.lazy.spend(self.steps.spent());
+                self.steps = before;
                 self.variables.extend(loops);
                 evaluated
             }
@@ -218,7 +211,7 @@ impl<'a> Evaluator<'a> {
             arguments.push(self.evaluate(target)?);
         }
         arguments.extend(self.all(&call.arguments)?);
-        functions::call(self, &call.function, call.target.is_some(), &arguments)
+        functions::call(&self.steps, &call.function, call.target.is_some(), &arguments)
     }
 
     fn all(&mut self, list: &'a [Expr]) -> Result<Vec<Value<'a>>> {

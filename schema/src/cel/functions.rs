@@ -1,33 +1,22 @@
 //! The functions and operators of an evaluation.
 
-mod address;
 mod authorization;
 mod convert;
 mod formats;
 pub(super) mod formatting;
 mod lists;
-pub(super) mod network;
+mod network;
 mod numbers;
 mod patterns;
 mod quantities;
-mod semver;
 mod strings;
-pub(super) mod time;
-pub(super) mod url;
+mod times;
+mod urls;
+mod versions;
 
 use super::error::EvalError;
-use super::evaluator::Evaluator;
+use super::steps::Steps;
 use super::value::Value;
-
-pub(crate) use authorization::Authorization;
-pub(super) use convert::to_text;
-pub(super) use formats::NamedFormat;
-pub(super) use semver::Semver;
-
-/// Returns whether a text is an absolute URL or an absolute path.
-pub(crate) fn is_url(text: &str) -> bool {
-    url::check(text).is_ok()
-}
 
 type Result<'a> = std::result::Result<Value<'a>, EvalError>;
 
@@ -37,49 +26,49 @@ type Result<'a> = std::result::Result<Value<'a>, EvalError>;
 ///
 /// Returns the reason if the function has no value for these arguments.
 pub(super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
+    steps: &Steps,
     name: &str,
     is_member: bool,
     arguments: &[Value<'a>],
 ) -> Result<'a> {
-    evaluator.spend(1)?;
-    if let Some(result) = core(evaluator, name, arguments) {
+    steps.spend(1)?;
+    if let Some(result) = core(steps, name, arguments) {
         return result;
     }
     for argument in arguments {
-        evaluator.spend(argument.weight())?;
+        steps.spend(argument.weight())?;
     }
     let result = convert::call(name, is_member, arguments)
         .or_else(|| numbers::call(name, arguments))
-        .or_else(|| strings::call(evaluator, name, arguments))
-        .or_else(|| lists::call(evaluator, name, arguments))
-        .or_else(|| time::call(name, arguments))
+        .or_else(|| strings::call(steps, name, arguments))
+        .or_else(|| lists::call(steps, name, arguments))
+        .or_else(|| times::call(name, arguments))
         .or_else(|| quantities::call(name, arguments))
-        .or_else(|| semver::call(name, arguments))
+        .or_else(|| versions::call(name, arguments))
         .or_else(|| formats::call(name, arguments))
-        .or_else(|| formatting::call(evaluator, name, arguments))
+        .or_else(|| formatting::call(steps, name, arguments))
         .or_else(|| network::call(name, is_member, arguments))
-        .or_else(|| authorization::call(evaluator, name, arguments))
+        .or_else(|| authorization::call(steps, name, arguments))
         .unwrap_or_else(|| Err(EvalError::no_such_overload()))?;
-    evaluator.spend(result.weight())?;
+    steps.spend(result.weight())?;
     Ok(result)
 }
 
 /// The functions of every type of value.
-fn core<'a>(evaluator: &Evaluator<'a>, name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
+fn core<'a>(steps: &Steps, name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
     Some(match (name, arguments) {
-        ("_==_", [a, b]) => equal(evaluator, a, b).map(Value::Bool),
-        ("_!=_", [a, b]) => equal(evaluator, a, b).map(|equal| Value::Bool(!equal)),
-        ("@in", [item, range]) => contains(evaluator, item, range),
+        ("_==_", [a, b]) => equal(steps, a, b).map(Value::Bool),
+        ("_!=_", [a, b]) => equal(steps, a, b).map(|equal| Value::Bool(!equal)),
+        ("@in", [item, range]) => contains(steps, item, range),
         ("optional.none", []) | ("_[_]" | "_[?_]", [Value::Optional(None), _]) => {
             Ok(Value::Optional(None))
         }
         ("_[_]" | "_[?_]", [Value::Optional(Some(inner)), key]) => {
             Ok(Value::optional(inner.at(key).ok()))
         }
-        ("_[_]", [range, key]) => evaluator.spend(range.search()).and_then(|()| range.at(key)),
+        ("_[_]", [range, key]) => steps.spend(range.search()).and_then(|()| range.at(key)),
         ("_[?_]", [range, key]) => {
-            evaluator.spend(range.search()).map(|()| Value::optional(range.at(key).ok()))
+            steps.spend(range.search()).map(|()| Value::optional(range.at(key).ok()))
         }
         ("size", [value]) => match value.size().and_then(|size| i64::try_from(size).ok()) {
             Some(size) => Ok(Value::Int(size)),
@@ -103,7 +92,7 @@ fn core<'a>(evaluator: &Evaluator<'a>, name: &str, arguments: &[Value<'a>]) -> O
                 Value::Optional(inner) => inner.map(|inner| inner.as_ref().clone()),
                 other => Some(other),
             });
-            evaluator.spend(list.weight()).map(|()| Value::list(set.collect()))
+            steps.spend(list.weight()).map(|()| Value::list(set.collect()))
         }
         ("or", [first @ Value::Optional(value), second]) => {
             Ok(if value.is_some() { first.clone() } else { second.clone() })
@@ -127,14 +116,14 @@ fn is_zero(value: &Value<'_>) -> bool {
 
 /// Compares two values. Each pair of values inside costs a step.
 pub(super) fn equal<'a>(
-    evaluator: &Evaluator<'a>,
+    steps: &Steps,
     a: &Value<'a>,
     b: &Value<'a>,
 ) -> std::result::Result<bool, EvalError> {
-    evaluator.spend(1)?;
+    steps.spend(1)?;
     let all = |pairs: &mut dyn Iterator<Item = (Value<'a>, Value<'a>)>| {
         for (a, b) in pairs {
-            if !equal(evaluator, &a, &b)? {
+            if !equal(steps, &a, &b)? {
                 return Ok(false);
             }
         }
@@ -142,7 +131,7 @@ pub(super) fn equal<'a>(
     };
     match (a, b) {
         (Value::Optional(None), Value::Optional(None)) => return Ok(true),
-        (Value::Optional(Some(a)), Value::Optional(Some(b))) => return equal(evaluator, a, b),
+        (Value::Optional(Some(a)), Value::Optional(Some(b))) => return equal(steps, a, b),
         (Value::Object(a, kind), Value::Object(b, _)) => {
             let fields = || kind.fields.values().map(|field| (&field.name, &field.value));
             if fields().any(|(name, _)| a.contains_key(name) != b.contains_key(name)) {
@@ -159,7 +148,7 @@ pub(super) fn equal<'a>(
             }
             for (name, value) in a.fields() {
                 match b.field(name) {
-                    Some(other) if equal(evaluator, value, other)? => {}
+                    Some(other) if equal(steps, value, other)? => {}
                     _ => return Ok(false),
                 }
             }
@@ -172,7 +161,7 @@ pub(super) fn equal<'a>(
         ) if a.type_name() != b.type_name() => {
             return Err(EvalError::no_such_overload());
         }
-        (Value::String(_), Value::String(_)) => evaluator.spend(a.weight().min(b.weight()))?,
+        (Value::String(_), Value::String(_)) => steps.spend(a.weight().min(b.weight()))?,
         _ => {}
     }
     if a.size() != b.size() {
@@ -183,20 +172,20 @@ pub(super) fn equal<'a>(
     }
     let (Some(entries), true) = (a.entries(), b.is_map()) else { return Ok(a.equals(b)) };
     for (key, value) in entries {
-        evaluator.spend(b.search())?;
+        steps.spend(b.search())?;
         match b.at(&key) {
-            Ok(other) if equal(evaluator, &value, &other)? => {}
+            Ok(other) if equal(steps, &value, &other)? => {}
             _ => return Ok(false),
         }
     }
     Ok(true)
 }
 
-fn contains<'a>(evaluator: &Evaluator<'a>, item: &Value<'a>, range: &Value<'a>) -> Result<'a> {
-    evaluator.spend(range.search())?;
+fn contains<'a>(steps: &Steps, item: &Value<'a>, range: &Value<'a>) -> Result<'a> {
+    steps.spend(range.search())?;
     if let Some(items) = range.items() {
         for other in items {
-            if equal(evaluator, item, &other)? {
+            if equal(steps, item, &other)? {
                 return Ok(Value::Bool(true));
             }
         }

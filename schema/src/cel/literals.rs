@@ -4,7 +4,7 @@
 use super::error::Issues;
 use super::expression::{Call, Expr, Kind, Literal};
 use super::functions::formatting::{Clause, Piece, pieces};
-use super::functions::time;
+use super::time;
 use super::types::Type;
 
 /// Reports the literals of an expression with the texts of cel-go's validators.

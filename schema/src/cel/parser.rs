@@ -7,31 +7,11 @@ use std::sync::Arc;
 
 use super::error::Issues;
 use super::expression::{Expr, Kind, Literal, Mode, Select};
+use super::identifier::RESERVED;
 use super::lexer::{Token, tokens};
 
 /// Levels of nesting that an expression may have, as in cel-go.
 pub(crate) const MAX_DEPTH: usize = 250;
-
-/// Names that no variable may have.
-pub(super) const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// Binary operators other than `&&` and `||`, with their rank and cel-go's name.
 const OPERATORS: [(&str, u8, &str); 12] = [

@@ -22,6 +22,16 @@ pub(crate) struct Scope {
     has_patches: bool,
 }
 
+/// Returns the type of a field; `None` if the type has no such field.
+pub(super) fn field_type(name: &str, field: &str) -> Option<Type> {
+    match field {
+        _ if name != PATCH => Some(Type::Dyn),
+        "value" => Some(Type::Dyn),
+        "op" | "path" | "from" => Some(Type::String),
+        _ => None,
+    }
+}
+
 // === impl Scope ===
 
 impl Scope {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::parser::RESERVED;
+use super::identifier::{escape, is_taken};
 use crate::open_api::flag;
 use crate::open_api::members;
 
@@ -55,9 +55,24 @@ pub(crate) struct Field {
     pub(crate) value: Type,
 }
 
-/// Words that are literals or an operator. A field with such a name, or with a reserved one, is
-/// written `__word__`.
-const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
+/// Names of types, which are values of the type `type`.
+pub(super) const TYPE_NAMES: [&str; 15] = [
+    "bool",
+    "bytes",
+    "double",
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "int",
+    "list",
+    "map",
+    "net.CIDR",
+    "net.IP",
+    "null_type",
+    "optional_type",
+    "string",
+    "type",
+    "uint",
+];
 
 /// The most parts of a type that an expression may have, such as a list of maps of lists.
 const MAX_PARTS: usize = 200;
@@ -208,47 +223,11 @@ impl ObjectType {
     }
 }
 
-/// Returns whether a variable of an expression may have this name: it is an identifier, and neither
-/// a literal nor reserved.
-///
-/// # Examples
-///
-/// ```
-/// use homeostat_schema::is_cel_identifier;
-///
-/// assert!(is_cel_identifier("_name1"));
-/// assert!(!is_cel_identifier("1name") && !is_cel_identifier("package"));
-/// ```
-pub fn is_cel_identifier(name: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(is_plain) && !is_taken(name)
-}
-
-/// Returns whether the grammar gives the name another meaning.
-fn is_taken(name: &str) -> bool {
-    LITERALS.contains(&name) || RESERVED.contains(&name)
-}
-
-/// Returns the name of a field in expressions; `None` if it cannot be written.
-pub(crate) fn escape(name: &str) -> Option<String> {
-    if is_taken(name) {
-        return Some(format!("__{name}__"));
-    }
-    let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let readable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/');
-    if !starts_well || !name.chars().all(readable) {
-        return None;
-    }
-    let escaped = name.replace("__", "__underscores__");
-    let escaped = escaped.replace('.', "__dot__").replace('-', "__dash__");
-    Some(escaped.replace('/', "__slash__"))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::{ObjectType, escape};
+    use super::ObjectType;
 
     #[test]
     fn reserved_field_has_two_names() {
@@ -260,20 +239,5 @@ mod tests {
         assert_eq!(field("__namespace__"), Some("namespace"));
         assert_eq!(field("a__dash__b"), Some("a-b"));
         assert_eq!(field("a-b"), None);
-    }
-
-    #[test]
-    fn names_of_fields_are_escaped() {
-        for (name, expected) in [
-            ("a", Some("a")),
-            ("namespace", Some("__namespace__")),
-            ("a-b.c/d", Some("a__dash__b__dot__c__slash__d")),
-            ("a__b", Some("a__underscores__b")),
-            ("my_field", Some("my_field")),
-            ("1a", None),
-            ("a b", None),
-        ] {
-            assert_eq!(escape(name).as_deref(), expected);
-        }
     }
 }

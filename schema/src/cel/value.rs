@@ -1,5 +1,7 @@
 //! Values. Those of an object are read from its JSON when an expression uses them.
 
+mod struct_value;
+
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -10,14 +12,15 @@ use jiff::Timestamp;
 use serde_json::Map as JsonMap;
 use serde_json::Value as Json;
 
+pub(crate) use self::struct_value::StructValue;
+use super::authorization::Authorization;
 use super::error::EvalError;
-use super::functions::Authorization;
-use super::functions::network::{Cidr, Ip};
-use super::functions::time;
-use super::functions::url::Url;
-use super::functions::{NamedFormat, Semver};
-use super::structs::StructValue;
+use super::ip::{Cidr, Ip};
+use super::named_format::NamedFormat;
+use super::semver::Semver;
+use super::time;
 use super::types::{ObjectType, Type};
+use crate::url::Url;
 
 /// A value. A clone is cheap.
 #[derive(Debug, Clone)]
@@ -190,14 +193,6 @@ impl<'a> Value<'a> {
             Self::Items(list, _) => Json::Array(list.to_vec()),
             Self::Values(fields, _) | Self::Object(fields, _) => Json::Object((*fields).clone()),
             _ => Json::Null,
-        }
-    }
-
-    /// Returns the text that the function `string` makes of the value.
-    pub(crate) fn written(&self) -> Option<String> {
-        match super::functions::to_text(self) {
-            Some(Self::String(text)) => Some(text.to_string()),
-            _ => None,
         }
     }
 

@@ -5,13 +5,14 @@
 //! and then only a time changes. The entries of the others stay text, and their sets are not
 //! decoded.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::encoded_set::Expected;
 use super::entries::{Entry, join, split};
+use super::owners::{MAX_UPDATERS, STRIPPED};
 use super::updater::Difference;
-use super::writer::{FieldWriter, MAX_UPDATERS, STRIPPED};
-use super::{Manager, Operation};
+use super::writer::FieldWriter;
+use super::{ManagedFields, Manager, Operation};
 use crate::apply::{Comparison, reconcile};
 use crate::field_set::{FieldSet, NO_FIELDS};
 
@@ -26,10 +27,36 @@ struct Changed {
 // === impl FieldWriter ===
 
 impl FieldWriter<'_> {
+    /// Returns the JSON text of the owners after a write that is not an apply; `None` if there are
+    /// none. Most writes take nothing from other managers, whose entries are then not decoded.
+    ///
+    /// `owners` is what [`ManagedFields::to_json`] has returned; `live` and `new` are as in
+    /// [`update`](Self::update), but objects of a built-in type may both have equal owners, in any
+    /// form. If one of them does not fit the type, the owners stay.
+    pub fn update_json(
+        &self,
+        owners: &str,
+        live: &Map<String, Value>,
+        new: &Map<String, Value>,
+    ) -> Option<String> {
+        let Ok(compared) = self.compare(live, new) else { return Some(owners.to_owned()) };
+        self.renew(owners, compared).or_else(|| {
+            let decoded = ManagedFields::from_json(owners);
+            if decoded.is_empty() {
+                // The object is not tracked; an apply starts it.
+                return None;
+            }
+            match self.update(decoded, live, new) {
+                Ok(updated) => updated.to_json(),
+                Err(_) => Some(owners.to_owned()),
+            }
+        })
+    }
+
     /// Returns the encoded owners after a write that is not an apply; `None` unless it is certain
     /// that the other managers lose no field.
     ///
-    /// `owners` is what [`ManagedFields::to_json`](super::ManagedFields::to_json) has returned.
+    /// `owners` is what [`ManagedFields::to_json`] has returned.
     pub(super) fn renew(&self, owners: &str, compared: Comparison) -> Option<String> {
         let mut entries = split(owners)?;
         let manager = Manager::updater(self.manager, self.api_version, self.subresource);

@@ -11,6 +11,7 @@ use super::union::Union;
 use super::wire::BYTES;
 use super::wire::Reader;
 use super::wire::Tag;
+use super::wire::VARINT;
 use crate::node::Empty;
 use crate::node::Field;
 use crate::node::Scalar;
@@ -19,6 +20,67 @@ use crate::schema::NodeRef;
 
 type Fields = JsonMap<String, Value>;
 type Result<T> = std::result::Result<T, ProtobufError>;
+
+// === impl Union ===
+
+impl Union {
+    /// Decodes one occurrence of the field, added to the earlier ones.
+    fn decode(
+        self,
+        schema: NodeRef<'_>,
+        bytes: &[u8],
+        depth: usize,
+        earlier: Option<Value>,
+    ) -> Result<Value> {
+        if self != Self::DependenciesOrTexts {
+            return self.decode_one(schema, bytes, depth);
+        }
+        let (mut key, mut value) = (String::new(), Value::Null);
+        let mut reader = Reader::new(bytes);
+        while let Some(tag) = reader.tag()? {
+            match tag.number {
+                1 => key = reader.text(tag)?,
+                2 => value = self.decode_one(schema, reader.bytes(tag)?, depth)?,
+                _ => reader.skip(tag)?,
+            }
+        }
+        let mut map = match earlier {
+            Some(Value::Object(map)) => map,
+            _ => Fields::new(),
+        };
+        map.insert(key, value);
+        Ok(Value::Object(map))
+    }
+
+    fn decode_one(self, schema: NodeRef<'_>, bytes: &[u8], depth: usize) -> Result<Value> {
+        let (mut allows, mut single, mut list) = (false, None, Vec::new());
+        let mut reader = Reader::new(bytes);
+        while let Some(tag) = reader.tag()? {
+            match (self, tag.number) {
+                (Self::OrBoolean, 1) if tag.wire_type == VARINT => {
+                    allows = reader.varint(tag)? != 0;
+                }
+                (Self::OrBoolean, 2) | (Self::OrSchemas | Self::DependenciesOrTexts, 1) => {
+                    let fields = message(schema, reader.bytes(tag)?, depth)?;
+                    single = Some(Value::Object(fields));
+                }
+                (Self::OrSchemas, 2) => {
+                    let fields = message(schema, reader.bytes(tag)?, depth)?;
+                    list.push(Value::Object(fields));
+                }
+                (Self::DependenciesOrTexts, 2) => list.push(Value::from(reader.text(tag)?)),
+                _ => reader.skip(tag)?,
+            }
+        }
+        Ok(match (self, single) {
+            (_, Some(schema)) => schema,
+            (Self::OrBoolean, None) => Value::Bool(allows),
+            // Go encodes an empty union of this type as null.
+            (_, None) if list.is_empty() => Value::Null,
+            (_, None) => Value::Array(list),
+        })
+    }
+}
 
 /// Decodes a message.
 pub(super) fn message(node: NodeRef<'_>, bytes: &[u8], depth: usize) -> Result<Fields> {

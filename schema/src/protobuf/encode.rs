@@ -18,6 +18,48 @@ type Result<T> = std::result::Result<T, ProtobufError>;
 /// A field of an object, with its type and its value.
 type Member<'a> = (&'a Field, NodeRef<'a>, &'a Value);
 
+// === impl Union ===
+
+impl Union {
+    /// Encodes the messages of a field: one, or one for each entry of a map. `schema` is the type
+    /// of a schema.
+    fn encode(self, schema: NodeRef<'_>, value: &Value, depth: usize) -> Result<Vec<Vec<u8>>> {
+        if self != Self::DependenciesOrTexts {
+            return Ok(vec![self.encode_one(schema, value, depth)?]);
+        }
+        let mut entries = Vec::new();
+        for (key, value) in value.as_object().into_iter().flatten() {
+            let mut entry = Writer::default();
+            entry.bytes(1, key.as_bytes());
+            entry.bytes(2, &self.encode_one(schema, value, depth)?);
+            entries.push(entry.into_bytes());
+        }
+        Ok(entries)
+    }
+
+    fn encode_one(self, schema: NodeRef<'_>, value: &Value, depth: usize) -> Result<Vec<u8>> {
+        let mut writer = Writer::default();
+        match (self, value) {
+            (Self::OrBoolean, Value::Bool(allows)) => writer.varint(1, (*allows).into()),
+            (Self::OrBoolean, schema_value) => {
+                writer.varint(1, 1);
+                writer.bytes(2, &message(schema, schema_value, depth)?);
+            }
+            (Self::OrSchemas, Value::Array(schemas)) => {
+                for one in schemas {
+                    writer.bytes(2, &message(schema, one, depth)?);
+                }
+            }
+            (Self::DependenciesOrTexts, Value::Array(texts)) => {
+                let texts = texts.iter().filter_map(Value::as_str);
+                texts.for_each(|text| writer.bytes(2, text.as_bytes()));
+            }
+            (_, one) => writer.bytes(1, &message(schema, one, depth)?),
+        }
+        Ok(writer.into_bytes())
+    }
+}
+
 /// Encodes a message.
 pub(super) fn message(node: NodeRef<'_>, value: &Value, depth: usize) -> Result<Vec<u8>> {
     let depth = depth.checked_sub(1).ok_or(ProtobufError::TooDeep)?;

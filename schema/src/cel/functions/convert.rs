@@ -1,8 +1,9 @@
 //! Conversions between types.
 
 use super::Result;
-use super::{numbers, time};
+use super::numbers;
 use crate::cel::error::EvalError;
+use crate::cel::time;
 use crate::cel::value::Value;
 
 pub(super) fn call<'a>(name: &str, is_member: bool, arguments: &[Value<'a>]) -> Option<Result<'a>> {
@@ -105,7 +106,19 @@ fn to_uint<'a>(value: &Value<'a>) -> Result<'a> {
     Ok(Value::Uint(number))
 }
 
-pub(in crate::cel) fn to_text<'a>(value: &Value<'a>) -> Option<Value<'a>> {
+// === impl Value ===
+
+impl Value<'_> {
+    /// Returns the text that the function `string` makes of the value.
+    pub(crate) fn written(&self) -> Option<String> {
+        match to_text(self) {
+            Some(Self::String(text)) => Some(text.to_string()),
+            _ => None,
+        }
+    }
+}
+
+fn to_text<'a>(value: &Value<'a>) -> Option<Value<'a>> {
     Some(match value {
         Value::String(_) => value.clone(),
         Value::Bool(value) => Value::text(value.to_string()),

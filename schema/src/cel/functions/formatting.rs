@@ -4,7 +4,8 @@ use homeostat_core::go_quote;
 
 use super::Result;
 use crate::cel::error::EvalError;
-use crate::cel::evaluator::Evaluator;
+use crate::cel::steps::Steps;
+use crate::cel::time;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
 
@@ -105,31 +106,25 @@ fn precision(text: &str) -> std::result::Result<(usize, &str), String> {
     Ok((stated, rest))
 }
 
-pub(super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    name: &str,
-    arguments: &[Value<'a>],
-) -> Option<Result<'a>> {
+pub(super) fn call<'a>(steps: &Steps, name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
     match (name, arguments) {
-        ("format", [Value::String(text), list]) => {
-            Some(format_text(evaluator, text, &list.items()?))
-        }
+        ("format", [Value::String(text), list]) => Some(format_text(steps, text, &list.items()?)),
         _ => None,
     }
 }
 
-fn format_text<'a>(evaluator: &Evaluator<'a>, text: &str, list: &[Value<'a>]) -> Result<'a> {
+fn format_text<'a>(steps: &Steps, text: &str, list: &[Value<'a>]) -> Result<'a> {
     let mut written = String::new();
     let mut arguments = list.iter();
     for piece in pieces(text, list.len()).map_err(EvalError::new)? {
         let part = match piece {
             Piece::Text(text) => text.to_owned(),
             Piece::Clause(clause) => match arguments.next() {
-                Some(argument) => clause.write(evaluator, argument)?,
+                Some(argument) => clause.write(steps, argument)?,
                 None => break,
             },
         };
-        evaluator.spend(part.len() / 10 + 1)?;
+        steps.spend(part.len() / 10 + 1)?;
         written.push_str(&part);
     }
     Ok(Value::text(written))
@@ -170,14 +165,10 @@ impl Clause {
         format!("error during formatting: {wanted}, was given {found}")
     }
 
-    fn write<'a>(
-        self,
-        evaluator: &Evaluator<'a>,
-        value: &Value<'a>,
-    ) -> std::result::Result<String, EvalError> {
+    fn write(self, steps: &Steps, value: &Value<'_>) -> std::result::Result<String, EvalError> {
         let special = |text: &str| matches!(text, "NaN" | "Infinity" | "-Infinity");
         Ok(match (self, value) {
-            (Self::Any, value) => return show(evaluator, value, false),
+            (Self::Any, value) => return show(steps, value, false),
             (Self::Decimal, Value::Int(number)) => number.to_string(),
             (Self::Decimal, Value::Uint(number)) => number.to_string(),
             (Self::Fixed(digits), Value::Double(number)) => fixed(*number, digits),
@@ -273,15 +264,11 @@ fn special(number: f64) -> String {
 }
 
 /// Writes any value. Inside of a list or a map, texts are quoted and times are calls.
-fn show<'a>(
-    evaluator: &Evaluator<'a>,
-    value: &Value<'a>,
-    inside: bool,
-) -> std::result::Result<String, EvalError> {
-    evaluator.spend(value.weight() + 1)?;
+fn show(steps: &Steps, value: &Value<'_>, inside: bool) -> std::result::Result<String, EvalError> {
+    steps.spend(value.weight() + 1)?;
     if let Some(items) = value.items() {
         let texts: std::result::Result<Vec<_>, _> =
-            items.iter().map(|item| show(evaluator, item, true)).collect();
+            items.iter().map(|item| show(steps, item, true)).collect();
         return Ok(format!("[{}]", texts?.join(", ")));
     }
     if let Some(entries) = value.entries() {
@@ -292,7 +279,7 @@ fn show<'a>(
                 let text = format!("no formatting function for map key of type {found}");
                 return Err(EvalError::new(format!("error during formatting: {text}")));
             }
-            pairs.push((show(evaluator, &key, true)?, show(evaluator, &value, true)?));
+            pairs.push((show(steps, &key, true)?, show(steps, &value, true)?));
         }
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
         let pairs: Vec<String> =
@@ -313,13 +300,13 @@ fn show<'a>(
         Value::Double(number) if inside => format!("{number:.DIGITS$}"),
         Value::Timestamp(time) if inside => format!("timestamp({})", go_quote(&time.to_string())),
         Value::Duration(nanos) if inside => {
-            format!("duration({})", go_quote(&super::time::show_duration(*nanos)))
+            format!("duration({})", go_quote(&time::show_duration(*nanos)))
         }
         Value::Null => "null".to_owned(),
         Value::Type(name) => (*name).to_owned(),
         Value::Double(number) => super::convert::show_double(*number),
         Value::Timestamp(time) => time.to_string(),
-        Value::Duration(nanos) => super::time::show_duration(*nanos),
+        Value::Duration(nanos) => time::show_duration(*nanos),
         Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::String(_) => value.show(),
         _ => return Err(Clause::Any.failed(value)),
     })

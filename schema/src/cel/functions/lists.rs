@@ -4,19 +4,15 @@ use std::cmp::Ordering;
 
 use super::{Result, equal, numbers};
 use crate::cel::error::EvalError;
-use crate::cel::evaluator::Evaluator;
+use crate::cel::steps::Steps;
 use crate::cel::value::Value;
 
 /// The largest list that `lists.range` makes.
 const MAX_RANGE: i64 = 1_000_000;
 
-pub(super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    name: &str,
-    arguments: &[Value<'a>],
-) -> Option<Result<'a>> {
+pub(super) fn call<'a>(steps: &Steps, name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
     if let ("lists.range", [Value::Int(length)]) = (name, arguments) {
-        return Some(range(evaluator, *length));
+        return Some(range(steps, *length));
     }
     let items = arguments.first()?.items()?;
     Some(match (name, &arguments[1..]) {
@@ -25,48 +21,48 @@ pub(super) fn call<'a>(
                 |pair: &[Value<'a>]| pair[0].compare(&pair[1]) != Some(Ordering::Greater);
             Ok(Value::Bool(items.windows(2).all(in_order)))
         }
-        ("sum", []) => sum(evaluator, items),
+        ("sum", []) => sum(steps, items),
         ("min", []) => extreme(items, Ordering::Less, "min"),
         ("max", []) => extreme(items, Ordering::Greater, "max"),
-        ("indexOf", [item]) => position(evaluator, items.iter(), item),
+        ("indexOf", [item]) => position(steps, items.iter(), item),
         ("lastIndexOf", [item]) => {
             let length = i64::try_from(items.len()).ok()?;
-            position(evaluator, items.iter().rev(), item).map(|found| match found {
+            position(steps, items.iter().rev(), item).map(|found| match found {
                 Value::Int(at) if at >= 0 => Value::Int(length - 1 - at),
                 other => other,
             })
         }
         ("slice", [Value::Int(from), Value::Int(to)]) => slice(&items, *from, *to),
-        ("flatten", []) => flatten_to(evaluator, items, 1),
-        ("flatten", [Value::Int(depth)]) => flatten_to(evaluator, items, *depth),
+        ("flatten", []) => flatten_to(steps, items, 1),
+        ("flatten", [Value::Int(depth)]) => flatten_to(steps, items, *depth),
         ("reverse", []) => Ok(Value::list(items.into_iter().rev().collect())),
         ("first", []) => Ok(Value::optional(items.first().cloned())),
         ("last", []) => Ok(Value::optional(items.last().cloned())),
         ("sort", []) => sort(items),
-        ("distinct", []) => distinct(evaluator, items),
-        ("sets.contains", [other]) => all_in(evaluator, &other.items()?, &items).map(Value::Bool),
+        ("distinct", []) => distinct(steps, items),
+        ("sets.contains", [other]) => all_in(steps, &other.items()?, &items).map(Value::Bool),
         ("sets.equivalent", [other]) => {
             let other = other.items()?;
-            let both = all_in(evaluator, &other, &items)
-                .and_then(|first| Ok(first && all_in(evaluator, &items, &other)?));
+            let both = all_in(steps, &other, &items)
+                .and_then(|first| Ok(first && all_in(steps, &items, &other)?));
             both.map(Value::Bool)
         }
         ("sets.intersects", [other]) => {
             let other = other.items()?;
-            let found = items.iter().map(|item| is_in(evaluator, item, &other));
+            let found = items.iter().map(|item| is_in(steps, item, &other));
             any(found).map(Value::Bool)
         }
         _ => return None,
     })
 }
 
-fn range<'a>(evaluator: &Evaluator<'a>, length: i64) -> Result<'a> {
+fn range<'a>(steps: &Steps, length: i64) -> Result<'a> {
     let problem = if length < 0 {
         format!("size must be non-negative, got {length}")
     } else if length > MAX_RANGE {
         format!("size {length} exceeds maximum allowed ({MAX_RANGE})")
     } else {
-        evaluator.spend(usize::try_from(length).unwrap_or(usize::MAX))?;
+        steps.spend(usize::try_from(length).unwrap_or(usize::MAX))?;
         return Ok(Value::list((0..length).map(Value::Int).collect()));
     };
     Err(EvalError::new(format!("lists.range: {problem}")))
@@ -79,27 +75,27 @@ fn any(
 }
 
 fn is_in<'a>(
-    evaluator: &Evaluator<'a>,
+    steps: &Steps,
     item: &Value<'a>,
     list: &[Value<'a>],
 ) -> std::result::Result<bool, EvalError> {
-    any(list.iter().map(|other| equal(evaluator, item, other)))
+    any(list.iter().map(|other| equal(steps, item, other)))
 }
 
 fn all_in<'a>(
-    evaluator: &Evaluator<'a>,
+    steps: &Steps,
     part: &[Value<'a>],
     list: &[Value<'a>],
 ) -> std::result::Result<bool, EvalError> {
-    let missing = part.iter().map(|item| is_in(evaluator, item, list).map(|found| !found));
+    let missing = part.iter().map(|item| is_in(steps, item, list).map(|found| !found));
     any(missing).map(|missing| !missing)
 }
 
-fn sum<'a>(evaluator: &Evaluator<'a>, items: Vec<Value<'a>>) -> Result<'a> {
+fn sum<'a>(steps: &Steps, items: Vec<Value<'a>>) -> Result<'a> {
     let mut items = items.into_iter();
     let Some(mut sum) = items.next() else { return Ok(Value::Int(0)) };
     for item in items {
-        evaluator.spend(sum.weight() + item.weight())?;
+        steps.spend(sum.weight() + item.weight())?;
         sum = numbers::call("_+_", &[sum, item])
             .unwrap_or_else(|| Err(EvalError::no_such_overload()))?;
     }
@@ -122,7 +118,7 @@ fn slice<'a>(items: &[Value<'a>], from: i64, to: i64) -> Result<'a> {
 
 /// Joins lists inside of a list, and those inside of them, to a depth. The steps are counted before
 /// each copy: many items may be one list in memory.
-fn flatten_to<'a>(evaluator: &Evaluator<'a>, items: Vec<Value<'a>>, depth: i64) -> Result<'a> {
+fn flatten_to<'a>(steps: &Steps, items: Vec<Value<'a>>, depth: i64) -> Result<'a> {
     if depth < 0 {
         return Err(EvalError::new("level must be non-negative"));
     }
@@ -133,7 +129,7 @@ fn flatten_to<'a>(evaluator: &Evaluator<'a>, items: Vec<Value<'a>>, depth: i64) 
         }
         let mut all = Vec::new();
         for item in items {
-            evaluator.spend(item.weight() + 1)?;
+            steps.spend(item.weight() + 1)?;
             match item.items() {
                 Some(inner) => all.extend(inner),
                 None => all.push(item),
@@ -157,7 +153,7 @@ fn extreme<'a>(items: Vec<Value<'a>>, wanted: Ordering, name: &str) -> Result<'a
 }
 
 fn position<'a, 'b>(
-    evaluator: &Evaluator<'a>,
+    steps: &Steps,
     items: impl Iterator<Item = &'b Value<'a>>,
     item: &Value<'a>,
 ) -> Result<'a>
@@ -165,7 +161,7 @@ where
     'a: 'b,
 {
     for (other, at) in items.zip(0..) {
-        if equal(evaluator, item, other)? {
+        if equal(steps, item, other)? {
             return Ok(Value::Int(at));
         }
     }
@@ -180,10 +176,10 @@ fn sort(mut items: Vec<Value<'_>>) -> Result<'_> {
     Ok(Value::list(items))
 }
 
-fn distinct<'a>(evaluator: &Evaluator<'a>, items: Vec<Value<'a>>) -> Result<'a> {
+fn distinct<'a>(steps: &Steps, items: Vec<Value<'a>>) -> Result<'a> {
     let mut kept: Vec<Value<'a>> = Vec::new();
     for item in items {
-        if !is_in(evaluator, &item, &kept)? {
+        if !is_in(steps, &item, &kept)? {
             kept.push(item);
         }
     }

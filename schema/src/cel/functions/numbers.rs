@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Result;
 use crate::cel::error::EvalError;
+use crate::cel::time;
 use crate::cel::value::Value;
 
 pub(super) fn call<'a>(name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
@@ -102,7 +103,7 @@ fn add<'a>(a: &Value<'a>, b: &Value<'a>) -> Result<'a> {
 }
 
 fn in_range<'a>(time: std::result::Result<Timestamp, jiff::Error>) -> Result<'a> {
-    let time = time.ok().filter(|time| super::time::is_in_range(*time));
+    let time = time.ok().filter(|time| time::is_in_range(*time));
     time.map(Value::Timestamp).ok_or_else(|| EvalError::new("timestamp overflow"))
 }
 

@@ -4,45 +4,39 @@ use regex::Regex;
 
 use super::{Result, patterns};
 use crate::cel::error::EvalError;
-use crate::cel::evaluator::Evaluator;
+use crate::cel::steps::Steps;
 use crate::cel::value::Value;
 
-pub(super) fn call<'a>(
-    evaluator: &Evaluator<'a>,
-    name: &str,
-    arguments: &[Value<'a>],
-) -> Option<Result<'a>> {
+pub(super) fn call<'a>(steps: &Steps, name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
     if name == "join" {
-        return join(evaluator, arguments);
+        return join(steps, arguments);
     }
     let [Value::String(text), rest @ ..] = arguments else { return None };
     let text: &str = text;
     Some(match (name, rest) {
         ("contains", [Value::String(part)]) => {
-            let steps = (text.len() / 10 + 1).saturating_mul(part.len() / 10 + 1);
-            evaluator.spend(steps).map(|()| Value::Bool(text.contains(&**part)))
+            let cost = (text.len() / 10 + 1).saturating_mul(part.len() / 10 + 1);
+            steps.spend(cost).map(|()| Value::Bool(text.contains(&**part)))
         }
         ("startsWith", [Value::String(part)]) => Ok(Value::Bool(text.starts_with(&**part))),
         ("endsWith", [Value::String(part)]) => Ok(Value::Bool(text.ends_with(&**part))),
         ("matches", [Value::String(pattern)]) => {
-            regex(evaluator, text, pattern).map(|regex| Value::Bool(regex.is_match(text)))
+            regex(steps, text, pattern).map(|regex| Value::Bool(regex.is_match(text)))
         }
-        ("find", [Value::String(pattern)]) => searched(evaluator, text, pattern).map(|regex| {
+        ("find", [Value::String(pattern)]) => searched(steps, text, pattern).map(|regex| {
             Value::text(regex.find(text).map(|found| found.as_str()).unwrap_or_default())
         }),
         ("findAll", [Value::String(pattern), rest @ ..]) => {
             let most = limit(rest)?;
-            searched(evaluator, text, pattern).map(|regex| {
+            searched(steps, text, pattern).map(|regex| {
                 let found = regex.find_iter(text).take(most);
                 Value::list(found.map(|found| Value::text(found.as_str())).collect())
             })
         }
         ("charAt", [Value::Int(at)]) => char_at(text, *at),
-        ("indexOf", [Value::String(part), rest @ ..]) => {
-            index_of(evaluator, text, part, rest, false)
-        }
+        ("indexOf", [Value::String(part), rest @ ..]) => index_of(steps, text, part, rest, false),
         ("lastIndexOf", [Value::String(part), rest @ ..]) => {
-            index_of(evaluator, text, part, rest, true)
+            index_of(steps, text, part, rest, true)
         }
         ("lowerAscii", []) => Ok(Value::text(text.to_ascii_lowercase())),
         ("upperAscii", []) => Ok(Value::text(text.to_ascii_uppercase())),
@@ -52,7 +46,7 @@ pub(super) fn call<'a>(
         ("replace", [Value::String(from), Value::String(to), rest @ ..]) => {
             let most = limit(rest)?;
             let longest = text.len() + (text.len() + 1).saturating_mul(to.len());
-            let replaced = evaluator.spend(longest / 10);
+            let replaced = steps.spend(longest / 10);
             replaced.map(|()| Value::text(text.replacen(&**from, to, most)))
         }
         ("split", [Value::String(mark), rest @ ..]) => {
@@ -77,24 +71,16 @@ fn limit(rest: &[Value<'_>]) -> Option<usize> {
 }
 
 /// Compiles the pattern of a search.
-fn searched(
-    evaluator: &Evaluator<'_>,
-    text: &str,
-    pattern: &str,
-) -> std::result::Result<Regex, EvalError> {
-    regex(evaluator, text, pattern).map_err(|error| match error {
+fn searched(steps: &Steps, text: &str, pattern: &str) -> std::result::Result<Regex, EvalError> {
+    regex(steps, text, pattern).map_err(|error| match error {
         EvalError::Failed(problem) => EvalError::new(format!("Illegal regex: {problem}")),
         EvalError::Limit => EvalError::Limit,
     })
 }
 
 /// Compiles a pattern and counts the steps of one search.
-fn regex(
-    evaluator: &Evaluator<'_>,
-    text: &str,
-    pattern: &str,
-) -> std::result::Result<Regex, EvalError> {
-    evaluator.spend((text.len() / 10 + 1).saturating_mul(pattern.len() / 4 + 1))?;
+fn regex(steps: &Steps, text: &str, pattern: &str) -> std::result::Result<Regex, EvalError> {
+    steps.spend((text.len() / 10 + 1).saturating_mul(pattern.len() / 4 + 1))?;
     patterns::compiled(pattern).map_err(|error| EvalError::new(error.to_string()))
 }
 
@@ -149,13 +135,13 @@ fn substring<'a>(text: &str, from: i64, to: i64) -> Result<'a> {
 }
 
 fn index_of<'a>(
-    evaluator: &Evaluator<'a>,
+    steps: &Steps,
     text: &str,
     part: &str,
     rest: &[Value<'a>],
     last: bool,
 ) -> Result<'a> {
-    evaluator.spend((text.len() / 10 + 1).saturating_mul(part.len() / 10 + 1))?;
+    steps.spend((text.len() / 10 + 1).saturating_mul(part.len() / 10 + 1))?;
     let length = text.chars().count();
     let bound = match rest {
         [] => None,
@@ -195,7 +181,7 @@ fn split<'a>(text: &str, mark: &str, most: usize) -> Vec<Value<'a>> {
     text.splitn(most, mark).map(Value::text).collect()
 }
 
-fn join<'a>(evaluator: &Evaluator<'a>, arguments: &[Value<'a>]) -> Option<Result<'a>> {
+fn join<'a>(steps: &Steps, arguments: &[Value<'a>]) -> Option<Result<'a>> {
     let mark = match arguments {
         [_] => "",
         [_, Value::String(mark)] => mark,
@@ -204,7 +190,7 @@ fn join<'a>(evaluator: &Evaluator<'a>, arguments: &[Value<'a>]) -> Option<Result
     let mut texts = Vec::new();
     for item in arguments[0].items()? {
         let Value::String(text) = item else { return None };
-        if let Err(error) = evaluator.spend((text.len() + mark.len()) / 10) {
+        if let Err(error) = steps.spend((text.len() + mark.len()) / 10) {
             return Some(Err(error));
         }
         texts.push(text);

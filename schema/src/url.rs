@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 use std::net::IpAddr;
-use std::rc::Rc;
 
 use homeostat_core::go_quote;
 
-use crate::cel::value::Value;
+use crate::address;
 
 /// Characters that a path has without an escape, besides letters and digits.
 const OF_PATH: &str = "-._~$&+,/:;=@";
@@ -31,7 +30,7 @@ pub(crate) struct Url {
 /// # Errors
 ///
 /// Returns the text of the error.
-pub(super) fn check(text: &str) -> Result<(), String> {
+pub(crate) fn check(text: &str) -> Result<(), String> {
     parse(text, true).map(|_| ()).map_err(|problem| format!("parse {}: {problem}", go_quote(text)))
 }
 
@@ -108,7 +107,7 @@ fn literal(host: &str) -> Result<String, String> {
         Some(at) => unescape_host(&address[..at])? + &unescape(&address[at..], wrong_of_zone)?,
         None => unescape_host(address)?,
     };
-    match super::address::parse(&address) {
+    match address::parse(&address) {
         Err(problem) => Err(format!("invalid host: {problem}")),
         Ok((IpAddr::V4(_), _)) => Err("invalid IP-literal".to_owned()),
         Ok(_) => Ok(format!("[{address}]{port}")),
@@ -203,7 +202,7 @@ impl Url {
     /// # Errors
     ///
     /// Returns the text of Go's error.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         check(text)?;
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
         let failed = |part: &str, problem| format!("parse {}: {problem}", go_quote(part));
@@ -212,42 +211,50 @@ impl Url {
         Ok(url)
     }
 
-    fn port(&self) -> Option<(&str, &str)> {
+    pub(crate) fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// Returns the name or address, and the port.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Returns the name or address, without the brackets of one of IPv6.
+    pub(crate) fn host_name(&self) -> &str {
+        let host = self.split().map_or(self.host.as_str(), |(host, _)| host);
+        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        inner.unwrap_or(host)
+    }
+
+    /// Returns the port; empty if there is none.
+    pub(crate) fn port(&self) -> &str {
+        self.split().map_or("", |(_, port)| port)
+    }
+
+    /// Returns the path with its escapes.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn split(&self) -> Option<(&str, &str)> {
         let split = self.host.rsplit_once(':');
         split.filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
     }
 
-    /// Calls a function without arguments.
-    pub(super) fn part<'a>(&self, name: &str) -> Option<Value<'a>> {
-        Some(match name {
-            "getScheme" => Value::text(self.scheme.as_str()),
-            "getHost" => Value::text(self.host.as_str()),
-            "getHostname" => {
-                let host = self.port().map_or(self.host.as_str(), |(host, _)| host);
-                let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-                Value::text(inner.unwrap_or(host))
-            }
-            "getPort" => Value::text(self.port().map_or("", |(_, port)| port)),
-            "getEscapedPath" => Value::text(self.path.as_str()),
-            "getQuery" => self.values(),
-            _ => return None,
-        })
-    }
-
     /// Returns the values of the query by their keys. Parts that Go cannot read are left out.
-    fn values<'a>(&self) -> Value<'a> {
-        let mut found: Vec<(String, Vec<Value<'a>>)> = Vec::new();
+    pub(crate) fn query(&self) -> Vec<(String, Vec<String>)> {
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
         let is_read = |pair: &&str| !pair.is_empty() && !pair.contains(';');
         for pair in self.query.split('&').filter(is_read) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let read = |text: &str| unescape(&text.replace('+', " "), |_| None);
             let (Ok(key), Ok(value)) = (read(key), read(value)) else { continue };
             match found.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, values)) => values.push(Value::text(value)),
-                None => found.push((key, vec![Value::text(value)])),
+                Some((_, values)) => values.push(value),
+                None => found.push((key, vec![value])),
             }
         }
-        let entry = |(key, values): (String, _)| (Value::text(key), Value::list(values));
-        Value::Map(Rc::new(found.into_iter().map(entry).collect()))
+        found
     }
 }

@@ -1,18 +1,11 @@
 //! Semantic versions.
 
-use std::cmp::Ordering;
-use std::rc::Rc;
-
 use homeostat_core::go_quote;
-
-use super::Result;
-use crate::cel::error::EvalError;
-use crate::cel::value::Value;
 
 /// A semantic version, without its build metadata, which has no order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Semver {
-    numbers: [u64; 3],
+    pub(super) numbers: [u64; 3],
     stage: Stage,
 }
 
@@ -30,43 +23,20 @@ enum Identifier {
     Name(String),
 }
 
-pub(super) fn call<'a>(name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
-    let read = |text: &str, lenient: bool| {
+type Read<T> = Result<T, String>;
+
+// === impl Semver ===
+
+impl Semver {
+    /// Reads a version; `lenient` also one with a `v`, leading zeros, or missing numbers.
+    ///
+    /// # Errors
+    ///
+    /// Returns the text of the error.
+    pub(super) fn read(text: &str, lenient: bool) -> Read<Self> {
         if lenient { normalized(text).and_then(|text| parse(&text)) } else { parse(text) }
-    };
-    Some(match (name, arguments) {
-        ("semver" | "isSemver", [Value::String(text), rest @ ..]) => {
-            let lenient = match rest {
-                [] => false,
-                [Value::Bool(lenient)] => *lenient,
-                _ => return None,
-            };
-            let version = read(text, lenient);
-            if name == "isSemver" {
-                return Some(Ok(Value::Bool(version.is_ok())));
-            }
-            version.map(|version| Value::Semver(Rc::new(version))).map_err(EvalError::new)
-        }
-        ("major", [Value::Semver(version)]) => Ok(number(version.numbers[0])),
-        ("minor", [Value::Semver(version)]) => Ok(number(version.numbers[1])),
-        ("patch", [Value::Semver(version)]) => Ok(number(version.numbers[2])),
-        ("isLessThan", [Value::Semver(a), Value::Semver(b)]) => Ok(Value::Bool(a < b)),
-        ("isGreaterThan", [Value::Semver(a), Value::Semver(b)]) => Ok(Value::Bool(a > b)),
-        ("compareTo", [Value::Semver(a), Value::Semver(b)]) => Ok(Value::Int(match a.cmp(b) {
-            Ordering::Less => -1,
-            Ordering::Equal => 0,
-            Ordering::Greater => 1,
-        })),
-        _ => return None,
-    })
+    }
 }
-
-/// Returns the number as Go converts it.
-fn number<'a>(number: u64) -> Value<'a> {
-    Value::Int(number.cast_signed())
-}
-
-type Read<T> = std::result::Result<T, String>;
 
 fn parse(text: &str) -> Read<Semver> {
     if text.is_empty() {

@@ -1,25 +1,14 @@
 //! Values with fields that an expression makes: parts of an object, and operations of a patch.
 
-use super::error::EvalError;
-use super::scope::{OBJECT, PATCH};
-use super::types::Type;
-use super::value::Value;
+use super::Value;
+use crate::cel::error::EvalError;
+use crate::cel::scope::{OBJECT, PATCH};
 
 /// A value of a type that has a name, such as `Object.spec{replicas: 1}`.
 #[derive(Debug, Clone)]
 pub(crate) struct StructValue<'a> {
     name: &'a str,
     fields: Vec<(&'a str, Value<'a>)>,
-}
-
-/// Returns the type of a field; `None` if the type has no such field.
-pub(super) fn field_type(name: &str, field: &str) -> Option<Type> {
-    match field {
-        _ if name != PATCH => Some(Type::Dyn),
-        "value" => Some(Type::Dyn),
-        "op" | "path" | "from" => Some(Type::String),
-        _ => None,
-    }
 }
 
 // === impl StructValue ===
@@ -31,7 +20,10 @@ impl<'a> StructValue<'a> {
     ///
     /// If a field of a patch is unknown or has a value of another type. The checker does not know
     /// the types of all values.
-    pub(super) fn new(name: &'a str, fields: Vec<(&'a str, Value<'a>)>) -> Result<Self, EvalError> {
+    pub(in crate::cel) fn new(
+        name: &'a str,
+        fields: Vec<(&'a str, Value<'a>)>,
+    ) -> Result<Self, EvalError> {
         for (field, value) in fields.iter().filter(|_| name == PATCH) {
             match (*field, value) {
                 ("value", _) | ("op" | "path" | "from", Value::String(_)) => {}

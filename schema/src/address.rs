@@ -12,7 +12,7 @@ type Problem<'t> = (&'static str, Option<&'t str>);
 /// # Errors
 ///
 /// Returns the text of Go's error.
-pub(super) fn parse(text: &str) -> Result<(IpAddr, bool), String> {
+pub(crate) fn parse(text: &str) -> Result<(IpAddr, bool), String> {
     let read = match text.find(['.', ':', '%']).map(|at| text.as_bytes()[at]) {
         Some(b'.') => ipv4(text).map(|address| (address.into(), false)),
         Some(b':') => ipv6(text),
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<(IpAddr, bool), String> {
 /// # Errors
 ///
 /// Returns the text of Go's error.
-pub(super) fn parse_prefix(text: &str) -> Result<(IpAddr, u8), String> {
+pub(crate) fn parse_prefix(text: &str) -> Result<(IpAddr, u8), String> {
     let failed = |problem: &str| format!("netip.ParsePrefix({}): {problem}", go_quote(text));
     let (address, bits) = text.rsplit_once('/').ok_or_else(|| failed("no '/'"))?;
     let (address, has_zone) = parse(address).map_err(|problem| failed(&problem))?;

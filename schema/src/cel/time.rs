@@ -1,20 +1,15 @@
-//! Timestamps and durations.
+//! Timestamps and durations, which are read as Go reads them.
 
 use std::str::FromStr;
 
 use homeostat_core::parse_go_duration;
 use jiff::Timestamp;
-use jiff::Zoned;
 use jiff::civil::{Date, Time};
 use jiff::tz::{Offset, TimeZone};
 
-use super::Result;
-use crate::cel::error::EvalError;
-use crate::cel::value::Value;
-
 /// Reads a time in RFC 3339 by the rules of Go: the hour may have one digit, and the fraction may
 /// follow a comma.
-pub(in crate::cel) fn timestamp(text: &str) -> Option<Timestamp> {
+pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
     let (date, time) = text.split_once('T')?;
     let (year, month_and_day) = date.split_once('-')?;
     let (month, day) = month_and_day.split_once('-')?;
@@ -38,7 +33,7 @@ pub(super) fn is_in_range(time: Timestamp) -> bool {
 }
 
 /// Returns the time of a number of seconds after the start of 1970.
-pub(in crate::cel) fn of_seconds(seconds: i64) -> Option<Timestamp> {
+pub(super) fn of_seconds(seconds: i64) -> Option<Timestamp> {
     Timestamp::from_second(seconds).ok().filter(|time| is_in_range(*time))
 }
 
@@ -70,7 +65,7 @@ fn offset(text: &str) -> Option<Offset> {
 }
 
 /// Reads a Go duration, such as `1h30m`, in nanoseconds.
-pub(in crate::cel) fn duration(text: &str) -> Option<i64> {
+pub(super) fn duration(text: &str) -> Option<i64> {
     parse_go_duration(text).ok()
 }
 
@@ -80,57 +75,4 @@ pub(super) fn show_duration(nanos: i64) -> String {
     // As upstream, a floating-point number, which rounds long durations.
     let seconds = (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9;
     format!("{seconds}s")
-}
-
-pub(super) fn call<'a>(name: &str, arguments: &[Value<'a>]) -> Option<Result<'a>> {
-    match arguments {
-        [Value::Timestamp(time)] => part_of(name, &time.to_zoned(TimeZone::UTC)).map(Ok),
-        [Value::Timestamp(time), Value::String(zone)] => match zone_of(zone) {
-            Some(zone) => part_of(name, &time.to_zoned(zone)).map(Ok),
-            None => Some(Err(EvalError::new(format!("unknown time zone {}", &**zone)))),
-        },
-        [Value::Duration(nanos)] => {
-            let part = match name {
-                "getHours" => nanos / 3_600_000_000_000,
-                "getMinutes" => nanos / 60_000_000_000,
-                "getSeconds" => nanos / 1_000_000_000,
-                "getMilliseconds" => nanos / 1_000_000,
-                _ => return None,
-            };
-            Some(Ok(Value::Int(part)))
-        }
-        _ => None,
-    }
-}
-
-/// Reads the name of a time zone, or an offset such as `02:00` and `-08:30`.
-fn zone_of(name: &str) -> Option<TimeZone> {
-    let Some((hours, minutes)) = name.split_once(':') else {
-        return if matches!(name, "" | "Local") {
-            Some(TimeZone::UTC)
-        } else {
-            TimeZone::get(name).ok()
-        };
-    };
-    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-    let sign = if name.starts_with('-') { -1 } else { 1 };
-    let seconds = hours.checked_mul(3600)?.checked_add(sign * minutes.checked_mul(60)?)?;
-    Some(TimeZone::fixed(Offset::from_seconds(seconds).ok()?))
-}
-
-fn part_of<'a>(name: &str, time: &Zoned) -> Option<Value<'a>> {
-    let part: i64 = match name {
-        "getFullYear" => time.year().into(),
-        "getMonth" => i64::from(time.month()) - 1,
-        "getDayOfYear" => i64::from(time.day_of_year()) - 1,
-        "getDayOfMonth" => i64::from(time.day()) - 1,
-        "getDate" => time.day().into(),
-        "getDayOfWeek" => time.weekday().to_sunday_zero_offset().into(),
-        "getHours" => time.hour().into(),
-        "getMinutes" => time.minute().into(),
-        "getSeconds" => time.second().into(),
-        "getMilliseconds" => time.millisecond().into(),
-        _ => return None,
-    };
-    Some(Value::Int(part))
 }
