@@ -34,9 +34,10 @@ impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
     ///
     /// # Panics
     ///
-    /// Panics if another controller has one of the [sources](Self::source) or the record of
-    /// [`read_your_writes`](Self::read_your_writes), and outside of a tokio runtime if a source
-    /// holds a key with a delay. Apart from that it needs no runtime.
+    /// Panics if another controller has one of the [sources](Self::source), the record of
+    /// [`read_your_writes`](Self::read_your_writes) or the store of
+    /// [`consistency`](Self::consistency), and outside of a tokio runtime if a source holds a key
+    /// with a delay. Apart from that it needs no runtime.
     ///
     /// # Examples
     ///
@@ -63,6 +64,7 @@ impl<T: Target, P: IntoSource<T>> ControllerBuilder<T, P> {
             controller: Arc::clone(&self.name),
             queues: queues.clone(),
             expectations: self.expectations,
+            identity: Arc::default(),
         };
         // The primary comes first: the handler of an owned object looks its owner up in the cache.
         let (primary, is_opaque) = self.primary.into_source();

@@ -45,6 +45,8 @@ pub(super) struct EventSources<T: Target> {
     pub(super) queues: Queues<T>,
     /// Lowered by the events of owned objects.
     pub(super) expectations: Option<Expectations<T>>,
+    /// Distinguishes the controller from all others.
+    pub(super) identity: Arc<()>,
 }
 
 // === impl EventSources ===
@@ -76,6 +78,10 @@ impl<T: Target> EventSources<T> {
     /// Enqueues the keys that waited for the version that the informer's cache has reached.
     ///
     /// The keys of one version are added as one batch, under one lock of the queue per 128 keys.
+    ///
+    /// # Panics
+    ///
+    /// Panics if another controller has the store.
     pub(super) fn versions<P: Object>(
         &self,
         store: Consistency<T>,
@@ -84,6 +90,8 @@ impl<T: Target> EventSources<T> {
     where
         P::Kind: Resource<DynamicType = ()>,
     {
+        let is_own = store.reserve_for(&self.identity);
+        assert!(is_own, "another controller has this ConsistencyStore already: make one for each");
         let trigger = Trigger::CaughtUp { informer: Arc::clone(informer.name()) };
         let queue = self.queues.first.clone();
         let resource = group_resource::<P::Kind>();
