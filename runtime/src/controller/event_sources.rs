@@ -41,17 +41,26 @@ pub(super) type Subscribed = (Arc<dyn AnyInformer>, Subscription);
 ///
 /// It lives during [`ControllerBuilder::build`](super::ControllerBuilder::build) only.
 pub(super) struct EventSources<T: Target> {
-    pub(super) controller: Arc<str>,
-    pub(super) queues: Queues<T>,
+    controller: Arc<str>,
+    queues: Queues<T>,
     /// Lowered by the events of owned objects.
     pub(super) expectations: Option<Expectations<T>>,
     /// Distinguishes the controller from all others.
-    pub(super) identity: Arc<()>,
+    identity: Arc<()>,
 }
 
 // === impl EventSources ===
 
 impl<T: Target> EventSources<T> {
+    pub(super) fn new(
+        controller: &Arc<str>,
+        queues: &Queues<T>,
+        expectations: Option<Expectations<T>>,
+    ) -> Self {
+        let (controller, queues) = (Arc::clone(controller), queues.clone());
+        Self { controller, queues, expectations, identity: Arc::default() }
+    }
+
     /// Calls `mapper` for the events of an informer that is not the primary.
     pub(super) fn related<P: Object>(
         &self,
