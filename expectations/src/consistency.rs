@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use homeostat_core::GroupResource;
@@ -35,10 +35,13 @@ mod version;
 /// ignores a version that is not such a number. When a cache goes back to an older version (the API
 /// server was restored from a backup), the store forgets the earlier writes of that resource.
 ///
-/// This is a handle: cheap to clone, and all clones share their records. `Key` names the owner (a
-/// `ReplicaSet`); `Uid` distinguishes it from an earlier object of the same name. The store removes
-/// a record as soon as the caches show all its writes or the caller clears it, so an owner that
-/// does not write takes no memory.
+/// This is a handle: cheap to clone, and all clones share their records. One store serves one
+/// controller: the caches of two would report their versions out of order, as those of a restored
+/// server, and the writes would be forgotten.
+///
+/// `Key` names the owner (a `ReplicaSet`); `Uid` distinguishes it from an earlier object of the
+/// same name. The store removes a record as soon as the caches show all its writes or the caller
+/// clears it, so an owner that does not write takes no memory.
 ///
 /// Use it for a controller whose writes include updates, or whose caches are several. Use
 /// [`UidTrackingExpectations`](crate::UidTrackingExpectations) when only creations and deletions
@@ -140,6 +143,9 @@ struct Shared<Key, Uid> {
     state: Mutex<State<Key, Uid>>,
     /// Indexed by [`Resource`].
     resources: Vec<Watched>,
+    /// The controller that has the store, compared by address: it is kept, so that no other one
+    /// gets its address.
+    controller: OnceLock<Arc<()>>,
 }
 
 /// A resource of the store with its metrics. It never changes after the store is created.
@@ -167,7 +173,7 @@ where
         let resources: Vec<_> =
             resources.into_iter().map(|name| Watched::new(controller, name)).collect();
         let state = Mutex::new(State::new(resources.len()));
-        Self { shared: Arc::new(Shared { state, resources }) }
+        Self { shared: Arc::new(Shared { state, resources, controller: OnceLock::new() }) }
     }
 
     /// Records that the API server has returned `version` for a write of this owner.
@@ -311,6 +317,16 @@ where
         self.shared.state.lock().reached(resource, version, now, &mut outcome);
         self.shared.resources[resource].record(&outcome);
         outcome.woken
+    }
+
+    /// Reserves the store for a controller. Returns false if another one has it.
+    ///
+    /// It is for `homeostat`, whose controllers refuse a store of another one: the caches of two
+    /// would report their versions out of order, and a key that waited for one would be queued in
+    /// the other.
+    #[doc(hidden)]
+    pub fn reserve_for(&self, controller: &Arc<()>) -> bool {
+        Arc::ptr_eq(self.shared.controller.get_or_init(|| Arc::clone(controller)), controller)
     }
 
     fn number(&self, resource: &GroupResource) -> Option<Resource> {

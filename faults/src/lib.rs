@@ -50,6 +50,7 @@ mod object_match;
 mod object_rules;
 mod open_watches;
 mod payload;
+mod pending_request;
 mod request_body;
 mod request_info;
 mod resource_names;

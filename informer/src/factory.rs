@@ -8,6 +8,8 @@
 
 mod any_informer;
 mod builder;
+#[cfg(test)]
+mod tests;
 mod waiting;
 
 use std::any::Any;
@@ -15,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube_core::Resource;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, ReentrantMutex};
 use serde::de::DeserializeOwned;
 
 use self::any_informer::AnyInformer;
@@ -66,6 +68,10 @@ pub struct SharedInformerFactory {
 /// The state that the clones of a factory share.
 struct Shared {
     settings: FactoryBuilder,
+    /// Held while an informer is looked up and built, so that each is built once: of two that are
+    /// built at the same time, only one gets the labels of the metrics, and the other one could
+    /// stay. Reentrant, because the recorder that a build calls may ask for another informer.
+    building: ReentrantMutex<()>,
     /// Never held across an await, or while an informer is built or dropped: both run the author's
     /// code.
     members: Mutex<Members>,
@@ -181,12 +187,13 @@ impl SharedInformerFactory {
         K: Object + DeserializeOwned,
     {
         let place = (list_watch.path().to_owned(), list_watch.scope().clone());
+        let _building = self.shared.building.lock();
         let number = match self.find(&place) {
             Ok(informer) => return informer,
             Err(number) => number,
         };
-        // Built without the lock: the metrics recorder and the names are the author's code. If
-        // another caller builds the same informer meanwhile, the second one is dropped.
+        // Built without the lock of the members: the metrics recorder is the author's code. If it
+        // has asked for the same informer meanwhile, this one is dropped.
         let informer = self.shared.settings.build_informer(list_watch, &place.1, number);
         let mut members = self.shared.members.lock();
         let found = members.find(&place);

@@ -27,7 +27,8 @@
 //!   before its credentials expire. A request that is answered with 401 is sent again with
 //!   reloaded credentials.
 //! - **Proxies**: the kubeconfig's `proxy-url`, else `HTTPS_PROXY` and `NO_PROXY`. Only `http://`
-//!   proxies work; another is an error when the client is built.
+//!   proxies work; another is an error when the client is built. `https` passes the proxy by
+//!   `CONNECT`; a request to an `http` server is sent to the proxy with its complete URL, as by Go.
 //!
 //! # Examples
 //!
@@ -65,6 +66,7 @@ mod proxy;
 mod rate_limited_transport;
 mod requests;
 mod retry;
+mod tcp_stream;
 mod throttling;
 mod timeout;
 mod transport;

@@ -153,6 +153,8 @@ mod scripted_server;
 mod shutdown;
 mod target;
 mod terminal;
+#[cfg(test)]
+mod test_error;
 pub mod testing;
 mod text;
 mod turns;

@@ -356,14 +356,12 @@ fn sweep(
         let why = kind.without_plans();
         return Err(SweepFailure::new(Failed::Reference, seed, why, reference.trace));
     }
-    let plans = match only {
+    let selected = match only {
         Some(only) => select(plans, kind, only),
         None => Ok(plans),
     };
-    let plans = match plans {
-        Ok(plans) => plans,
-        Err(why) => return Err(SweepFailure::new(Failed::Choice, seed, why, reference.trace)),
-    };
+    let plans =
+        selected.map_err(|why| SweepFailure::new(Failed::Choice, seed, why, reference.trace))?;
     let mut sweep = Sweep { state, calls, runs: 1, missed: 0 };
     for plan in plans {
         let named = NamedPanic(&plan);
@@ -371,17 +369,19 @@ fn sweep(
         drop(named);
         sweep.runs += 1;
         sweep.missed += usize::from(run.is_missed);
-        let why = match run.outcome {
-            Ok(end) if end == sweep.state => continue,
-            Ok(end) => {
-                let state = &sweep.state;
-                format!("the end state differs\n  expected {state}\n  got      {end}")
-            }
-            Err(why) => why,
-        };
-        return Err(SweepFailure::new(Failed::Run(plan), seed, why, run.trace));
+        if let Err(why) = compare(&sweep.state, run.outcome) {
+            return Err(SweepFailure::new(Failed::Run(plan), seed, why, run.trace));
+        }
     }
     Ok(sweep)
+}
+
+/// Returns the reason for which a run failed or ended in another state than `expected`.
+fn compare(expected: &Value, outcome: Result<Value, String>) -> Result<(), String> {
+    match outcome? {
+        end if end == *expected => Ok(()),
+        end => Err(format!("the end state differs\n  expected {expected}\n  got      {end}")),
+    }
 }
 
 #[cfg(test)]

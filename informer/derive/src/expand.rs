@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{DeriveInput, Ident, LitStr, Result};
+use syn::{DeriveInput, Ident, LitStr, Result, Type};
 
 use crate::fields::{Input, read};
 use crate::tree::{Member, join};
@@ -27,9 +27,8 @@ pub(crate) fn expand(input: &DeriveInput, crate_: &TokenStream) -> Result<TokenS
     let members = join(&fields)?;
     let mut code = Code { crate_, structs: Vec::new(), moves: Vec::new() };
     let inner = code.members(&members, &format_ident!("Wire"), &quote!(wire));
-    let Code { structs, moves, .. } = code;
+    let deserialize = deserialize(name, &metadata, &inner, &code);
     let paths = fields.iter().map(|field| &field.text);
-    let serde = LitStr::new(&quote!(#crate_::__private::serde).to_string(), name.span());
     Ok(quote! {
         #[automatically_derived]
         impl #crate_::Object for #name {
@@ -45,6 +44,21 @@ pub(crate) fn expand(input: &DeriveInput, crate_: &TokenStream) -> Result<TokenS
             const PATHS: &'static [&'static str] = &["metadata", #(#paths),*];
         }
 
+        #deserialize
+    })
+}
+
+/// Returns the private structs, and the implementation of `Deserialize` for `name` with them.
+/// `fields` are those of the outermost struct, without the metadata.
+fn deserialize(
+    name: &Ident,
+    metadata: &Type,
+    fields: &[TokenStream],
+    code: &Code<'_>,
+) -> TokenStream {
+    let Code { crate_, structs, moves } = code;
+    let serde = LitStr::new(&quote!(#crate_::__private::serde).to_string(), name.span());
+    quote! {
         const _: () = {
             #(#structs)*
 
@@ -52,7 +66,7 @@ pub(crate) fn expand(input: &DeriveInput, crate_: &TokenStream) -> Result<TokenS
             #[serde(crate = #serde)]
             struct Wire {
                 metadata: #metadata,
-                #(#inner)*
+                #(#fields)*
             }
 
             #[automatically_derived]
@@ -67,7 +81,7 @@ pub(crate) fn expand(input: &DeriveInput, crate_: &TokenStream) -> Result<TokenS
                 }
             }
         };
-    })
+    }
 }
 
 // === impl Code ===

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, ReentrantMutex};
 use serde::de::DeserializeOwned;
 
 use super::{Shared, SharedInformerFactory};
@@ -136,7 +136,11 @@ impl FactoryBuilder {
     /// Builds the factory.
     pub fn build(self) -> SharedInformerFactory {
         SharedInformerFactory {
-            shared: Arc::new(Shared { settings: self, members: Mutex::default() }),
+            shared: Arc::new(Shared {
+                settings: self,
+                building: ReentrantMutex::new(()),
+                members: Mutex::default(),
+            }),
         }
     }
 }

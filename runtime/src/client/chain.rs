@@ -81,14 +81,7 @@ fn one(error: &(dyn StdError + 'static)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("failed to do it")]
-    struct Failure(#[source] Cause);
-
-    #[derive(Debug, thiserror::Error)]
-    #[error("it is too heavy")]
-    struct Cause;
+    use crate::test_error::{Cause, Failure};
 
     #[test]
     fn error_is_printed_with_each_cause_once() {

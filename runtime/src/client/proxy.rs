@@ -8,31 +8,48 @@
 //! * loopback addresses and `localhost` are never proxied;
 //! * a proxy without a scheme is an HTTP proxy.
 //!
-//! Only HTTP proxies are supported: they carry TLS end to end by `CONNECT`, so that the proxy sees
-//! neither tokens nor objects. The password of a proxy is in no log line and no error.
+//! Only HTTP proxies are supported. They carry TLS end to end by `CONNECT`, so that the proxy sees
+//! neither tokens nor objects. A request to an `http` server is sent to the proxy with its complete
+//! URL (`GET http://host/path`), as by Go: many proxies refuse `CONNECT` to other ports than 443.
+//! The password of a proxy is in no log line and no error.
 
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http::Uri;
+use http::{HeaderValue, Request, Uri, header};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use kube_client::Config;
+use kube_client::client::Body;
 use tower::{BoxError, Service};
 
 use super::error::{shown_url, without_user};
+use super::tcp_stream::TcpStream;
 
-/// A connector that connects directly, or through a proxy's `CONNECT`.
+/// A connector that connects directly, or through a proxy.
 ///
-/// `Direct` and `Proxied` return the same type of connection, so that TLS on top does not know
-/// which it is.
+/// All return the same type of connection, so that TLS on top does not know which it is.
 #[derive(Debug, Clone)]
 pub(super) enum TcpConnector {
     Direct(HttpConnector),
-    Proxied(Tunnel<HttpConnector>),
+    /// By the proxy's `CONNECT`.
+    Tunnel(Tunnel<HttpConnector>),
+    /// To a proxy that reads each request and forwards it.
+    Forward(Forward),
+}
+
+/// The way to an `http` server behind a proxy.
+#[derive(Debug, Clone)]
+pub(super) struct Forward {
+    tcp: HttpConnector,
+    proxy: Uri,
+    /// The `Proxy-Authorization` of each request.
+    authorization: Option<HeaderValue>,
+    /// For requests that ask for an upgrade, as in client-go: few proxies forward those.
+    tunnel: Tunnel<HttpConnector>,
 }
 
 /// Reads the variables of the environment; a test passes its own.
@@ -139,9 +156,14 @@ pub(super) fn connector(config: &Config, tcp: HttpConnector) -> Result<TcpConnec
     }
     let matcher = Matcher::builder().all(proxy.to_string()).build();
     let intercept = matcher.intercept(&config.cluster_url).ok_or_else(unsupported)?;
-    let [proxy, server] = [proxy, &config.cluster_url].map(shown_url);
-    tracing::info!(proxy, server, "connecting through a proxy");
-    Ok(TcpConnector::Proxied(tunnel(&intercept, tcp)))
+    let [shown, server] = [proxy, &config.cluster_url].map(shown_url);
+    tracing::info!(proxy = shown, server, "connecting through a proxy");
+    let tunnel = tunnel(&intercept, tcp.clone());
+    if config.cluster_url.scheme_str() == Some("https") {
+        return Ok(TcpConnector::Tunnel(tunnel));
+    }
+    let (proxy, authorization) = (intercept.uri().clone(), intercept.basic_auth().cloned());
+    Ok(TcpConnector::Forward(Forward { tcp, proxy, authorization, tunnel }))
 }
 
 /// A user and a password in the proxy's URL become its `Proxy-Authorization` header.
@@ -155,15 +177,43 @@ fn tunnel(intercept: &Intercept, tcp: HttpConnector) -> Tunnel<HttpConnector> {
 
 // === impl TcpConnector ===
 
+impl TcpConnector {
+    /// Returns the connector for requests that ask for an upgrade.
+    pub(super) fn for_upgrades(self) -> Self {
+        match self {
+            Self::Forward(forward) => Self::Tunnel(forward.tunnel),
+            direct_or_tunnel => direct_or_tunnel,
+        }
+    }
+
+    /// Returns a function that adds the proxy's credentials to a request that the proxy reads. The
+    /// requests in a tunnel get none: the server would see them.
+    pub(super) fn authorize(&self) -> impl Fn(Request<Body>) -> Request<Body> + Clone + use<> {
+        let authorization = match self {
+            Self::Forward(forward) => forward.authorization.clone(),
+            Self::Direct(_) | Self::Tunnel(_) => None,
+        };
+        move |mut request| {
+            if let Some(authorization) = &authorization
+                && !request.headers().contains_key(header::UPGRADE)
+            {
+                request.headers_mut().insert(header::PROXY_AUTHORIZATION, authorization.clone());
+            }
+            request
+        }
+    }
+}
+
 impl Service<Uri> for TcpConnector {
-    type Response = <HttpConnector as Service<Uri>>::Response;
+    type Response = TcpStream;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<TcpStream, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
             Self::Direct(tcp) => tcp.poll_ready(cx).map_err(Into::into),
-            Self::Proxied(tunnel) => tunnel.poll_ready(cx).map_err(Into::into),
+            Self::Tunnel(tunnel) => tunnel.poll_ready(cx).map_err(Into::into),
+            Self::Forward(forward) => forward.tcp.poll_ready(cx).map_err(Into::into),
         }
     }
 
@@ -171,114 +221,19 @@ impl Service<Uri> for TcpConnector {
         match self {
             Self::Direct(tcp) => {
                 let connecting = tcp.call(server);
-                Box::pin(async move { connecting.await.map_err(Into::into) })
+                Box::pin(async move { Ok(TcpStream::to_server(connecting.await?)) })
             }
-            Self::Proxied(tunnel) => {
+            Self::Tunnel(tunnel) => {
                 let connecting = tunnel.call(server);
-                Box::pin(async move { connecting.await.map_err(Into::into) })
+                Box::pin(async move { Ok(TcpStream::to_server(connecting.await?)) })
+            }
+            Self::Forward(Forward { tcp, proxy, .. }) => {
+                let connecting = tcp.call(proxy.clone());
+                Box::pin(async move { Ok(TcpStream::to_proxy(connecting.await?)) })
             }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn proxy_for(server: &str, in_kubeconfig: Option<&str>, set: &[(&str, &str)]) -> String {
-        let mut config = Config::new(server.parse().unwrap());
-        config.proxy_url = in_kubeconfig.map(|proxy| proxy.parse().unwrap());
-        let variable = |name: &str| {
-            set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
-        };
-        set_proxy(&mut config, &variable).unwrap();
-        config.proxy_url.map(|proxy| proxy.to_string()).unwrap_or_default()
-    }
-
-    #[test]
-    fn proxy_of_the_environment_is_used_unless_no_proxy_excludes_the_server() {
-        let server = "https://10.1.2.3:6443";
-        let set = ("HTTPS_PROXY", "http://proxy:3128");
-        assert_eq!(proxy_for(server, None, &[set]), "http://proxy:3128/");
-        assert_eq!(proxy_for(server, None, &[("https_proxy", "proxy:3128")]), "http://proxy:3128/");
-        assert_eq!(proxy_for(server, None, &[("HTTP_PROXY", "http://proxy:3128")]), "");
-        for excluded in ["10.0.0.0/8", "a.example,10.1.2.3", "*"] {
-            assert_eq!(proxy_for(server, None, &[set, ("NO_PROXY", excluded)]), "", "{excluded}");
-        }
-        let copied = Some("http://proxy:3128");
-        assert_eq!(proxy_for(server, copied, &[set, ("no_proxy", "10.0.0.0/8")]), "");
-        assert_eq!(proxy_for("https://127.0.0.1:1", None, &[set]), "", "Go's rule");
-        let name = "https://api.example.org";
-        assert_eq!(proxy_for(name, None, &[set, ("NO_PROXY", ".example.org")]), "");
-        assert_eq!(
-            proxy_for(name, None, &[set, ("NO_PROXY", "example.com")]),
-            "http://proxy:3128/"
-        );
-    }
-
-    #[test]
-    fn no_proxy_has_gos_rules_for_ports_and_subdomains() {
-        let set = ("HTTPS_PROXY", "http://proxy:3128");
-        for (excluded, is_excluded, server) in [
-            ("10.1.2.3:6443", true, "https://10.1.2.3:6443"),
-            ("10.1.2.3:443", false, "https://10.1.2.3:6443"),
-            ("[fd00::1]:443", true, "https://[fd00::1]"),
-            ("fd00::/8", true, "https://[fd00::1]"),
-            ("example.org:443", true, "https://api.example.org"),
-            ("example.org:6443", false, "https://api.example.org"),
-            ("*.example.org", true, "https://api.example.org"),
-            ("*.example.org", false, "https://example.org"),
-            (".Example.org", true, "https://api.example.org"),
-            (".example.org", false, "https://example.org"),
-            ("example.org", true, "https://example.org"),
-            ("le.org", false, "https://example.org"),
-            (":443", false, "https://example.org"),
-        ] {
-            let proxy = proxy_for(server, None, &[set, ("NO_PROXY", excluded)]);
-            assert_eq!(proxy.is_empty(), is_excluded, "{excluded} and {server}");
-        }
-    }
-
-    #[test]
-    fn variable_of_the_servers_scheme_counts() {
-        let set = [("HTTPS_PROXY", "http://tls:1"), ("http_proxy", "plain:2")];
-        assert_eq!(proxy_for("http://10.1.2.3", None, &set), "http://plain:2/");
-        assert_eq!(proxy_for("https://10.1.2.3", None, &set), "http://tls:1/");
-        // kube-client has copied the proxy of the other scheme.
-        let copied = Some("http://tls:1");
-        assert_eq!(proxy_for("http://10.1.2.3", copied, &set[..1]), "");
-        for loopback in ["http://localhost:8080", "https://[::1]:6443", "http://127.3.2.1"] {
-            assert_eq!(proxy_for(loopback, None, &set), "", "{loopback}");
-        }
-        let empty = [("HTTPS_PROXY", ""), ("https_proxy", "lower:3")];
-        assert_eq!(proxy_for("https://10.1.2.3", None, &empty), "http://lower:3/");
-    }
-
-    #[test]
-    fn proxy_of_the_kubeconfig_comes_first() {
-        let set = [("HTTPS_PROXY", "http://other:1"), ("NO_PROXY", "*")];
-        let proxy = proxy_for("https://10.1.2.3", Some("http://mine:2"), &set);
-        assert_eq!(proxy, "http://mine:2/");
-    }
-
-    #[test]
-    fn proxy_that_is_no_url_is_an_error_without_its_password() {
-        let variable =
-            |name: &str| (name == "HTTPS_PROXY").then(|| "http://me:secret@a proxy".to_owned());
-        let mut config = Config::new("https://10.1.2.3".parse().unwrap());
-        let error = set_proxy(&mut config, &variable).unwrap_err().to_string();
-        assert_eq!(error, "invalid proxy \"a proxy\": invalid uri character");
-    }
-
-    #[test]
-    fn proxy_that_is_not_supported_is_an_error_without_its_password() {
-        let mut config = Config::new("https://10.1.2.3".parse().unwrap());
-        for scheme in ["socks5", "https"] {
-            config.proxy_url = Some(format!("{scheme}://me:secret@proxy:1").parse().unwrap());
-            let error = connector(&config, HttpConnector::new()).unwrap_err().to_string();
-            let expected =
-                format!("proxy {scheme}://proxy:1 is not supported: only http:// proxies are");
-            assert_eq!(error, expected);
-        }
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 //! credentials added to each request.
 //!
 //! From the outside in: base URL, `auth-provider` of old kubeconfigs, extra headers
-//! (impersonation), [`Connections`] with the credentials, TLS, proxy, TCP.
+//! (impersonation), a proxy's credentials, [`Connections`] with the user's, TLS, proxy, TCP.
 
 use std::fmt;
 use std::future::Future;
@@ -75,6 +75,7 @@ pub(super) fn connect(config: &Config) -> Result<(Transport, Arc<Credentials>), 
     let user = if provider { &AuthInfo::default() } else { &config.auth_info };
     let credentials = Arc::new(Credentials::new(user).map_err(setup)?);
     let tcp = proxy::connector(config, tcp()).map_err(setup)?;
+    let authorize = tcp.authorize();
     let connectors = connector::connectors(config, &credentials, tcp).map_err(setup)?;
     let connectors = connectors.with_timeout(config.connect_timeout);
     let connections = Connections::new(connectors, Arc::clone(&credentials), server.clone());
@@ -85,6 +86,7 @@ pub(super) fn connect(config: &Config) -> Result<(Transport, Arc<Credentials>), 
         .layer_fn(move |inner| AtServer { base: base.clone(), server: name.clone(), inner })
         .option_layer(provider)
         .layer(config.extra_headers_layer().map_err(kube)?)
+        .map_request(authorize)
         .service(connections);
     Ok((Transport::new(service), credentials))
 }

@@ -41,15 +41,26 @@ pub(super) type Subscribed = (Arc<dyn AnyInformer>, Subscription);
 ///
 /// It lives during [`ControllerBuilder::build`](super::ControllerBuilder::build) only.
 pub(super) struct EventSources<T: Target> {
-    pub(super) controller: Arc<str>,
-    pub(super) queues: Queues<T>,
+    controller: Arc<str>,
+    queues: Queues<T>,
     /// Lowered by the events of owned objects.
     pub(super) expectations: Option<Expectations<T>>,
+    /// Distinguishes the controller from all others.
+    identity: Arc<()>,
 }
 
 // === impl EventSources ===
 
 impl<T: Target> EventSources<T> {
+    pub(super) fn new(
+        controller: &Arc<str>,
+        queues: &Queues<T>,
+        expectations: Option<Expectations<T>>,
+    ) -> Self {
+        let (controller, queues) = (Arc::clone(controller), queues.clone());
+        Self { controller, queues, expectations, identity: Arc::default() }
+    }
+
     /// Calls `mapper` for the events of an informer that is not the primary.
     pub(super) fn related<P: Object>(
         &self,
@@ -76,6 +87,10 @@ impl<T: Target> EventSources<T> {
     /// Enqueues the keys that waited for the version that the informer's cache has reached.
     ///
     /// The keys of one version are added as one batch, under one lock of the queue per 128 keys.
+    ///
+    /// # Panics
+    ///
+    /// Panics if another controller has the store.
     pub(super) fn versions<P: Object>(
         &self,
         store: Consistency<T>,
@@ -84,6 +99,8 @@ impl<T: Target> EventSources<T> {
     where
         P::Kind: Resource<DynamicType = ()>,
     {
+        let is_own = store.reserve_for(&self.identity);
+        assert!(is_own, "another controller has this ConsistencyStore already: make one for each");
         let trigger = Trigger::CaughtUp { informer: Arc::clone(informer.name()) };
         let queue = self.queues.first.clone();
         let resource = group_resource::<P::Kind>();

@@ -113,12 +113,13 @@ impl<T: Target, P> ControllerBuilder<T, P> {
     /// waited for it: they are reconciled as soon as the cache shows what was written for them.
     ///
     /// Call it for each kind that the reconciler reads and writes, including the primary's. One
-    /// store serves one controller.
+    /// store serves one controller: make one for each.
     ///
     /// # Panics
     ///
     /// Panics if it was called for a cache of this kind already. Of two caches, the older one would
     /// look like that of a restored server, and the writes would be forgotten.
+    /// [`build`](Self::build) panics if another controller has `store`, for the same reason.
     #[track_caller]
     pub fn consistency<Q: Object>(
         mut self,

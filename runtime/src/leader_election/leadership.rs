@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -212,12 +212,17 @@ impl Leadership {
                 }
             }
         };
+        self.finish(ended).await
+    }
+
+    /// Releases the lease after the end of the work. Resumes its panic, if it has panicked.
+    async fn finish<T>(self, ended: Result<T, JoinError>) -> Result<Option<T>, LeadershipLost> {
         match ended {
             Ok(output) => {
                 self.release().await;
                 Ok(Some(output))
             }
-            // Aborted by the watchdog, before this loop saw that.
+            // Aborted by the watchdog, before `run` saw that.
             Err(error) if error.is_cancelled() => Err(self.lost().await),
             Err(error) => {
                 self.release().await;

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::request::ChangeKind;
+use crate::test_error::{Cause, Failure};
 use crate::text::Textless;
 
 type Key = ObjectKey<ConfigMap>;
@@ -42,14 +43,6 @@ struct Scripted {
     steps: Mutex<std::vec::IntoIter<Step>>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("failed to do it")]
-struct Failure(#[source] Cause);
-
-#[derive(Debug, thiserror::Error)]
-#[error("it is too heavy")]
-struct Cause;
 
 impl Reconciler<ConfigMap> for Scripted {
     type Error = Failure;

@@ -236,6 +236,29 @@ async fn second_cache_of_a_kind_in_a_consistency_store_panics() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn consistency_store_serves_several_kinds_of_one_controller() {
+    let cluster = Cluster::new([]);
+    let written = ConsistencyStore::new("test", [group_resource::<ConfigMap>()]);
+    let builder = cluster.controller().consistency(&written, &cluster.maps.informer);
+    let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    drop(builder.consistency(&written, &cluster.foos.informer).build(reconciler));
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(
+    expected = "another controller has this ConsistencyStore already: make one for each"
+)]
+async fn consistency_store_of_another_controller_panics() {
+    let cluster = Cluster::new([]);
+    let written = ConsistencyStore::new("test", [group_resource::<ConfigMap>()]);
+    for _ in 0..2 {
+        let (reconciler, _) = recorder(|_| ready(Ok(Action::AwaitChange)));
+        let builder = cluster.controller().consistency(&written, &cluster.maps.informer);
+        drop(builder.build(reconciler));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn mapper_enqueues_keys_at_once_or_after_a_delay() {
     let cluster = Cluster::new([foo("web", "1")]);
     let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));

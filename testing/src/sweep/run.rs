@@ -1,9 +1,11 @@
 //! One run of a story, with or without a fault.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::{Future, pending};
 
 use homeostat_apiserver::LaggingView;
-use homeostat_faults::Trace;
+use homeostat_faults::{Crash, Trace};
 use kube_client::Client;
 use serde_json::Value;
 
@@ -38,33 +40,10 @@ pub(super) async fn run(
     }
     let injected = plan.map(|plan| plan.inject(&simulation));
     let crash = injected.as_ref().and_then(|injected| injected.crash.as_ref());
-    let controllers = async {
-        let first = controller(simulation.client_as(CONTROLLER));
-        match crash {
-            None => first.await,
-            Some(crash) => {
-                // A controller that returns may have left tasks, which go on until the crash.
-                let first = async {
-                    first.await;
-                    std::future::pending::<()>().await;
-                };
-                tokio::select! { biased; () = crash.reached() => {}, () = first => {} }
-                let is_stale = matches!(plan, Some(Plan::StaleSuccessor(_)));
-                let stale = is_stale.then(|| simulation.server().lagging_view_by(1));
-                if let Some(view) = &stale {
-                    simulation.server().move_client(CONTROLLER, view);
-                }
-                let successor = controller(simulation.client_as(CONTROLLER));
-                tokio::join!(biased; successor, catch_up(stale));
-            }
-        }
-        // A controller that returns has nothing left to do.
-        std::future::pending::<()>().await;
-    };
     let outcome = tokio::select! {
         biased;
         outcome = world(&simulation) => outcome.map_err(|error| error.to_string()),
-        () = controllers => unreachable!("the controllers never end"),
+        never = run_controllers(&simulation, plan, crash, controller) => match never {},
     };
     let is_missed = injected.as_ref().is_some_and(Injected::is_missed);
     let missed = || Err("the controller did not make this call again".to_owned());
@@ -74,6 +53,42 @@ pub(super) async fn run(
     let events = trace.events_by(CONTROLLER).into_iter();
     let events = events.map(|(resource, count)| (resource.to_owned(), count)).collect();
     Run { outcome, calls: faults.mutations(CONTROLLER), events, is_missed, trace }
+}
+
+/// Runs the controller, and its successor after a crash. Never returns: the story decides when a
+/// run ends.
+async fn run_controllers(
+    simulation: &Simulation,
+    plan: Option<&Plan>,
+    crash: Option<&Crash>,
+    controller: &impl AsyncFn(Client),
+) -> Infallible {
+    let first = controller(simulation.client_as(CONTROLLER));
+    match crash {
+        None => first.await,
+        Some(crash) => {
+            run_until(crash, first).await;
+            let is_stale = matches!(plan, Some(Plan::StaleSuccessor(_)));
+            let stale = is_stale.then(|| simulation.server().lagging_view_by(1));
+            if let Some(view) = &stale {
+                simulation.server().move_client(CONTROLLER, view);
+            }
+            let successor = controller(simulation.client_as(CONTROLLER));
+            tokio::join!(biased; successor, catch_up(stale));
+        }
+    }
+    // A controller that returns has nothing left to do.
+    pending().await
+}
+
+/// Runs `controller` until it crashes. If it returns, it may have left tasks, which go on until
+/// the crash.
+async fn run_until(crash: &Crash, controller: impl Future<Output = ()>) {
+    let controller = async {
+        controller.await;
+        pending::<()>().await;
+    };
+    tokio::select! { biased; () = crash.reached() => {}, () = controller => {} }
 }
 
 /// Ends the lag of a stale cache after a pause.

@@ -24,5 +24,5 @@ pub(super) fn connectors(
     if config.cluster_url.scheme_str() == Some("https") {
         return Err(NO_TLS.into());
     }
-    Ok(Connectors { any: tcp.clone(), http1: tcp })
+    Ok(Connectors { any: tcp.clone(), http1: tcp.for_upgrades() })
 }

@@ -86,7 +86,7 @@ pub(super) fn connectors(
     };
     Ok(Connectors {
         any: builder().enable_all_versions().wrap_connector(tcp.clone()),
-        http1: builder().enable_http1().wrap_connector(tcp),
+        http1: builder().enable_http1().wrap_connector(tcp.for_upgrades()),
     })
 }
 
