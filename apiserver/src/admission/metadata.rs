@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::managers::check_managers;
 use super::{GRACE, finalizers, is_terminating, meta_text};
 use crate::fields::Fields;
 use crate::kinds::{Kind, selectors};
@@ -20,7 +21,8 @@ pub(super) fn check_embedded(kind: &Kind, object: &Fields, causes: &mut Vec<Caus
         let namespace = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
         let namespace = namespace.to_owned();
         let object = Fields::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
-        let rules = Rules { name: names::path_segment, is_custom: true, times: 1 };
+        let rules =
+            Rules { name: names::path_segment, is_custom: true, sends_managers: true, times: 1 };
         let mut found = Vec::new();
         rules.check(&object, None, &mut found);
         if !namespace.is_empty() {
@@ -38,16 +40,25 @@ pub(super) fn check_embedded(kind: &Kind, object: &Fields, causes: &mut Vec<Caus
 struct Rules {
     name: NameCheck,
     is_custom: bool,
-    /// The number of reports of two controllers.
+    /// True if the client sent managers. Those that the server wrote are good.
+    sends_managers: bool,
+    /// The number of reports of two controllers, and of a wrong manager.
     times: usize,
 }
 
 /// Checks the rules that hold for creates and updates; `old` is the stored object of an update.
-pub(super) fn check(kind: &Kind, object: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-    // For a custom resource the real server validates the owners often, and reports the error each
-    // time.
-    let times = if kind.custom { 3 } else { 1 };
-    Rules { name: kind.name, is_custom: kind.custom, times }.check(object, old, causes);
+pub(super) fn check(
+    kind: &Kind,
+    object: &Fields,
+    old: Option<&Fields>,
+    sends_managers: bool,
+    causes: &mut Vec<Cause>,
+) {
+    // For the update of a custom resource the real server validates these members three times, and
+    // reports the error each time.
+    let times = if kind.custom && old.is_some() { 3 } else { 1 };
+    let rules = Rules { name: kind.name, is_custom: kind.custom, sends_managers, times };
+    rules.check(object, old, causes);
 }
 
 impl Rules {
@@ -82,7 +93,17 @@ impl Rules {
         selectors::labels(metadata, member("labels"), "metadata.labels", causes);
         selectors::annotations(member("annotations"), "metadata.annotations", causes);
         check_owners(self.times, changed("ownerReferences"), causes);
-        check_finalizers(self.is_custom, object, causes);
+        check_finalizers(object, causes);
+        if self.sends_managers {
+            let mut found = Vec::new();
+            check_managers(object, &mut found);
+            for _ in 0..self.times {
+                causes.extend(found.iter().cloned());
+            }
+        }
+        if !self.is_custom {
+            check_domains(object, causes);
+        }
     }
 }
 
@@ -126,7 +147,7 @@ pub(crate) fn finalizer_warning(finalizer: &str) -> Option<String> {
     ))
 }
 
-fn check_finalizers(is_custom: bool, object: &Fields, causes: &mut Vec<Cause>) {
+fn check_finalizers(object: &Fields, causes: &mut Vec<Cause>) {
     for finalizer in finalizers(object) {
         let shown = json!(finalizer);
         let found = names::qualified(finalizer);
@@ -139,8 +160,11 @@ fn check_finalizers(is_custom: bool, object: &Fields, causes: &mut Vec<Cause>) {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
         causes.push(Cause::invalid("metadata.finalizers", &json!(all), detail));
     }
-    let list = all.into_iter().enumerate();
-    for (at, finalizer) in list.filter(|_| !is_custom) {
+}
+
+/// Checks that each finalizer of a built-in kind has a domain prefix or is a standard one.
+fn check_domains(object: &Fields, causes: &mut Vec<Cause>) {
+    for (at, finalizer) in finalizers(object).into_iter().enumerate() {
         if !finalizer.contains('/') && !STANDARD.contains(&finalizer) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             let at = format!("metadata.finalizers[{at}]");
