@@ -21,8 +21,7 @@ pub(super) fn check_embedded(kind: &Kind, object: &Fields, causes: &mut Vec<Caus
         let namespace = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
         let namespace = namespace.to_owned();
         let object = Fields::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
-        let rules =
-            Rules { name: names::path_segment, is_custom: true, sends_managers: true, times: 1 };
+        let rules = Rules { name: names::path_segment, is_custom: true, sends_managers: true };
         let mut found = Vec::new();
         rules.check(&object, None, &mut found);
         if !namespace.is_empty() {
@@ -42,8 +41,6 @@ struct Rules {
     is_custom: bool,
     /// True if the client sent managers. Those that the server wrote are good.
     sends_managers: bool,
-    /// The number of reports of two controllers, and of a wrong manager.
-    times: usize,
 }
 
 /// Checks the rules that hold for creates and updates; `old` is the stored object of an update.
@@ -54,16 +51,12 @@ pub(super) fn check(
     sends_managers: bool,
     causes: &mut Vec<Cause>,
 ) {
-    // For the update of a custom resource the real server validates these members three times, and
-    // reports the error each time.
-    let times = if kind.custom && old.is_some() { 3 } else { 1 };
-    let rules = Rules { name: kind.name, is_custom: kind.custom, sends_managers, times };
+    let rules = Rules { name: kind.name, is_custom: kind.custom, sends_managers };
     rules.check(object, old, causes);
 }
 
 impl Rules {
     fn check(self, object: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
-        let metadata = object.get("metadata").unwrap_or(&Value::Null);
         let base = meta_text(object, "generateName");
         if !base.is_empty() {
             let mut whole = base.to_owned();
@@ -83,28 +76,29 @@ impl Rules {
         causes.extend(
             found.iter().map(|detail| Cause::invalid("metadata.name", &json!(name), detail)),
         );
-        let old = old.and_then(|old| old.get("metadata"));
-        // What did not change passed its check when it was stored.
-        let changed = |key: &str| {
-            let value = metadata.get(key);
-            value.filter(|_| old.is_none_or(|old| value != old.get(key)))
-        };
-        let member = |key: &str| changed(key).unwrap_or(&Value::Null);
-        selectors::labels(metadata, member("labels"), "metadata.labels", causes);
-        selectors::annotations(member("annotations"), "metadata.annotations", causes);
-        check_owners(self.times, changed("ownerReferences"), causes);
+        check_lists(object, old, causes);
         check_finalizers(object, causes);
         if self.sends_managers {
-            let mut found = Vec::new();
-            check_managers(object, &mut found);
-            for _ in 0..self.times {
-                causes.extend(found.iter().cloned());
-            }
+            check_managers(object, causes);
         }
         if !self.is_custom {
             check_domains(object, causes);
         }
     }
+}
+
+/// Checks labels, annotations and owners. What is as in `old` passed its check when it was stored.
+fn check_lists(object: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
+    let metadata = object.get("metadata").unwrap_or(&Value::Null);
+    let old = old.and_then(|old| old.get("metadata"));
+    let changed = |key: &str| {
+        let value = metadata.get(key);
+        value.filter(|_| old.is_none_or(|old| value != old.get(key)))
+    };
+    let member = |key: &str| changed(key).unwrap_or(&Value::Null);
+    selectors::labels(metadata, member("labels"), "metadata.labels", causes);
+    selectors::annotations(member("annotations"), "metadata.annotations", causes);
+    check_owners(changed("ownerReferences"), causes);
 }
 
 /// Removes owners that are listed twice. Returns the warning about them; `when` says when they were
@@ -173,77 +167,119 @@ fn check_domains(object: &Fields, causes: &mut Vec<Cause>) {
     }
 }
 
-fn check_owners(times: usize, owners: Option<&Value>, causes: &mut Vec<Cause>) {
+/// The members that each owner has.
+const OWNER: [&str; 4] = ["apiVersion", "kind", "name", "uid"];
+
+fn check_owners(owners: Option<&Value>, causes: &mut Vec<Cause>) {
     let Some(Value::Array(list)) = owners else { return };
-    let mut controllers = Vec::new();
+    let mut first: Option<String> = None;
     for (at, owner) in list.iter().enumerate() {
-        let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or("");
-        for member in ["apiVersion", "kind", "name", "uid"] {
-            if text(member).is_empty() {
-                let path = format!("metadata.ownerReferences[{at}].{member}");
-                causes.push(Cause::required(path, "must not be empty"));
-            }
+        check_owner(owner, &format!("metadata.ownerReferences[{at}]"), causes);
+        if owner.get("controller") != Some(&json!(true)) {
+            continue;
         }
-        if text("apiVersion").matches('/').count() > 1 {
-            let path = format!("metadata.ownerReferences[{at}].apiVersion");
-            let detail = "must be <group>/<version> or <version>";
-            causes.push(Cause::invalid(path, &json!(text("apiVersion")), detail));
-        }
-        if text("apiVersion") == "v1" && text("kind") == "Event" {
-            let detail = "/v1, Kind=Event is disallowed from being an owner";
-            causes.push(Cause::invalid(format!("metadata.ownerReferences[{at}]"), owner, detail));
-        }
-        if owner.get("controller") == Some(&json!(true)) {
-            controllers.push(format!("{}/{}", text("kind"), text("name")));
-        }
-    }
-    if let [first, second, ..] = controllers.as_slice() {
+        let name = format!("{}/{}", member_text(owner, "kind"), member_text(owner, "name"));
+        let Some(first) = &first else {
+            first = Some(name);
+            continue;
+        };
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for \
-             {first} and {second}"
+             {first} and {name}"
         );
-        let cause = Cause::invalid("metadata.ownerReferences", &json!(list), &detail);
-        causes.extend(std::iter::repeat_n(cause, times));
+        let shown: Value = list.iter().map(shown_owner).collect();
+        causes.push(Cause::invalid("metadata.ownerReferences", &shown, &detail));
     }
 }
 
-/// Checks the members that an update may not change.
-pub(super) fn check_update(kind: &Kind, object: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
+fn check_owner(owner: &Value, path: &str, causes: &mut Vec<Cause>) {
+    let api_version = member_text(owner, "apiVersion");
+    // The core group is empty: `/v1`.
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    for member in OWNER {
+        let at = format!("{path}.{member}");
+        if member_text(owner, member).is_empty() {
+            causes.push(Cause::required(at, "must not be empty"));
+        } else if member == "apiVersion" && (version.is_empty() || version.contains('/')) {
+            let detail = "must be <group>/<version> or <version>";
+            causes.push(Cause::invalid(at, &json!(api_version), detail));
+        }
+    }
+    if (group, version, member_text(owner, "kind")) == ("", "v1", "Event") {
+        let detail = "/v1, Kind=Event is disallowed from being an owner";
+        causes.push(Cause::invalid(path, &shown_owner(owner), detail));
+    }
+}
+
+fn member_text<'a>(owner: &'a Value, member: &str) -> &'a str {
+    owner.get(member).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns an owner as messages show it: with an empty text for each member that is missing.
+fn shown_owner(owner: &Value) -> Value {
+    let mut shown = owner.as_object().cloned().unwrap_or_default();
+    for member in OWNER {
+        shown.insert(member.to_owned(), json!(member_text(owner, member)));
+    }
+    Value::Object(shown)
+}
+
+/// Checks what holds only for updates.
+///
+/// For a custom resource the real server makes these checks twice, and each time checks the lists
+/// and the managers as well. It reports each error again.
+pub(super) fn check_update(
+    kind: &Kind,
+    object: &Fields,
+    old: &Fields,
+    sends_managers: bool,
+    causes: &mut Vec<Cause>,
+) {
     let mut found = Vec::new();
+    check_new_finalizers(object, old, &mut found);
+    check_immutable(object, old, &mut found);
+    if kind.custom {
+        check_lists(object, Some(old), &mut found);
+        if sends_managers {
+            check_managers(object, &mut found);
+        }
+        causes.extend(found.clone());
+    }
+    causes.extend(found);
+}
+
+fn check_immutable(object: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
     for key in ["uid", "deletionTimestamp"] {
         let (new, old) = (meta_text(object, key), meta_text(old, key));
         if new != old {
-            found.push(Cause::invalid(
-                format!("metadata.{key}"),
-                &json!(new),
-                "field is immutable",
-            ));
+            let at = format!("metadata.{key}");
+            causes.push(Cause::invalid(at, &json!(new), "field is immutable"));
         }
     }
     let grace = |object: &Fields| object.get("metadata").and_then(|it| it.get(GRACE)).cloned();
     if let Some(new) = grace(object).filter(|new| grace(old).as_ref() != Some(new)) {
         let at = format!("metadata.{GRACE}");
-        found.push(Cause::invalid(at, &new, "field is immutable"));
+        causes.push(Cause::invalid(at, &new, "field is immutable"));
     }
-    if is_terminating(old) {
-        let known = finalizers(old);
-        let added: Vec<String> = finalizers(object)
-            .into_iter()
-            .filter(|one| !known.contains(one))
-            .map(|one| format!("\"{one}\""))
-            .collect();
-        if !added.is_empty() {
-            let list = added.join(", ");
-            let detail = format!(
-                "no new finalizers can be added if the object is being deleted, found new \
-                 finalizers []string{{{list}}}"
-            );
-            found.push(Cause::forbidden("metadata.finalizers", &detail));
-        }
+}
+
+/// Checks that an object that is deleted gets no new finalizers.
+fn check_new_finalizers(object: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
+    if !is_terminating(old) {
+        return;
     }
-    if kind.custom {
-        // The real server reports each of these twice.
-        causes.extend(found.clone());
+    let known = finalizers(old);
+    let added: Vec<String> = finalizers(object)
+        .into_iter()
+        .filter(|one| !known.contains(one))
+        .map(|one| format!("\"{one}\""))
+        .collect();
+    if !added.is_empty() {
+        let list = added.join(", ");
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers \
+             []string{{{list}}}"
+        );
+        causes.push(Cause::forbidden("metadata.finalizers", &detail));
     }
-    causes.extend(found);
 }

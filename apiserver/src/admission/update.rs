@@ -141,7 +141,7 @@ pub(crate) fn prepare(
     }
     let mut causes = Vec::new();
     metadata::check(kind, &new, Some(old), sends_owners, &mut causes);
-    metadata::check_update(kind, &new, old, &mut causes);
+    metadata::check_update(kind, &new, old, sends_owners, &mut causes);
     if target == Target::Status
         && let Some(author) = author
     {
