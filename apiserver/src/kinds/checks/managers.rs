@@ -30,7 +30,7 @@ pub(crate) fn check_manager(name: &str, path: &str, causes: &mut Vec<Cause>) {
 }
 
 /// Checks the managers of an object. They are packed, except in an object inside of another one.
-pub(super) fn check_managers(object: &Fields, causes: &mut Vec<Cause>) {
+pub(crate) fn check_managers(object: &Fields, causes: &mut Vec<Cause>) {
     let managers = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     let entries = match managers {
         Some(Value::String(packed)) => serde_json::from_str(packed).unwrap_or_default(),
