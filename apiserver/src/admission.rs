@@ -3,7 +3,6 @@
 
 pub(crate) mod create;
 pub(crate) mod delete;
-pub(crate) mod managers;
 pub(crate) mod metadata;
 pub(crate) mod owners;
 pub(crate) mod types;
@@ -12,6 +11,7 @@ pub(crate) mod update;
 use serde_json::{Value, json};
 
 use crate::fields::Fields;
+pub(crate) use crate::fields::{finalizers, meta_text};
 use crate::status::Cause;
 
 /// The member with the seconds that a deleted object has left.
@@ -24,17 +24,6 @@ pub(crate) fn metadata_mut(object: &mut Fields) -> &mut Fields {
         *metadata = json!({});
     }
     metadata.as_object_mut().expect("was just made an object")
-}
-
-/// Returns a string of the metadata; empty if it is missing.
-pub(crate) fn meta_text<'a>(object: &'a Fields, key: &str) -> &'a str {
-    object.get("metadata").and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or("")
-}
-
-/// Returns the finalizers.
-pub(crate) fn finalizers(object: &Fields) -> Vec<&str> {
-    let list = object.get("metadata").and_then(|m| m.get("finalizers")).and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 pub(crate) fn is_terminating(object: &Fields) -> bool {

@@ -68,3 +68,14 @@ pub(crate) fn string_map(members: &Fields) -> BTreeMap<String, String> {
         .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
         .collect()
 }
+
+/// Returns a string of the metadata; empty if it is missing.
+pub(crate) fn meta_text<'a>(object: &'a Fields, key: &str) -> &'a str {
+    object.get("metadata").and_then(|m| m.get(key)).and_then(Value::as_str).unwrap_or("")
+}
+
+/// Returns the finalizers.
+pub(crate) fn finalizers(object: &Fields) -> Vec<&str> {
+    let list = object.get("metadata").and_then(|m| m.get("finalizers")).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_str).collect()
+}

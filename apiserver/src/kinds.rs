@@ -52,7 +52,7 @@ pub use kind::Kind;
 
 pub(crate) use author::{Author, StatusWrite};
 pub(crate) use checks::paths::of_domain as check_domain_path;
-pub(crate) use checks::selectors;
+pub(crate) use checks::{managers, metadata, selectors};
 pub(crate) use claim::admin_access;
 pub(crate) use columns::{
     Action, ActionError, Admission, AdmitError, CompleteBody, DefaultValue, Defaults, Dependents,

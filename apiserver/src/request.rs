@@ -14,8 +14,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 
 use crate::access::User;
-use crate::admission::managers::MAX_MANAGER;
 use crate::kinds::Served;
+use crate::kinds::managers::MAX_MANAGER;
 use crate::media::Media;
 use crate::view::ClientView;
 use crate::webhooks::Conversation;

@@ -2,6 +2,7 @@
 //! know. They come from the table of `homeostat-schema`.
 
 mod built_in;
+mod in_order;
 mod normalize;
 mod read;
 mod repeats;
@@ -12,11 +13,11 @@ use std::sync::LazyLock;
 
 pub(crate) use normalize::{normalize as normalize_type, normalize_changed, normalize_kind};
 pub(crate) use read::{
-    Decoded, Expected, may_repeat_members, read_json, read_yaml, unknown_below, unknown_members,
-    unknown_metadata, yaml_value,
+    Decoded, Expected, may_repeat_members, read_in_order, read_json, read_yaml, unknown_below,
+    unknown_members, unknown_metadata, yaml_value,
 };
 pub(crate) use repeats::{repeated_keys, warnings_of};
-pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_member};
+pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_in_order, wrong_member};
 
 /// All types of the table.
 #[derive(Debug)]

@@ -5,20 +5,14 @@ use serde_json::Map as JsonMap;
 use serde_json::Value;
 use serde_json::json;
 
-use crate::embedded;
+use crate::defaults::{Defaults, MetadataCheck, Place};
 use crate::field_error::FieldError;
 use crate::open_api::flag;
 use crate::open_api::members;
-use crate::open_api::read_part;
 use crate::open_api::texts;
 use crate::rules;
-use crate::rules::Rules;
-use crate::rules::Verdict;
-use crate::schema::NodeRef;
-use crate::schema::Schema;
 use crate::shown;
 use crate::structural::check_structural;
-use crate::validate::Validator;
 
 /// The types that a schema may state.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -71,6 +65,42 @@ const AT_ROOT: [(&str, &str); 22] = [
 /// );
 /// ```
 pub fn check_open_api(schema: &Value, at: &str, has_status: bool) -> Vec<FieldError> {
+    check_open_api_with(schema, at, has_status, &|_| None)
+}
+
+/// Checks `openAPIV3Schema` as [`check_open_api`] does, and the defaults of metadata as well.
+///
+/// `check_metadata` returns the problem of the metadata of an object, which a default is part of.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_schema::check_open_api_with;
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "properties": {"pod": {
+///     "type": "object", "x-kubernetes-embedded-resource": true, "properties": {
+///         "metadata": {"type": "object", "properties": {
+///             "name": {"type": "string", "default": "a/b"},
+///         }},
+///     },
+/// }}});
+/// let has_slash = |name: &str| name.contains('/').then(|| "a slash".to_owned());
+/// let errors = check_open_api_with(&schema, "schema", false, &|object| {
+///     has_slash(object["metadata"]["name"].as_str()?)
+/// });
+/// assert_eq!(
+///     errors[0].to_string(),
+///     "schema.properties[pod].properties[metadata].properties[name].default: Invalid value: \
+///      \"a/b\": must result in valid metadata: a slash",
+/// );
+/// ```
+pub fn check_open_api_with(
+    schema: &Value,
+    at: &str,
+    has_status: bool,
+    check_metadata: &MetadataCheck<'_>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if has_status {
         check_root(schema, at, &mut errors);
@@ -86,7 +116,8 @@ pub fn check_open_api(schema: &Value, at: &str, has_status: bool) -> Vec<FieldEr
     if is_readable {
         structural = check_structural(schema, at);
         if structural.is_empty() {
-            check_defaults(schema, Place { is_meta: false, is_root: true }, at, &mut structural);
+            let defaults = Defaults { check_metadata };
+            defaults.check(schema, Place::ROOT, at, &mut structural);
         }
         if structural.is_empty() {
             let rules = rules::check_rules(schema, at, &found);
@@ -478,65 +509,6 @@ fn check_rules(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The place of a schema whose default is checked.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    /// True inside `apiVersion`, `kind` and `metadata` of an object.
-    is_meta: bool,
-    is_root: bool,
-}
-
-/// Checks that each default fits its schema and has no unknown fields. Defaults inside of metadata
-/// are not checked.
-fn check_defaults(schema: &Value, place: Place, at: &str, errors: &mut Vec<FieldError>) {
-    let is_object = place.is_root || flag(schema, "x-kubernetes-embedded-resource");
-    let is_meta = place.is_meta && !is_object;
-    let default = schema.get("default").filter(|default| !default.is_null() && !is_meta);
-    if let Some(default) = default {
-        let part = Schema::of_part(read_part(schema));
-        let path = format!("{at}.default");
-        let mut pruned = default.clone();
-        if !part.prune_part(&mut pruned).is_empty() {
-            let detail = "must not have unknown fields";
-            errors.push(FieldError::invalid(path.as_str(), default, detail));
-        }
-        errors.extend(check_default(schema, (part.root(), place.is_root), default, &path));
-    }
-    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-        let place = Place { is_meta, is_root: false };
-        check_defaults(items, place, &format!("{at}.items"), errors);
-    }
-    for (name, field) in members(schema, "properties").into_iter().flatten() {
-        let of_object = is_object && matches!(name.as_str(), "metadata" | "kind" | "apiVersion");
-        let place = Place { is_meta: is_meta || of_object, is_root: false };
-        check_defaults(field, place, &format!("{at}.properties[{name}]"), errors);
-    }
-}
-
-/// Checks a default as a value of its schema: the first kind of error hides the others.
-fn check_default(
-    schema: &Value,
-    (node, is_root): (NodeRef<'_>, bool),
-    default: &Value,
-    at: &str,
-) -> Vec<FieldError> {
-    let mut found = embedded::check_part(node, is_root, default, at);
-    if found.is_empty() {
-        found = Validator::check_part(node, default, None, at);
-    }
-    if !found.is_empty() {
-        return found;
-    }
-    // As upstream: an update that changes nothing, then a create.
-    let rules = Rules::of_part(schema);
-    let Verdict { mut errors, warnings } = rules.check(default, Some(default));
-    errors.extend(warnings);
-    if errors.is_empty() {
-        errors = rules.check(default, None).errors;
-    }
-    errors.into_iter().map(|error| error.below(at)).collect()
-}
-
 fn type_of(schema: &Value) -> &str {
     schema.get("type").and_then(Value::as_str).unwrap_or("")
 }
@@ -580,6 +552,36 @@ mod tests {
                 "x-kubernetes-preserve-unknown-fields": true, "default": {"kind": "A"}}),
             &["s.properties[f].default.apiVersion: Required value"],
         );
+    }
+
+    #[test]
+    fn default_within_metadata_must_be_valid_there() {
+        let object = |metadata: Value| {
+            json!({"type": "object", "x-kubernetes-embedded-resource": true, "properties": {
+                "kind": {"type": "string", "default": "Bad Kind"},
+                "metadata": {"type": "object", "properties": metadata}}})
+        };
+        let seen = std::cell::RefCell::new(Vec::new());
+        let owners = json!({"type": "array", "items": {"type": "object", "properties": {
+            "uid": {"type": "string", "default": "u", "maxLength": 0}}}});
+        let list = json!({"type": "array", "items": object(json!({"ownerReferences": owners}))});
+        let schema = json!({"type": "object", "properties": {"f": list}});
+        let check = |object: &JsonMap<String, Value>| {
+            seen.borrow_mut().push(Value::Object(object.clone()));
+            None
+        };
+        let errors = check_open_api_with(&schema, "s", false, &check);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let at = "s.properties[f].items.properties";
+        assert!(texts[0].starts_with(&format!(
+            "{at}[kind].default: Invalid value: \"Bad Kind\": must result in valid metadata: kind: "
+        )));
+        let uid = "[metadata].properties[ownerReferences].items.properties[uid]";
+        assert!(texts[1].starts_with(&format!("{at}{uid}.default: Too long")), "{texts:?}");
+        let metadata = json!({"ownerReferences": [{"uid": "u"}]});
+        let expected =
+            json!({"apiVersion": "validation/v1", "kind": "Validation", "metadata": metadata});
+        assert_eq!(*seen.borrow(), [expected]);
     }
 
     #[test]

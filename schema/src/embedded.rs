@@ -144,7 +144,12 @@ pub(crate) fn check_part(
     errors.into_iter().map(|error| error.below(at)).collect()
 }
 
-fn check_type(fields: &JsonMap<String, Value>, path: &mut Path, errors: &mut Vec<FieldError>) {
+/// Reports a type that an object does not state, or an invalid one.
+pub(crate) fn check_type(
+    fields: &JsonMap<String, Value>,
+    path: &mut Path,
+    errors: &mut Vec<FieldError>,
+) {
     for name in ["apiVersion", "kind"] {
         let before = path.enter(name);
         match fields.get(name) {

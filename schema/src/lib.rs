@@ -21,6 +21,7 @@ mod authorizer;
 pub mod built_in;
 mod cel;
 mod constraints;
+mod defaults;
 mod definition;
 mod embedded;
 mod field_error;
@@ -54,7 +55,8 @@ pub use crate::apply::{TypeError, TypeErrors, go_type, merge_configuration};
 pub use crate::authorizer::{AccessCheck, AccessDecision, Authorizer};
 pub use crate::cel::is_cel_identifier;
 pub use crate::constraints::{Condition, Constraints, Pattern};
-pub use crate::definition::check_open_api;
+pub use crate::defaults::MetadataCheck;
+pub use crate::definition::{check_open_api, check_open_api_with};
 pub use crate::field_error::{FieldError, FieldErrorReason};
 pub use crate::field_set::{
     FieldSet, FieldsV1Error, Path, PathElement, PathElementError, compare_values, equal_values,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::owners::{Ownership, take_requested};
 use super::{
-    GRACE, bump_generation, drop_empty, finalizers, is_terminating, managers, meta_text, metadata,
+    GRACE, bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata,
     metadata_mut,
 };
 use crate::fields::{Fields, are_equal, read_path, set_or_remove};
@@ -140,11 +140,8 @@ pub(crate) fn prepare(
         next_generation(kind, &mut new);
     }
     let mut causes = Vec::new();
-    metadata::check(kind, &new, Some(old), &mut causes);
-    if sends_owners {
-        managers::check_managers(kind, &new, &mut causes);
-    }
-    metadata::check_update(kind, &new, old, &mut causes);
+    metadata::check(kind, &new, Some(old), sends_owners, &mut causes);
+    metadata::check_update(kind, &new, old, sends_owners, &mut causes);
     if target == Target::Status
         && let Some(author) = author
     {

@@ -16,7 +16,7 @@ use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
 use crate::types::{
     Expected, Type, TypeMismatch, Types, may_repeat_members, normalize_type, read_json,
-    unknown_members, unknown_metadata, wrong_change,
+    unknown_members, unknown_metadata, wrong_change, wrong_member,
 };
 
 /// Returns the format of the request's patch, if the kind accepts it.
@@ -232,7 +232,10 @@ pub(super) fn apply(
     if kind.custom {
         return patch.apply_to_custom(kind, live);
     }
-    let mut patched = patch.apply(live(), |object| other_type(kinds, kind, object))?;
+    let mut patched = patch.apply(live(), |object| {
+        let wrong = |known: &_, object: &_| Some(wrong_member(known, object)?.decoded);
+        other_type(kinds, kind, object, &wrong)
+    })?;
     remove_packed_owners(&mut patched);
     let version = patched.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     if version.is_empty() && format != PatchKind::Strategic {

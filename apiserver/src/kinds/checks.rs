@@ -40,6 +40,8 @@ mod job_updates;
 pub(crate) mod jobs;
 mod label_keys;
 mod limit_ranges;
+pub(crate) mod managers;
+pub(crate) mod metadata;
 mod metrics;
 pub(crate) mod migrations;
 pub(crate) mod networking;

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::fields::Fields;
 use crate::go_json::kind_of;
+use crate::kinds::metadata::check_inner;
+use crate::status::{Cause, aggregate};
 use crate::types::{Types, normalize_type, unknown_below, wrong_member};
 
 /// Normalizes the metadata of embedded objects, as the real server's decoder does. Reports the
@@ -31,6 +33,17 @@ pub(super) fn normalize(schema: &Schema, object: &mut Value) -> Result<Vec<Strin
     })?;
     unknown.sort();
     Ok(unknown)
+}
+
+/// Returns the problem of the metadata of an object, which may be a part of another one.
+pub(crate) fn problem_of_metadata(object: &Fields) -> Option<String> {
+    let mut metadata = object.get("metadata")?.clone();
+    if let Err(error) = normalize_metadata("metadata", &mut metadata) {
+        return Some(error.to_string());
+    }
+    let Value::Object(metadata) = metadata else { return None };
+    let causes = check_inner(metadata);
+    (!causes.is_empty()).then(|| aggregate(causes.iter().map(Cause::text)))
 }
 
 fn normalize_metadata(path: &str, metadata: &mut Value) -> Result<Vec<String>, FieldError> {

@@ -17,7 +17,7 @@ use crate::go_json::{kind_of, syntax_error, whole_numbers};
 use crate::kinds::{Kind, Kinds};
 use crate::media::{self, Media};
 use crate::status::{Cause, Failure, Result};
-use crate::types::{self, Expected, Types, wrong_member};
+use crate::types::{self, Expected, Type, Types, wrong_in_order, wrong_member};
 
 /// The object in a body, and the problems that its decoding found.
 struct DecodedBody {
@@ -65,8 +65,9 @@ impl ApiCall {
         let DecodedBody { value, mut problems } = self.read(&wanted)?;
         let mut object = value;
         self.check_stated(kind, &object)?;
-        check_type(kinds, kind, &object)?;
-        check_metadata(kind, &object)?;
+        let wrong = |known: &Type, object: &_| self.wrong_member(known, object, &problems);
+        check_type(kinds, kind, &object, &|other, _| self.wrong_in_body(other))?;
+        check_metadata(kind, &object, &wrong)?;
         let removed =
             prune(kind, &mut object).map_err(|detail| invalid_result(&wanted, &detail))?;
         if kind.custom {
@@ -96,9 +97,9 @@ impl ApiCall {
             )));
         }
         if let Expected::Kind(known) = wanted.expected
-            && let Some(wrong) = wrong_member(known, &value)
+            && let Some(wrong) = self.wrong_member(known, &value, &problems)
         {
-            return Err(invalid_result(wanted, &wrong.decoded));
+            return Err(invalid_result(wanted, &wrong));
         }
         self.check_problems(wanted, validation, problems)?;
         if self.target.served.kind.namespaced {
@@ -107,11 +108,34 @@ impl ApiCall {
         Ok(value)
     }
 
-    fn read(&self, wanted: &Wanted<'_>) -> Result<DecodedBody> {
+    /// Returns Go's error about a member of a wrong type. JSON is decoded in the order of the text,
+    /// and of a repeated member each value.
+    fn wrong_member(&self, known: &Type, value: &Fields, problems: &[String]) -> Option<String> {
+        let found = wrong_member(known, value);
+        let repeats = problems.iter().any(|problem| problem.starts_with("duplicate field"));
+        if found.is_none() && !repeats {
+            return None;
+        }
+        self.wrong_in_body(known).or_else(|| Some(found?.decoded))
+    }
+
+    /// Returns Go's error about a member of a wrong type, if the body is JSON.
+    fn wrong_in_body(&self, known: &Type) -> Option<String> {
+        if self.media() != Some(Media::Json) {
+            return None;
+        }
+        let body = types::read_in_order(&self.body)?;
+        Some(wrong_in_order(known, &body)?.decoded)
+    }
+
+    /// Returns the media type of the body, if the server knows it.
+    fn media(&self) -> Option<Media> {
         let media_type = self.content_type().to_ascii_lowercase();
-        let media =
-            if media_type.is_empty() { Some(Media::Json) } else { Media::from_type(&media_type) };
-        let Some(media) = media.filter(|_| self.is_well_typed()) else {
+        if media_type.is_empty() { Some(Media::Json) } else { Media::from_type(&media_type) }
+    }
+
+    fn read(&self, wanted: &Wanted<'_>) -> Result<DecodedBody> {
+        let Some(media) = self.media().filter(|_| self.is_well_typed()) else {
             return Err(Failure::unsupported_media_type(ALL_TYPES));
         };
         match (media, wanted.expected) {
@@ -274,7 +298,7 @@ impl ApiCall {
         } else {
             let known = Types::all().named("meta.DeleteOptions").expect("the table has it");
             let expected = Expected::Kind(known);
-            let DecodedBody { value, .. } =
+            let DecodedBody { value, problems } =
                 self.read(&Wanted { kind: OPTIONS, api_version: "", older: &[], expected })?;
             let said = value.get("kind").and_then(Value::as_str).unwrap_or("");
             if !matches!(said, "" | OPTIONS) {
@@ -284,8 +308,8 @@ impl ApiCall {
                      \"{SCHEME}\""
                 )));
             }
-            if let Some(wrong) = wrong_member(known, &value) {
-                return Err(Failure::bad_request(wrong.decoded));
+            if let Some(wrong) = self.wrong_member(known, &value, &problems) {
+                return Err(Failure::bad_request(wrong));
             }
             DeleteOptions::read(value).map_err(|error| {
                 let detail = format!("couldn't get version/kind; json parse error: {error}");
@@ -344,12 +368,16 @@ fn unreadable(kind: &str, detail: &str, body: &[u8]) -> Failure {
 }
 
 /// Checks the type of each member: all members of a built-in kind, and the metadata of a custom
-/// one.
-fn check_metadata(kind: &Kind, object: &Fields) -> Result<()> {
-    let wrong = if kind.custom {
-        wrong_metadata(object)
-    } else {
-        kind.wrong_member(object).map(|wrong| wrong.decoded)
+/// one. `wrong` returns the error about an object of a type.
+fn check_metadata(
+    kind: &Kind,
+    object: &Fields,
+    wrong: &dyn Fn(&Type, &Fields) -> Option<String>,
+) -> Result<()> {
+    let wrong = match kind.known_type() {
+        // The real server sorts the metadata of a custom object before it decodes it.
+        None => wrong_metadata(object),
+        Some(known) => wrong(known, object),
     };
     match wrong {
         None => Ok(()),
@@ -385,14 +413,21 @@ fn invalid_result(wanted: &Wanted<'_>, detail: &str) -> Failure {
 }
 
 /// Checks `kind` and `apiVersion` of the body; both may be missing.
-fn check_type(kinds: &Kinds, kind: &Kind, object: &Fields) -> Result<()> {
+///
+/// `wrong` returns the error about a member of a wrong type.
+fn check_type(
+    kinds: &Kinds,
+    kind: &Kind,
+    object: &Fields,
+    wrong: &dyn Fn(&Type, &Fields) -> Option<String>,
+) -> Result<()> {
     let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or("");
     let (said, version) = (text("kind"), text("apiVersion"));
     if kind.custom {
         return check_custom_type(kind, object, said, version);
     }
     let said = if said.is_empty() { &*kind.kind } else { said };
-    let Some(detail) = other_type(kinds, kind, object) else { return Ok(()) };
+    let Some(detail) = other_type(kinds, kind, object, wrong) else { return Ok(()) };
     let version = if version.is_empty() { kind.api_version() } else { version.to_owned() };
     let version = version_of(&version);
     let wanted = &kind.kind;
@@ -401,8 +436,14 @@ fn check_type(kinds: &Kinds, kind: &Kind, object: &Fields) -> Result<()> {
     )))
 }
 
-/// Returns the error for an object whose `kind` or `apiVersion` is another one.
-pub(crate) fn other_type(kinds: &Kinds, kind: &Kind, object: &Fields) -> Option<String> {
+/// Returns the error for an object whose `kind` or `apiVersion` is another one. `wrong` returns the
+/// error about a member of a wrong type.
+pub(crate) fn other_type(
+    kinds: &Kinds,
+    kind: &Kind,
+    object: &Fields,
+    wrong: &dyn Fn(&Type, &Fields) -> Option<String>,
+) -> Option<String> {
     let text = |key: &str| object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let expected = kind.api_version();
     let said = text("kind").unwrap_or(&kind.kind);
@@ -418,8 +459,8 @@ pub(crate) fn other_type(kinds: &Kinds, kind: &Kind, object: &Fields) -> Option<
             "no kind \"{said}\" is registered for version \"{version}\" in scheme \"{SCHEME}\""
         ));
     };
-    if let Some(wrong) = other.wrong_member(object) {
-        return Some(wrong.decoded);
+    if let Some(wrong) = other.known_type().and_then(|known| wrong(known, object)) {
+        return Some(wrong);
     }
     let package = match kind.group.split('.').next() {
         None | Some("" | "events") => "core",

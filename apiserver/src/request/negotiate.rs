@@ -36,6 +36,11 @@ pub(crate) struct Offer {
     pub(crate) tables: bool,
 }
 
+/// Returns the client's media ranges. Only the first `Accept` header counts, as on the real server.
+fn accept(headers: &HeaderMap) -> &str {
+    headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
 /// Returns the first of the client's media ranges that the server can serve, in the order of
 /// [`ranges`].
 ///
@@ -50,26 +55,24 @@ pub(crate) fn accepted(headers: &HeaderMap, offer: Offer) -> Result<Accepted> {
     let Offer { custom, collection, tables } = offer;
     let mut requested = false;
     let mut of_known_type = false;
-    for value in headers.get_all(header::ACCEPT) {
-        let value = value.to_str().unwrap_or("").trim();
-        for range in ranges(value) {
-            // A header of only commas, for a built-in kind, asks for a type that does not exist.
-            requested |= !range.is_empty() || (!custom && !value.is_empty());
-            let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
-            let media = match media_type.trim() {
-                "*/*" => Media::Json,
-                "application/*" if custom => Media::Json,
-                other => match Media::from_type(other) {
-                    Some(media) => media,
-                    None => continue,
-                },
-            };
-            of_known_type = true;
-            let form = form_of(parameters, media, custom);
-            let is_served = |form: &Form| tables || !matches!(form, Form::Table { .. });
-            if let Some(form) = form.filter(is_served) {
-                return Ok(Accepted { form, media });
-            }
+    let value = accept(headers).trim();
+    for range in ranges(value) {
+        // A header of only commas, for a built-in kind, asks for a type that does not exist.
+        requested |= !range.is_empty() || (!custom && !value.is_empty());
+        let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
+        let media = match media_type.trim() {
+            "*/*" => Media::Json,
+            "application/*" if custom => Media::Json,
+            other => match Media::from_type(other) {
+                Some(media) => media,
+                None => continue,
+            },
+        };
+        of_known_type = true;
+        let form = form_of(parameters, media, custom);
+        let is_served = |form: &Form| tables || !matches!(form, Form::Table { .. });
+        if let Some(form) = form.filter(is_served) {
+            return Ok(Accepted { form, media });
         }
     }
     if !requested {
@@ -81,8 +84,7 @@ pub(crate) fn accepted(headers: &HeaderMap, offer: Offer) -> Result<Accepted> {
 /// Returns the media type of a Status: the first that the client accepts for complete objects, else
 /// JSON. It is not restricted for custom kinds.
 pub(crate) fn status_media(headers: &HeaderMap) -> Media {
-    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    for range in values.flat_map(ranges) {
+    for range in ranges(accept(headers)) {
         let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
         let media = match media_type.trim() {
             "*/*" | "application/*" => Some(Media::Json),
@@ -116,7 +118,7 @@ pub(crate) fn wants_indented(headers: &HeaderMap, query: &str) -> bool {
 ///
 /// Fails with 406 if the server can serve none of the client's media ranges.
 pub(crate) fn wants_aggregated(headers: &HeaderMap) -> Result<bool> {
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let accept = accept(headers);
     for range in ranges(accept).filter(|range| !range.is_empty()) {
         let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
         let has = |wanted: &str| parameters.split(';').any(|one| one.trim() == wanted);
@@ -131,8 +133,7 @@ pub(crate) fn wants_aggregated(headers: &HeaderMap) -> Result<bool> {
 
 /// Fails with 406 unless the client accepts a document that has one media type.
 pub(crate) fn check_only(headers: &HeaderMap, media_type: &str) -> Result<()> {
-    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut ranges = values.flat_map(|value| value.split(',')).peekable();
+    let mut ranges = accept(headers).split(',').peekable();
     let is_accepted = ranges.peek().is_none_or(|range| range.trim().is_empty());
     let mut types = ranges.map(|range| range.split(';').next().unwrap_or_default().trim());
     if is_accepted || types.any(|accepted| accepted == media_type || accepted == "*/*") {
@@ -237,6 +238,24 @@ mod tests {
         let json = Accepted { form: Form::Whole, media: Media::Json };
         let offer = Offer { custom: false, collection: false, tables: true };
         assert_eq!(accepted(&HeaderMap::new(), offer).unwrap(), json);
+    }
+
+    #[test]
+    fn only_first_accept_header_counts() {
+        let headers = |values: [&str; 2]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(header::ACCEPT, value.parse().unwrap());
+            }
+            headers
+        };
+        let offer = Offer { custom: false, collection: false, tables: true };
+        let (png, json, yaml) = ("image/png", "application/json", "application/yaml");
+        assert!(accepted(&headers([png, json]), offer).is_err());
+        assert_eq!(accepted(&headers([yaml, json]), offer).unwrap().media, Media::Yaml);
+        assert_eq!(status_media(&headers([png, yaml])), Media::Json);
+        assert!(check_only(&headers([png, json]), json).is_err());
+        assert!(check_only(&headers([json, png]), json).is_ok());
     }
 
     #[test]

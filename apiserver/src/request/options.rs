@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::params::Params;
 use crate::admission::check_dry_run;
-use crate::admission::managers::check_manager;
+use crate::kinds::managers::check_manager;
 use crate::status::{Cause, Failure, Result};
 
 /// The options of a write.

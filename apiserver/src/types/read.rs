@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
+use super::in_order::InOrder;
 use super::{Shape, Type, Types, repeated_keys};
 use crate::go_json::replace_halves;
 use crate::object::Name;
@@ -59,6 +60,15 @@ pub(crate) fn read_json(bytes: &[u8], expected: Expected) -> serde_json::Result<
         Cow::Owned(text) => read_text(&String::from_utf8_lossy(&text), expected),
         Cow::Borrowed(_) => Err(error),
     })
+}
+
+/// Reads JSON with the members in the order of the text. `None` for what
+/// [`read_json`] does not read.
+pub(crate) fn read_in_order(bytes: &[u8]) -> Option<InOrder> {
+    let text = String::from_utf8_lossy(bytes);
+    serde_json::from_str(&text)
+        .or_else(|_| serde_json::from_slice(&replace_halves(text.as_bytes())))
+        .ok()
 }
 
 fn read_text(text: &str, expected: Expected) -> serde_json::Result<Decoded> {

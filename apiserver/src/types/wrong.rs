@@ -1,9 +1,12 @@
-//! Finds the first member of a wrong type, and reports it as Go's decoder does.
+//! Finds the member of a wrong type that Go's decoder reports, and makes its text.
+
+use std::ops::ControlFlow;
 
 use homeostat_quantity::Quantity;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::in_order::{InOrder, Tree};
 use super::{Member, Shape, Type, Types};
 use crate::fields::Fields;
 
@@ -16,36 +19,76 @@ pub(crate) struct TypeMismatch {
     pub(crate) restored: String,
 }
 
-/// Returns the first member of `object`, a `known`, that has a wrong type.
+/// Returns the member of `object`, a `known`, that has a wrong type. It is the first one by name,
+/// unless a type with a decoder of its own rejects another one.
 pub(crate) fn wrong_member(known: &Type, object: &Fields) -> Option<TypeMismatch> {
-    wrong_in(known, object, None, None)
+    wrong_change(known, object, None)
 }
 
-/// Returns the first member of `object`, a `known`, that has a wrong type, apart from what `old`,
-/// an object with right types, has as well.
+/// Returns the member of `object`, a `known`, that has a wrong type, apart from what `old`, an
+/// object with right types, has as well.
 pub(crate) fn wrong_change(
     known: &Type,
     object: &Fields,
     old: Option<&Fields>,
 ) -> Option<TypeMismatch> {
-    wrong_in(known, object, old, None)
+    let mut first = None;
+    let found = object.iter().try_for_each(|(name, value)| {
+        let old = old.and_then(|old| old.get(name));
+        check_member(known, (name, value), old, None, &mut first)
+    });
+    chosen(found, first)
 }
 
-fn wrong_in(
-    known: &Type,
-    object: &Fields,
-    old: Option<&Fields>,
-    parent: Option<&Place<'_>>,
-) -> Option<TypeMismatch> {
-    object.iter().find_map(|(name, value)| {
-        let old = old.and_then(|old| old.get(name));
-        if old == Some(value) {
-            return None;
+/// Returns the member that has a wrong type: the first one in the order of the text, unless a type
+/// with a decoder of its own rejects another one.
+pub(crate) fn wrong_in_order(known: &Type, body: &InOrder) -> Option<TypeMismatch> {
+    let mut first = None;
+    let found = check_members(known, body, None, None, &mut first);
+    chosen(found, first)
+}
+
+/// Chooses the mismatch that is reported. Go's decoder goes on after a wrong type, and reports the
+/// first one in the end; but an error of a type with a decoder of its own ends it.
+fn chosen(found: Found, first: Option<TypeMismatch>) -> Option<TypeMismatch> {
+    match (found, first) {
+        (ControlFlow::Break(last), Some(first)) => {
+            Some(TypeMismatch { decoded: last.decoded, restored: first.restored })
         }
-        let member = known.member(name)?;
-        let place = Place { known, member, parent };
-        place.check(&member.shape, &member.go_type, value, old)
+        (ControlFlow::Break(last), None) => Some(last),
+        (ControlFlow::Continue(()), first) => first,
+    }
+}
+
+/// The result of a check: `Break` if the decoder ends here.
+type Found = ControlFlow<TypeMismatch>;
+
+fn check_members<T: Tree>(
+    known: &Type,
+    object: &T,
+    old: Option<&T>,
+    parent: Option<&Place<'_>>,
+    first: &mut Option<TypeMismatch>,
+) -> Found {
+    object.members().into_iter().flatten().try_for_each(|(name, value)| {
+        let old = old.and_then(|old| old.member(name));
+        check_member(known, (name, value), old, parent, first)
     })
+}
+
+fn check_member<T: Tree>(
+    known: &Type,
+    (name, value): (&str, &T),
+    old: Option<&T>,
+    parent: Option<&Place<'_>>,
+    first: &mut Option<TypeMismatch>,
+) -> Found {
+    if old == Some(value) {
+        return Found::Continue(());
+    }
+    let Some(member) = known.member(name) else { return Found::Continue(()) };
+    let place = Place { known, member, parent };
+    place.check(&member.shape, &member.go_type, (value, old), first)
 }
 
 /// A member, and the members that it is in.
@@ -69,28 +112,43 @@ impl Place<'_> {
         path
     }
 
-    fn check(
+    fn check<T: Tree>(
         &self,
         shape: &Shape,
         go_type: &str,
-        value: &Value,
-        old: Option<&Value>,
-    ) -> Option<TypeMismatch> {
+        (value, old): (&T, Option<&T>),
+        first: &mut Option<TypeMismatch>,
+    ) -> Found {
+        let known = value.value();
+        match (shape, &*known) {
+            (shape, known) if shape.has_expected_json_type(known) => Found::Continue(()),
+            (Shape::Pointer(inner), _) => self.check(inner, go_type, (value, old), first),
+            (Shape::Object(id), Value::Object(_)) => {
+                check_members(Types::all().get(*id), value, old, Some(self), first)
+            }
+            (Shape::List(inner), Value::Array(_)) => {
+                let go_type = inner.go_type_of_item(go_type);
+                let mut items = value.items().into_iter().flatten();
+                items.try_for_each(|item| self.check(inner, go_type, (item, None), first))
+            }
+            (Shape::Map(inner), Value::Object(_)) => {
+                let go_type = inner.go_type_of_item(go_type);
+                let mut members = value.members().into_iter().flatten();
+                members.try_for_each(|(_, item)| self.check(inner, go_type, (item, None), first))
+            }
+            (shape, known) => match self.check_scalar(shape, go_type, known) {
+                Some(wrong) if shape.has_decoder() => Found::Break(wrong),
+                Some(wrong) => {
+                    first.get_or_insert(wrong);
+                    Found::Continue(())
+                }
+                None => Found::Continue(()),
+            },
+        }
+    }
+
+    fn check_scalar(&self, shape: &Shape, go_type: &str, value: &Value) -> Option<TypeMismatch> {
         match (shape, value) {
-            (shape, value) if shape.has_expected_json_type(value) => None,
-            (Shape::Pointer(inner), value) => self.check(inner, go_type, value, old),
-            (Shape::Object(id), Value::Object(object)) => {
-                let old = old.and_then(Value::as_object);
-                wrong_in(Types::all().get(*id), object, old, Some(self))
-            }
-            (Shape::List(inner), Value::Array(list)) => {
-                let go_type = inner.go_type_of_item(go_type);
-                list.iter().find_map(|item| self.check(inner, go_type, item, None))
-            }
-            (Shape::Map(inner), Value::Object(members)) => {
-                let go_type = inner.go_type_of_item(go_type);
-                members.values().find_map(|item| self.check(inner, go_type, item, None))
-            }
             (Shape::Quantity, value) => check_quantity(value),
             (Shape::Time, Value::String(text)) => check_time(text, "2006-01-02T15:04:05Z07:00"),
             (Shape::MicroTime, Value::String(text)) => {
@@ -188,6 +246,14 @@ impl Shape {
         }
     }
 
+    /// Returns whether the type has a decoder of its own, whose error ends the decoding.
+    fn has_decoder(&self) -> bool {
+        matches!(
+            self,
+            Self::Quantity | Self::IntOrString | Self::Time | Self::MicroTime | Self::Duration
+        )
+    }
+
     /// Returns Go's name for an item of a list or a map with the name `of_list`.
     fn go_type_of_item<'a>(&self, of_list: &'a str) -> &'a str {
         match of_list.strip_prefix("[]").or_else(|| of_list.strip_prefix("map[string]")) {
@@ -203,158 +269,4 @@ impl Shape {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn wrong(kind: &str, object: Value) -> Option<String> {
-        let Value::Object(object) = object else { unreachable!() };
-        let known = Types::all().of_kind("", "v1", kind).unwrap();
-        wrong_member(known, &object).map(|wrong| wrong.decoded)
-    }
-
-    #[test]
-    fn changed_member_is_checked_beside_those_that_stay() {
-        let pod = |value: Value| {
-            let Value::Object(object) = value else { unreachable!() };
-            object
-        };
-        let known = Types::all().of_kind("", "v1", "Pod").unwrap();
-        let old = pod(json!({"spec": {"nodeName": "a", "priority": 1}, "status": {}}));
-        let wrong = |spec: Value| {
-            wrong_change(known, &pod(json!({"spec": spec, "status": {}})), Some(&old))
-        };
-        assert!(wrong(json!({"nodeName": "b", "priority": 1})).is_none());
-        let found = wrong(json!({"nodeName": "a", "priority": "1"})).unwrap();
-        let expected = "json: cannot unmarshal string into Go struct field PodSpec.spec.priority";
-        assert!(found.decoded.starts_with(expected), "{}", found.decoded);
-        assert!(wrong(json!({"nodeName": "a", "containers": [1]})).is_some());
-    }
-
-    #[test]
-    fn wrong_type_is_reported_with_gos_text() {
-        let into = |what: &str| Some(format!("json: cannot unmarshal {what}"));
-        for (spec, expected) in [
-            (
-                json!({"containers": {"a": 1}}),
-                into("object into Go struct field PodSpec.spec.containers of type []v1.Container"),
-            ),
-            (
-                json!({"containers": ["a"]}),
-                into("string into Go struct field PodSpec.spec.containers of type v1.Container"),
-            ),
-            (
-                json!({"restartPolicy": 3}),
-                into(
-                    "number into Go struct field PodSpec.spec.restartPolicy of type \
-                     v1.RestartPolicy",
-                ),
-            ),
-            (
-                json!({"nodeSelector": {"a": 1}}),
-                into("number into Go struct field PodSpec.spec.nodeSelector of type string"),
-            ),
-            (
-                json!({"terminationGracePeriodSeconds": 1.5}),
-                into(
-                    "number 1.5 into Go struct field PodSpec.spec.terminationGracePeriodSeconds of \
-                     type int64",
-                ),
-            ),
-            (json!([]), into("array into Go struct field Pod.spec of type v1.PodSpec")),
-            (
-                json!({"containers": [{"resources": {"limits": ["a"]}}]}),
-                into(
-                    "array into Go struct field \
-                     ResourceRequirements.spec.containers.resources.limits of type v1.ResourceList",
-                ),
-            ),
-            (
-                json!({"containers": [{"resources": {"limits": {"cpu": "1.5", "memory": 7}}}],
-                    "hostNetwork": null}),
-                None,
-            ),
-        ] {
-            assert_eq!(wrong("Pod", json!({"spec": spec})), expected);
-        }
-        let number = json!({"data": {"a": 5}});
-        assert_eq!(
-            wrong("Secret", number),
-            into("number into Go struct field Secret.data of type []uint8")
-        );
-        let bad = wrong("Secret", json!({"data": {"a": "!!"}}));
-        assert_eq!(bad.as_deref(), Some("illegal base64 data at input byte 0"));
-    }
-
-    #[test]
-    fn path_of_a_wrong_type_names_the_structs_that_go_embeds() {
-        let of_container = |member: Value| json!({"spec": {"containers": [member]}});
-        for (kind, object, path) in [
-            (
-                "Pod",
-                of_container(json!({"readinessProbe": {"httpGet": []}})),
-                "Probe.spec.containers.readinessProbe.ProbeHandler.httpGet of type \
-                 v1.HTTPGetAction",
-            ),
-            (
-                "Pod",
-                of_container(json!({"readinessProbe": {"httpGet": {"path": 1}}})),
-                "HTTPGetAction.spec.containers.readinessProbe.ProbeHandler.httpGet.path of type \
-                 string",
-            ),
-            (
-                "Pod",
-                of_container(json!({"readinessProbe": {"periodSeconds": []}})),
-                "Probe.spec.containers.readinessProbe.periodSeconds of type int32",
-            ),
-            (
-                "Pod",
-                of_container(json!({"envFrom": [{"secretRef": {"name": 1}}]})),
-                "SecretEnvSource.spec.containers.envFrom.secretRef.LocalObjectReference.name of \
-                 type string",
-            ),
-            (
-                "PersistentVolume",
-                json!({"spec": {"csi": "a"}}),
-                "PersistentVolumeSpec.spec.PersistentVolumeSource.csi of type \
-                 v1.CSIPersistentVolumeSource",
-            ),
-        ] {
-            let found = wrong(kind, object).unwrap();
-            assert!(found.ends_with(&format!("into Go struct field {path}")), "{found}");
-        }
-        let rules = json!({"spec": {"matchConstraints": {"resourceRules": [{"scope": 1}]}}});
-        let known = Types::all();
-        let policy = known.of_kind("admissionregistration.k8s.io", "v1", POLICY).unwrap();
-        let found = wrong_member(policy, rules.as_object().unwrap()).unwrap().decoded;
-        let path = "spec.matchConstraints.resourceRules.RuleWithOperations.Rule.scope";
-        assert!(found.contains(&format!("NamedRuleWithOperations.{path} of type")), "{found}");
-    }
-
-    const POLICY: &str = "ValidatingAdmissionPolicy";
-
-    #[test]
-    fn wrong_type_of_a_restored_member_is_reported_with_the_converters_text() {
-        let restored = |spec: Value| {
-            let Value::Object(object) = json!({"spec": spec}) else { unreachable!() };
-            wrong_member(Types::all().of_kind("", "v1", "Service").unwrap(), &object)
-                .map(|wrong| wrong.restored)
-        };
-        for (spec, expected) in [
-            (json!({"selector": {"a": []}}), "unrecognized type: string"),
-            (json!({"selector": {"a": 1}}), "cannot convert int64 to string"),
-            (json!({"selector": []}), "cannot restore map from slice"),
-            (json!({"type": 1}), "cannot convert int64 to v1.ServiceType"),
-            (json!({"type": {}}), "unrecognized type: string"),
-            (json!({"healthCheckNodePort": 1.5}), "cannot convert float64 to int32"),
-            (json!({"sessionAffinityConfig": 1}), "cannot restore struct from: int64"),
-            (
-                json!({"ports": [{"targetPort": 1.5}]}),
-                "json: cannot unmarshal number 1.5 into Go value of type int32",
-            ),
-        ] {
-            assert_eq!(restored(spec).as_deref(), Some(expected));
-        }
-    }
-}
+mod tests;

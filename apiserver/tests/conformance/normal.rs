@@ -37,6 +37,7 @@ const WITH_OWNERS: &[&str] = &[
     "evictions",
     "jobs",
     "leases",
+    "managers",
     "namespaces",
     "persistentvolumeclaims",
     "podlevel",

@@ -3,11 +3,12 @@
 //! Where all versions have the same value, the real server checks it once, at the path that it had
 //! in `v1beta1`.
 
-use homeostat_schema::{FieldError, check_open_api, is_known_format, show_version};
+use homeostat_schema::{FieldError, check_open_api_with, is_known_format, show_version};
 use serde_json::{Value, json};
 
 use super::validate::check_simple_path;
 use crate::fields::{Fields, read_path};
+use crate::kinds::embedded::problem_of_metadata;
 use crate::names;
 use crate::types::Types;
 
@@ -165,7 +166,8 @@ fn check_attribute(
         "schema" => {
             let Some(document) = document else { return };
             let at = format!("{at}.openAPIV3Schema");
-            errors.extend(check_open_api(document, &at, has_status));
+            let check = &problem_of_metadata;
+            errors.extend(check_open_api_with(document, &at, has_status, check));
         }
         "subresources" => check_scale(value.get("scale"), at, errors),
         "additionalPrinterColumns" => {
