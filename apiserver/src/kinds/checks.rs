@@ -67,6 +67,7 @@ mod probes;
 pub(crate) mod quantities;
 pub(crate) mod quota;
 pub(crate) mod rbac;
+mod references;
 pub(crate) mod runtime_class;
 mod security;
 pub(crate) mod selectors;
