@@ -34,6 +34,7 @@ mod environment;
 pub(crate) mod flow_schemas;
 pub(crate) mod ingress;
 pub(crate) mod ingress_class;
+mod job_indexes;
 mod job_policies;
 mod job_status;
 mod job_updates;
