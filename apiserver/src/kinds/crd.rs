@@ -3,6 +3,7 @@
 pub(crate) mod conditions;
 pub(crate) mod names_in_use;
 mod schemas;
+pub(crate) mod steps;
 mod validate;
 
 use serde_json::{Value, json};
