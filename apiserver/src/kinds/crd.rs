@@ -1,5 +1,6 @@
 //! The kind `CustomResourceDefinition`: its defaults, its validation and its conditions.
 
+mod attributes;
 pub(crate) mod conditions;
 pub(crate) mod names_in_use;
 mod schemas;
