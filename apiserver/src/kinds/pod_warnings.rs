@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::annotations::APP_ARMOR;
 use super::checks::container;
 use super::checks::pod_profiles::{SECCOMP_OF_CONTAINER, SECCOMP_OF_POD};
 use super::checks::{items, member};
 use super::network_warnings;
-use super::pod_update::APP_ARMOR;
 use crate::fields::text;
 use crate::quantity;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::pod_profiles::{SECCOMP_OF_CONTAINER, SECCOMP_OF_POD};
 use super::{container, is_empty, member, paths, text};
-use crate::kinds::pod_update::{APP_ARMOR, MIRROR};
+use crate::kinds::annotations::{APP_ARMOR, MIRROR};
 use crate::status::Cause;
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";

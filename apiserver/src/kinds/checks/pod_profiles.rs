@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{container, member, text};
-use crate::kinds::pod_update::APP_ARMOR;
+use crate::kinds::annotations::APP_ARMOR;
 use crate::status::Cause;
 
 pub(crate) const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
