@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::Test::{NotNegative, OneOf, Required};
 use super::job_indexes::{count_indexes, is_indexed};
-use super::workloads::Causes;
-use super::{Check, is_empty, items, join, member, text};
+use super::{Causes, Check, is_empty, items, join, member, text};
 use crate::names;
 use crate::status::Cause;
 

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::Test::NotNegative;
 use super::job_indexes::{count_indexes, is_indexed, read_interval};
-use super::workloads::{Causes, spec};
-use super::{Check, is_empty, items, member, text};
+use super::workloads::spec;
+use super::{Causes, Check, is_empty, items, member, text};
 use crate::fields::Fields;
 use crate::status::Cause;
 

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::job_indexes::is_indexed;
 use super::job_status::has;
-use super::workloads::{self, Causes, internal};
-use super::{job_policies, member};
+use super::{Causes, internal, job_policies, member, workloads};
 use crate::fields::Fields;
 use crate::status::Cause;
 

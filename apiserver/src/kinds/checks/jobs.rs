@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::Test::{By, NotNegative, OneOf};
 use super::job_indexes::is_indexed;
-use super::workloads::Causes;
 use super::{
-    Check, job_policies as policies, job_status, job_updates as updates, join, member, paths,
-    pod_spec, selectors, text, workloads,
+    Causes, Check, job_policies as policies, job_status, job_updates as updates, join, member,
+    paths, pod_spec, selectors, text, workloads,
 };
 use crate::fields::{Fields, read_path};
 use crate::kinds::label_selector;
