@@ -1,5 +1,6 @@
 //! The table of kinds, with a row for each kind. No other module names a kind.
 
+mod annotations;
 mod app_armor;
 mod author;
 mod autoscaler_v1;
@@ -8,10 +9,13 @@ mod claim;
 mod columns;
 pub(crate) mod crd;
 mod cron;
+mod custom;
 mod defaults;
+mod defined_kinds;
 mod definition;
 pub(crate) mod disruption;
 mod embedded;
+mod external_addresses;
 mod image_name;
 mod ingress_class;
 mod job;

@@ -20,6 +20,7 @@ use crate::fields::Fields;
 use crate::kinds::crd::CLEANUP;
 use crate::kinds::crd::conditions::{self, Condition};
 use crate::kinds::crd::names_in_use::NamesInUse;
+use crate::kinds::crd::steps;
 use crate::kinds::{Kinds, Served};
 use crate::object::Stored;
 use crate::status::{Failure, Result};
@@ -148,7 +149,7 @@ fn step(core: &Core, name: &str) -> Progress {
     let next = {
         let mut names = core.names_in_use.lock();
         names.record(name, Some(&definition));
-        conditions::next(&definition, names.of_others(name), &now)
+        steps::next(&definition, names.of_others(name), &now)
     };
     if let Some(new) = next {
         write(core, &served, &stored, &definition, new);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::pod_update::APP_ARMOR;
+use super::annotations::APP_ARMOR;
 use crate::fields::{Fields, text};
 
 /// Gives each container without a profile the one that an annotation names

@@ -13,7 +13,7 @@ mod claim_updates;
 mod client_config;
 mod conditions;
 pub(crate) mod config_data;
-pub(crate) mod container;
+mod container;
 pub(crate) mod container_ports;
 mod container_restarts;
 mod counts;
@@ -34,6 +34,7 @@ mod environment;
 pub(crate) mod flow_schemas;
 pub(crate) mod ingress;
 pub(crate) mod ingress_class;
+mod job_indexes;
 mod job_policies;
 mod job_status;
 mod job_updates;
@@ -52,6 +53,7 @@ pub(crate) mod pod_annotations;
 pub(crate) mod pod_certificates;
 mod pod_claim_status;
 mod pod_claims;
+pub(crate) mod pod_containers;
 mod pod_devices;
 mod pod_dns;
 mod pod_host;
@@ -66,9 +68,11 @@ pub(crate) mod policies;
 pub(crate) mod policy_bindings;
 pub(crate) mod priority_levels;
 mod probes;
+mod projected_files;
 pub(crate) mod quantities;
 pub(crate) mod quota;
 pub(crate) mod rbac;
+mod references;
 pub(crate) mod runtime_class;
 mod security;
 pub(crate) mod selectors;
@@ -91,11 +95,15 @@ pub(crate) mod webhooks;
 mod windows;
 pub(crate) mod workloads;
 
+use homeostat_schema::InternalValue;
 use serde_json::Value;
 
 use crate::fields::{Fields, text};
 use crate::names::NameCheck;
 use crate::status::Cause;
+
+/// The causes that checks add to.
+type Causes<'a> = &'a mut Vec<Cause>;
 
 /// A member, by its path within the object of the table, and its test.
 pub(crate) type Check = (&'static str, Test);
@@ -246,6 +254,12 @@ fn at_least(value: &Value, least: i64, detail: &str, at: &str, causes: &mut Vec<
     if value.as_i64().is_some_and(|number| number < least) {
         causes.push(Cause::invalid(at, value, detail));
     }
+}
+
+/// Returns a value as the server's own version has it; as it is if that has no such type.
+fn internal(type_name: &str, value: &Value) -> Value {
+    let shown = InternalValue::of(type_name, value).filter(|_| !value.is_null());
+    shown.map_or_else(|| value.clone(), |shown| shown.to_json())
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! The kind `CustomResourceDefinition`: its defaults, its validation and its conditions.
 
+mod attributes;
 pub(crate) mod conditions;
 pub(crate) mod names_in_use;
 mod schemas;
+pub(crate) mod steps;
 mod validate;
 
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 
 use serde_json::Value;
 
-use super::checks::ingress::CLASS;
+use super::annotations::INGRESS_CLASS;
 use super::checks::{items, member};
 use crate::fields::{Fields, read_path, text};
 
@@ -97,7 +97,7 @@ pub(super) fn ingress(ingress: &Fields, old: Option<&Fields>) -> Vec<String> {
     let annotations = read_path(ingress, "metadata.annotations").unwrap_or(NULL);
     let class = read_path(ingress, "spec.ingressClassName").unwrap_or(NULL);
     found.add_if(
-        old.is_none() && annotations.get(CLASS).is_some() && class.is_null(),
+        old.is_none() && annotations.get(INGRESS_CLASS).is_some() && class.is_null(),
         "annotation \"kubernetes.io/ingress.class\" is deprecated, please use \
          'spec.ingressClassName' instead",
     );

@@ -3,13 +3,11 @@
 use homeostat_schema::InternalValue;
 use serde_json::{Value, json};
 
+use super::annotations::{APP_ARMOR, MIRROR};
 use super::checks::{self, items, member};
 use crate::fields::{Fields, are_kept, read_path, text};
 use crate::go_diff;
 use crate::status::Cause;
-
-pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
-pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 const ONLY_UPDATABLE: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::checks::container;
+use super::annotations::APP_ARMOR;
+use super::checks::pod_containers;
 use super::checks::pod_profiles::{SECCOMP_OF_CONTAINER, SECCOMP_OF_POD};
 use super::checks::{items, member};
 use super::network_warnings;
-use super::pod_update::APP_ARMOR;
 use crate::fields::text;
 use crate::quantity;
 
@@ -256,7 +256,7 @@ impl<'a> Pod<'a> {
             self.add(&format!("metadata.annotations[{SECCOMP_OF_POD}]"), SECCOMP);
         }
         let at = self.spec_at();
-        for one in container::all(self.spec) {
+        for one in pod_containers::all(self.spec) {
             self.check_profiles(one.container);
             for (amounts, name) in [
                 ("limits", "memory"),
@@ -292,11 +292,11 @@ impl<'a> Pod<'a> {
 
     fn ports(&self) -> Vec<(String, &'a Value)> {
         let at = &self.spec_at();
-        let of = |one: container::Placed<'a>| {
+        let of = |one: pod_containers::Placed<'a>| {
             let ports = items(member(one.container, "ports")).iter().enumerate();
             ports.map(move |(place, port)| (one.path(at, &format!("ports[{place}]")), port))
         };
-        container::all(self.spec).flat_map(of).collect()
+        pod_containers::all(self.spec).flat_map(of).collect()
     }
 
     fn check_ports(&mut self) {

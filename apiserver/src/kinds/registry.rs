@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use tokio_util::sync::CancellationToken;
 
-use super::definition::DefinedKinds;
+use super::defined_kinds::DefinedKinds;
 use super::kind::Kind;
 use super::table::built_in;
 use crate::fields::Fields;

@@ -8,30 +8,8 @@ pub(crate) use allocation::{Allocations, Allocator};
 use serde_json::{Value, json};
 
 use super::checks;
-use super::columns::{Guard, GuardedWrite};
 use crate::fields::{Fields, are_kept, read_path};
-use crate::plugin::AdmissionPlugin;
 use crate::status::{Cause, Result};
-
-/// The checks of services.
-pub(super) const GUARDS: &[Guard] = &[Guard {
-    plugin: AdmissionPlugin::DenyServiceExternalIPs,
-    subresource: "",
-    check: check_external_addresses,
-}];
-
-/// Refuses new external addresses.
-fn check_external_addresses(write: &GuardedWrite<'_>) -> std::result::Result<(), String> {
-    let addresses = |service: &Fields| -> Vec<Value> {
-        let list = read_path(service, "spec.externalIPs").and_then(Value::as_array);
-        list.cloned().unwrap_or_default()
-    };
-    let known = write.old.map(addresses).unwrap_or_default();
-    if addresses(write.new).iter().all(|address| known.contains(address)) {
-        return Ok(());
-    }
-    Err("Use of external IPs is denied by admission control".to_owned())
-}
 
 /// The default duration of client affinity: 3 hours, in seconds.
 const AFFINITY_SECONDS: i64 = 10_800;

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::annotations::MIRROR;
 use crate::fields::{Fields, read_path, text};
 
 /// The rules for the objects of a kind that run as a service account.
@@ -31,7 +32,6 @@ pub(crate) const PODS: RunAs = RunAs {
 };
 
 const DEFAULT: &str = "default";
-const MIRROR: &str = "kubernetes.io/config.mirror";
 const VOLUME_PREFIX: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// An account with this annotation permits its own secrets alone.

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
+use super::annotations::STORAGE_CLASS;
 use super::columns::{AdmitError, GuardedWrite};
 use crate::fields::{Fields, read_path};
 use crate::quantity;
@@ -13,8 +14,6 @@ const IS_DEFAULT: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
-/// The annotation that names the class of a claim, from before there was a field.
-pub(super) const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Returns the position of the default class.
 pub(super) fn find_default(classes: &[Fields]) -> Option<usize> {
@@ -46,7 +45,7 @@ pub(super) fn set_default(
     _: &dyn Fn(&str) -> Option<Fields>,
     all: &dyn Fn() -> Vec<Fields>,
 ) -> Result<(), AdmitError> {
-    name_default(claim, ("storageClassName", CLASS), all, find_default);
+    name_default(claim, ("storageClassName", STORAGE_CLASS), all, find_default);
     Ok(())
 }
 
@@ -97,7 +96,7 @@ pub(super) fn check_resize(write: &GuardedWrite<'_>) -> Result<(), String> {
 
 /// Returns the class that a claim names; empty if it names none.
 fn class_of(claim: &Fields) -> &str {
-    let annotated = read_path(claim, "metadata.annotations").and_then(|all| all.get(CLASS));
+    let annotated = read_path(claim, "metadata.annotations").and_then(|all| all.get(STORAGE_CLASS));
     let class = annotated.or_else(|| read_path(claim, "spec.storageClassName"));
     class.and_then(Value::as_str).unwrap_or_default()
 }
@@ -105,10 +104,11 @@ fn class_of(claim: &Fields) -> &str {
 /// Returns the warnings about a claim.
 pub(super) fn warn(claim: &Fields, _: Option<&Fields>) -> Vec<String> {
     let mut warnings = Vec::new();
-    if read_path(claim, "metadata.annotations").is_some_and(|all| all.get(CLASS).is_some()) {
+    if read_path(claim, "metadata.annotations").is_some_and(|all| all.get(STORAGE_CLASS).is_some())
+    {
         warnings.push(format!(
-            "metadata.annotations[{CLASS}]: deprecated since v1.8; use \"storageClassName\" \
-             attribute instead"
+            "metadata.annotations[{STORAGE_CLASS}]: deprecated since v1.8; use \
+             \"storageClassName\" attribute instead"
         ));
     }
     for list in ["requests", "limits"] {
@@ -149,6 +149,6 @@ mod tests {
         assert_eq!(set(json!({}), json!(null)), "a");
         assert_eq!(set(json!({"storageClassName": null}), json!({})), "a");
         assert_eq!(set(json!({"storageClassName": ""}), json!({})), "");
-        assert_eq!(set(json!({}), json!({CLASS: "b"})), Value::Null);
+        assert_eq!(set(json!({}), json!({STORAGE_CLASS: "b"})), Value::Null);
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Test::{AtLeast, AtMost, By, Each, Has, NotNegative, OneOf, Required};
-use super::{Check, check_text, is_empty, join, member, metrics, quantities, text};
+use super::references::{Group, reference};
+use super::{Check, member, metrics, quantities, text};
 use crate::fields::Fields;
-use crate::names;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
@@ -18,15 +18,6 @@ const MAX_PERIOD: i64 = 1800;
 const MAX_WINDOW: i64 = 3600;
 
 const BEHAVIOR: &[Check] = &[("scaleUp", By(rules)), ("scaleDown", By(rules))];
-
-/// The group in a reference to another object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Group {
-    Needed,
-    Optional,
-    /// It is not checked: an earlier version of the object has it.
-    Kept,
-}
 
 pub(crate) fn autoscaler(autoscaler: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     let spec = autoscaler.get("spec").unwrap_or(&Value::Null);
@@ -67,35 +58,6 @@ fn bounds(spec: &Value, causes: Causes<'_>) {
         causes.push(Cause::required("spec.maxReplicas", ""));
     } else {
         super::run(&[("maxReplicas", AtLeast(1, AT_LEAST_1))], spec, "spec", causes);
-    }
-}
-
-/// Checks a reference to another object (`ValidateCrossVersionObjectReference`).
-pub(super) fn reference(reference: &Value, group: Group, at: &str, causes: Causes<'_>) {
-    for name in ["kind", "name"] {
-        let value = member(reference, name);
-        if is_empty(value) {
-            causes.push(Cause::required(join(at, name), ""));
-        } else {
-            check_text(value, names::path_segment, &join(at, name), causes);
-        }
-    }
-    let version = text(reference, "apiVersion");
-    if let Some(detail) = group_problem(version, group) {
-        causes.push(Cause::invalid(join(at, "apiVersion"), &json!(version), &detail));
-    }
-}
-
-/// Returns the problem with the apiVersion of a reference.
-pub(super) fn group_problem(version: &str, group: Group) -> Option<String> {
-    match version.split_once('/') {
-        _ if group == Group::Kept => None,
-        Some((_, rest)) if rest.contains('/') => {
-            Some(format!("unexpected GroupVersion string: {version}"))
-        }
-        Some((name, _)) if !name.is_empty() => None,
-        _ if group == Group::Needed => Some("apiVersion must specify API group".to_owned()),
-        _ => None,
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{check_text, is_empty, member, quantities};
 use crate::fields::{Fields, read_path, set_or_remove};
 use crate::go_diff;
-use crate::kinds::storage_class;
+use crate::kinds::annotations::STORAGE_CLASS;
 use crate::names;
 use crate::quantity;
 use crate::status::Cause;
@@ -50,7 +50,7 @@ pub(super) fn spec(claim: &Fields, stored: &Fields, causes: Causes<'_>) {
 }
 
 fn annotated_class(claim: &Fields) -> Option<&str> {
-    read_path(claim, "metadata.annotations")?.get(storage_class::CLASS)?.as_str()
+    read_path(claim, "metadata.annotations")?.get(STORAGE_CLASS)?.as_str()
 }
 
 /// Checks the status.
@@ -127,7 +127,7 @@ impl Update<'_> {
     fn annotation(&self, causes: Causes<'_>) {
         let [new, old] = self.annotated.map(Option::unwrap_or_default);
         if new != old {
-            let at = format!("metadata.annotations.{}", storage_class::CLASS);
+            let at = format!("metadata.annotations.{STORAGE_CLASS}");
             causes.push(Cause::invalid(at, &json!(new), "field is immutable"));
         }
     }
@@ -207,7 +207,7 @@ mod tests {
     /// Returns the fields that an update of a bound claim of 2Gi may not change.
     fn refused(new: &Value) -> Vec<String> {
         let old = json!({
-            "metadata": {"annotations": {storage_class::CLASS: "slow"}},
+            "metadata": {"annotations": {STORAGE_CLASS: "slow"}},
             "spec": {
                 "volumeMode": "Filesystem", "volumeName": "v", "volumeAttributesClassName": "gold",
                 "resources": {"requests": {"storage": "4Gi"}},
@@ -238,11 +238,11 @@ mod tests {
     fn class_moves_from_its_annotation_to_the_spec() {
         let class = |class: &str, annotation: Value| {
             json!({
-                "metadata": {"annotations": {storage_class::CLASS: annotation}},
+                "metadata": {"annotations": {STORAGE_CLASS: annotation}},
                 "spec": {"storageClassName": class},
             })
         };
-        let at = format!("metadata.annotations.{}", storage_class::CLASS);
+        let at = format!("metadata.annotations.{STORAGE_CLASS}");
         assert_eq!(refused(&class("slow", json!("slow"))), [""; 0]);
         assert_eq!(refused(&class("slow", Value::Null)), [""; 0]);
         assert_eq!(refused(&class("fast", json!("slow"))), ["spec"]);

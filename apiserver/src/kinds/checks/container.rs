@@ -4,19 +4,13 @@ use serde_json::{Value, json};
 
 use super::Test::{By, Has, OneOf, Required, Text};
 use super::environment::ENVIRONMENT;
+use super::pod_containers::Pod;
 use super::probes::{self, PROBES};
 use super::quantities::resources;
 use super::{Check, container_ports as ports, container_restarts as restarts};
 use super::{is_empty, items, member, security, text, volume_mounts};
 use crate::names;
 use crate::status::Cause;
-
-/// The members of a pod's spec on which the checks of its containers depend.
-pub(super) struct Pod<'a> {
-    pub(super) spec: &'a Value,
-    /// The valid volumes.
-    pub(super) volumes: Vec<&'a Value>,
-}
 
 const NAMED: &[Check] = &[
     ("name", Required("")),
@@ -35,46 +29,6 @@ const IMAGE: &[Check] = &[("image", By(image))];
 
 /// Members that an init container has only if it runs beside the regular containers.
 const OF_SIDECARS: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
-
-// === impl Placed ===
-
-impl Placed<'_> {
-    /// Returns the path of a member, in a spec at the path `at`.
-    pub(crate) fn path(&self, at: &str, member: &str) -> String {
-        format!("{at}.{}[{}].{member}", self.list, self.place)
-    }
-}
-
-// === impl Pod ===
-
-impl<'a> Pod<'a> {
-    /// Returns the valid volume of this name.
-    pub(super) fn volume(&self, name: &str) -> Option<&'a Value> {
-        self.volumes.iter().find(|volume| text(volume, "name") == name).copied()
-    }
-
-    /// Returns the period in which the pod must end.
-    fn period(&self) -> Option<i64> {
-        member(self.spec, "terminationGracePeriodSeconds").as_i64()
-    }
-}
-
-/// A container, and its place in the pod's spec.
-#[derive(Clone, Copy)]
-pub(crate) struct Placed<'a> {
-    pub(crate) container: &'a Value,
-    list: &'static str,
-    place: usize,
-}
-
-/// Returns all containers, in the order of upstream's `VisitContainersWithPath`.
-pub(crate) fn all(spec: &Value) -> impl Iterator<Item = Placed<'_>> {
-    const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
-    LISTS.into_iter().flat_map(move |list| {
-        let containers = items(member(spec, list)).iter().enumerate();
-        containers.map(move |(place, container)| Placed { container, list, place })
-    })
-}
 
 /// Checks that the image has no space around it. Templates may have it.
 pub(super) fn image(_: &Value, image: &Value, at: &str, causes: &mut Vec<Cause>) {

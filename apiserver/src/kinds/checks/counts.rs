@@ -4,8 +4,7 @@ use std::num::{IntErrorKind, ParseIntError};
 
 use serde_json::Value;
 
-use super::NOT_NEGATIVE;
-use super::workloads::Causes;
+use super::{Causes, NOT_NEGATIVE};
 use crate::status::Cause;
 
 /// Returns whether a value means no pod: `0`, `"0%"`, a missing value, or a text that is no number.

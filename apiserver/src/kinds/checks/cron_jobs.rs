@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::Test::{By, NotNegative, OneOf};
-use super::workloads::Causes;
-use super::{Check, is_empty, jobs, member, text, workloads};
+use super::{Causes, Check, is_empty, jobs, member, text, workloads};
 use crate::fields::Fields;
 use crate::kinds::cron;
 use crate::status::Cause;

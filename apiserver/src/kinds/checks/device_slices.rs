@@ -8,7 +8,7 @@ use super::device_capacity::{attributes, capacities, declared_attributes};
 use super::device_counters::{self, declared_sets, declared_taken};
 use super::device_parts::{bindings, declared_bindings};
 use super::{
-    Check, check_text, device_taints, is_empty, items, join, member, text, volumes, workloads,
+    Check, check_text, device_taints, internal, is_empty, items, join, member, text, volumes,
 };
 use crate::fields::{Fields, read_path};
 use crate::names;
@@ -91,10 +91,8 @@ fn one_term(_: &Value, selector: &Value, at: &str, causes: Causes<'_>) {
     super::run(&[("", Has(NODE_SELECTOR))], selector, at, causes);
     let terms = member(selector, "nodeSelectorTerms");
     if items(terms).len() != 1 {
-        let shown: Value = items(terms)
-            .iter()
-            .map(|term| workloads::internal("core.NodeSelectorTerm", term))
-            .collect();
+        let shown: Value =
+            items(terms).iter().map(|term| internal("core.NodeSelectorTerm", term)).collect();
         let at = join(at, "nodeSelectorTerms");
         causes.push(Cause::invalid(at, &shown, "must have exactly one node selector term"));
     }

@@ -111,7 +111,7 @@ fn all_of(_: &Value, sources: &Value, at: &str, causes: &mut Vec<Cause>) {
 /// Checks that the files of variables are in volumes of the pod that start empty.
 pub(super) fn check_files(spec: &Value, at: &str, causes: &mut Vec<Cause>) {
     let volumes = items(member(spec, "volumes"));
-    for one in super::container::all(spec) {
+    for one in super::pod_containers::all(spec) {
         for (place, variable) in items(member(one.container, "env")).iter().enumerate() {
             let file = member(member(variable, "valueFrom"), "fileKeyRef");
             if file.is_null() {

@@ -7,13 +7,12 @@ use serde_json::{Value, json};
 use super::Test::{By, Each, Has, Required, Text};
 use super::{Check, addresses, check_text, container_ports, find, is_empty, items, member};
 use crate::fields::{Fields, are_kept, read_path, text};
+use crate::kinds::annotations::INGRESS_CLASS;
 use crate::names;
 use crate::status::Cause;
 
 type Causes<'a> = &'a mut Vec<Cause>;
 
-/// The older way to name the class of an ingress.
-pub(crate) const CLASS: &str = "kubernetes.io/ingress.class";
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
 /// Parts that a path must not have, since proxies read them in different ways.
 const WRONG_PARTS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
@@ -49,11 +48,12 @@ pub(crate) fn ingress(ingress: &Fields, old: Option<&Fields>, causes: Causes<'_>
 
 /// Checks that an annotation does not name another class.
 fn same_class(ingress: &Fields, spec: &Value, causes: Causes<'_>) {
-    let annotation = read_path(ingress, "metadata.annotations").and_then(|all| all.get(CLASS));
+    let annotation =
+        read_path(ingress, "metadata.annotations").and_then(|all| all.get(INGRESS_CLASS));
     let class = member(spec, "ingressClassName");
     if let Some(annotation) = annotation.filter(|it| !class.is_null() && *it != class) {
         let detail = "must match `ingressClassName` when both are specified";
-        causes.push(Cause::invalid(format!("annotations.{CLASS}"), annotation, detail));
+        causes.push(Cause::invalid(format!("annotations.{INGRESS_CLASS}"), annotation, detail));
     }
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Test::{NotNegative, OneOf, Required};
-use super::workloads::Causes;
-use super::{Check, is_empty, items, jobs, join, member, text};
+use super::job_indexes::{count_indexes, is_indexed};
+use super::{Causes, Check, is_empty, items, join, member, text};
 use crate::names;
 use crate::status::Cause;
 
@@ -130,7 +130,7 @@ pub(super) fn success(spec: &Value, at: &str, causes: Causes<'_>) {
     if policy.is_null() {
         return;
     }
-    if !jobs::is_indexed(spec) {
+    if !is_indexed(spec) {
         causes.push(Cause::invalid(at, &shown(policy), "requires indexed completion mode"));
         return;
     }
@@ -185,45 +185,5 @@ fn success_rule(rule: &Value, completions: i64, at: &str, causes: Causes<'_>) {
     at_most(completions, "specified completions");
     if !indexes.is_null() {
         at_most(total, "indexes in the specified succeededIndexes field");
-    }
-}
-
-/// Counts the indexes of a list such as `1,3-5`. They must increase, and be below the number of
-/// completions.
-pub(super) fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
-    let mut last = None;
-    let mut total = 0;
-    for interval in text.split(',').filter(|_| !text.is_empty()) {
-        let (first, end) = read_interval(interval, completions)?;
-        if let Some(last) = last.filter(|last| *last >= first) {
-            return Err(format!("non-increasing order, previous: {last}, current: {first}"));
-        }
-        total += end - first + 1;
-        last = Some(end);
-    }
-    Ok(total)
-}
-
-pub(super) fn read_interval(interval: &str, completions: i64) -> Result<(i64, i64), String> {
-    let parts: Vec<&str> = interval.split('-').collect();
-    let read = |text: &str| match text.parse::<i64>() {
-        Err(_) => Err(format!("cannot convert string to integer for index: {}", json!(text))),
-        Ok(index) if index >= completions => Err(format!("too large index: {}", json!(text))),
-        Ok(index) => Ok(index),
-    };
-    match *parts {
-        [index] => read(index).map(|index| (index, index)),
-        [first, last] => {
-            let (first, last) = (read(first)?, read(last)?);
-            if first < last {
-                return Ok((first, last));
-            }
-            Err(format!("non-increasing order, previous: {first}, current: {last}"))
-        }
-        _ => Err(format!(
-            "the fragment {} violates the requirement that an index interval can have at most two \
-             parts separated by '-'",
-            json!(interval)
-        )),
     }
 }

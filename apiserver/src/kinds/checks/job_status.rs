@@ -8,9 +8,9 @@ use std::cmp::max;
 use serde_json::{Value, json};
 
 use super::Test::NotNegative;
-use super::job_policies::{count_indexes, read_interval};
-use super::workloads::{Causes, spec};
-use super::{Check, is_empty, items, jobs, member, text};
+use super::job_indexes::{count_indexes, is_indexed, read_interval};
+use super::workloads::spec;
+use super::{Causes, Check, is_empty, items, member, text};
 use crate::fields::Fields;
 use crate::status::Cause;
 
@@ -204,7 +204,7 @@ impl Write<'_> {
                 refuse(key, &format!("error parsing {key}: {problem}"));
             }
         }
-        if is_complete_new && !is_empty(list(complete)) && !jobs::is_indexed(self.spec) {
+        if is_complete_new && !is_empty(list(complete)) && !is_indexed(self.spec) {
             refuse(
                 complete,
                 "cannot set non-empty completedIndexes when non-indexed completion mode",
@@ -288,7 +288,7 @@ impl Write<'_> {
     /// Checks that counters do not decrease. A job whose completions follow its parallelism may be
     /// scaled down.
     fn counters(&self, causes: Causes<'_>) {
-        let is_elastic = jobs::is_indexed(self.spec)
+        let is_elastic = is_indexed(self.spec)
             && member(self.spec, "completions") == member(self.spec, "parallelism");
         for (key, may_decrease) in [("failed", false), ("succeeded", is_elastic)] {
             if !may_decrease && number(self.new, key) < number(self.old, key) {

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::job_indexes::is_indexed;
 use super::job_status::has;
-use super::workloads::{self, Causes, internal};
-use super::{job_policies, jobs, member};
+use super::{Causes, internal, job_policies, member, workloads};
 use crate::fields::Fields;
 use crate::status::Cause;
 
@@ -39,7 +39,7 @@ fn unchanged(new: &Value, old: &Value, members: &[(&str, &str)], causes: Causes<
 
 /// Checks the completions: those of a job with indexes may change together with its parallelism.
 fn completions(new: &Value, old: &Value, causes: Causes<'_>) {
-    if !jobs::is_indexed(new) {
+    if !is_indexed(new) {
         return unchanged(new, old, &[("completions", "")], causes);
     }
     let wanted = member(new, "completions");

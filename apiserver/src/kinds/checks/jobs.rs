@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Test::{By, NotNegative, OneOf};
-use super::workloads::Causes;
+use super::job_indexes::is_indexed;
 use super::{
-    Check, job_policies as policies, job_status, job_updates as updates, join, member, paths,
-    pod_spec, selectors, text, workloads,
+    Causes, Check, job_policies as policies, job_status, job_updates as updates, join, member,
+    paths, pod_spec, selectors, text, workloads,
 };
 use crate::fields::{Fields, read_path};
 use crate::kinds::label_selector;
@@ -101,10 +101,6 @@ fn name(job: &Fields, spec: &Value, causes: Causes<'_>) {
         let detail = format!("will not able to create pod with invalid DNS label: {longest}");
         causes.push(Cause::invalid("metadata.name", shown, &detail));
     }
-}
-
-pub(super) fn is_indexed(spec: &Value) -> bool {
-    *member(spec, "completionMode") == "Indexed"
 }
 
 /// Checks the spec of a job, or of the template of one.

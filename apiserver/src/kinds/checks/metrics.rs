@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Test::{AtLeast, By, Required, Text};
-use super::autoscaling::{Group, group_problem, reference};
+use super::references::{Group, group_problem, reference};
 use super::{Check, check_text, is_empty, items, join, member, quantities, text};
 use crate::names;
 use crate::quantity;

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::Test::{Between, By, Has, OneOf, Required, Text};
 use super::affinity::NODE_SELECTOR;
+use super::storage_claim::access_modes;
 use super::volumes::Source;
-use super::{Check, is_empty, items, member, paths, text, volume_disks as disks, volumes};
+use super::{Check, is_empty, member, paths, text, volume_disks as disks, volumes};
 use crate::fields::Fields;
 use crate::go_diff;
 use crate::names;
@@ -193,21 +194,6 @@ fn without_new_secret<'a>(spec: &'a Value, old: &Value) -> Cow<'a, Value> {
 
 fn sources(spec: &Value) -> impl Iterator<Item = &Value> {
     SOURCES.iter().map(|source| member(spec, source.member))
-}
-
-pub(super) fn access_modes(_: &Value, modes: &Value, at: &str, causes: Causes<'_>) {
-    const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    for mode in items(modes).iter().filter(|mode| !MODES.iter().any(|known| **mode == *known)) {
-        causes.push(Cause::unsupported(at, mode, MODES));
-    }
-    let has = |wanted: fn(&str) -> bool| {
-        let mut known = items(modes).iter().filter_map(Value::as_str);
-        known.any(|mode| MODES.contains(&mode) && wanted(mode))
-    };
-    if has(|mode| mode == "ReadWriteOncePod") && has(|mode| mode != "ReadWriteOncePod") {
-        let detail = "may not use ReadWriteOncePod with other access modes";
-        causes.push(Cause::forbidden(at, detail));
-    }
 }
 
 fn capacity(_: &Value, capacity: &Value, at: &str, causes: Causes<'_>) {

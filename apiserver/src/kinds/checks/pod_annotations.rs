@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::pod_profiles::{SECCOMP_OF_CONTAINER, SECCOMP_OF_POD};
-use super::{container, is_empty, member, paths, text};
-use crate::kinds::pod_update::{APP_ARMOR, MIRROR};
+use super::{is_empty, member, paths, pod_containers, text};
+use crate::kinds::annotations::{APP_ARMOR, MIRROR};
 use crate::status::Cause;
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -56,7 +56,7 @@ fn check_app_armor(
     at: &str,
     causes: &mut Vec<Cause>,
 ) {
-    if container::all(spec).all(|one| text(one.container, "name") != name) {
+    if pod_containers::all(spec).all(|one| text(one.container, "name") != name) {
         causes.push(Cause::invalid(at, &json!(name), "container not found"));
     }
     let text = profile.as_str().unwrap_or_default();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Test::{By, Text};
 use super::{Check, check_text, items, member, text};
-use crate::kinds::pod_update::MIRROR;
+use crate::kinds::annotations::MIRROR;
 use crate::names;
 use crate::status::Cause;
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{check_text, container, items, member};
+use super::{check_text, items, member, pod_containers};
 use crate::names;
 use crate::status::Cause;
 
@@ -18,7 +18,7 @@ pub(super) fn users(_: &Value, spec: &Value, at: &str, causes: &mut Vec<Cause>) 
     for (_, shown) in SHARED.iter().filter(|(key, _)| member(spec, key) == true) {
         causes.push(Cause::forbidden(format!("{at}.{shown}"), DETAIL));
     }
-    for one in container::all(spec) {
+    for one in pod_containers::all(spec) {
         if !items(member(one.container, "volumeDevices")).is_empty() {
             causes.push(Cause::forbidden(one.path(at, "volumeDevices"), DETAIL));
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{container, member, text};
+use super::{member, pod_containers, text};
 use crate::status::Cause;
 
 const SYSTEMS: &[&str] = &["linux", "windows"];
@@ -67,7 +67,7 @@ fn check_contexts(
     causes: &mut Vec<Cause>,
 ) {
     refuse(member(spec, "securityContext"), of_pod, &format!("{at}.securityContext"), causes);
-    for one in container::all(spec) {
+    for one in pod_containers::all(spec) {
         let context = member(one.container, "securityContext");
         refuse(context, of_container, &one.path(at, "securityContext"), causes);
     }

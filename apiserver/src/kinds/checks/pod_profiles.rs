@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{container, member, text};
-use crate::kinds::pod_update::APP_ARMOR;
+use super::{member, pod_containers, text};
+use crate::kinds::annotations::APP_ARMOR;
 use crate::status::Cause;
 
 pub(crate) const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
@@ -20,7 +20,7 @@ pub(super) fn check(metadata: &Value, spec: &Value, at: &str, causes: &mut Vec<C
     let seccomp_at = format!("{at}.securityContext.seccompProfile");
     let annotation = member(annotations, SECCOMP_OF_POD);
     check_match(annotation, of_pod("seccompProfile"), &seccomp_at, causes);
-    for one in container::all(spec) {
+    for one in pod_containers::all(spec) {
         let profile = member(member(one.container, "securityContext"), "seccompProfile");
         let key = format!("{SECCOMP_OF_CONTAINER}{}", text(one.container, "name"));
         let at = one.path(at, "securityContext.seccompProfile");
@@ -29,7 +29,7 @@ pub(super) fn check(metadata: &Value, spec: &Value, at: &str, causes: &mut Vec<C
     if text(member(spec, "os"), "name") == "windows" {
         return;
     }
-    for one in container::all(spec) {
+    for one in pod_containers::all(spec) {
         let own = member(member(one.container, "securityContext"), "appArmorProfile");
         let profile = if own.is_null() { of_pod("appArmorProfile") } else { own };
         let key = format!("{APP_ARMOR}{}", text(one.container, "name"));

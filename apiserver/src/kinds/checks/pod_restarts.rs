@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{container, items, member, text};
+use super::{items, member, pod_containers, text};
 use crate::status::Cause;
 
 /// Checks the changes of states (`ValidateContainerStateTransition` and its siblings). The spec is
 /// that of the stored pod.
 pub(super) fn check(status: &Value, old: &Value, spec: &Value, causes: &mut Vec<Cause>) {
-    let restarts_all = container::all(spec).any(|one| restarts_all(one.container));
+    let restarts_all = pod_containers::all(spec).any(|one| restarts_all(one.container));
     for (list, containers) in
         [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")]
     {

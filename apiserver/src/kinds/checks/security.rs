@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Test::{Between, By, Has, OneOf};
-use super::workloads::internal;
-use super::{Check, items, member, paths, sysctls, text, windows};
+use super::{Check, internal, items, member, paths, sysctls, text, windows};
 use crate::status::Cause;
 
 /// The largest identifier of a user or a group.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::Test::{By, NotNegative, OneOf, Text};
 use super::counts::{at_most_all, count_or_percent, is_none};
-use super::workloads::{Causes, MIN_READY, run, selector, shown, spec, template};
-use super::{Check, items, member, selectors, storage_claim, text, workloads};
+use super::workloads::{MIN_READY, run, selector, shown, spec, template};
+use super::{Causes, Check, internal, items, member, selectors, storage_claim, text, workloads};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
@@ -70,7 +70,7 @@ fn shown_claims(claims: &Value) -> Value {
     ];
     let show = |claim: &Value| {
         let mut shown = member(claim, "metadata").as_object().cloned().unwrap_or_default();
-        let spec = workloads::internal("core.PersistentVolumeClaimSpec", member(claim, "spec"));
+        let spec = internal("core.PersistentVolumeClaimSpec", member(claim, "spec"));
         let mut status: Fields =
             STATUS.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
         status.insert("Phase".to_owned(), json!(text(member(claim, "status"), "phase")));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Has, OneOf, Required, Text};
-use super::{Check, claim_updates, member, persistent_volume, run, selectors, text};
+use super::{Check, claim_updates, items, member, run, selectors, text};
 use crate::fields::Fields;
 use crate::names;
 use crate::quantity;
@@ -14,7 +14,7 @@ type Causes<'a> = &'a mut Vec<Cause>;
 const SPEC: &[Check] = &[
     ("accessModes", Required("at least 1 access mode is required")),
     ("selector", By(selectors::selector)),
-    ("accessModes", By(persistent_volume::access_modes)),
+    ("accessModes", By(access_modes)),
     ("", By(storage)),
     ("storageClassName", Text(names::dns_subdomain)),
     ("volumeMode", OneOf(&["Block", "Filesystem"])),
@@ -43,6 +43,22 @@ pub(crate) fn claim(claim: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
 
 pub(crate) fn spec(spec: &Value, at: &str, causes: Causes<'_>) {
     run(SPEC, spec, at, causes);
+}
+
+/// Checks the access modes of a claim or of a volume.
+pub(super) fn access_modes(_: &Value, modes: &Value, at: &str, causes: Causes<'_>) {
+    const MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    for mode in items(modes).iter().filter(|mode| !MODES.iter().any(|known| **mode == *known)) {
+        causes.push(Cause::unsupported(at, mode, MODES));
+    }
+    let has = |wanted: fn(&str) -> bool| {
+        let mut known = items(modes).iter().filter_map(Value::as_str);
+        known.any(|mode| MODES.contains(&mode) && wanted(mode))
+    };
+    if has(|mode| mode == "ReadWriteOncePod") && has(|mode| mode != "ReadWriteOncePod") {
+        let detail = "may not use ReadWriteOncePod with other access modes";
+        causes.push(Cause::forbidden(at, detail));
+    }
 }
 
 fn storage(_: &Value, spec: &Value, at: &str, causes: Causes<'_>) {

@@ -4,9 +4,8 @@ use serde_json::{Value, json};
 
 use super::Test::{By, Required};
 use super::certificates::signer;
-use super::volume_files::Projected;
-use super::workloads::internal;
-use super::{Check, check_text, member, paths, selectors, text};
+use super::projected_files::ProjectedFiles;
+use super::{Check, check_text, internal, member, paths, selectors, text};
 use crate::names;
 use crate::status::Cause;
 
@@ -63,7 +62,7 @@ fn named(source: &Value, at: &str, causes: &mut Vec<Cause>) {
 /// Checks the certificate of the pod, which has one to three files.
 pub(super) fn certificate<'a>(
     source: &'a Value,
-    files: &mut Projected<'a>,
+    files: &mut ProjectedFiles<'a>,
     at: &str,
     causes: &mut Vec<Cause>,
 ) {

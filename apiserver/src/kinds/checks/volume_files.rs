@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, Required};
+use super::projected_files::ProjectedFiles;
 use super::volume_certificates::{BUNDLE, certificate};
 use super::{Check, downward, items, member, paths, text};
 use crate::status::Cause;
@@ -78,24 +79,6 @@ fn field(_: &Value, file: &Value, at: &str, causes: &mut Vec<Cause>) {
 
 // === projected volumes ===
 
-/// The paths of a projected volume's files. Each belongs to one source.
-pub(super) struct Projected<'a> {
-    /// The place of the volume's source.
-    at: &'a str,
-    known: Vec<&'a str>,
-}
-
-impl<'a> Projected<'a> {
-    /// Adds a path, which a cause shows as `shown`.
-    pub(super) fn claim(&mut self, path: &'a str, shown: &str, causes: &mut Vec<Cause>) {
-        if self.known.contains(&path) {
-            causes.push(Cause::invalid(self.at, &json!(shown), "conflicting duplicate paths"));
-        } else {
-            self.known.push(path);
-        }
-    }
-}
-
 fn projections(_: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
     const KINDS: [&str; 6] = [
         "secret",
@@ -105,7 +88,7 @@ fn projections(_: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
         "clusterTrustBundle",
         "podCertificate",
     ];
-    let mut files = Projected { at, known: Vec::new() };
+    let mut files = ProjectedFiles::of_volume(at);
     for (place, source) in items(member(source, "sources")).iter().enumerate() {
         let at = format!("{at}.sources[{place}]");
         let given = KINDS.iter().filter(|kind| !member(source, kind).is_null());
@@ -135,7 +118,7 @@ fn projections(_: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
 /// Checks the keys of a config map or a secret.
 fn projected_keys<'a>(
     source: &'a Value,
-    files: &mut Projected<'a>,
+    files: &mut ProjectedFiles<'a>,
     at: &str,
     causes: &mut Vec<Cause>,
 ) {
@@ -151,7 +134,7 @@ fn projected_keys<'a>(
 
 fn projected_fields<'a>(
     source: &'a Value,
-    files: &mut Projected<'a>,
+    files: &mut ProjectedFiles<'a>,
     at: &str,
     causes: &mut Vec<Cause>,
 ) {

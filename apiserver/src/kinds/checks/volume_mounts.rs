@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::container::Pod;
+use super::pod_containers::Pod;
 use super::{items, member, paths, text};
 use crate::status::Cause;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Has};
-use super::{Check, check_text, container, member};
+use super::{Check, check_text, member, pod_containers};
 use crate::names;
 use crate::status::Cause;
 
@@ -101,7 +101,7 @@ pub(super) fn host_processes(_: &Value, spec: &Value, at: &str, causes: &mut Vec
     };
     let of_pod = option(spec);
     let (mut total, mut count) = (0, 0);
-    for one in container::all(spec) {
+    for one in pod_containers::all(spec) {
         total += 1;
         let own = option(one.container);
         if let (Some(of_pod), Some(own)) = (of_pod, own)

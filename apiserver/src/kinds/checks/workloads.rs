@@ -1,15 +1,12 @@
 //! Workloads: replicas, selectors, templates, strategies.
 
-use homeostat_schema::InternalValue;
 use serde_json::{Value, json};
 
 use super::Test::{By, NotNegative};
 use super::counts::{at_most_all, count_or_percent, is_none};
-use super::{Check, NOT_NEGATIVE, is_empty, member, pod_spec, selectors, text};
+use super::{Causes, Check, NOT_NEGATIVE, is_empty, member, pod_spec, selectors, text};
 use crate::fields::{Fields, are_kept, string_map};
 use crate::status::Cause;
-
-pub(super) type Causes<'a> = &'a mut Vec<Cause>;
 
 const SELECTOR: Check = ("selector", By(selectors::selector));
 pub(super) const MIN_READY: Check = ("minReadySeconds", NotNegative);
@@ -312,10 +309,4 @@ fn rolling_daemons(rolling: &Value, at: &str, causes: Causes<'_>) {
         }
         _ => {}
     }
-}
-
-/// Returns a value as the server's own version has it; as it is if that has no such type.
-pub(super) fn internal(type_name: &str, value: &Value) -> Value {
-    let shown = InternalValue::of(type_name, value).filter(|_| !value.is_null());
-    shown.map_or_else(|| value.clone(), |shown| shown.to_json())
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::conditions;
-use crate::fields::Fields;
+use crate::fields::{Fields, read_path};
 use crate::kinds::Names;
 
 /// The accepted names of all definitions, by group: a definition is checked without a look at the
@@ -42,7 +44,7 @@ impl NamesInUse {
         }
         group.refused.remove(name);
         if let Some(definition) = definition {
-            let accepted = conditions::accepted(definition);
+            let accepted = accepted(definition);
             group.add(name, &accepted);
             group.accepted.insert(name.to_owned(), accepted);
             if !conditions::is_true(definition, "NamesAccepted") {
@@ -64,6 +66,16 @@ impl NamesInUse {
         let group = self.groups.get(group_of(name));
         group.map(|group| group.refused.iter().cloned().collect()).unwrap_or_default()
     }
+}
+
+/// Returns the names that a definition has been given.
+pub(super) fn accepted(definition: &Fields) -> Names {
+    names(read_path(definition, "status.acceptedNames"))
+}
+
+/// Reads names; all are empty if there are none.
+pub(super) fn names(value: Option<&Value>) -> Names {
+    value.and_then(|names| serde_json::from_value(names.clone()).ok()).unwrap_or_default()
 }
 
 /// Returns the group of a definition.
@@ -124,7 +136,7 @@ impl UsedNames<'_> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

@@ -261,13 +261,3 @@ fn check_approval(new: &Fields, old: Option<&Fields>, errors: &mut Vec<FieldErro
         Approval::Bypassed(_) | Approval::Approved(_) => {}
     }
 }
-
-/// Checks a path that consists of fields.
-pub(super) fn check_simple_path(path: &str, at: &str, errors: &mut Vec<FieldError>) -> bool {
-    if path.starts_with('.') {
-        return true;
-    }
-    let detail = "must be a simple json path starting with .";
-    errors.push(FieldError::invalid(at, &path.into(), detail));
-    false
-}

@@ -8,10 +8,10 @@ use crate::kinds::DefaultValue::{From, Json, Merge};
 use crate::kinds::limit_range::{CLAIMS, PODS};
 use crate::kinds::{
     Action, Admission, CompleteBody, Defaults, Dependents, Effect, Generation, Guard, Kind,
-    OnCreate, Operations, Part, Protected, Relay, Secured, Status, checks, limits, namespace,
-    network_warnings, node, node_features, node_selector, pod, pod_inherit, pod_update, resize,
-    runtime_class, secret, service, service_account, storage_class, topology, volume_claim,
-    warnings, workload,
+    OnCreate, Operations, Part, Protected, Relay, Secured, Status, checks, external_addresses,
+    limits, namespace, network_warnings, node, node_features, node_selector, pod, pod_inherit,
+    pod_update, resize, runtime_class, secret, service, service_account, storage_class, topology,
+    volume_claim, warnings, workload,
 };
 use crate::names;
 use crate::object::FieldLabel;
@@ -223,7 +223,7 @@ fn service() -> Kind {
         inherits: service::inherit,
         allocate: Some(service::allocate),
         validate: service::validate,
-        guards: Cow::Borrowed(service::GUARDS),
+        guards: Cow::Borrowed(external_addresses::GUARDS),
         ..named("", "Service", "services")
     }
 }
