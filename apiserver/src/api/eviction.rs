@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::definitions;
 use super::delete::delete_object;
-use super::subresource::action_done;
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::metadata_mut;
 use crate::admission::owners::Ownership;
@@ -14,7 +13,6 @@ use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Served, disruption};
 use crate::object::Stored;
-use crate::reply::Reply;
 use crate::status::{Failure, Result};
 
 const SEVERAL_BUDGETS: &str = "This pod has more than one PodDisruptionBudget, which the eviction \
@@ -33,7 +31,7 @@ pub(super) struct Eviction<'a> {
 // === impl Eviction ===
 
 impl Eviction<'_> {
-    pub(super) fn carry_out(&self) -> Result<Reply> {
+    pub(super) fn carry_out(&self) -> Result<()> {
         loop {
             let pod = self.pod()?;
             let fields = pod.fields();
@@ -54,7 +52,7 @@ impl Eviction<'_> {
                 is_deleted = self.delete(&pod)?;
             }
             if is_deleted {
-                return Ok(action_done());
+                return Ok(());
             }
         }
     }

@@ -62,7 +62,8 @@ fn post_for(
     policies::check_action(core, asked, (action, &mut body), (name, dry_run))?;
     let Effect::Change(change_object) = action.effect else {
         let options = delete_options(&body, &call.params.all("dryRun"))?;
-        return Eviction { core, served, key: &key, name, options }.carry_out();
+        Eviction { core, served, key: &key, name, options }.carry_out()?;
+        return Ok(action_done());
     };
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
@@ -135,7 +136,7 @@ pub(super) fn relay(core: &Core, call: &ApiCall, relay: Relay) -> Result<Reply> 
 }
 
 /// Returns the reply to a completed POST on a subresource.
-pub(super) fn action_done() -> Reply {
+fn action_done() -> Reply {
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "code": 201});
     Reply::Json { code: 201, body: done.to_string().into() }
