@@ -37,6 +37,7 @@ mod token_request;
 mod update;
 mod watch;
 mod webhooks;
+mod write;
 
 pub(crate) use access::admit;
 pub(crate) use bootstrap::{populate, recreate, resume};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::access::Requester;
-use super::guards::Write;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
+use super::write::Write;
 use super::{addresses, escalation, guards, limits, parameters, policies, resize, size, webhooks};
 use crate::admission::owners::FieldManager;
 use crate::admission::update::{self, Change, Target};

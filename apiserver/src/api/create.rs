@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::addresses::Reserved;
 use super::commit::{field_manager, warnings_of};
-use super::guards::Write;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
+use super::write::Write;
 use super::{
     access, addresses, bootstrap, escalation, guards, limits, parameters, policies,
     service_accounts, size, webhooks,

@@ -5,7 +5,7 @@ use homeostat_core::go_quote;
 use serde_json::Value;
 
 use super::access::{self, Decision};
-use super::guards::Write;
+use super::write::Write;
 use crate::access::Attributes;
 use crate::core::Core;
 use crate::fields::{Fields, read_path, text};
