@@ -28,6 +28,7 @@ mod read;
 mod renderer;
 mod resize;
 mod review;
+mod roles;
 mod scale;
 mod service_accounts;
 mod size;

@@ -11,7 +11,7 @@ use super::quota::{self, Charged};
 use super::renderer::Renderer;
 use super::write::Write;
 use super::{
-    access, addresses, bootstrap, escalation, guards, limits, parameters, policies,
+    addresses, bootstrap, escalation, guards, limits, parameters, policies, roles,
     service_accounts, size, webhooks,
 };
 use crate::admission::create::{self, SystemMetadata};
@@ -122,7 +122,7 @@ pub(super) fn create_object(
         meta_text(&new, "name").clone_into(&mut name);
         parameters::check(core, call, &new, None)?;
         if *is_upsert {
-            access::check_as(core, &call.user, &call.target.info, "create")?;
+            roles::check_as(core, &call.user, &call.target.info, "create")?;
         }
         let shown = if asked.is_empty() { &name } else { asked };
         check(core, call, &new, (shown, dry_run))?;

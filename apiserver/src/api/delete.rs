@@ -7,7 +7,7 @@ use serde_json::json;
 use super::list_options::ListOptions;
 use super::policies::{self, Admit};
 use super::renderer::Renderer;
-use super::{access, addresses, list, webhooks};
+use super::{addresses, list, roles, webhooks};
 use crate::admission::delete::{self, DeleteOptions, IGNORE_READ_ERRORS};
 use crate::core::Core;
 use crate::fields::Fields;
@@ -45,7 +45,7 @@ fn refuse_unsafe(core: &Core, call: &ApiCall, name: &str) -> Failure {
             "no unsafe deleter provided, can not honor {IGNORE_READ_ERRORS}"
         ));
     }
-    let decision = access::decide_as(core, &call.user, &call.target.info, VERB);
+    let decision = roles::decide_as(core, &call.user, &call.target.info, VERB);
     if !decision.allowed {
         let detail = format!("not permitted to do \"{VERB}\", reason: {}", decision.reason);
         return Failure::forbidden(kind, name, &detail);
