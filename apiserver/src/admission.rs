@@ -6,6 +6,7 @@ pub(crate) mod delete;
 pub(crate) mod managers;
 pub(crate) mod metadata;
 pub(crate) mod owners;
+pub(crate) mod target;
 pub(crate) mod types;
 pub(crate) mod update;
 

@@ -13,7 +13,7 @@ use crate::access::RBAC_GROUP;
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::meta_text;
 use crate::admission::owners::{FieldManager, Ownership};
-use crate::admission::update::Target;
+use crate::admission::target::Target;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::kinds::{Allocator, BUILT_IN_OBJECTS, BUILT_IN_ROLES, Served};

@@ -7,7 +7,7 @@ use super::delete::delete_object;
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::metadata_mut;
 use crate::admission::owners::Ownership;
-use crate::admission::update::Target;
+use crate::admission::target::Target;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;

@@ -13,7 +13,7 @@ use super::commit::field_manager;
 use crate::access::User;
 use crate::admission::delete::DeleteOptions;
 use crate::admission::metadata_mut;
-use crate::admission::update::Target;
+use crate::admission::target::Target;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Action, Served};

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::definitions;
 use super::quota_devices::Devices;
 use crate::admission::owners::Ownership;
-use crate::admission::update::Target;
+use crate::admission::target::Target;
 use crate::admission::{meta_text, metadata_mut};
 use crate::core::Core;
 use crate::fields::Fields;
