@@ -6,12 +6,13 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::addresses::Reserved;
-use super::commit::{field_manager, warnings_of};
+use super::managers::field_manager;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
+use super::warnings::warnings_of;
 use super::write::Write;
 use super::{
-    addresses, bootstrap, escalation, guards, limits, parameters, policies, roles,
+    addresses, escalation, guards, limits, parameters, policies, roles, server_objects,
     service_accounts, size, webhooks,
 };
 use crate::admission::create::{self, SystemMetadata};
@@ -249,7 +250,7 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
     {
         let missing = json!({"metadata": {"name": namespace}});
         let name = meta_text(object, "name");
-        bootstrap::try_store(core, &namespaces, &missing)
+        server_objects::try_store(core, &namespaces, &missing)
             .map_err(|failure| Failure::forbidden(kind, name, &failure.message))?;
     }
     match core.get(namespaces.resource, namespace) {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::definitions;
 use super::delete::delete_object;
+use super::managers::server_manager;
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::metadata_mut;
 use crate::admission::owners::Ownership;
@@ -83,7 +83,7 @@ impl Eviction<'_> {
         let mut budget = old.clone();
         disruption::count(&mut budget, self.name, &rfc3339(self.core.clock.now()))?;
         let Some(served) = self.budget_kind() else { return Ok(false) };
-        let owners = Ownership::Tracked(definitions::manager(self.core, Target::Status));
+        let owners = Ownership::Tracked(server_manager(self.core, Target::Status));
         metadata_mut(&mut budget).remove("managedFields");
         owners.of_changed(&served.kind, &old, &mut budget, None);
         let selectable = &stored.selectable;

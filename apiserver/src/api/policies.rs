@@ -9,7 +9,7 @@ use homeostat_faults::RequestInfo;
 use serde_json::{Map, Value, json};
 
 use self::world::CoreWorld;
-use super::commit::field_manager;
+use super::managers::field_manager;
 use crate::access::User;
 use crate::admission::delete::DeleteOptions;
 use crate::admission::metadata_mut;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::bearer::{Bearer, bearer_of};
-use super::commit::field_manager;
+use super::managers::field_manager;
 use super::renderer::Renderer;
 use super::roles::{self, Decision};
 use crate::access::{Attributes, PolicyRule, User};

@@ -7,8 +7,8 @@ use homeostat_schema::{ManagedFields, PathElement};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::commit::field_manager;
 use super::limits;
+use super::managers::field_manager;
 use super::policies::{Plugins, asked};
 use crate::admission::owners::Ownership;
 use crate::admission::target::Target;
