@@ -5,6 +5,7 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod metadata;
 pub(crate) mod owners;
+pub(crate) mod target;
 pub(crate) mod types;
 pub(crate) mod update;
 

@@ -8,6 +8,7 @@ mod legacy_watch;
 mod metrics;
 mod openapi;
 mod recording;
+mod resource;
 mod route;
 
 use std::fmt;
@@ -37,7 +38,7 @@ use crate::view::ClientView;
 use crate::webhooks::Conversation;
 use openapi::Documents;
 use recording::Recording;
-use route::Route;
+use route::{Route, Wanted};
 
 /// The largest request body in bytes, as in the real server.
 const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -134,7 +135,7 @@ where
             let (headers, hash) = (&parts.headers, params.get("hash"));
             let now = core.clock.now();
             let access = &core.access;
-            let wanted = discovery::Wanted { document: &document, headers, hash, now, access };
+            let wanted = Wanted { document: &document, headers, hash, now, access };
             discovery::answer(&kinds, documents, &wanted)
         }
         Route::Resource(target) => {

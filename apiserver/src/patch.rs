@@ -24,6 +24,7 @@
 
 use serde_json::Value;
 
+mod directives;
 mod json;
 mod list;
 mod merge;

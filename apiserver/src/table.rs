@@ -69,8 +69,15 @@ pub(crate) fn columns(kind: &Kind) -> Columns<'_> {
         return Columns { listed: columns::DEFINED, printed: &definition.columns };
     }
     let home = kind.stored_as.map_or(&*kind.group, |home| home.group);
-    let listed = if kind.custom { columns::CUSTOM } else { columns::of(home, &kind.kind) };
+    let listed = if kind.custom { columns::CUSTOM } else { row_of(home, &kind.kind) };
     Columns { listed, printed: &[] }
+}
+
+/// Returns the row of a kind; that with the default columns for a kind that is not listed.
+fn row_of(group: &str, kind: &str) -> Row {
+    let tables = [columns::TABLE, stored::TABLE, administration::TABLE, extensions::TABLE];
+    let mut rows = tables.into_iter().flatten();
+    *rows.find(|(known, name, _)| *known == group && *name == kind).unwrap_or(&columns::PLAIN)
 }
 
 /// Returns the columns of the scale of a kind.

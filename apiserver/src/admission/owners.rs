@@ -12,7 +12,7 @@ use homeostat_schema::{
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
-use super::update::Target;
+use super::target::Target;
 use super::{meta_text, metadata_mut};
 use crate::fields::{Fields, set_or_remove};
 use crate::kinds::{Kind, Status};

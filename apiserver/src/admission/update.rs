@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::owners::{Ownership, take_requested};
+use super::target::Target;
 use super::{
     GRACE, bump_generation, drop_empty, finalizers, is_terminating, meta_text, metadata,
     metadata_mut,
@@ -12,21 +13,6 @@ use crate::go_json::{GoInteger, parse_integer, whole_numbers};
 use crate::kinds::{Allocator, Author, Generation, Kind, Status, StatusWrite};
 use crate::plugin::At;
 use crate::status::{Cause, Failure, Result};
-
-/// The part of the object that a request writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
-    Object,
-    Status,
-    /// The list that keeps a deleted namespace.
-    Finalize,
-    /// The resources of what runs.
-    Resize,
-    /// One member, which no other request writes.
-    Part(&'static str),
-    /// The complete object, written by the server on behalf of a subresource.
-    AllMembers,
-}
 
 /// A new state for a stored object.
 #[derive(Debug)]

@@ -5,16 +5,18 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::bootstrap;
-use super::delete::delete_object;
+use super::removal::remove;
+use super::server_objects;
 use crate::admission::delete::DeleteOptions;
 use crate::admission::meta_text;
 use crate::admission::owners::{FieldManager, Ownership};
-use crate::admission::update::{self, Change, Outcome, Target};
+use crate::admission::target::Target;
+use crate::admission::update::{self, Change, Outcome};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
 use crate::kinds::Served;
+use crate::object::Stored;
 
 /// The value of the label that names the manager of an address.
 const MANAGER: &str = "ipallocator.k8s.io";
@@ -52,13 +54,20 @@ pub(super) fn reserve<'a>(
     let kind = core.kinds().ip_addresses();
     for address in after.difference(&before) {
         let service = new.map(|service| address_of(address, service)).unwrap_or_default();
-        if bootstrap::store(core, &kind, &service) {
+        if server_objects::store(core, &kind, &service) {
             reserved.made.push(address.clone());
         }
     }
     reserved.released = before.difference(&after).cloned().collect();
     reserved.addresses = Some(kind);
     reserved
+}
+
+/// Removes the `IPAddress` objects of a deleted service. It does nothing for other kinds.
+pub(super) fn release(core: &Core, served: &Served, last: &Stored) {
+    if served.home.allocate.is_some() {
+        reserve(core, served, Some(&last.fields()), None).keep();
+    }
 }
 
 /// Makes the missing `IPAddress` objects of all services, as the real server's repair loop does.
@@ -132,7 +141,7 @@ impl Reserved<'_> {
         for name in names {
             // An object that is gone already is released, too.
             let options = DeleteOptions::default();
-            drop(delete_object(self.core, kind, (name, name), &options, &|_| Ok(())));
+            drop(remove(self.core, kind, (name, name), &options, &|_| Ok(())));
         }
     }
 }

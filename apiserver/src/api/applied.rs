@@ -3,12 +3,14 @@
 use homeostat_schema::{Applied, ApplyError, Conflicts};
 use serde_json::{Value, json};
 
-use super::commit::{Replacement, commit, field_manager, target_of};
+use super::commit::{Replacement, commit};
 use super::create::{New, admit, check_namespace, create_object, mutate};
+use super::managers::{field_manager, target_of};
+use super::patched::check_identity;
 use super::renderer::Renderer;
-use super::update::check_identity;
 use crate::admission::owners::{FieldManager, Ownership, object_text, type_text};
-use crate::admission::update::{self, Change, Target};
+use crate::admission::target::Target;
+use crate::admission::update::{self, Change};
 use crate::admission::{meta_text, metadata_mut};
 use crate::core::Core;
 use crate::fields::Fields;
@@ -19,9 +21,6 @@ use crate::request::ApiCall;
 use crate::request::options::{ApplyOptions, Validation};
 use crate::status::{Failure, Result};
 use crate::types::{may_repeat_members, repeated_keys, warnings_of, yaml_value};
-
-/// The media type of an applied configuration. JSON is YAML, too.
-pub(super) const CONTENT_TYPE: &str = "application/apply-patch+yaml";
 
 /// A configuration and the manager that applies it.
 struct Apply<'a> {

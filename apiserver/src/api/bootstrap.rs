@@ -1,26 +1,18 @@
 //! The objects that a server starts with: those that every server has, and those of a state file.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::kept_objects::load;
+use super::server_objects::{store, try_store};
 use super::{addresses, definitions};
 use crate::access::RBAC_GROUP;
-use crate::admission::create::{self, SystemMetadata};
-use crate::admission::meta_text;
-use crate::admission::owners::{FieldManager, Ownership};
-use crate::admission::update::Target;
-use crate::clock::rfc3339;
 use crate::core::Core;
-use crate::kinds::{Allocator, BUILT_IN_OBJECTS, BUILT_IN_ROLES, Served};
-use crate::metrics::{Finished, RequestLabels};
-use crate::object::{Selectable, Stored};
-use crate::state::{Contents, Kept, State};
-use crate::status::Result;
+use crate::kinds::{BUILT_IN_OBJECTS, BUILT_IN_ROLES, Served};
+use crate::state::{Contents, State};
 use crate::storage::ResourceId;
 
 /// The time from the deletion of a built-in namespace until the server creates it again: the
@@ -93,60 +85,6 @@ fn built_in(core: &Core) -> Vec<BuiltIn> {
     namespaces.into_iter().chain(others).collect()
 }
 
-/// Stores an object of the server itself. Returns false if there is one of its name.
-pub(super) fn store(core: &Core, served: &Served, object: &Value) -> bool {
-    try_store(core, served, object).expect("the object is valid")
-}
-
-/// Stores an object of the server itself. Returns false if there is one of its name.
-///
-/// # Errors
-///
-/// Fails if the object is invalid, or needs an address that another one has.
-pub(super) fn try_store(core: &Core, served: &Served, object: &Value) -> Result<bool> {
-    let object = object.as_object().cloned().unwrap_or_default();
-    let namespace = meta_text(&object, "namespace").to_owned();
-    let key = served.home.key(&namespace, meta_text(&object, "name"));
-    if core.get(served.resource, &key).is_some() {
-        return Ok(false);
-    }
-    let now = core.clock.now();
-    let owners = Ownership::Tracked(FieldManager {
-        name: "kube-apiserver".to_owned(),
-        subresource: String::new(),
-        target: Target::Object,
-        now: rfc3339(now),
-    });
-    let (uid, author) = (core.chance.uid(), core.access.admin());
-    let allocations = core.allocations(served);
-    let allocations = allocations.as_deref();
-    let allocator = allocations.map(|allocations| Allocator { allocations, dry_run: false });
-    let system = SystemMetadata { now, uid, suffix: String::new(), owners, author, allocator };
-    let new = create::prepare(&served.home, &served.kind, &namespace, object, &system)?;
-    let encoded = served.home.encode(new);
-    let is_stored = core.put(served.resource, &key, None, encoded).is_ok();
-    if is_stored {
-        count(core, served);
-    }
-    Ok(is_stored)
-}
-
-/// Counts a creation as a request: the real server sends itself one.
-fn count(core: &Core, served: &Served) {
-    let kind = &served.kind;
-    let labels = RequestLabels {
-        resource: kind.plural.clone(),
-        verb: "POST",
-        subresource: Cow::Borrowed(""),
-        scope: "resource",
-        dry_run: "",
-        group: kind.group.clone(),
-        version: kind.version.clone(),
-    };
-    let (time, size, is_deprecated) = (Duration::ZERO, None, false);
-    core.metrics.finish(&labels, &Finished { code: 201, time, size, is_deprecated });
-}
-
 /// Loads the objects of a state file, and appends all later writes to it.
 ///
 /// Objects of kinds that the server does not serve stay in the file.
@@ -177,28 +115,6 @@ pub(crate) fn resume(core: &Core, state: State) {
     }
     journal.keep_unserved(unserved);
     core.keep_journal(journal);
-}
-
-/// Loads the objects that the state file has of a kind which was not served so far.
-pub(super) fn adopt(core: &Core, served: &Served) {
-    load(core, served, core.take_unserved(&served.resource_name()));
-}
-
-fn load(core: &Core, served: &Served, objects: BTreeMap<String, Kept>) {
-    for (key, Kept { revision, bytes }) in objects {
-        // Without the copy, the whole file would stay in memory.
-        let bytes = Bytes::copy_from_slice(&bytes);
-        let stored = Stored::read(&bytes, revision, |object| {
-            // The schema of a definition may have changed since the object was stored.
-            Selectable { form: 0, ..served.home.selectable(object) }
-        });
-        let stored = stored.expect("the checksum is right, so the bytes are those of an object");
-        let stored = match &served.home.definition {
-            Some(_) => served.relabel(&stored),
-            None => stored,
-        };
-        core.load(served.resource, &key, Arc::new(stored));
-    }
 }
 
 // === impl BuiltIn ===

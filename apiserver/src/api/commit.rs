@@ -5,17 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::access::Requester;
-use super::guards::Write;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
+use super::warnings::warnings_of;
+use super::write::Write;
 use super::{addresses, escalation, guards, limits, parameters, policies, resize, size, webhooks};
-use crate::admission::owners::FieldManager;
-use crate::admission::update::{self, Change, Target};
-use crate::admission::{finalizers, metadata};
-use crate::clock::rfc3339;
+use crate::admission::target::Target;
+use crate::admission::update::{self, Change};
 use crate::core::Core;
 use crate::fields::Fields;
-use crate::kinds::{Allocator, Issue, Served};
+use crate::kinds::{Allocator, Issue};
 use crate::metrics::Counter;
 use crate::object::Stored;
 use crate::request::ApiCall;
@@ -174,37 +173,4 @@ fn charged_as(target: Target) -> Option<&'static str> {
         Target::Part(name) => Some(name),
         Target::Finalize | Target::AllMembers => None,
     }
-}
-
-/// Returns the client as `managedFields` records it.
-pub(super) fn field_manager(core: &Core, call: &ApiCall) -> FieldManager {
-    FieldManager {
-        name: call.field_manager(),
-        subresource: call.target.info.subresource.clone().unwrap_or_default(),
-        target: target_of(call),
-        now: rfc3339(call.conversation.time(core.clock.now())),
-    }
-}
-
-pub(super) fn target_of(call: &ApiCall) -> Target {
-    match call.target.info.subresource.as_deref() {
-        Some("status") => Target::Status,
-        Some("finalize") => Target::Finalize,
-        Some("resize") => Target::Resize,
-        Some(name) => call.target.served.kind.part(name).map_or(Target::Object, Target::Part),
-        None => Target::Object,
-    }
-}
-
-/// Returns the warnings for the client that writes an object.
-pub(super) fn warnings_of(served: &Served, new: &Fields, old: Option<&Fields>) -> Vec<String> {
-    let mut warnings = if old.is_none() { (served.home.warn)(new, None) } else { Vec::new() };
-    if served.kind.custom {
-        let known = old.map(finalizers).unwrap_or_default();
-        let mut added = finalizers(new);
-        added.retain(|finalizer| !known.contains(finalizer));
-        added.sort_unstable();
-        warnings.extend(added.into_iter().filter_map(metadata::finalizer_warning));
-    }
-    warnings
 }

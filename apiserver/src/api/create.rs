@@ -6,12 +6,13 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::addresses::Reserved;
-use super::commit::{field_manager, warnings_of};
-use super::guards::Write;
+use super::managers::field_manager;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
+use super::warnings::warnings_of;
+use super::write::Write;
 use super::{
-    access, addresses, bootstrap, escalation, guards, limits, parameters, policies,
+    addresses, escalation, guards, limits, parameters, policies, roles, server_objects,
     service_accounts, size, webhooks,
 };
 use crate::admission::create::{self, SystemMetadata};
@@ -122,7 +123,7 @@ pub(super) fn create_object(
         meta_text(&new, "name").clone_into(&mut name);
         parameters::check(core, call, &new, None)?;
         if *is_upsert {
-            access::check_as(core, &call.user, &call.target.info, "create")?;
+            roles::check_as(core, &call.user, &call.target.info, "create")?;
         }
         let shown = if asked.is_empty() { &name } else { asked };
         check(core, call, &new, (shown, dry_run))?;
@@ -249,7 +250,7 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
     {
         let missing = json!({"metadata": {"name": namespace}});
         let name = meta_text(object, "name");
-        bootstrap::try_store(core, &namespaces, &missing)
+        server_objects::try_store(core, &namespaces, &missing)
             .map_err(|failure| Failure::forbidden(kind, name, &failure.message))?;
     }
     match core.get(namespaces.resource, namespace) {

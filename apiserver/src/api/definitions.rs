@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::bootstrap;
 use super::delete::delete_object;
+use super::kept_objects;
+use super::managers::server_manager;
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::DeleteOptions;
-use crate::admission::owners::{FieldManager, Ownership};
-use crate::admission::update::{self, Change, Outcome, Target};
+use crate::admission::owners::Ownership;
+use crate::admission::target::Target;
+use crate::admission::update::{self, Change, Outcome};
 use crate::admission::{finalizers, is_terminating, meta_text, metadata_mut};
 use crate::clock::rfc3339;
 use crate::core::{Core, Settling};
@@ -27,9 +29,6 @@ use crate::status::{Failure, Result};
 
 /// The time between a write and its next effect.
 const MOMENT: Duration = Duration::from_millis(10);
-
-/// The name under which the controllers of the server write.
-const MANAGER: &str = "kube-apiserver";
 
 /// The result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +93,7 @@ pub(crate) async fn settle(mut settling: Settling) {
 pub(crate) fn install(core: &Core, definition: Fields) -> Result<()> {
     let served = core.kinds().definitions();
     let now = core.clock.now();
-    let owners = Ownership::Tracked(manager(core, Target::Object));
+    let owners = Ownership::Tracked(server_manager(core, Target::Object));
     let (uid, author) = (core.chance.uid(), core.access.admin());
     let suffix = String::new();
     let system = SystemMetadata { now, uid, suffix, owners, author, allocator: None };
@@ -173,7 +172,7 @@ fn install_kinds(core: &Core, name: &str, definition: &Fields) {
         // Writes by the old kinds that come after this have the fields of the old ones.
         end_watches(kinds, name);
         core.name_resource(served.resource, name);
-        bootstrap::adopt(core, served);
+        kept_objects::adopt(core, served);
         core.reopen(served.resource, |stored| Arc::new(served.relabel(stored)));
         Some(after)
     };
@@ -253,7 +252,7 @@ fn delete_objects(core: &Core, served: &Served) -> bool {
 /// Writes the status of a definition. If the definition has changed in the meantime, the write is
 /// dropped: the change has made the definition pending.
 fn write(core: &Core, served: &Served, stored: &Stored, old: &Fields, new: Fields) {
-    let owners = &Ownership::Tracked(manager(core, Target::Status));
+    let owners = &Ownership::Tracked(server_manager(core, Target::Status));
     let change = Change { old, new, target: Target::Status, owners };
     let (name, revision) = (&stored.selectable.name, stored.revision);
     match update::prepare(&served.home, &served.kind, change, None, None) {
@@ -270,16 +269,5 @@ fn write(core: &Core, served: &Served, stored: &Stored, old: &Fields, new: Field
         Err(failure) => {
             tracing::warn!(definition = %name, error = %failure.message, "cannot write the status");
         }
-    }
-}
-
-/// Returns the server as the owner of what it writes itself.
-pub(super) fn manager(core: &Core, target: Target) -> FieldManager {
-    let subresource = if target == Target::Status { "status" } else { "" };
-    FieldManager {
-        name: MANAGER.to_owned(),
-        subresource: subresource.to_owned(),
-        target,
-        now: rfc3339(core.clock.now()),
     }
 }

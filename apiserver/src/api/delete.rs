@@ -1,18 +1,16 @@
 //! Deletes, of one object and of collections.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::list_options::ListOptions;
 use super::policies::{self, Admit};
+use super::removal::{Deleted, remove};
 use super::renderer::Renderer;
-use super::{access, addresses, list, webhooks};
-use crate::admission::delete::{self, DeleteOptions, IGNORE_READ_ERRORS};
+use super::{addresses, list, roles, webhooks};
+use crate::admission::delete::{DeleteOptions, IGNORE_READ_ERRORS};
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
-use crate::object::Stored;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::status::{self, Cause, Failure, Result};
@@ -31,7 +29,7 @@ pub(super) fn delete(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let key = served.kind.key(call.namespace(), name);
     let admit = |old: &Fields| policies::check_delete(core, call, old, (name, &options));
     let deleted = delete_object(core, served, (&key, name), &options, &admit)?;
-    deleted.answer(core, call, (name, &options))
+    answer(core, call, &deleted, (name, &options))
 }
 
 /// Returns the error for the delete of an object that the storage could not decode: it decodes all.
@@ -45,7 +43,7 @@ fn refuse_unsafe(core: &Core, call: &ApiCall, name: &str) -> Failure {
             "no unsafe deleter provided, can not honor {IGNORE_READ_ERRORS}"
         ));
     }
-    let decision = access::decide_as(core, &call.user, &call.target.info, VERB);
+    let decision = roles::decide_as(core, &call.user, &call.target.info, VERB);
     if !decision.allowed {
         let detail = format!("not permitted to do \"{VERB}\", reason: {}", decision.reason);
         return Failure::forbidden(kind, name, &detail);
@@ -62,96 +60,46 @@ fn refuse_unsafe(core: &Core, call: &ApiCall, name: &str) -> Failure {
     Failure::conflict(kind, name, &detail)
 }
 
-/// The result of a delete.
-pub(super) enum Deleted {
-    Gone(Arc<Stored>),
-    Waiting(Arc<Stored>),
-}
-
-impl Deleted {
-    /// Returns the reply. As on the real server, a form that it cannot have is an error only now.
-    fn answer(
-        &self,
-        core: &Core,
-        call: &ApiCall,
-        (name, options): (&str, &DeleteOptions),
-    ) -> Result<Reply> {
-        let kind = &call.target.served.kind;
-        match self {
-            Self::Gone(last) if kind.returns_deleted => {
-                Ok(Reply::ok(Renderer::of_object(core, call)?.object(last)))
-            }
-            Self::Gone(last) => {
-                // A status has any form.
-                Renderer::of(core, call)?;
-                Ok(Reply::value(&status::deleted(kind, name, &last.selectable.uid)))
-            }
-            Self::Waiting(stored) => {
-                let body = Renderer::of_object(core, call)?.object(stored);
-                let is_accepted = options.orphan_dependents == Some(false);
-                Ok(Reply::Json { code: if is_accepted { 202 } else { 200 }, body })
-            }
+/// Returns the reply. As on the real server, a form that it cannot have is an error only now.
+fn answer(
+    core: &Core,
+    call: &ApiCall,
+    deleted: &Deleted,
+    (name, options): (&str, &DeleteOptions),
+) -> Result<Reply> {
+    let kind = &call.target.served.kind;
+    match deleted {
+        Deleted::Gone(last) if kind.returns_deleted => {
+            Ok(Reply::ok(Renderer::of_object(core, call)?.object(last)))
+        }
+        Deleted::Gone(last) => {
+            // A status has any form.
+            Renderer::of(core, call)?;
+            Ok(Reply::value(&status::deleted(kind, name, &last.selectable.uid)))
+        }
+        Deleted::Waiting(stored) => {
+            let body = Renderer::of_object(core, call)?.object(stored);
+            let is_accepted = options.orphan_dependents == Some(false);
+            Ok(Reply::Json { code: if is_accepted { 202 } else { 200 }, body })
         }
     }
 }
 
-/// Deletes an object that `admit` accepts.
+/// Deletes an object that `admit` accepts, and releases its addresses.
 pub(super) fn delete_object(
     core: &Core,
     served: &Served,
-    (key, name): (&str, &str),
+    named: (&str, &str),
     options: &DeleteOptions,
     admit: Admit<'_>,
 ) -> Result<Deleted> {
-    let dry_run = options.is_dry_run();
-    let resource = served.resource;
-    loop {
-        let Some(stored) = core.get(resource, key) else {
-            return Err(Failure::not_found(&served.kind, name));
-        };
-        let old = core.fields(served, &stored);
-        delete::check_preconditions(&served.kind, &old, options)?;
-        let revision = stored.revision;
-        let outcome = delete::prepare(&served.home, &old, options, core.clock.now());
-        // A graceful deletion that goes on already is not asked for again.
-        let goes_on = matches!(outcome, delete::Outcome::Pending) && served.home.grace.is_some();
-        if !goes_on {
-            admit(&old)?;
-        }
-        match outcome {
-            delete::Outcome::Pending => return Ok(Deleted::Waiting(stored)),
-            delete::Outcome::Delete if dry_run => return Ok(Deleted::Gone(stored)),
-            delete::Outcome::Delete => {
-                if let Ok(last) = core.delete(resource, key, revision) {
-                    addresses::reserve(core, served, Some(&old), None).keep();
-                    return Ok(Deleted::Gone(last));
-                }
-            }
-            delete::Outcome::MarkAndDelete(new) if !dry_run => {
-                // Two writes, and two events. If the second one conflicts, the next round sees the
-                // mark.
-                let marked = core.put(resource, key, Some(revision), served.encode(new));
-                let Ok(marked) = marked else { continue };
-                if let Ok(last) = core.delete(resource, key, marked.revision) {
-                    addresses::reserve(core, served, Some(&old), None).keep();
-                    return Ok(Deleted::Gone(last));
-                }
-            }
-            delete::Outcome::MarkAndDelete(new) => {
-                let marked = served.encode(new).at(revision);
-                return Ok(Deleted::Gone(Arc::new(marked)));
-            }
-            delete::Outcome::Store(new) => {
-                let encoded = served.encode(new);
-                if dry_run {
-                    return Ok(Deleted::Waiting(Arc::new(encoded.at(revision))));
-                }
-                if let Ok(stored) = core.put(resource, key, Some(revision), encoded) {
-                    return Ok(Deleted::Waiting(stored));
-                }
-            }
-        }
+    let deleted = remove(core, served, named, options, admit)?;
+    if let Deleted::Gone(last) = &deleted
+        && !options.is_dry_run()
+    {
+        addresses::release(core, served, last);
     }
+    Ok(deleted)
 }
 
 pub(super) async fn delete_collection(core: &Core, call: &ApiCall) -> Result<Reply> {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::access;
+use super::roles;
 use crate::access::{Attributes, PolicyRule, RBAC_GROUP, RoleRef, User, missing_rights, quoted};
 use crate::core::Core;
 use crate::fields::{Fields, is_clean_up};
@@ -53,7 +53,7 @@ pub(super) fn check(core: &Core, call: &ApiCall, new: &Fields, old: Option<&Fiel
         name: object.to_owned(),
         ..Attributes::default()
     };
-    if access::decide(core, user, &permission).allowed {
+    if roles::decide(core, user, &permission).allowed {
         return Ok(());
     }
     let wanted = if is_role {
@@ -80,7 +80,7 @@ fn plural_of(role: &RoleRef) -> &'static str {
 /// Returns the rules of the role that a binding names. As on the real server, the error about a
 /// missing role names the kind of the binding.
 fn rules_to_bind(core: &Core, call: &ApiCall, role: &RoleRef) -> Result<Vec<PolicyRule>> {
-    let rules = access::rules(core, call.namespace(), role);
+    let rules = roles::rules(core, call.namespace(), role);
     rules.map_err(|_| Failure::not_found(&*call.target.served.kind, &role.name))
 }
 
@@ -91,7 +91,7 @@ fn confirm(
     namespace: &str,
     wanted: &[PolicyRule],
 ) -> std::result::Result<(), String> {
-    let (held, errors) = access::rules_of(core, user, namespace);
+    let (held, errors) = roles::rules_of(core, user, namespace);
     let missing = missing_rights(&held, wanted);
     if missing.is_empty() {
         return Ok(());

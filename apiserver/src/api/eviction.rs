@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use super::definitions;
 use super::delete::delete_object;
-use super::subresource::action_done;
+use super::managers::server_manager;
 use crate::admission::delete::{self, DeleteOptions};
 use crate::admission::metadata_mut;
 use crate::admission::owners::Ownership;
-use crate::admission::update::Target;
+use crate::admission::target::Target;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Served, disruption};
 use crate::object::Stored;
-use crate::reply::Reply;
 use crate::status::{Failure, Result};
 
 const SEVERAL_BUDGETS: &str = "This pod has more than one PodDisruptionBudget, which the eviction \
@@ -33,7 +31,7 @@ pub(super) struct Eviction<'a> {
 // === impl Eviction ===
 
 impl Eviction<'_> {
-    pub(super) fn carry_out(&self) -> Result<Reply> {
+    pub(super) fn carry_out(&self) -> Result<()> {
         loop {
             let pod = self.pod()?;
             let fields = pod.fields();
@@ -54,7 +52,7 @@ impl Eviction<'_> {
                 is_deleted = self.delete(&pod)?;
             }
             if is_deleted {
-                return Ok(action_done());
+                return Ok(());
             }
         }
     }
@@ -85,7 +83,7 @@ impl Eviction<'_> {
         let mut budget = old.clone();
         disruption::count(&mut budget, self.name, &rfc3339(self.core.clock.now()))?;
         let Some(served) = self.budget_kind() else { return Ok(false) };
-        let owners = Ownership::Tracked(definitions::manager(self.core, Target::Status));
+        let owners = Ownership::Tracked(server_manager(self.core, Target::Status));
         metadata_mut(&mut budget).remove("managedFields");
         owners.of_changed(&served.kind, &old, &mut budget, None);
         let selectable = &stored.selectable;

@@ -2,22 +2,12 @@
 //! of its kind.
 
 use super::access::Requester;
+use super::write::Write;
 use super::{owner_rights, pod_security};
 use crate::core::Core;
-use crate::fields::Fields;
 use crate::kinds::GuardedWrite;
 use crate::request::ApiCall;
 use crate::status::{Failure, Result};
-
-/// A write of an object.
-#[derive(Clone, Copy)]
-pub(super) struct Write<'a> {
-    pub(super) new: &'a Fields,
-    /// The stored object; `None` if the object is new.
-    pub(super) old: Option<&'a Fields>,
-    /// The name of the object in messages.
-    pub(super) name: &'a str,
-}
 
 /// Checks a write.
 pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use homeostat_core::go_quote;
 use http::HeaderMap;
 
-use super::access::check;
+use super::roles::check;
 use crate::access::{Attributes, User};
 use crate::core::Core;
 use crate::kinds::check_domain_path;

@@ -5,7 +5,7 @@ use homeostat_faults::{RequestInfo, Verb};
 use http::Uri;
 use serde_json::{Value, json};
 
-use super::{access, policies, webhooks};
+use super::{policies, roles, webhooks};
 use crate::access::User;
 use crate::admission::meta_text;
 use crate::core::Core;
@@ -81,7 +81,7 @@ fn stream(
         return Err(Failure::method_unknown());
     }
     // A GET may open a stream, which is more than a read.
-    access::check_as(core, user, info, "create")?;
+    roles::check_as(core, user, info, "create")?;
     policies::check_connect(core, user, info, (params, ""), conversation)?;
     let pod = find(core, info, "pods")?;
     if info.subresource.as_deref() != Some("portforward") {

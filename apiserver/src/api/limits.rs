@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::admission::update::Target;
+use crate::admission::target::Target;
 use crate::admission::{is_terminating, meta_text};
 use crate::core::Core;
 use crate::fields::Fields;

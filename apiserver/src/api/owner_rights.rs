@@ -4,8 +4,8 @@
 use homeostat_core::go_quote;
 use serde_json::Value;
 
-use super::access::{self, Decision};
-use super::guards::Write;
+use super::roles::{self, Decision};
+use super::write::Write;
 use crate::access::Attributes;
 use crate::core::Core;
 use crate::fields::{Fields, read_path, text};
@@ -87,7 +87,7 @@ fn finalizers(namespace: &str, group: &str, resource: &str, name: &str) -> Attri
 
 /// Fails with the reason of the roles if the user lacks a right.
 fn decide(core: &Core, call: &ApiCall, right: &Attributes) -> std::result::Result<(), String> {
-    let Decision { allowed, reason } = access::decide(core, &call.user, right);
+    let Decision { allowed, reason } = roles::decide(core, &call.user, right);
     if allowed { Ok(()) } else { Err(reason) }
 }
 

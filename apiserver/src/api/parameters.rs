@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::access;
+use super::roles;
 use crate::access::{Attributes, User};
 use crate::admission::meta_text;
 use crate::core::Core;
@@ -117,7 +117,7 @@ fn may_read(
         resource: resource.unwrap_or_else(|| ANY.to_owned()),
         ..Attributes::default()
     };
-    access::decide(core, &call.user, &permission).allowed
+    roles::decide(core, &call.user, &permission).allowed
 }
 
 fn param_kind(policy: &Fields) -> Option<&Value> {

@@ -1,4 +1,5 @@
-//! PATCH bodies: the formats that a kind accepts, and the texts of their errors.
+//! PATCH bodies: the formats that a kind accepts, the texts of their errors, and the check that an
+//! object keeps its identity.
 
 use memchr::memmem;
 use serde_json::{Value, json};
@@ -11,13 +12,16 @@ use crate::kinds::{Kind, Kinds};
 use crate::object::unpack_owners;
 use crate::patch::{self, PatchError, PatchKind};
 use crate::request::ApiCall;
-use crate::request::decode::{check_custom_type, other_type, prune};
+use crate::request::decode::{check_custom_type, check_same_namespace, other_type, prune};
 use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
 use crate::types::{
     Expected, Type, TypeMismatch, Types, may_repeat_members, normalize_type, read_json,
     unknown_members, unknown_metadata, wrong_change, wrong_member,
 };
+
+/// The media type of an applied configuration. JSON is YAML, too.
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 /// Returns the format of the request's patch, if the kind accepts it.
 pub(super) fn format(call: &ApiCall) -> Result<PatchKind> {
@@ -259,4 +263,21 @@ pub(super) fn refusal(error: PatchError) -> Failure {
         failure.details = Some(json!({}));
     }
     failure
+}
+
+/// Fails if a patch changes the identity of the object.
+pub(super) fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<()> {
+    let own = meta_text(new, "name");
+    if own.is_empty() {
+        let message = format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        );
+        return Err(Failure::bad_request(message));
+    }
+    if own != name {
+        let message =
+            format!("the name of the object ({own}) does not match the name on the URL ({name})");
+        return Err(Failure::bad_request(message));
+    }
+    check_same_namespace(meta_text(new, "namespace"), meta_text(old, "namespace"))
 }

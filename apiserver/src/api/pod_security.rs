@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::guards::Write;
+use super::write::Write;
 use crate::admission::meta_text;
 use crate::core::Core;
 use crate::fields::{Fields, read_path, string_map, text};

@@ -9,11 +9,11 @@ use homeostat_faults::RequestInfo;
 use serde_json::{Map, Value, json};
 
 use self::world::CoreWorld;
-use super::commit::field_manager;
+use super::managers::field_manager;
 use crate::access::User;
 use crate::admission::delete::DeleteOptions;
 use crate::admission::metadata_mut;
-use crate::admission::update::Target;
+use crate::admission::target::Target;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Action, Served};

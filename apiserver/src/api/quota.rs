@@ -11,10 +11,10 @@ use homeostat_quota::{
 };
 use serde_json::Value;
 
-use super::definitions;
+use super::managers::server_manager;
 use super::quota_devices::Devices;
 use crate::admission::owners::Ownership;
-use crate::admission::update::Target;
+use crate::admission::target::Target;
 use crate::admission::{meta_text, metadata_mut};
 use crate::core::Core;
 use crate::fields::Fields;
@@ -129,7 +129,7 @@ fn put_used(core: &Core, quotas: &Served, quota: &Arc<Stored>, usage: &NewUsage)
     if let Some(status) = status.as_object_mut() {
         status.insert("used".to_owned(), used);
     }
-    let owners = Ownership::Tracked(definitions::manager(core, Target::Status));
+    let owners = Ownership::Tracked(server_manager(core, Target::Status));
     metadata_mut(&mut fields).remove("managedFields");
     owners.of_changed(&quotas.kind, &old, &mut fields, None);
     metadata_mut(&mut fields).remove("resourceVersion");

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::access::{self, Decision};
 use super::bearer::{Bearer, bearer_of};
-use super::commit::field_manager;
+use super::managers::field_manager;
 use super::renderer::Renderer;
+use super::roles::{self, Decision};
 use crate::access::{Attributes, PolicyRule, User};
 use crate::admission::{meta_text, metadata_mut};
 use crate::clock::rfc3339;
@@ -41,7 +41,7 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
         Review::Access => subject_access(core, call, &object)?,
         Review::OwnAccess => {
             let request = requested(call, &object, Vec::new())?;
-            decision_status(&access::decide(core, &call.user, &request))
+            decision_status(&roles::decide(core, &call.user, &request))
         }
         Review::OwnRules => own_rules(core, call, &object)?,
     };
@@ -118,7 +118,7 @@ fn subject_access(core: &Core, call: &ApiCall, object: &Fields) -> Result<Value>
         causes.push(Cause::invalid("spec.user", &json!(""), detail));
     }
     let request = requested(call, object, causes)?;
-    Ok(decision_status(&access::decide(core, &user, &request)))
+    Ok(decision_status(&roles::decide(core, &user, &request)))
 }
 
 fn decision_status(decision: &Decision) -> Value {
@@ -212,7 +212,7 @@ fn own_rules(core: &Core, call: &ApiCall, object: &Fields) -> Result<Value> {
         }));
     }
     let user: &Arc<User> = &call.user;
-    let (rules, errors) = access::rules_of(core, user, namespace);
+    let (rules, errors) = roles::rules_of(core, user, namespace);
     let of = |is: fn(&PolicyRule) -> bool| -> Vec<&PolicyRule> {
         rules.iter().filter(|rule| is(rule)).collect()
     };

@@ -7,15 +7,16 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::applied;
-use super::commit::{Replacement, commit, field_manager};
-use super::patched::{self, Patch};
+use super::commit::{Replacement, commit};
+use super::managers::field_manager;
+use super::patched::{self, Patch, check_identity};
 use super::read;
 use super::renderer::Renderer;
-use super::update::check_identity;
 use super::webhooks;
 use crate::admission::meta_text;
 use crate::admission::owners::{Ownership, Scaled};
-use crate::admission::update::{self, Change, Target};
+use crate::admission::target::Target;
+use crate::admission::update::{self, Change};
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
 use crate::kinds::Scale;
@@ -68,7 +69,7 @@ pub(super) async fn serve(
             }
             Ok(reply(&renderer, scale, &object))
         }
-        Method::PATCH if call.content_type() == applied::CONTENT_TYPE => {
+        Method::PATCH if call.content_type() == patched::APPLY => {
             let apply = || apply(core, call, (scale, name), &renderer);
             webhooks::replay(core, (&call.conversation, &call.params), apply).await
         }

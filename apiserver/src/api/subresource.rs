@@ -9,7 +9,8 @@ use super::{policies, token_request};
 use crate::admission::delete::DeleteOptions;
 use crate::admission::meta_text;
 use crate::admission::owners::Ownership;
-use crate::admission::update::{Change, Target, precondition_failed};
+use crate::admission::target::Target;
+use crate::admission::update::{Change, precondition_failed};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::Fields;
@@ -62,7 +63,8 @@ fn post_for(
     policies::check_action(core, asked, (action, &mut body), (name, dry_run))?;
     let Effect::Change(change_object) = action.effect else {
         let options = delete_options(&body, &call.params.all("dryRun"))?;
-        return Eviction { core, served, key: &key, name, options }.carry_out();
+        Eviction { core, served, key: &key, name, options }.carry_out()?;
+        return Ok(action_done());
     };
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
@@ -135,7 +137,7 @@ pub(super) fn relay(core: &Core, call: &ApiCall, relay: Relay) -> Result<Reply> 
 }
 
 /// Returns the reply to a completed POST on a subresource.
-pub(super) fn action_done() -> Reply {
+fn action_done() -> Reply {
     let done = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "code": 201});
     Reply::Json { code: 201, body: done.to_string().into() }

@@ -4,7 +4,7 @@ use homeostat_core::go_quote;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::commit::field_manager;
+use super::managers::field_manager;
 use super::policies::AdmitBody;
 use super::renderer::Renderer;
 use super::review::{audiences, spec};

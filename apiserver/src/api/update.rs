@@ -3,18 +3,20 @@
 
 use serde_json::json;
 
-use super::commit::{Replacement, commit, field_manager, target_of};
+use super::applied;
+use super::commit::{Replacement, commit};
 use super::create::{New, check_namespace, create_object, mutate};
+use super::managers::{field_manager, target_of};
+use super::patched::{self, check_identity};
 use super::renderer::Renderer;
-use super::{applied, patched};
+use crate::admission::metadata;
 use crate::admission::owners::Ownership;
-use crate::admission::update::{self, Change, Target};
-use crate::admission::{meta_text, metadata};
+use crate::admission::target::Target;
+use crate::admission::update::{self, Change};
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::reply::Reply;
 use crate::request::ApiCall;
-use crate::request::decode::check_same_namespace;
 use crate::status::{Failure, Result};
 
 pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
@@ -65,7 +67,7 @@ fn create(
 }
 
 pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
-    if call.content_type() == applied::CONTENT_TYPE {
+    if call.content_type() == patched::APPLY {
         return applied::apply(core, call, name);
     }
     let options = call.params.write_options("PatchOptions")?;
@@ -100,21 +102,4 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
             return form.map(|()| Reply::ok(answer));
         }
     }
-}
-
-/// Fails if a patch changes the identity of the object.
-pub(super) fn check_identity(old: &Fields, new: &Fields, name: &str) -> Result<()> {
-    let own = meta_text(new, "name");
-    if own.is_empty() {
-        let message = format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        );
-        return Err(Failure::bad_request(message));
-    }
-    if own != name {
-        let message =
-            format!("the name of the object ({own}) does not match the name on the URL ({name})");
-        return Err(Failure::bad_request(message));
-    }
-    check_same_namespace(meta_text(new, "namespace"), meta_text(old, "namespace"))
 }

@@ -7,11 +7,12 @@ use homeostat_schema::{ManagedFields, PathElement};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::commit::field_manager;
 use super::limits;
+use super::managers::field_manager;
 use super::policies::{Plugins, asked};
 use crate::admission::owners::Ownership;
-use crate::admission::update::{self, Change, Target};
+use crate::admission::target::Target;
+use crate::admission::update::{self, Change};
 use crate::admission::{create, meta_text, metadata, metadata_mut};
 use crate::core::Core;
 use crate::fields::{Fields, read_path};

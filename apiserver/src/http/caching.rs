@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use jiff::{SignedDuration, Timestamp};
 
-use super::discovery::Wanted;
 use super::openapi::{self, Edition};
+use super::route::Wanted;
 use crate::reply::Document;
 
 /// The time for which a client may keep an edition that it asked for by its hash.

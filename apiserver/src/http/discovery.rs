@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::openapi::Documents;
-use super::route::Document;
+use super::resource::{subresources, verbs};
+use super::route::{Document, Wanted};
 use super::{DocumentCache, caching, health};
 use crate::access::Access;
 use crate::json_text;
-use crate::kinds::{Kind, Kinds, Operations, version_rank};
+use crate::kinds::{Kind, Kinds, version_rank};
 use crate::reply::{self, Reply, TEXT};
 use crate::request::negotiate;
 
@@ -29,16 +29,6 @@ const VERSION: (&str, &str, &str) = ("1", "37", "v1.37.1+homeostat");
 
 /// The oldest minor version whose clients and objects the server suits.
 const COMPATIBLE_MINOR: &str = "36";
-
-/// A request for a document.
-pub(super) struct Wanted<'a> {
-    pub(super) document: &'a Document,
-    pub(super) headers: &'a HeaderMap,
-    /// The parameter `hash`: the edition that the client knows of; often empty.
-    pub(super) hash: &'a str,
-    pub(super) now: Timestamp,
-    pub(super) access: &'a Access,
-}
 
 pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'_>) -> Reply {
     let Wanted { document, headers, now, access, .. } = *wanted;
@@ -239,87 +229,6 @@ fn without_empty(mut resource: Value) -> Value {
         members.retain(|_, member| member.as_array().is_none_or(|list| !list.is_empty()));
     }
     resource
-}
-
-const VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-
-/// The same in the order in which the real server lists them for a kind with a definition.
-const VERBS_OF_DEFINED: [&str; 8] =
-    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-
-pub(super) fn verbs(kind: &Kind) -> Vec<&'static str> {
-    match kind.operations {
-        Operations::All => {}
-        Operations::Create => return vec!["create"],
-        Operations::Read => return vec!["get", "list"],
-    }
-    if kind.definition.is_some() {
-        return VERBS_OF_DEFINED.to_vec();
-    }
-    let mut verbs = VERBS.to_vec();
-    verbs.retain(|verb| kind.deletes_collections || *verb != "deletecollection");
-    verbs
-}
-
-/// A subresource, as discovery lists it.
-pub(super) struct Subresource {
-    pub(super) name: &'static str,
-    pub(super) verbs: &'static [&'static str],
-    /// The apiVersion and the kind of its bodies, if they are not those of the kind.
-    body: Option<(&'static str, &'static str)>,
-}
-
-/// Returns the subresources of a kind, in the order in which the real server lists them.
-pub(super) fn subresources(kind: &Kind) -> Vec<Subresource> {
-    const READ_AND_WRITE: &[&str] = &["get", "patch", "update"];
-    let plain = |name, verbs| Subresource { name, verbs, body: None };
-    let mut found = Vec::new();
-    if kind.has_status() {
-        found.push(plain("status", READ_AND_WRITE));
-    }
-    if kind.scale.is_some() {
-        let body = Some(("autoscaling/v1", "Scale"));
-        found.push(Subresource { name: "scale", verbs: READ_AND_WRITE, body });
-    }
-    if kind.resize.is_some() {
-        found.push(plain("resize", READ_AND_WRITE));
-    }
-    if kind.finalize.is_some() {
-        found.push(plain("finalize", &["update"]));
-    }
-    found.extend(kind.parts.iter().map(|part| plain(part.name, READ_AND_WRITE)));
-    found.extend(kind.actions.iter().map(|action| Subresource {
-        name: action.name,
-        verbs: &["create"],
-        body: Some((action.api_version, action.body)),
-    }));
-    if !kind.custom {
-        found.sort_by_key(|subresource| subresource.name);
-    }
-    found
-}
-
-// === impl Subresource ===
-
-impl Subresource {
-    /// Returns the apiVersion and the kind of the bodies, if they are not those of the kind.
-    pub(super) fn body_type(&self) -> Option<(&'static str, &'static str)> {
-        self.body
-    }
-
-    /// Returns the group, version and kind of the bodies. The group and the version are empty if
-    /// they are those of the kind.
-    fn gvk<'a>(&self, kind: &'a Kind) -> (&'a str, &'a str, &'a str) {
-        match self.body {
-            None => ("", "", &kind.kind),
-            Some((api_version, body)) if api_version == kind.api_version() => ("", "", body),
-            Some((api_version, body)) => {
-                let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-                (group, version, body)
-            }
-        }
-    }
 }
 
 fn aggregated(kinds: &Kinds, headers: &HeaderMap, wanted: impl Fn(&str) -> bool) -> Reply {

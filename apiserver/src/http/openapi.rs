@@ -21,7 +21,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::discovery;
+use super::resource;
 use crate::kinds::{Kind, Kinds};
 use schema::Schemas;
 
@@ -139,7 +139,7 @@ impl Document {
     /// version of the crate.
     fn source(&self) -> String {
         let source = |kind: &Arc<Kind>| {
-            let subresources = discovery::subresources(kind).into_iter().map(|part| part.name);
+            let subresources = resource::subresources(kind).into_iter().map(|part| part.name);
             let names = [&*kind.group, &kind.version, &kind.plural, &kind.kind];
             let definition = kind.definition.as_ref();
             json!([
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn patch_of_every_kind_documents_validation_and_dry_run() {
         let kinds = Kinds::new(Vec::new());
-        for kind in kinds.rows().filter(|kind| discovery::verbs(kind).contains(&"patch")) {
+        for kind in kinds.rows().filter(|kind| resource::verbs(kind).contains(&"patch")) {
             let document = document(&[Arc::clone(kind)]);
             let place = if kind.namespaced { "namespaces/{namespace}/" } else { "" };
             let path = format!("{}/{place}{}/{{name}}", root(kind), kind.plural);

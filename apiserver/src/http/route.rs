@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use homeostat_faults::{RequestInfo, Verb};
-use http::Method;
+use http::{HeaderMap, Method};
+use jiff::Timestamp;
 
 use super::health::{self, ENDPOINTS};
+use crate::access::Access;
 use crate::kinds::Kinds;
 use crate::request::params::decode_lossy;
 use crate::request::target::Target;
@@ -57,6 +59,16 @@ pub(crate) enum Document {
     OpenApi,
     /// One `OpenAPI` document.
     Schemas(String),
+}
+
+/// A request for a document.
+pub(super) struct Wanted<'a> {
+    pub(super) document: &'a Document,
+    pub(super) headers: &'a HeaderMap,
+    /// The parameter `hash`: the edition that the client knows of; often empty.
+    pub(super) hash: &'a str,
+    pub(super) now: Timestamp,
+    pub(super) access: &'a Access,
 }
 
 // === impl Route ===

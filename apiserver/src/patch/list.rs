@@ -1,12 +1,10 @@
-//! Lists whose elements are merged by key.
+//! Lists whose elements are merged: their identities, their order, and their directives.
 
 use serde_json::Value;
 
 use super::PatchError;
-use super::rules::{Rule, Rules};
-use super::strategic::{
-    Object, PATCH, SET_ELEMENT_ORDER, merge_objects, taken_over, unknown_directive,
-};
+use super::directives::{Object, PATCH, SET_ELEMENT_ORDER, unknown_directive};
+use super::rules::Rule;
 use crate::go_json::go_text;
 
 /// The identity of a list's elements.
@@ -16,35 +14,6 @@ pub(super) enum ListKey {
     Member(&'static str),
     /// The element itself.
     Itself,
-}
-
-/// Merges the objects in `patch` into those of `list` with the same value of `key`.
-///
-/// New elements come before those that only the list has, unless `order` differs: as in the API
-/// server.
-pub(super) fn merge_by_key(
-    key: &'static str,
-    rules: Rules,
-    mut list: Vec<Value>,
-    patch: Vec<Value>,
-    order: Option<Vec<Value>>,
-) -> Result<Vec<Value>, PatchError> {
-    let by_key = ListKey::Member(key);
-    let before = by_key.ids(&list);
-    let order = order_of(by_key, &patch, order)?;
-    for change in obey_directives(key, &mut list, patch)? {
-        let Some(id) = change.get(key) else {
-            return Err(no_merge_key(key, change));
-        };
-        let same = list
-            .iter_mut()
-            .find_map(|element| element.as_object_mut().filter(|it| it.get(key) == Some(id)));
-        match same {
-            Some(element) => *element = merge_objects(rules, std::mem::take(element), change)?,
-            None => list.push(Value::Object(taken_over(change))),
-        }
-    }
-    Ok(reorder(by_key, list, &order, &before))
 }
 
 /// Adds to `list` the scalars of `patch` that it lacks.
@@ -126,7 +95,7 @@ pub(super) fn order_of(
 }
 
 /// Carries out the `$patch` directives among the elements, and returns the other elements.
-fn obey_directives(
+pub(super) fn obey_directives(
     key: &str,
     list: &mut Vec<Value>,
     patch: Vec<Value>,
@@ -154,7 +123,7 @@ fn obey_directives(
     Ok(changes)
 }
 
-fn no_merge_key(key: &str, element: Object) -> PatchError {
+pub(super) fn no_merge_key(key: &str, element: Object) -> PatchError {
     PatchError::Internal(format!(
         "map: {} does not contain declared merge key: {key}",
         go_text(&Value::Object(element))

@@ -14,21 +14,16 @@
 //!
 //! `$patch: merge` is rejected, as in the API server.
 
-use std::collections::BTreeMap;
+use serde_json::Value;
 
-use serde_json::{Map, Value};
-
+use super::directives::{
+    DELETE_FROM_PRIMITIVE_LIST, Object, PATCH, RETAIN_KEYS, is_beside_a_list, take_beside_lists,
+    take_orders, taken_over, unknown_directive, without_directives,
+};
+use super::list::ListKey;
 use super::merge::without_nulls;
 use super::rules::{Rule, Rules};
 use super::{PatchError, list};
-use crate::go_json::go_text;
-
-pub(super) type Object = Map<String, Value>;
-
-pub(super) const PATCH: &str = "$patch";
-pub(super) const SET_ELEMENT_ORDER: &str = "$setElementOrder";
-const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
-const RETAIN_KEYS: &str = "$retainKeys";
 
 pub(super) fn apply(rules: Rules, current: Value, body: &[u8]) -> Result<Value, PatchError> {
     let patch = read_patch(body)?;
@@ -52,7 +47,7 @@ fn read_patch(body: &[u8]) -> Result<Object, PatchError> {
     Err(PatchError::BadRequest(format!("json: cannot unmarshal {why} into {into}")))
 }
 
-pub(super) fn merge_objects(
+fn merge_objects(
     rules: Rules,
     mut current: Object,
     mut patch: Object,
@@ -108,7 +103,7 @@ fn merge_member(
             Some(Value::Object(merge_objects(rule.within(), current, patch)?))
         }
         (Some(Value::Array(current)), Value::Array(patch), Rule::ListByKey(key, rules)) => {
-            Some(Value::Array(list::merge_by_key(key, rules, current, patch, order)?))
+            Some(Value::Array(merge_by_key(key, rules, current, patch, order)?))
         }
         (Some(Value::Array(current)), Value::Array(patch), Rule::Set) => {
             Some(Value::Array(list::merge_set(current, patch, order)?))
@@ -131,6 +126,35 @@ fn merge_member(
     Ok(merged.filter(|merged| !may_vanish || !merged.is_array() || is_full(merged)))
 }
 
+/// Merges the objects in `patch` into those of `list` with the same value of `key`.
+///
+/// New elements come before those that only the list has, unless `order` differs: as in the API
+/// server.
+fn merge_by_key(
+    key: &'static str,
+    rules: Rules,
+    mut list: Vec<Value>,
+    patch: Vec<Value>,
+    order: Option<Vec<Value>>,
+) -> Result<Vec<Value>, PatchError> {
+    let by_key = ListKey::Member(key);
+    let before = by_key.ids(&list);
+    let order = list::order_of(by_key, &patch, order)?;
+    for change in list::obey_directives(key, &mut list, patch)? {
+        let Some(id) = change.get(key) else {
+            return Err(list::no_merge_key(key, change));
+        };
+        let same = list
+            .iter_mut()
+            .find_map(|element| element.as_object_mut().filter(|it| it.get(key) == Some(id)));
+        match same {
+            Some(element) => *element = merge_objects(rules, std::mem::take(element), change)?,
+            None => list.push(Value::Object(taken_over(change))),
+        }
+    }
+    Ok(list::reorder(by_key, list, &order, &before))
+}
+
 /// Removes the members that `$retainKeys` does not name. Fails if the patch sets such a member.
 fn retain_keys(current: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     let Some(retained) = patch.remove(RETAIN_KEYS) else {
@@ -150,12 +174,6 @@ fn retain_keys(current: &mut Object, patch: &mut Object) -> Result<(), PatchErro
     Ok(())
 }
 
-fn is_beside_a_list(name: &str) -> bool {
-    name.split_once('/').is_some_and(|(directive, _)| {
-        matches!(directive, SET_ELEMENT_ORDER | DELETE_FROM_PRIMITIVE_LIST)
-    })
-}
-
 fn delete_from_lists(current: &mut Object, patch: &mut Object) -> Result<(), PatchError> {
     for (name, gone) in take_beside_lists(patch, DELETE_FROM_PRIMITIVE_LIST) {
         let Value::Array(gone) = gone else {
@@ -171,67 +189,6 @@ fn delete_from_lists(current: &mut Object, patch: &mut Object) -> Result<(), Pat
         }
     }
     Ok(())
-}
-
-fn take_orders(patch: &mut Object) -> Result<BTreeMap<String, Vec<Value>>, PatchError> {
-    take_beside_lists(patch, SET_ELEMENT_ORDER)
-        .into_iter()
-        .map(|(name, order)| match order {
-            Value::Array(order) => Ok((name, order)),
-            _ => Err(PatchError::BadRequest(
-                "invalid patch format of setElementOrder list".to_owned(),
-            )),
-        })
-        .collect()
-}
-
-/// Takes the members `DIRECTIVE/NAME` out of the patch, by `NAME`.
-fn take_beside_lists(patch: &mut Object, directive: &str) -> Vec<(String, Value)> {
-    let list_of = |name: &str| Some(name.strip_prefix(directive)?.strip_prefix('/')?.to_owned());
-    let names: Vec<_> =
-        patch.keys().filter_map(|name| Some((name.clone(), list_of(name)?))).collect();
-    names.into_iter().filter_map(|(name, list)| Some((list, patch.remove(&name)?))).collect()
-}
-
-/// Returns the value that a patch creates where there was none, with the members that `is_kept`
-/// accepts. As upstream, an object with any `$patch` is left out.
-fn without_directives(value: Value, is_kept: fn(&str) -> bool) -> Option<Value> {
-    match value {
-        Value::Object(members) if members.contains_key(PATCH) => None,
-        Value::Object(members) => Some(Value::Object(
-            members
-                .into_iter()
-                .filter(|(name, _)| is_kept(name))
-                .filter_map(|(name, member)| Some((name, without_directives(member, is_kept)?)))
-                .collect(),
-        )),
-        Value::Array(elements) => {
-            let kept = |element| without_directives(element, is_kept);
-            Some(Value::Array(elements.into_iter().filter_map(kept).collect()))
-        }
-        scalar => Some(scalar),
-    }
-}
-
-/// Returns an object that a patch puts in the place of another one, or appends to a list. As
-/// upstream, its directives stay and are unknown fields.
-pub(super) fn taken_over(object: Object) -> Object {
-    match without_nulls(Value::Object(object)) {
-        Value::Object(object) => object,
-        _ => Object::new(),
-    }
-}
-
-pub(super) fn unknown_directive(patch: &Object) -> PatchError {
-    let directive = match &patch[PATCH] {
-        Value::Null => "%!s(<nil>)".to_owned(),
-        Value::Bool(value) => format!("%!s(bool={value})"),
-        Value::Number(number) if number.is_f64() => format!("%!s(float64={number})"),
-        Value::Number(number) => format!("%!s(int64={number})"),
-        other => go_text(other),
-    };
-    let patch = go_text(&Value::Object(patch.clone()));
-    PatchError::Internal(format!("unknown patch type: {directive} in map: {patch}"))
 }
 
 #[cfg(test)]

@@ -30,6 +30,13 @@ pub(crate) struct GroupKind {
     pub(crate) kind: String,
 }
 
+/// The version of the resource that a rule names, and the type of its objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Matched {
+    pub(crate) resource: Place,
+    pub(crate) kind: GroupKind,
+}
+
 /// A request that is about to be carried out.
 #[derive(Debug)]
 pub(crate) struct Attributes<'a> {

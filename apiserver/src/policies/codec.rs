@@ -3,7 +3,7 @@
 use homeostat_schema::Schema;
 use serde_json::Value;
 
-use super::matching::Matched;
+use super::attributes::Matched;
 
 /// Reads and converts the objects of a request.
 pub(crate) trait Codec {

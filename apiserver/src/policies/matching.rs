@@ -3,8 +3,8 @@
 use homeostat_core::LabelSelector;
 use serde_json::Value;
 
-use super::attributes::{Attributes, GroupKind, Operation, Place};
-use super::decide::World;
+use super::attributes::{Attributes, Matched, Operation, Place};
+use super::world::World;
 use crate::kinds::selector_of;
 
 /// `matchConstraints` of a policy, or `matchResources` of a binding.
@@ -36,13 +36,6 @@ enum Scope {
     Any,
     Namespaced,
     Cluster,
-}
-
-/// The version of the resource that a rule names, and the type of its objects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Matched {
-    pub(crate) resource: Place,
-    pub(crate) kind: GroupKind,
 }
 
 fn texts(of: &Value, name: &str) -> Vec<String> {

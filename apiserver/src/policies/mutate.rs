@@ -3,14 +3,14 @@
 use homeostat_schema::{PolicyPatch, merge_configuration};
 use serde_json::{Map, Value, json};
 
-use super::attributes::{Attributes, Operation};
+use super::attributes::{Attributes, Matched, Operation};
 use super::binding::Binding;
 use super::codec::{Codec, Source};
-use super::decide::{World, input_of, is_exempt, namespace_of};
-use super::matching::Matched;
+use super::decide::{input_of, is_exempt, namespace_of};
 use super::policy::{Policies, Policy};
 use super::reinvocation::Reinvocation;
 use super::select::{Invocation, select};
+use super::world::World;
 use crate::patch::{OperationError, apply_operations};
 use crate::status::{Failure, ResourceName, Result};
 

@@ -3,13 +3,10 @@
 use homeostat_core::LabelSelector;
 use serde_json::Value;
 
-use super::attributes::{Attributes, GroupKind};
-use super::decide::World;
+use super::attributes::Attributes;
+use super::param_kind::ParamKind;
+use super::world::World;
 use crate::kinds::selector_of;
-
-/// The kind of a policy's parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ParamKind(pub(crate) GroupKind);
 
 /// The reference of a binding to parameters.
 #[derive(Debug)]
@@ -26,23 +23,6 @@ const IN_CLUSTER: &str =
 const WITH_NAMESPACE: &str =
     "paramRef.namespace must not be provided for a cluster-scoped `paramKind`";
 const NONE: &str = "no params found for policy binding with `Deny` parameterNotFoundAction";
-
-// === impl ParamKind ===
-
-impl ParamKind {
-    pub(super) fn read(of: &Value) -> Option<Self> {
-        let text = |name: &str| of.get(name).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) =
-            text("apiVersion").split_once('/').unwrap_or_else(|| ("", text("apiVersion")));
-        (!of.is_null()).then(|| Self(GroupKind::new(group, version, text("kind"))))
-    }
-
-    /// Returns the error for a kind that the server does not have.
-    pub(super) fn unknown(&self) -> String {
-        let GroupKind { group, version, kind } = &self.0;
-        format!("failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind}'")
-    }
-}
 
 // === impl ParamRef ===
 

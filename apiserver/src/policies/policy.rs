@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::binding::Binding;
 use super::matching::MatchResources;
-use super::params::ParamKind;
+use super::param_kind::ParamKind;
 use crate::fields::{Fields, read_path};
 
 /// A `ValidatingAdmissionPolicy` or a `MutatingAdmissionPolicy`.

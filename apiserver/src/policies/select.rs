@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, Matched};
 use super::binding::Binding;
-use super::decide::World;
-use super::matching::Matched;
 use super::policy::{Policies, Policy};
+use super::world::World;
 
 /// A policy that applies to a request as a binding says.
 #[derive(Debug)]

@@ -4,12 +4,12 @@ use homeostat_core::LabelSelector;
 use homeostat_schema::{AccessCheck, AccessDecision, Authorizer};
 use serde_json::{Value, json};
 
-use super::attributes::{Attributes, GroupKind, Operation, Place};
+use super::attributes::{Attributes, GroupKind, Matched, Operation, Place};
 use super::binding::Binding;
-use super::decide::{Denial, Outcome, World, decide};
-use super::matching::Matched;
-use super::params::ParamKind;
+use super::decide::{Denial, Outcome, decide};
+use super::param_kind::ParamKind;
 use super::policy::{Policies, Policy};
+use super::world::World;
 use crate::access::User;
 use crate::fields::Fields;
 

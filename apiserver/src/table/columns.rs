@@ -1,15 +1,8 @@
-//! The columns of every kind: name, type, format, priority, and cell.
+//! The columns of kinds: name, type, format, priority, and cell.
 
 use super::Cell::{Age, Date, Number, Of, Text};
-use super::{Cell, Column, administration, cells, extensions, pod, stored};
+use super::{Cell, Column, cells, pod};
 use crate::access::RBAC_GROUP;
-
-/// Returns the row of a kind; that with the default columns for a kind that is not listed.
-pub(super) fn of(group: &str, kind: &str) -> Row {
-    let others = [stored::TABLE, administration::TABLE, extensions::TABLE];
-    let mut rows = TABLE.iter().chain(others.into_iter().flatten());
-    *rows.find(|(known, name, _)| *known == group && *name == kind).unwrap_or(&PLAIN)
-}
 
 pub(super) const fn text(name: &'static str, cell: Cell) -> Column {
     Column { name, kind: "string", format: "", priority: 0, cell }
@@ -30,7 +23,8 @@ pub(super) const CONTAINERS: Column = wide(text("Containers", Of(cells::containe
 pub(super) const IMAGES: Column = wide(text("Images", Of(cells::images)));
 const SELECTOR: Column = wide(text("Selector", Of(cells::spec_selector)));
 
-const PLAIN: Row = (ANY, "", &[NAME, AGE]);
+/// The columns of a kind that is not listed.
+pub(super) const PLAIN: Row = (ANY, "", &[NAME, AGE]);
 
 /// The first column of a kind with a definition, which states the others.
 pub(super) const DEFINED: Row = (ANY, "", &[NAME]);
@@ -56,7 +50,7 @@ pub(super) type Row = (&'static str, &'static str, &'static [Column]);
 /// Stands for any group.
 pub(super) const ANY: &str = "*";
 
-const TABLE: &[Row] = &[
+pub(super) const TABLE: &[Row] = &[
     ("", "Namespace", &[NAME, text("Status", Text("status.phase", "")), AGE]),
     ("", "Node", NODE),
     ("", "Pod", POD),

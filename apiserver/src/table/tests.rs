@@ -4,7 +4,7 @@ fn row(group: &str, kind: &str, object: Value) -> Vec<Value> {
     let Value::Object(object) = object else { unreachable!("an object") };
     let now = "2026-01-01T01:00:00Z".parse().unwrap();
     let Value::Array(cells) =
-        cells(Columns { listed: columns::of(group, kind), printed: &[] }, &object, now)
+        cells(Columns { listed: row_of(group, kind), printed: &[] }, &object, now)
     else {
         unreachable!("a list")
     };
@@ -82,7 +82,7 @@ fn selector_is_sorted_by_key() {
 
 #[test]
 fn unlisted_kind_has_a_name_and_an_age() {
-    let (_, _, columns) = columns::of("example.com", "Widget");
+    let (_, _, columns) = row_of("example.com", "Widget");
     assert_eq!(columns.iter().map(|column| column.name).collect::<Vec<_>>(), ["Name", "Age"]);
 }
 

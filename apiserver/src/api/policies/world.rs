@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::asked;
 use crate::access::{Attributes as Permission, User};
 use crate::admission::owners::schema_of;
-use crate::api::access;
+use crate::api::roles;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Kinds, Served};
@@ -230,7 +230,7 @@ impl Authorizer for Permissions<'_> {
         let account = check.account.as_ref();
         let account = account.map(|(namespace, name)| User::service_account(namespace, name));
         let user = account.as_ref().unwrap_or(self.user);
-        let access::Decision { allowed, reason } = access::decide(self.core, user, &request);
+        let roles::Decision { allowed, reason } = roles::decide(self.core, user, &request);
         AccessDecision { allowed, reason }
     }
 }

@@ -4,7 +4,8 @@
 
 use serde::Serialize;
 
-use super::{of_version, storage_version, subresources, verbs};
+use super::{of_version, storage_version};
+use crate::http::resource::{subresources, verbs};
 use crate::kinds::{Kind, Kinds};
 
 /// An `APIResourceList`.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::names::{action, article, capitalized, group_version, method, tag};
 use super::parameters;
 use super::schema::{Schemas, gvk, reference};
-use crate::http::discovery;
+use crate::http::resource;
 use crate::kinds::{Kind, Operations};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -69,14 +69,14 @@ pub(super) fn add_kind(
             "WatchEvent" => !kind.custom,
             _ => kind.operations == Operations::All,
         };
-        if is_used && discovery::verbs(kind).len() > 2 {
+        if is_used && resource::verbs(kind).len() > 2 {
             schemas.add_meta(kind, name);
         }
     }
     let mut added = Paths { kind, schema, items: paths };
     added.add_collections();
     added.add_subresources(schemas);
-    if !kind.custom && discovery::verbs(kind).contains(&"watch") {
+    if !kind.custom && resource::verbs(kind).contains(&"watch") {
         added.add_watches();
     }
 }
@@ -86,7 +86,7 @@ pub(super) fn add_kind(
 impl Paths<'_> {
     fn add_collections(&mut self) {
         let kind = self.kind;
-        let verbs = discovery::verbs(kind);
+        let verbs = resource::verbs(kind);
         let every = Place { namespaced: false, named: false };
         if kind.namespaced && verbs.contains(&"list") {
             self.add("", every, &["list"], &Part::default());
@@ -103,7 +103,7 @@ impl Paths<'_> {
     fn add_subresources(&mut self, schemas: &mut Schemas) {
         let kind = self.kind;
         let place = Place { namespaced: kind.namespaced, named: true };
-        for subresource in discovery::subresources(kind) {
+        for subresource in resource::subresources(kind) {
             let body = subresource.body_type();
             let schema = body.map(|body| schemas.add_named(body));
             let part = Part {
@@ -128,7 +128,7 @@ impl Paths<'_> {
             self.add("watch/", every, &["watchlist"], &part);
         }
         self.add("watch/", Place { namespaced, named: false }, &["watchlist"], &part);
-        if discovery::verbs(self.kind).contains(&"get") {
+        if resource::verbs(self.kind).contains(&"get") {
             self.add("watch/", Place { namespaced, named: true }, &["watch"], &part);
         }
     }
@@ -279,7 +279,7 @@ impl Paths<'_> {
         let of_part = if part.is_empty() { String::new() } else { format!("{part} of ") };
         let article = article(kind, " ");
         match verb {
-            "list" if !self.kind.custom && discovery::verbs(self.kind).contains(&"watch") => {
+            "list" if !self.kind.custom && resource::verbs(self.kind).contains(&"watch") => {
                 format!("list or watch objects of kind {kind}")
             }
             "list" => format!("list objects of kind {kind}"),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::published;
-use crate::http::discovery;
+use crate::http::resource;
 use crate::kinds::Kind;
 use crate::types::{Shape, Type, Types};
 
@@ -76,7 +76,7 @@ impl Schemas {
         };
         add_type_meta(&mut schema, kind, &kind.kind);
         self.by_name.insert(name.clone(), schema);
-        if discovery::verbs(kind).contains(&"list") {
+        if resource::verbs(kind).contains(&"list") {
             self.add_list(kind, &name);
         }
         reference(&name)

@@ -1,0 +1,42 @@
+//! The managers of fields that `managedFields` records: the client of a request, and the server.
+
+use crate::admission::owners::FieldManager;
+use crate::admission::target::Target;
+use crate::clock::rfc3339;
+use crate::core::Core;
+use crate::request::ApiCall;
+
+/// The name under which the controllers of the server write.
+const MANAGER: &str = "kube-apiserver";
+
+/// Returns the client as `managedFields` records it.
+pub(super) fn field_manager(core: &Core, call: &ApiCall) -> FieldManager {
+    FieldManager {
+        name: call.field_manager(),
+        subresource: call.target.info.subresource.clone().unwrap_or_default(),
+        target: target_of(call),
+        now: rfc3339(call.conversation.time(core.clock.now())),
+    }
+}
+
+/// Returns the part of the object that a request writes.
+pub(super) fn target_of(call: &ApiCall) -> Target {
+    match call.target.info.subresource.as_deref() {
+        Some("status") => Target::Status,
+        Some("finalize") => Target::Finalize,
+        Some("resize") => Target::Resize,
+        Some(name) => call.target.served.kind.part(name).map_or(Target::Object, Target::Part),
+        None => Target::Object,
+    }
+}
+
+/// Returns the server as the owner of what it writes itself.
+pub(super) fn server_manager(core: &Core, target: Target) -> FieldManager {
+    let subresource = if target == Target::Status { "status" } else { "" };
+    FieldManager {
+        name: MANAGER.to_owned(),
+        subresource: subresource.to_owned(),
+        target,
+        now: rfc3339(core.clock.now()),
+    }
+}
