@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use crate::Source;
+use crate::imports;
+use crate::imports::File;
 use crate::lexer::Kind;
 use crate::lexer::Token;
-use crate::lexer::lex;
 
 /// An arrow between two top-level modules of a crate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,43 +57,11 @@ struct Crate<'a> {
     files: Vec<File<'a>>,
 }
 
-struct File<'a> {
-    path: &'a str,
-    /// Path of the module: `["store", "slab"]` for `store/slab.rs`, empty for `lib.rs`.
-    module: Vec<&'a str>,
-    /// The tokens that are compiled outside of tests, without comments.
-    tokens: Vec<Token<'a>>,
-}
-
 // === impl Crate ===
 
 impl<'a> Crate<'a> {
     fn read(folder: &str, sources: &'a [Source]) -> Self {
-        let mut files = Vec::new();
-        let mut test_files = BTreeSet::new();
-        for source in sources {
-            let relative =
-                source.path.strip_prefix(folder).map(|path| path.trim_start_matches('/'));
-            let Some(path) = relative.and_then(|path| path.strip_suffix(".rs")) else { continue };
-            if path.starts_with("bin/") {
-                continue;
-            }
-            let module: Vec<_> = match path {
-                "lib" | "main" => Vec::new(),
-                _ => path.split('/').collect(),
-            };
-            let (tokens, tests) = without_tests(&source.text);
-            let own = module.join("/");
-            test_files.extend(tests.iter().map(|test| format!("{own}/{test}")));
-            files.push(File { path: &source.path, module, tokens });
-        }
-        files.retain(|file| {
-            let prefix = |depth: usize| {
-                let (parent, own) = file.module[..=depth].split_at(depth);
-                format!("{}/{}", parent.join("/"), own[0])
-            };
-            !(0..file.module.len()).any(|depth| test_files.contains(&prefix(depth)))
-        });
+        let files = imports::files(folder, sources);
         let modules = files.iter().filter_map(|file| file.module.first());
         let modules: BTreeSet<String> = modules.map(|module| (*module).to_owned()).collect();
         let root = files.iter().filter(|file| file.module.is_empty());
@@ -104,75 +73,16 @@ impl<'a> Crate<'a> {
         let mut arrows = BTreeSet::new();
         for file in self.files.iter().filter(|file| !file.module.is_empty()) {
             let from = file.module[0];
-            arrows.extend(file.root_names().into_iter().filter_map(|(name, line)| {
+            arrows.extend(file.paths().into_iter().filter_map(|path| {
+                let name = *path.names.first()?;
                 let to = self.exports.get(name).map_or(name, String::as_str);
                 let is_arrow = to != from && self.modules.contains(to);
                 let (from, to, file) = (from.to_owned(), to.to_owned(), file.path.to_owned());
-                is_arrow.then_some(Arrow { from, to, file, line })
+                is_arrow.then_some(Arrow { from, to, file, line: path.line })
             }));
         }
         arrows
     }
-}
-
-// === impl File ===
-
-impl<'a> File<'a> {
-    /// Returns the names that paths of this file take from the root of the crate.
-    fn root_names(&self) -> Vec<(&'a str, usize)> {
-        let mut names = Vec::new();
-        let mut index = 0;
-        while index < self.tokens.len() {
-            let after = self.after_root(index);
-            match after {
-                Some(after) => {
-                    names.extend(heads(&self.tokens[after..]));
-                    index = after;
-                }
-                None => index += 1,
-            }
-        }
-        names
-    }
-
-    /// Returns the index behind `crate::`, or behind enough `super::`, if such a path starts here.
-    fn after_root(&self, index: usize) -> Option<usize> {
-        let is_path = |at: usize, word: &str| {
-            self.tokens.get(at).is_some_and(|token| token.is(word))
-                && self.tokens.get(at + 1).is_some_and(|token| token.is(":"))
-                && self.tokens.get(at + 2).is_some_and(|token| token.is(":"))
-        };
-        if is_path(index, "crate") {
-            return Some(index + 3);
-        }
-        let depths = 0..self.module.len();
-        let supers = depths.take_while(|depth| is_path(index + 3 * depth, "super")).count();
-        (supers == self.module.len()).then_some(index + 3 * supers)
-    }
-}
-
-/// Returns the first names of the path, or of the paths between braces, that `tokens` start with.
-fn heads<'a>(tokens: &[Token<'a>]) -> Vec<(&'a str, usize)> {
-    let Some(first) = tokens.first() else { return Vec::new() };
-    if !first.is("{") {
-        return vec![(first.text, first.line)];
-    }
-    let mut heads = Vec::new();
-    let mut depth = 0;
-    let mut begins = false;
-    for token in tokens {
-        if token.is("}") {
-            depth -= 1;
-        } else if begins && depth == 1 {
-            heads.push((token.text, token.line));
-        }
-        depth += usize::from(token.is("{"));
-        begins = token.is("{") || token.is(",");
-        if depth == 0 {
-            break;
-        }
-    }
-    heads
 }
 
 /// Returns the names that the root re-exports (`pub use store::{Entry, Store};`) with their module.
@@ -187,63 +97,6 @@ fn exports(tokens: &[Token<'_>]) -> Vec<(String, String)> {
         exports.extend(words.map(|name| (name.text.to_owned(), module.text.to_owned())));
     }
     exports
-}
-
-/// Returns the code of `text` without its test modules, and the names of those in other files.
-fn without_tests(text: &str) -> (Vec<Token<'_>>, Vec<String>) {
-    let tokens: Vec<_> = lex(text).into_iter().filter(|token| !is_comment(*token)).collect();
-    let mut kept = Vec::new();
-    let mut files = Vec::new();
-    let mut index = 0;
-    while index < tokens.len() {
-        let attribute = attribute(&tokens[index..]);
-        if is_for_tests(attribute) {
-            let item = &tokens[index + attribute.len()..];
-            let length = item_length(item);
-            if let Some(at) = item[..length].iter().position(|token| token.is("mod")) {
-                files.extend(item.get(at + 1).map(|name| name.text.to_owned()));
-            }
-            index += attribute.len() + length;
-        } else {
-            kept.push(tokens[index]);
-            index += 1;
-        }
-    }
-    (kept, files)
-}
-
-fn is_comment(token: Token<'_>) -> bool {
-    matches!(token.kind, Kind::Comment | Kind::OuterDoc | Kind::InnerDoc)
-}
-
-/// Returns the attribute that `tokens` start with, or nothing.
-fn attribute<'a, 'b>(tokens: &'b [Token<'a>]) -> &'b [Token<'a>] {
-    if !(tokens[0].is("#") && tokens.get(1).is_some_and(|token| token.is("["))) {
-        return &[];
-    }
-    let end = tokens.iter().position(|token| token.is("]"));
-    end.map_or(&[], |end| &tokens[..=end])
-}
-
-fn is_for_tests(attribute: &[Token<'_>]) -> bool {
-    let has = |word| attribute.iter().any(|token| token.is(word));
-    has("cfg") && has("test") && !has("not") && !has("any")
-}
-
-/// Returns the number of tokens of the item that `tokens` start with: up to `;` or a closing brace.
-fn item_length(tokens: &[Token<'_>]) -> usize {
-    let mut depth = 0_usize;
-    for (index, token) in tokens.iter().enumerate() {
-        match token.text {
-            _ if token.kind != Kind::Punctuation => {}
-            "{" | "(" | "[" => depth += 1,
-            "}" if depth == 1 => return index + 1,
-            "}" | ")" | "]" => depth = depth.saturating_sub(1),
-            ";" if depth == 0 => return index + 1,
-            _ => {}
-        }
-    }
-    tokens.len()
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@ use super::http2_socket::Socket;
 use super::http2_usage::{InFlight, PING_TIMEOUT, Usage};
 
 /// A connection with a request on it that was silent for 15 s is pinged, and closed after
-/// [`PING_TIMEOUT`] without an answer (Go: 30 s, 15 s). A request on a dead connection fails after 25 s.
+/// [`PING_TIMEOUT`], 10 s, without an answer (Go: 30 s, 15 s). A request on a dead connection fails
+/// after 25 s.
 ///
 /// A shorter period costs a frame per connection more often; a longer one leaves a dead connection
 /// undetected while an informer waits.
