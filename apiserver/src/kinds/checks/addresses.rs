@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::status::Cause;
 
-type Causes<'a> = &'a mut Vec<Cause>;
+use super::Causes;
 
 const NOT_AN_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 

@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, OneOf, Required};
-use super::{Check, check_text, is_empty, items, join, member, selectors, text};
+use super::{Causes, Check, check_text, is_empty, items, join, member, selectors, text};
 use crate::fields::{Fields, read_path};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The end of the names of objects that only files on the real server's machine define.
 const OF_FILES: &str = ".static.k8s.io";

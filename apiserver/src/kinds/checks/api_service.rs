@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Required};
-use super::{Check, check_text, client_config, is_empty, items, member, text};
+use super::{Causes, Check, check_text, client_config, is_empty, items, member, text};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 pub(crate) fn api_service(service: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     const SERVICE: &[Check] =

@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Test::{Between, By, Has, Required};
-use super::{Check, check_text, is_empty, join, member, persistent_volume, text};
+use super::{Causes, Check, check_text, is_empty, join, member, persistent_volume, text};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The longest message of an error.
 const MAX_MESSAGE: usize = 1024;

@@ -4,11 +4,9 @@ use serde_json::{Value, json};
 
 use super::Test::{AtLeast, AtMost, By, Each, Has, NotNegative, OneOf, Required};
 use super::references::{Group, reference};
-use super::{Check, member, metrics, quantities, text};
+use super::{Causes, Check, member, metrics, quantities, text};
 use crate::fields::Fields;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 const AT_LEAST_1: &str = "must be greater than or equal to 1";
 const POSITIVE: &str = "must be greater than zero";

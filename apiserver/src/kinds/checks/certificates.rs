@@ -3,13 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Test::By;
-use super::{items, member};
+use super::{Causes, items, member};
 use crate::fields::{Fields, text};
 use crate::kinds::pem;
 use crate::names::{self, NameCheck};
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The largest size of a bundle, in bytes.
 const MAX_BUNDLE: usize = 1024 * 1024;

@@ -2,15 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{check_text, is_empty, member, quantities};
+use super::{Causes, check_text, is_empty, member, quantities};
 use crate::fields::{Fields, read_path, set_or_remove};
 use crate::go_diff;
 use crate::kinds::annotations::STORAGE_CLASS;
 use crate::names;
 use crate::quantity;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The states of a resize.
 const RESIZES: &[&str] = &[

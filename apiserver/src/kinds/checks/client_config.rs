@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Required};
-use super::{Check, join, member, text};
+use super::{Causes, Check, join, member, text};
 use crate::kinds::url;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 const FORM: &str = "; desired format: https://host[/path]";
 

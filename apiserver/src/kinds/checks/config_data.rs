@@ -4,13 +4,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{check_text, member, text};
+use super::{Causes, check_text, member, text};
 use crate::fields::Fields;
 use crate::go_json::syntax_error;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 pub(crate) fn config_map(object: &Fields, causes: Causes<'_>) {
     let list = |key: &str| object.get(key).and_then(Value::as_object);

@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Test::{AtLeast, By, NotNegative, OneOf, Required};
-use super::{Check, check_text, items, join, member, text, volumes};
+use super::{Causes, Check, check_text, items, join, member, text, volumes};
 use crate::fields::{Fields, read_path};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The shortest and the longest life of a token, in seconds.
 const MIN_LIFE: i64 = 600;

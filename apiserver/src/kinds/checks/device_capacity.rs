@@ -4,11 +4,9 @@ use homeostat_quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::device_parts::identifier;
-use super::{NOT_NEGATIVE, items, join, member, text, volumes};
+use super::{Causes, NOT_NEGATIVE, items, join, member, text, volumes};
 use crate::quantity;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The longest text or version of an attribute.
 const MAX_TEXT: usize = 64;

@@ -12,13 +12,11 @@ use super::device_parts::{
     toleration,
 };
 use super::{
-    Check, addresses, check_text, conditions, device_taints, is_empty, items, join, member, text,
-    volumes,
+    Causes, Check, addresses, check_text, conditions, device_taints, is_empty, items, join, member,
+    text, volumes,
 };
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The most pods that share a claim.
 const MAX_CONSUMERS: usize = 256;

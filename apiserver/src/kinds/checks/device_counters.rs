@@ -4,11 +4,9 @@ use serde_json::{Value, json};
 
 use super::Test::{By, Required, Text};
 use super::device_parts::{distinct, few, sized};
-use super::{Check, check_text, join, member, text};
+use super::{Causes, Check, check_text, join, member, text};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The most sets of counters in a slice, and the most sets that a device takes from.
 const MAX_SETS: usize = 8;

@@ -6,11 +6,9 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, OneOf, Text};
-use super::{Check, check_text, device_taints, items, join, member, text};
+use super::{Causes, Check, check_text, device_taints, items, join, member, text};
 use crate::names::{self, Problems};
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The most items of most lists.
 pub(super) const MAX_ITEMS: usize = 32;

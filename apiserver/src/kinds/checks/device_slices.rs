@@ -8,13 +8,12 @@ use super::device_capacity::{attributes, capacities, declared_attributes};
 use super::device_counters::{self, declared_sets, declared_taken};
 use super::device_parts::{bindings, declared_bindings};
 use super::{
-    Check, check_text, device_taints, internal, is_empty, items, join, member, text, volumes,
+    Causes, Check, check_text, device_taints, internal, is_empty, items, join, member, text,
+    volumes,
 };
 use crate::fields::{Fields, read_path};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The most devices of a slice; fewer if they have taints or take from counters.
 const MAX_DEVICES: usize = 128;

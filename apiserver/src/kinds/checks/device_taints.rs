@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, OneOf, Required, Text};
-use super::{Check, check_text, conditions, items, join, member, text};
+use super::{Causes, Check, check_text, conditions, items, join, member, text};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 const EFFECTS: &[&str] = &["NoExecute", "NoSchedule", "None"];
 const MAX_CONDITIONS: usize = 8;

@@ -7,11 +7,9 @@ use super::device_parts::{
     DECLARED_CONFIG, DECLARED_TOLERATION, MAX_ITEMS, config, declared_references, distinct, few,
     full_name, references, sized, toleration,
 };
-use super::{Check, check_text, is_empty, join, member, text};
+use super::{Causes, Check, check_text, is_empty, join, member, text};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The most alternatives of a request.
 const MAX_ALTERNATIVES: usize = 8;

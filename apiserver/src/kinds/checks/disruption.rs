@@ -3,11 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, OneOf};
-use super::{Check, member, selectors};
+use super::{Causes, Check, member, selectors};
 use crate::fields::Fields;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 pub(crate) fn budget(budget: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     const SPEC: &[Check] = &[

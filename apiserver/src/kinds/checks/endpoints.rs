@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, OneOf, Required, Text};
-use super::{Check, addresses, check_text, container_ports, is_empty, items, member};
+use super::{Causes, Check, addresses, check_text, container_ports, is_empty, items, member};
 use crate::fields::{Fields, are_kept, text};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 const TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
 const MAX_PORTS: usize = 20_000;

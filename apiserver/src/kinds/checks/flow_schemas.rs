@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Test::{AtLeast, By, Each, Required, Text};
-use super::{Check, check_text, is_empty, items, join, member, text};
+use super::{Causes, Check, check_text, is_empty, items, join, member, text};
 use crate::fields::{Fields, read_path};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The kinds of subjects, sorted, and their members.
 const KINDS: &[&str] = &["Group", "ServiceAccount", "User"];

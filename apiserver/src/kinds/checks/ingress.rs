@@ -5,13 +5,11 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, Has, Required, Text};
-use super::{Check, addresses, check_text, container_ports, find, is_empty, items, member};
+use super::{Causes, Check, addresses, check_text, container_ports, find, is_empty, items, member};
 use crate::fields::{Fields, are_kept, read_path, text};
 use crate::kinds::annotations::INGRESS_CLASS;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
 /// Parts that a path must not have, since proxies read them in different ways.

@@ -3,12 +3,10 @@
 use serde_json::Value;
 
 use super::Test::{By, Required};
-use super::{Check, check_text, is_empty, join, member, paths, text};
+use super::{Causes, Check, check_text, is_empty, join, member, paths, text};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 const MAX_CONTROLLER: usize = 250;
 

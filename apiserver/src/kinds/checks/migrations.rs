@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Required};
-use super::{Check, conditions, is_empty, items, member, text};
+use super::{Causes, Check, conditions, is_empty, items, member, text};
 use crate::fields::{Fields, read_path};
 use crate::names::{self, Problems};
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 pub(crate) fn migration(migration: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     const RESOURCE: &[Check] = &[

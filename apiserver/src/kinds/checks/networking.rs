@@ -4,12 +4,10 @@ use serde_json::{Value, json};
 
 use super::Test::{By, Each, Has, OneOf, Required, Text};
 use super::service_cidr::{is_strict_subset, legacy_problem, read_range};
-use super::{Check, check_text, container_ports, items, member, selectors};
+use super::{Causes, Check, check_text, container_ports, items, member, selectors};
 use crate::fields::{Fields, text};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)

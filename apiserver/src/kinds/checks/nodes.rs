@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 
 use super::service_cidr::read_range;
-use super::{Test, check_text, is_empty, items, member, quantities, text};
+use super::{Causes, Test, check_text, is_empty, items, member, quantities, text};
 use crate::fields::{Fields, read_path};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The longest name of a declared feature.
 const MAX_FEATURE: usize = 253;

@@ -8,14 +8,12 @@ use super::Test::{Between, By, Has, OneOf, Required, Text};
 use super::affinity::NODE_SELECTOR;
 use super::storage_claim::access_modes;
 use super::volumes::Source;
-use super::{Check, is_empty, member, paths, text, volume_disks as disks, volumes};
+use super::{Causes, Check, is_empty, member, paths, text, volume_disks as disks, volumes};
 use crate::fields::Fields;
 use crate::go_diff;
 use crate::names;
 use crate::quantity;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The sources, in the order of the real server.
 const SOURCES: &[Source] = &[

@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 
 use super::Test::{By, Required};
 use super::certificates::signer;
-use super::{Check, check_text, conditions, items, member, text};
+use super::{Causes, Check, check_text, conditions, items, member, text};
 use crate::access::{Certificate, requested_key};
 use crate::fields::Fields;
 use crate::kinds::pem;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The longest uid.
 const MAX_UID: usize = 128;

@@ -5,12 +5,10 @@ use serde_json::{Value, json};
 
 use super::Test::{By, Each, OneOf, Required};
 use super::admission_rules::{self as rules, FAILURE_POLICY, MATCH, REINVOCATION, is_blank};
-use super::{Check, check_text, conditions, is_empty, items, join, member, text};
+use super::{Causes, Check, check_text, conditions, is_empty, items, join, member, text};
 use crate::fields::{Fields, read_path};
 use crate::names::{self, Problems};
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The most annotations of a policy, and the longest expression of one.
 const MAX_ANNOTATIONS: usize = 20;

@@ -4,12 +4,10 @@ use serde_json::Value;
 
 use super::Test::{By, Has, OneOf, Required, Text};
 use super::admission_rules::{self as rules, MATCH};
-use super::{Check, check_text, is_empty, items, join, member, policies, selectors};
+use super::{Causes, Check, check_text, is_empty, items, join, member, policies, selectors};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 const COMMON: &[Check] = &[
     ("policyName", Text(names::dns_subdomain)),

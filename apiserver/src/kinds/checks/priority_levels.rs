@@ -3,11 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Test::{AtLeast, Between, By};
-use super::{Check, flow_schemas, join, member, text};
+use super::{Causes, Check, flow_schemas, join, member, text};
 use crate::fields::{Fields, read_path};
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The name of the only level that is exempt.
 const EXEMPT: &str = "exempt";

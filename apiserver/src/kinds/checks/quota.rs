@@ -6,11 +6,9 @@ use serde_json::{Value, json};
 
 pub(crate) use super::limit_ranges::limit_range;
 use super::quantities::{amount, is_standard_limit, quota_name};
-use super::{is_empty, items, member, text};
+use super::{Causes, is_empty, items, member, text};
 use crate::fields::Fields;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 fn spec(object: &Fields) -> &Value {
     object.get("spec").unwrap_or(&Value::Null)

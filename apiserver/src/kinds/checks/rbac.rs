@@ -3,13 +3,11 @@
 use serde_json::{Value, json};
 
 use super::selectors::selector;
-use super::{check_text, is_empty, items, member, text};
+use super::{Causes, check_text, is_empty, items, member, text};
 use crate::access::RBAC_GROUP;
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 pub(crate) fn role(role: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     rules(role, true, causes);

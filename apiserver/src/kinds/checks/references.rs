@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{check_text, is_empty, join, member, text};
+use super::{Causes, check_text, is_empty, join, member, text};
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The group in a reference to another object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,12 +4,10 @@ use serde_json::{Value, json};
 
 use super::Test::{By, Each, Required, Text};
 use super::tolerations::TOLERATION;
-use super::{Check, items, quantities, selectors, text};
+use super::{Causes, Check, items, quantities, selectors, text};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 pub(crate) fn runtime_class(class: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     // The real server finds a wrong handler in a later pass.

@@ -4,11 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::{Value, json};
 
-use super::{addresses, items, member};
+use super::{Causes, addresses, items, member};
 use crate::fields::Fields;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The address and the prefix length of a range of addresses.
 type Range = (IpAddr, u32);

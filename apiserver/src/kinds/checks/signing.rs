@@ -4,12 +4,10 @@ use serde_json::{Value, json};
 
 use super::Test::{By, OneOf, Required};
 use super::certificates::{expiration, signer, usages};
-use super::{Check, items, member, text};
+use super::{Causes, Check, items, member, text};
 use crate::fields::Fields;
 use crate::kinds::pem;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The signer of requests without one, in an older version.
 const LEGACY: &str = "kubernetes.io/legacy-unknown";

@@ -2,13 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{NOT_NEGATIVE, check_text, is_empty, member};
+use super::{Causes, NOT_NEGATIVE, check_text, is_empty, member};
 use crate::fields::Fields;
 use crate::fields::read_path;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The built-in priority classes.
 const SYSTEM: [(&str, i64); 2] =

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::Test::{By, OneOf, Required};
-use super::{Check, check_text, is_empty, items, join, member, quantities, selectors, text};
+use super::{
+    Causes, Check, check_text, is_empty, items, join, member, quantities, selectors, text,
+};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 /// The most parameters of a class, and their largest size in bytes.
 const MAX_PARAMETERS: usize = 512;

@@ -3,13 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Has, OneOf, Required, Text};
-use super::{Check, claim_updates, items, member, run, selectors, text};
+use super::{Causes, Check, claim_updates, items, member, run, selectors, text};
 use crate::fields::Fields;
 use crate::names;
 use crate::quantity;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 const SPEC: &[Check] = &[
     ("accessModes", Required("at least 1 access mode is required")),

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::Test::{By, Each, OneOf};
 use super::admission_rules::{self as rules, FAILURE_POLICY, MATCH_POLICY, REINVOCATION, RULE};
-use super::{Check, check_text, client_config, is_empty, items, join, member, selectors, text};
+use super::{
+    Causes, Check, check_text, client_config, is_empty, items, join, member, selectors, text,
+};
 use crate::fields::Fields;
 use crate::names;
 use crate::status::Cause;
-
-type Causes<'a> = &'a mut Vec<Cause>;
 
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
