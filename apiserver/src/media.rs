@@ -9,6 +9,9 @@ use bytes::Bytes;
 use homeostat_schema::{Envelope, ProtobufError, ProtobufEvent, Schema, built_in};
 use serde_json::Value;
 
+/// The media type of an applied configuration. JSON is YAML, too.
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+
 /// The encoding of a body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Media {

@@ -20,9 +20,6 @@ use crate::types::{
     unknown_members, unknown_metadata, wrong_change, wrong_member,
 };
 
-/// The media type of an applied configuration. JSON is YAML, too.
-pub(super) const APPLY: &str = "application/apply-patch+yaml";
-
 /// Returns the format of the request's patch, if the kind accepts it.
 pub(super) fn format(call: &ApiCall) -> Result<PatchKind> {
     let kind = &call.target.served.kind;

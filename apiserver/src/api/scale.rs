@@ -20,6 +20,7 @@ use crate::admission::update::{self, Change};
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
 use crate::kinds::Scale;
+use crate::media;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::decode::Wanted;
@@ -69,7 +70,7 @@ pub(super) async fn serve(
             }
             Ok(reply(&renderer, scale, &object))
         }
-        Method::PATCH if call.content_type() == patched::APPLY => {
+        Method::PATCH if call.content_type() == media::APPLY => {
             let apply = || apply(core, call, (scale, name), &renderer);
             webhooks::replay(core, (&call.conversation, &call.params), apply).await
         }

@@ -1,6 +1,5 @@
 //! The size of an object. The etcd of a real server refuses large ones.
 
-use super::patched;
 use crate::fields::Fields;
 use crate::kinds::Served;
 use crate::media;
@@ -22,7 +21,7 @@ pub(super) fn encode(served: &Served, call: &ApiCall, object: Fields) -> Result<
     if !is_too_large(served, &encoded) {
         return Ok(encoded);
     }
-    if call.content_type() != patched::APPLY {
+    if call.content_type() != media::APPLY {
         let encoded = served.encode(without_owners(encoded.object()));
         if !is_too_large(served, &encoded) {
             return Ok(encoded);

@@ -15,6 +15,7 @@ use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
 use crate::core::Core;
 use crate::fields::Fields;
+use crate::media;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::status::{Failure, Result};
@@ -67,7 +68,7 @@ fn create(
 }
 
 pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
-    if call.content_type() == patched::APPLY {
+    if call.content_type() == media::APPLY {
         return applied::apply(core, call, name);
     }
     let options = call.params.write_options("PatchOptions")?;

@@ -12,14 +12,13 @@ use tokio::time::Instant;
 use super::legacy_watch;
 use crate::core::Core;
 use crate::kinds::Kind;
+use crate::media;
 use crate::metrics::{Finished, Label, RequestLabels};
 use crate::reply::Body;
 use crate::request::params::Params;
 use crate::request::target::Target;
 
 const WATCH: &str = "WATCH";
-/// The content type of server-side apply.
-const APPLY: &str = "application/apply-patch+yaml";
 
 /// A request that is counted once it is over: when it is answered, or at the end of the stream.
 #[derive(Debug)]
@@ -174,7 +173,7 @@ impl Drop for Recording {
 
 fn verb(method: &Method, query: &str, headers: &HeaderMap, scope: &str) -> &'static str {
     let is_watch = || query.contains("watch") && Params::parse(query).flag("watch");
-    let is_apply = || headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == APPLY);
+    let is_apply = || headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == media::APPLY);
     match method.as_str() {
         "GET" if is_watch() => WATCH,
         "GET" | "HEAD" if matches!(scope, "resource" | "") => "GET",

@@ -6,7 +6,7 @@ const VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// The same in the order in which the real server lists them for a kind with a definition.
-const VERBS_OF_DEFINED: [&str; 8] =
+pub(super) const VERBS_OF_DEFINED: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// Returns the verbs of a kind, in the order in which the real server lists them.

@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::{of_version, storage_version};
-use crate::http::resource::{subresources, verbs};
+use crate::http::resource::{VERBS_OF_DEFINED, subresources, verbs};
 use crate::kinds::{Kind, Kinds};
 
 /// An `APIResourceList`.
@@ -43,10 +43,6 @@ struct Entry<'a> {
     storage_version_hash: String,
 }
 
-/// The verbs of a custom kind, which the real server lists in another order.
-const OF_CUSTOM: [&str; 8] =
-    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-
 /// Returns the document of a group's version, in JSON.
 pub(super) fn document(kinds: &Kinds, group: &str, version: &str) -> String {
     let mut resources = Vec::new();
@@ -72,7 +68,7 @@ fn of_kind<'a>(kinds: &Kinds, kind: &'a Kind) -> Entry<'a> {
         group: "",
         version: "",
         kind: &kind.kind,
-        verbs: if kind.custom { OF_CUSTOM.to_vec() } else { verbs(kind) },
+        verbs: if kind.custom { VERBS_OF_DEFINED.to_vec() } else { verbs(kind) },
         short_names: kind.short_names().iter().map(ToString::to_string).collect(),
         categories: kind.categories().iter().map(ToString::to_string).collect(),
         storage_version_hash: storage_version::hash_of(kinds, kind).unwrap_or_default(),
