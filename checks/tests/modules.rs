@@ -318,3 +318,23 @@ fn faults_has_no_arrow_up() {
         ],
     );
 }
+
+#[test]
+fn testing_has_no_arrow_up() {
+    assert_ranks(
+        "testing/src",
+        &[
+            &[
+                "control_plane",
+                "one_pass",
+                "pace",
+                "permissions",
+                "program",
+                "recorded_log",
+                "retries",
+            ],
+            &["simulation"],
+            &["oracle", "sweep"],
+        ],
+    );
+}
