@@ -290,3 +290,51 @@ fn apiserver_has_no_arrow_up() {
         ],
     );
 }
+
+#[test]
+fn faults_has_no_arrow_up() {
+    assert_ranks(
+        "faults/src",
+        &[
+            &[
+                "client_name",
+                "crash_point",
+                "object_match",
+                "payload",
+                "resource_names",
+                "response_body",
+            ],
+            &["request_body", "request_info", "selection"],
+            &["api_error", "calls", "chaos", "conflicting_writer", "object_events", "trace"],
+            &["rules"],
+            &["object_rules", "stream_fault"],
+            &["fault", "open_watches"],
+            &["state"],
+            &["shared"],
+            &["held_watches", "stream"],
+            &["crash", "pending_request"],
+            &["faults", "service"],
+            &["event_rules", "layer", "rule_set", "watch_commands", "watch_rules"],
+        ],
+    );
+}
+
+#[test]
+fn testing_has_no_arrow_up() {
+    assert_ranks(
+        "testing/src",
+        &[
+            &[
+                "control_plane",
+                "one_pass",
+                "pace",
+                "permissions",
+                "program",
+                "recorded_log",
+                "retries",
+            ],
+            &["simulation"],
+            &["oracle", "sweep"],
+        ],
+    );
+}

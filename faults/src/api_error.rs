@@ -8,8 +8,8 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Map, Value, json};
 
-use crate::ResponseBody;
 use crate::request_info::{ClientRequest, Verb};
+use crate::response_body::ResponseBody;
 
 /// An error as the API server sends it: an HTTP status code and a `Status` object.
 ///

@@ -5,10 +5,7 @@ use std::time::Duration;
 
 use homeostat_core::Random;
 
-use crate::api_error::ApiError;
 use crate::request_info::{ClientRequest, Verb};
-use crate::rules::Fault;
-use crate::stream::{Break, Cut, StreamFault};
 
 /// A mix of fault classes, each with the probability that it hits a request.
 ///
@@ -113,8 +110,8 @@ impl Chaos {
         self
     }
 
-    /// Draws the fault for a request; most draws give `None`.
-    pub(crate) fn draw(&self, request: &ClientRequest, random: &mut Random) -> Option<Fault> {
+    /// Draws the class of the fault for a request; most draws give `None`.
+    pub(crate) fn draw(&self, request: &ClientRequest, random: &mut Random) -> Option<FaultClass> {
         let is_watch = request.info.verb == Verb::Watch;
         let mut left = random.fraction();
         for (class, rate) in &self.rates {
@@ -123,52 +120,14 @@ impl Chaos {
             }
             left -= rate;
             if left < 0.0 {
-                return Some(self.fault(*class, random));
+                return Some(*class);
             }
         }
         None
     }
 
-    fn fault(&self, class: FaultClass, random: &mut Random) -> Fault {
-        let stream = |cut, how| Fault::Stream(StreamFault::Break(cut, how));
-        match class {
-            FaultClass::Refused => Fault::Refuse(match random.below(4) {
-                0 => ApiError::too_many_requests(Duration::from_secs(1 + random.below(2))),
-                1 => ApiError::internal_error(),
-                2 => ApiError::unavailable(),
-                _ => ApiError::timeout(),
-            }),
-            FaultClass::RequestLost if random.below(2) == 0 => Fault::DropRequest,
-            FaultClass::RequestLost => Fault::LoseRequest,
-            FaultClass::ReplyLost => match random.below(3) {
-                0 => Fault::LoseReply,
-                1 => Fault::ReplaceReply(ApiError::timeout()),
-                _ => Fault::TruncateReply(random.below(200)),
-            },
-            FaultClass::Delayed if random.below(2) == 0 => Fault::DelayRequest(self.delay(random)),
-            FaultClass::Delayed => Fault::DelayReply(self.delay(random)),
-            FaultClass::Hung => Fault::Hang,
-            FaultClass::WatchEnded => stream(Cut::Events(random.below(8)), Break::End),
-            FaultClass::WatchTorn if random.below(2) == 0 => {
-                stream(Cut::Events(random.below(8)), Break::Reset)
-            }
-            FaultClass::WatchTorn => stream(Cut::Bytes(random.below(8000)), Break::Reset),
-            FaultClass::WatchExpired => match random.below(4) {
-                0 => Fault::Refuse(ApiError::expired()),
-                1 => Fault::Refuse(ApiError::too_many_requests(Duration::from_secs(1))),
-                2 => stream(Cut::Events(random.below(8)), Break::Error(ApiError::internal_error())),
-                _ => stream(Cut::Events(random.below(8)), Break::Error(ApiError::expired())),
-            },
-            FaultClass::WatchDelayed => Fault::Stream(StreamFault::Delay(self.delay(random))),
-            FaultClass::WatchWithoutBookmarks => Fault::Stream(StreamFault::NoBookmarks),
-            FaultClass::WatchCorrupted => Fault::Stream(StreamFault::Corrupt(random.below(8000))),
-            FaultClass::WatchRewound => Fault::Rewind(1 + random.below(10)),
-            FaultClass::WatchStalled => stream(Cut::Events(random.below(8)), Break::Stall),
-        }
-    }
-
     /// Draws a delay in whole milliseconds, the resolution of tokio's timers.
-    fn delay(&self, random: &mut Random) -> Duration {
+    pub(crate) fn delay(&self, random: &mut Random) -> Duration {
         let max_millis = u64::try_from(self.max_delay.as_millis()).unwrap_or(u64::MAX).max(1);
         Duration::from_millis(random.below(max_millis))
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::Faults;
 use crate::calls::Calls;
-use crate::faults::Shared;
 use crate::object_events::ObjectEvents;
 use crate::object_rules::{EventFault, EventHoldId};
 use crate::rules::FaultRule;
+use crate::shared::Shared;
 
 /// A guard that holds back the events of some objects until it is dropped, returned by
 /// [`Faults::hold_object_events`].

@@ -3,36 +3,24 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
 use homeostat_core::Random;
-use http::Request;
-use http_body_util::combinators::UnsyncBoxBody;
 use kube_client::Client;
-use kube_client::client::Body;
-use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
-use tower::{BoxError, Layer, service_fn};
 
 use crate::api_error::ApiError;
 use crate::calls::Calls;
 use crate::chaos::Chaos;
 use crate::conflicting_writer::ConflictingWriter;
-use crate::crash::{Counted, Crash, CrashPoint, Lost, Partition};
-use crate::object_rules::ObjectRules;
-use crate::open_watches::OpenWatches;
+use crate::crash::{Crash, Lost, Partition};
+use crate::crash_point::{Counted, CrashPoint};
+use crate::fault::Fault;
 use crate::request_info::{ClientRequest, Verb};
 use crate::resource_names::ResourceNames;
-use crate::rule_set::RuleSet;
-use crate::rules::{Fault, FaultRule, RuleCounts};
-use crate::service::FaultService;
-use crate::state::State;
+use crate::rules::{FaultRule, RuleCounts};
+use crate::shared::Shared;
 use crate::trace::Trace;
-
-/// The body of every response that has passed through [`Faults`].
-pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Injects faults into the requests and watches of the clients built over it. Clones share
 /// everything.
@@ -70,24 +58,6 @@ pub struct Faults {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// Wraps a transport in [`Faults`]; made by [`Faults::layer`] and [`Faults::layer_as`].
-#[derive(Debug, Clone)]
-pub struct FaultLayer {
-    faults: Faults,
-    client: Option<Arc<str>>,
-}
-
-pub(crate) struct Shared {
-    /// Not held while a waker or another service is called.
-    pub(crate) state: Mutex<State>,
-    pub(crate) watches: OpenWatches,
-    pub(crate) object_rules: ObjectRules,
-    /// True while a crash is planned at an event. Changes only while `state` is held.
-    pub(crate) crashes_at_events: AtomicBool,
-    /// True once a rule has looked at the bodies of requests.
-    pub(crate) reads_bodies: AtomicBool,
-}
-
 // === impl Faults ===
 
 impl Default for Faults {
@@ -96,7 +66,6 @@ impl Default for Faults {
     }
 }
 
-/// Clients and the transports around them.
 impl Faults {
     /// Creates a handle without rules, with seed 0.
     pub fn new() -> Self {
@@ -105,66 +74,7 @@ impl Faults {
 
     /// Creates a handle without rules. Random faults are drawn from `seed`.
     pub fn seeded(seed: u64) -> Self {
-        let state = Mutex::new(State::new(seed));
-        let shared = Shared {
-            state,
-            watches: OpenWatches::default(),
-            object_rules: ObjectRules::default(),
-            crashes_at_events: AtomicBool::new(false),
-            reads_bodies: AtomicBool::new(false),
-        };
-        Self { shared: Arc::new(shared) }
-    }
-
-    /// Returns the layer for a transport. The name of the client is the `User-Agent` of each
-    /// request, up to the first slash.
-    pub fn layer(&self) -> FaultLayer {
-        FaultLayer { faults: self.clone(), client: None }
-    }
-
-    /// Returns the layer for the transport of a client with a name. Requests without a `User-Agent`
-    /// get the name as theirs.
-    pub fn layer_as(&self, client: &str) -> FaultLayer {
-        FaultLayer { client: Some(client.into()), ..self.layer() }
-    }
-
-    /// Creates a client whose requests pass through these faults and then through `client`.
-    ///
-    /// # Panics
-    ///
-    /// Panics outside a tokio runtime: the client starts a task.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use homeostat_faults::Faults;
-    /// # use kube_client::Client;
-    /// # async fn run() -> Result<(), kube_client::Error> {
-    /// let faults = Faults::new();
-    /// let client = faults.client(Client::try_default().await?);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn client(&self, client: Client) -> Client {
-        Self::over(client, &self.layer())
-    }
-
-    /// Creates a client with a name, by which [`Calls::by`] selects its requests.
-    ///
-    /// # Panics
-    ///
-    /// Panics outside a tokio runtime: the client starts a task.
-    pub fn client_as(&self, name: &str, client: Client) -> Client {
-        Self::over(client, &self.layer_as(name))
-    }
-
-    fn over(client: Client, layer: &FaultLayer) -> Client {
-        let namespace = client.default_namespace().to_owned();
-        let transport = service_fn(move |request: Request<Body>| {
-            let client = client.clone();
-            async move { client.send(request).await }
-        });
-        Client::new(layer.layer(transport), namespace)
+        Self { shared: Arc::new(Shared::new(seed)) }
     }
 }
 
@@ -299,11 +209,6 @@ impl Faults {
     pub fn add_resource<'a>(&self, plural: &str, aliases: impl IntoIterator<Item = &'a str>) {
         let aliases: Vec<&str> = aliases.into_iter().collect();
         self.shared.state.lock().resources.add(plural, &aliases);
-    }
-
-    /// Returns an empty set of rules for faults that the server carries out.
-    pub fn rule_set<F: Clone + fmt::Display>(&self) -> RuleSet<F> {
-        RuleSet::new(self.clone())
     }
 
     pub(crate) fn heals(&self) -> u64 {
@@ -454,65 +359,5 @@ impl Faults {
 impl fmt::Debug for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Faults").field("trace", &self.trace().messages()).finish_non_exhaustive()
-    }
-}
-
-// === impl Shared ===
-
-impl Shared {
-    /// Records a fault on an open watch.
-    pub(crate) fn record_on(&self, request: &ClientRequest, message: &str) {
-        self.state.lock().record(request, None, message);
-    }
-
-    /// Crashes a client: no request is answered and no watch delivers an event from now on.
-    pub(crate) fn crash(
-        &self,
-        request: &ClientRequest,
-        number: Option<u64>,
-        when: &str,
-        reached: &CancellationToken,
-    ) {
-        let newest = {
-            let mut state = self.state.lock();
-            state.record(request, number, &format!("client crashes {when}"));
-            state.crash(&request.client)
-        };
-        self.watches.freeze(&request.client, newest);
-        reached.cancel();
-    }
-
-    /// Returns true if a client crashes at this event of its watch.
-    pub(crate) fn crashes_at_event(&self, request: &ClientRequest) -> bool {
-        let reached = {
-            let mut state = self.state.lock();
-            let reached = state.take_crash_at_event(&request.client);
-            let Some(reached) = reached else { return false };
-            self.crashes_at_events.store(state.crashes_at_events(), Ordering::Relaxed);
-            reached
-        };
-        self.crash(request, None, "at this event", &reached);
-        true
-    }
-
-    /// Records an event that a watch delivers.
-    pub(crate) fn record_event(&self, request: &ClientRequest, message: &str) {
-        self.state.lock().record_event(request, message);
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
-    }
-}
-
-// === impl FaultLayer ===
-
-impl<S> Layer<S> for FaultLayer {
-    type Service = FaultService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        FaultService::new(inner, Arc::clone(&self.faults.shared), self.client.clone())
     }
 }

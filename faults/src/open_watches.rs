@@ -1,7 +1,6 @@
 //! The open watches of all clients, and the commands and holds on them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -9,10 +8,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::calls::Calls;
-use crate::faults::Shared;
 use crate::request_info::ClientRequest;
 use crate::rules::RuleCounts;
-use crate::stream::Break;
+use crate::stream_fault::Break;
 
 /// A fault on an open watch, injected before its next event.
 #[derive(Debug, Clone)]
@@ -59,14 +57,6 @@ enum Hold {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HoldId(u64);
-
-/// A guard that holds back the events of watches until it is dropped, returned by
-/// [`Faults::hold_watches`](crate::Faults::hold_watches).
-#[must_use = "dropping the guard releases the watches"]
-pub struct HeldWatches {
-    shared: Arc<Shared>,
-    id: HoldId,
-}
 
 /// The next step of a watch.
 pub(crate) enum Next {
@@ -228,26 +218,5 @@ impl Hold {
     /// Returns true if this is the hold of the crashed clients of this name.
     fn is_of_crashed(&self, client: &Arc<str>) -> bool {
         matches!(self, Self::Crashed { name, .. } if name == client)
-    }
-}
-
-// === impl HeldWatches ===
-
-impl HeldWatches {
-    pub(crate) fn new(shared: Arc<Shared>, calls: Calls, counts: Arc<RuleCounts>) -> Self {
-        let id = shared.watches.hold(calls, counts);
-        Self { shared, id }
-    }
-}
-
-impl Drop for HeldWatches {
-    fn drop(&mut self) {
-        self.shared.watches.release(self.id);
-    }
-}
-
-impl fmt::Debug for HeldWatches {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldWatches").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -13,10 +13,11 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 
-use crate::faults::{ResponseBody, Shared};
+use crate::fault::Fault;
 use crate::payload;
 use crate::request_info::{ClientRequest, Verb, is_set};
-use crate::rules::Fault;
+use crate::response_body::ResponseBody;
+use crate::shared::Shared;
 use crate::state::{Action, RequestPlan};
 use crate::stream::{open, reset};
 

@@ -52,6 +52,16 @@ struct State<F> {
     heals: u64,
 }
 
+// === impl Faults ===
+
+/// Rules for faults that the server carries out.
+impl Faults {
+    /// Returns an empty set of rules for faults that the server carries out.
+    pub fn rule_set<F: Clone + fmt::Display>(&self) -> RuleSet<F> {
+        RuleSet::new(self.clone())
+    }
+}
+
 // === impl RuleSet ===
 
 impl<F: Clone + fmt::Display> RuleSet<F> {

@@ -3,16 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use homeostat_core::Random;
 
-use crate::api_error::ApiError;
 use crate::calls::Calls;
-use crate::chaos::Chaos;
-use crate::conflicting_writer::ConflictingWriter;
-use crate::request_info::{ClientRequest, Verb};
-use crate::stream::StreamFault;
+use crate::request_info::ClientRequest;
 
 /// A handle to a fault rule, returned by the methods of [`Faults`](crate::Faults) that add one.
 ///
@@ -52,30 +47,6 @@ pub(crate) struct RuleCounts {
     unit: &'static str,
     matches: AtomicU64,
     hits: AtomicU64,
-}
-
-/// A fault on one request.
-#[derive(Debug, Clone)]
-pub(crate) enum Fault {
-    // Before the request is sent, or instead of sending it:
-    DropRequest,
-    LoseRequest,
-    Hang,
-    DelayRequest(Duration),
-    Refuse(ApiError),
-    WriteFirst(ConflictingWriter),
-    // After the server has processed the request:
-    LoseReply,
-    WithholdReply,
-    ReplaceReply(ApiError),
-    DelayReply(Duration),
-    TruncateReply(u64),
-    CorruptReply(u64),
-    // When a watch opens:
-    Stream(StreamFault),
-    Rewind(u64),
-    /// A fault drawn at random for each request, or none.
-    Chaos(Chaos),
 }
 
 /// Rules in the order in which they were added, each with its remaining number of hits.
@@ -268,56 +239,6 @@ impl<F> Rule<F> {
         let hits = self.hits_left > 0;
         self.hits_left = self.hits_left.saturating_sub(1);
         hits
-    }
-}
-
-// === impl Fault ===
-
-impl Fault {
-    /// Returns true if the request reaches the server without delay.
-    pub(crate) fn affects_reply_only(&self) -> bool {
-        matches!(
-            self,
-            Self::LoseReply
-                | Self::WithholdReply
-                | Self::ReplaceReply(_)
-                | Self::DelayReply(_)
-                | Self::TruncateReply(_)
-                | Self::CorruptReply(_)
-        )
-    }
-
-    /// Returns true if the fault can be injected into this request.
-    pub(crate) fn applies_to(&self, request: &ClientRequest) -> bool {
-        match self {
-            Self::Stream(_) => request.info.verb == Verb::Watch,
-            Self::Rewind(by) => request.watched_from.is_some_and(|version| version > *by),
-            Self::TruncateReply(_) | Self::CorruptReply(_) => request.info.verb != Verb::Watch,
-            Self::WriteFirst(_) => request.info.verb.is_mutating() && request.info.name.is_some(),
-            _ => true,
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DropRequest => f.write_str("request dropped"),
-            Self::LoseRequest => f.write_str("request lost"),
-            Self::Hang => f.write_str("request never answered"),
-            Self::DelayRequest(delay) => write!(f, "request delayed by {delay:?}"),
-            Self::Refuse(error) => write!(f, "refused with {error}"),
-            Self::WriteFirst(_) => f.write_str("another client wrote first"),
-            Self::LoseReply => f.write_str("reply lost"),
-            Self::WithholdReply => f.write_str("reply withheld"),
-            Self::ReplaceReply(error) => write!(f, "reply replaced by {error}"),
-            Self::DelayReply(delay) => write!(f, "reply delayed by {delay:?}"),
-            Self::TruncateReply(at) => write!(f, "reply cut at byte {at}"),
-            Self::CorruptReply(at) => write!(f, "reply corrupt at byte {at}"),
-            Self::Stream(fault) => write!(f, "watch {fault}"),
-            Self::Rewind(by) => write!(f, "watch starts {by} revisions earlier"),
-            Self::Chaos(_) => f.write_str("chaos"),
-        }
     }
 }
 

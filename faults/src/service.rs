@@ -13,11 +13,12 @@ use http_body::Body;
 use tower::{BoxError, Service};
 
 use crate::client_name::ClientName;
-use crate::faults::{ResponseBody, Shared};
 use crate::object_match::RequestObject;
 use crate::pending_request::{PendingRequest, Reply};
 use crate::request_body;
 use crate::request_info::ClientRequest;
+use crate::response_body::ResponseBody;
+use crate::shared::Shared;
 
 /// A service that injects the faults of a [`Faults`](crate::Faults) into the requests that pass
 /// through it; made by [`FaultLayer`](crate::FaultLayer).

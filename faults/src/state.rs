@@ -9,11 +9,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::calls::Calls;
-use crate::crash::{Counted, CrashPoint};
+use crate::crash_point::{Counted, CrashPoint};
+use crate::fault::Fault;
 use crate::request_info::{ClientRequest, Verb};
 use crate::resource_names::ResourceNames;
-use crate::rules::{Fault, FaultRule, RuleCounts, Rules};
-use crate::stream::StreamPlan;
+use crate::rules::{FaultRule, RuleCounts, Rules};
+use crate::stream_fault::StreamPlan;
 use crate::trace::{Trace, TraceEntry};
 
 /// The data behind the lock of a `Faults`.
@@ -207,7 +208,7 @@ impl State {
         }
         for (counts, fault) in self.rules.hits(request, &mut self.random) {
             let fault = match fault {
-                Fault::Chaos(chaos) => chaos.draw(request, &mut self.random),
+                Fault::Chaos(chaos) => Fault::drawn(&chaos, request, &mut self.random),
                 fault => Some(fault),
             };
             match fault.filter(|fault| fault.applies_to(request)) {

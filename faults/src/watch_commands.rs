@@ -7,9 +7,10 @@ use bytes::Bytes;
 use crate::Faults;
 use crate::api_error::ApiError;
 use crate::calls::Calls;
-use crate::open_watches::{Command, HeldWatches};
+use crate::held_watches::HeldWatches;
+use crate::open_watches::Command;
 use crate::rules::RuleCounts;
-use crate::stream::Break;
+use crate::stream_fault::Break;
 
 // === impl Faults ===
 

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::Faults;
 use crate::calls::Calls;
-use crate::rules::{Fault, FaultRule};
-use crate::stream::{Break, Cut, Hold, StreamFault};
+use crate::fault::Fault;
+use crate::rules::FaultRule;
+use crate::stream_fault::{Break, Cut, Hold, StreamFault};
 
 /// Faults on the watches that open after the rule was added.
 ///

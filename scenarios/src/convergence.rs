@@ -4,6 +4,7 @@
 mod dice;
 mod ground;
 mod handler;
+mod informer_client;
 mod mirror;
 mod proxy;
 mod real;

@@ -15,15 +15,17 @@ use http_body_util::BodyExt as _;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::BoxError;
 
+use super::after;
 use super::aside::Aside;
 use super::framing::Framing;
-use super::{Break, StreamPlan, after};
 use crate::api_error::ApiError;
-use crate::faults::{ResponseBody, Shared};
 use crate::object_events::ObjectEvent;
 use crate::open_watches::{Command, Next};
 use crate::payload;
 use crate::request_info::ClientRequest;
+use crate::response_body::ResponseBody;
+use crate::shared::Shared;
+use crate::stream_fault::{Break, StreamPlan};
 
 /// The body of one watch.
 struct WatchBody {

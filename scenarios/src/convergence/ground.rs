@@ -1,7 +1,6 @@
 //! The server of one run, and the faults between it and an informer.
 
-use anyhow::Context as _;
-use homeostat::kube_client::{Client, Config};
+use homeostat::kube_client::Client;
 
 use super::dice::Dice;
 use super::real::Real;
@@ -84,11 +83,4 @@ impl Ground {
             }
         }
     }
-}
-
-/// Returns a client like a controller's, with a higher rate limit: the run measures recovery, not
-/// the budget.
-pub(super) fn client(config: Config) -> anyhow::Result<Client> {
-    let builder = homeostat::client::builder().qps(1000.0).burst(2000).user_agent("informer");
-    Ok(builder.config(config).context("no client for the informer")?.build())
 }

@@ -4,7 +4,7 @@ use homeostat::kube_client::Client;
 use homeostat_testing::control_plane::ControlPlane;
 
 use super::dice::Dice;
-use super::ground;
+use super::informer_client::informer_client;
 use super::proxy::Proxy;
 
 /// Breaks the informers' connections and the server until it ends.
@@ -44,7 +44,7 @@ impl Real {
     pub(super) fn informer(&self) -> anyhow::Result<Client> {
         let mut config = self.plane.config();
         config.cluster_url = format!("https://{}", self.proxy.address()).parse()?;
-        ground::client(config)
+        informer_client(config)
     }
 
     pub(super) async fn step(&mut self) -> anyhow::Result<()> {

@@ -9,8 +9,9 @@ use homeostat_faults::{
 };
 
 use super::dice::Dice;
+use super::informer_client::informer_client;
 use super::proxy::Proxy;
-use super::{Convergence, Wire, ground};
+use super::{Convergence, Wire};
 
 /// The embedded server. Breaks the informer's requests and watches until it ends.
 pub(super) struct Embedded {
@@ -67,7 +68,7 @@ impl Embedded {
             Line::InProcess => Ok(self.server.client_as("informer")),
             Line::Pipe(pipe) => Ok(pipe.client_as("informer")),
             Line::Socket(proxy, _) => {
-                ground::client(Config::new(format!("http://{}", proxy.address()).parse()?))
+                informer_client(Config::new(format!("http://{}", proxy.address()).parse()?))
             }
         }
     }
