@@ -111,7 +111,8 @@ impl Cargo {
             command.env("CARGO_TARGET_DIR", &self.target).envs(ONE_SET_OF_FEATURES);
         }
         let output = command.output().context("cargo")?;
-        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}", errors(&report));
         let messages = String::from_utf8(output.stdout)?;
         Ok(messages.lines().filter_map(|line| executable(is_loom, line)).collect())
     }
@@ -141,6 +142,16 @@ fn arguments(programs: &[&Program]) -> Vec<String> {
         });
     }
     words.into_iter().collect()
+}
+
+/// Returns the errors of Cargo's report: mutants leave variables unused, and cause warnings.
+fn errors(report: &str) -> String {
+    let mut is_error = false;
+    let lines = report.lines().filter(|line| {
+        is_error = line.starts_with("error") || is_error && !line.starts_with("warning");
+        is_error
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the test program that a message of Cargo is about, if it is about one.

@@ -110,9 +110,11 @@ fn failure_without_a_mutant_catches_nothing() {
 
 #[test]
 fn mutants_that_do_not_compile_are_named() {
-    let output = run(SOURCE, &[("no_number", "number_is_doubled", "* 2", "* \"\"")]);
+    let with_warning = ("unused", "limit_is_three", "number * 2", "{ let unused = 1; 2 }");
+    let output = run(SOURCE, &[("no_number", "number_is_doubled", "* 2", "* \"\""), with_warning]);
     let text = text(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(!text.contains("unused"), "only errors are shown: {text}");
     assert!(text.contains("mutants do not compile: no_number: error[E0277]"), "{text}");
     let output = run(SOURCE, &[("no_constant", "limit_is_three", "u32 = 3", "u32 = \"\"")]);
     let text = self::text(&output);
