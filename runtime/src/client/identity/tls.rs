@@ -15,8 +15,8 @@ pub(super) type ClientIdentity = Arc<CertifiedKey>;
 
 /// Parses a client certificate and its key.
 ///
-/// Whether they belong together is left to the server: rustls' own check refuses certificates of
-/// X.509 version 1, which `openssl x509 -req` writes and Kubernetes accepts.
+/// The server decides if they belong together: rustls' own check refuses certificates of X.509
+/// version 1, which `openssl x509 -req` writes and Kubernetes accepts.
 ///
 /// # Errors
 ///
