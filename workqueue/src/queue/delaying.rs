@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::cause::Panics;
 use crate::delays::{Delayed, Kind, Waiting, deadline_after};
 use crate::request::Terms;
 use crate::state::Held;
@@ -56,10 +57,7 @@ where
         let delayed = core.delays.insert(waiting, due, &mut core.merge);
         let panics = core.merge.take_panics();
         drop(guard);
-        if let Delayed::Next(_) = delayed {
-            shared.timer_wake.notify_one();
-        }
-        panics.report(&shared.name);
+        shared.finish_delay(&delayed, panics);
         if let Some(metrics) = &shared.metrics {
             metrics.retried();
         }
@@ -112,10 +110,7 @@ where
         let delayed = core.delays.insert_found(found, waiting, due, &mut core.merge);
         let panics = core.merge.take_panics();
         drop(guard);
-        if let Delayed::Next(_) = delayed {
-            shared.timer_wake.notify_one();
-        }
-        panics.report(&shared.name);
+        shared.finish_delay(&delayed, panics);
         if let Some(metrics) = &shared.metrics {
             metrics.released(worked, Change::None);
         }
@@ -123,6 +118,15 @@ where
 }
 
 impl<T, C> Shared<T, C> {
+    /// Wakes the timer if the item is due before all others, and reports a panic of the merge
+    /// function. The caller must not hold the lock, and drops the merged item last.
+    fn finish_delay(&self, delayed: &Delayed<T>, panics: Panics) {
+        if let Delayed::Next(_) = delayed {
+            self.timer_wake.notify_one();
+        }
+        panics.report(&self.name);
+    }
+
     /// Queues an unfinished item again at once.
     ///
     /// It needs no bound on `T` and no runtime. It is the fallback of each case in which the item
