@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::pinned;
+use crate::play::Outcome;
 use crate::print::print;
 use crate::script::{Answer, Script, Stage};
 use crate::suite::{directory, is_as_recorded, play_embedded, play_real, scripts};
@@ -12,7 +13,8 @@ use crate::suite::{directory, is_as_recorded, play_embedded, play_real, scripts}
 ///
 /// # Errors
 ///
-/// Returns an error without a control plane, and if an exchange has no response.
+/// Returns an error without a control plane, and all exchanges that have no response: the files of
+/// their scripts stay as they are.
 pub(crate) fn record(wanted: &str) -> Result<(), String> {
     if wanted == "pinned" {
         return pinned::record();
@@ -30,23 +32,44 @@ pub(crate) fn record(wanted: &str) -> Result<(), String> {
         script.0.exchanges.iter_mut().for_each(|exchange| exchange.answer = None);
     }
     let played = play_real(&scripts, &wanted)?;
+    let mut failures = Vec::new();
     for ((script, outcomes), _) in
         scripts.iter().zip(played).zip(&wanted).filter(|(_, wanted)| **wanted)
     {
-        let mut answers: Vec<Option<Answer>> = Vec::new();
-        for (exchange, outcome) in script.exchanges.iter().zip(outcomes) {
-            let at = |why| format!("{} / {}: {why}", script.name, exchange.title);
-            let answer = outcome.transpose().map_err(at)?;
-            let status = answer.as_ref().map_or(200, |answer| answer.status);
-            if exchange.stage != Stage::Compared && status >= 300 {
-                return Err(at(format!("setup failed: {answer:?}")));
+        match answers(script, outcomes) {
+            Ok(answers) => {
+                let file = directory().join(format!("{}.txt", script.name));
+                fs::write(file, print(script, &answers)).map_err(|error| error.to_string())?;
             }
-            answers.push(answer.filter(|_| exchange.stage == Stage::Compared));
+            Err(failed) => failures.extend(failed),
         }
-        let file = directory().join(format!("{}.txt", script.name));
-        fs::write(file, print(script, &answers)).map_err(|error| error.to_string())?;
     }
-    Ok(())
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// Returns the responses of a script, one per exchange that is compared.
+///
+/// # Errors
+///
+/// Returns each exchange without a response, and each failed setup.
+fn answers(
+    script: &Script,
+    outcomes: Vec<Option<Outcome>>,
+) -> Result<Vec<Option<Answer>>, Vec<String>> {
+    let (mut answers, mut failures) = (Vec::new(), Vec::new());
+    for (exchange, outcome) in script.exchanges.iter().zip(outcomes) {
+        let at = |why| format!("{} / {}: {why}", script.name, exchange.title);
+        let is_compared = exchange.stage == Stage::Compared;
+        match outcome {
+            Some(Err(why)) => failures.push(at(why)),
+            Some(Ok(answer)) if !is_compared && answer.status >= 300 => {
+                failures.push(at(format!("setup failed: {answer:?}")));
+            }
+            Some(Ok(answer)) => answers.push(is_compared.then_some(answer)),
+            None => answers.push(None),
+        }
+    }
+    if failures.is_empty() { Ok(answers) } else { Err(failures) }
 }
 
 /// Removes the exchanges from `differences.txt` to which the embedded server responds as recorded.

@@ -181,6 +181,11 @@ impl Exchange {
         Ok(())
     }
 
+    /// Returns true if the response of the exchange is compared, and none is recorded yet.
+    pub(crate) fn lacks_its_answer(&self) -> bool {
+        self.stage == Stage::Compared && self.answer.is_none()
+    }
+
     /// Returns true if the exchange is played on this kind of server.
     pub(crate) fn is_for(&self, real: bool) -> bool {
         match self.stage {
