@@ -39,7 +39,7 @@ impl ApiCall {
         let mut object = value;
         self.check_stated(kind, &object)?;
         let wrong = |known: &Type, object: &_| self.wrong_member(known, object, &problems);
-        check_type(kinds, (kind, &wanted), &object, &|other, _| self.wrong_in_body(other))?;
+        check_type(kinds, (kind, &wanted), &object, &|other, _| self.wrong_as(other))?;
         check_metadata((kind, &wanted), &object, &wrong)?;
         let removed = prune(kind, &mut object).map_err(|detail| wanted.invalid(&detail))?;
         if kind.custom {
@@ -94,6 +94,17 @@ impl ApiCall {
         }
         let body = types::read_in_order(&self.body)?;
         Some(wrong_in_order(known, &body)?.decoded)
+    }
+
+    /// Returns Go's error about a member of a wrong type, for a body that states another kind than
+    /// that of the request. The body is read again: the first time the members of that kind may
+    /// have been left out.
+    fn wrong_as(&self, stated: &Type) -> Option<String> {
+        if self.body_media() != Some(Media::Yaml) {
+            return self.wrong_in_body(stated);
+        }
+        let body = types::yaml_value(&self.body).ok()?;
+        Some(wrong_member(stated, body.as_object()?)?.decoded)
     }
 
     /// Checks that a custom object states its type: the real server fills it in for built-in kinds
