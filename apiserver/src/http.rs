@@ -108,7 +108,7 @@ where
     let kinds = core.kinds();
     let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
     let status_media = negotiate::status_media(&parts.headers);
-    let may_be_yaml = matches!(&route, Route::Document(document) if document.is_discovery());
+    let has_media = matches!(&route, Route::Document(document) if document.is_discovery());
     let recording = recording(core, &route, (&parts, old.as_ref()));
     let is_long = recording.as_ref().is_some_and(Recording::is_long);
     let _in_flight = (!is_long).then(|| core.metrics.enter(parts.method == Method::GET));
@@ -145,7 +145,7 @@ where
     };
     let media = match (&reply, status_media) {
         (Reply::Failure(_), media) => media,
-        (_, Media::Yaml) if may_be_yaml => Media::Yaml,
+        (_, media) if has_media => media,
         _ => Media::Json,
     };
     let is_audited = !matches!(reply, Reply::Malformed);

@@ -17,7 +17,7 @@ pub(crate) use read::{
     unknown_members, unknown_metadata, yaml_value,
 };
 pub(crate) use repeats::{repeated_keys, warnings_of};
-pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_in_order, wrong_member};
+pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_in_order, wrong_member, wrong_type_meta};
 
 /// All types of the table.
 #[derive(Debug)]

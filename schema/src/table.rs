@@ -12,7 +12,8 @@
 //!
 //! ```text
 //! :v1.PullPolicy   the name of the type in messages, if it does not follow from TYPE
-//! 14, 2.5          the number in protobuf; 2.5: number 5 in the embedded message 2
+//! 14, 2.5          the number in protobuf; 2.5: number 5 in the embedded message 2, also for the
+//!                  items of a list that is a message
 //! !                required
 //! @name,port       a list of items identified by these fields; @set: a set; @atomic: one value
 //! @granular        the parts of a value whose type is atomic have owners of their own

@@ -260,10 +260,16 @@ func derivedItem(t reflect.Type) string {
 	return derivedGoType(t)
 }
 
+// protobufNumber returns the number of a field. A list with a message of its own, such as Verbs, has
+// its items there, as number 1.
 func protobufNumber(field reflect.StructField) string {
 	parts := strings.Split(field.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 {
 		return ""
+	}
+	message := reflect.TypeFor[interface{ Marshal() ([]byte, error) }]()
+	if field.Type.Kind() == reflect.Slice && field.Type.Implements(message) {
+		return parts[1] + ".1"
 	}
 	return parts[1]
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	admissionregistration "k8s.io/api/admissionregistration/v1"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apps "k8s.io/api/apps/v1"
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
@@ -52,8 +53,8 @@ func roots() []reflect.Type {
 	}
 	for _, kind := range []any{
 		v1.Status{}, v1.Table{}, v1.PartialObjectMetadata{}, v1.PartialObjectMetadataList{},
-		v1.APIGroupList{}, v1.APIResourceList{}, v1.WatchEvent{}, v1.DeleteOptions{},
-		v1.Condition{},
+		v1.APIVersions{}, v1.APIGroupList{}, v1.APIResourceList{}, v1.WatchEvent{},
+		v1.DeleteOptions{}, v1.Condition{}, apidiscovery.APIGroupDiscoveryList{},
 	} {
 		byName[typeName(reflect.TypeOf(kind))] = reflect.TypeOf(kind)
 	}

@@ -121,5 +121,11 @@ func vectorObjects() []runtime.Object {
 			Status: authentication.TokenReviewStatus{User: authentication.UserInfo{
 				Extra: map[string]authentication.ExtraValue{"k": {"a", ""}},
 			}}},
+		&v1.APIResourceList{TypeMeta: kind("v1", "APIResourceList"), GroupVersion: "apps/v1",
+			APIResources: []v1.APIResource{{
+				Name: "deployments", SingularName: "deployment", Namespaced: true,
+				Kind: "Deployment", Verbs: []string{"get", "list"},
+				ShortNames: []string{"deploy"}, StorageVersionHash: "8aSe+NMegvE=",
+			}}},
 	}
 }

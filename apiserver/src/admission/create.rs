@@ -92,7 +92,7 @@ pub(crate) fn prepare(
     if let (Some(allocate), Some(allocator)) = (kind.allocate, system.allocator) {
         allocate(&mut object, None, allocator)?;
     }
-    check(kind, served, &object, requested.is_some())?;
+    check(kind, served, &object, system.owners.given(&object, requested.is_some()))?;
     // The real server derives these members again as it reads what it stored.
     (kind.derive)(&mut object);
     // The real server shows a new object as it reads it: with the default of the dropped status.
@@ -123,13 +123,13 @@ fn generate_name(metadata: &mut Fields, suffix: &str) {
     }
 }
 
-fn check(kind: &Kind, served: &Kind, object: &Fields, sends_managers: bool) -> Result<()> {
+fn check(kind: &Kind, served: &Kind, object: &Fields, managers: Option<&Value>) -> Result<()> {
     let name = meta_text(object, "name");
     let mut causes = Vec::new();
     if name.is_empty() {
         causes.push(Cause::required("metadata.name", "name or generateName is required"));
     } else {
-        metadata::check(kind, object, None, sends_managers, &mut causes);
+        metadata::check(kind, object, None, managers, &mut causes);
     }
     let check_embedded = |causes: &mut _| metadata::check_embedded(served, object, causes);
     served.check(object, None, &check_embedded, &mut causes);

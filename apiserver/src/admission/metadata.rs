@@ -23,10 +23,10 @@ pub(super) fn check(
     kind: &Kind,
     object: &Fields,
     old: Option<&Fields>,
-    sends_managers: bool,
+    managers: Option<&Value>,
     causes: &mut Vec<Cause>,
 ) {
-    let rules = MetadataRules { name: kind.name, is_custom: kind.custom, sends_managers };
+    let rules = MetadataRules { name: kind.name, is_custom: kind.custom, managers };
     rules.check(object, old, causes);
 }
 
@@ -74,7 +74,7 @@ pub(super) fn check_update(
     kind: &Kind,
     object: &Fields,
     old: &Fields,
-    sends_managers: bool,
+    managers: Option<&Value>,
     causes: &mut Vec<Cause>,
 ) {
     let mut found = Vec::new();
@@ -82,9 +82,7 @@ pub(super) fn check_update(
     check_immutable(object, old, &mut found);
     if kind.custom {
         check_lists(object, Some(old), &mut found);
-        if sends_managers {
-            check_managers(object, &mut found);
-        }
+        check_managers(managers, &mut found);
         causes.extend(found.clone());
     }
     causes.extend(found);

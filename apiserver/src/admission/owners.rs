@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::target::Target;
 use super::{meta_text, metadata_mut};
 use crate::fields::{Fields, set_or_remove};
+use crate::kinds::managers::managers_of;
 use crate::kinds::{Kind, Status};
 use crate::types::normalize_kind;
 
@@ -36,10 +37,20 @@ pub(crate) enum Ownership {
     Tracked(FieldManager),
     /// The owners that an apply led to.
     Known(ManagedFields),
-    /// The owners after admission by webhooks, and the time of the write.
-    Admitted(ManagedFields, String),
+    /// The owners after admission by webhooks or policies.
+    Admitted(Admitted),
     /// The server changes the object itself: the owners stay.
     Kept,
+}
+
+/// The owners that webhooks or policies left.
+#[derive(Debug, Clone)]
+pub(crate) struct Admitted {
+    pub(crate) owners: ManagedFields,
+    /// The owners as they left them, in their order; null if those before admission count.
+    pub(crate) given: Value,
+    /// The time of the write.
+    pub(crate) now: String,
 }
 
 /// An object and its scale.
@@ -75,8 +86,18 @@ impl Ownership {
     pub(super) fn now(&self) -> Option<&str> {
         match self {
             Self::Tracked(manager) => Some(&manager.now),
-            Self::Admitted(_, now) => Some(now),
+            Self::Admitted(admitted) => Some(&admitted.now),
             Self::Known(_) | Self::Kept => None,
+        }
+    }
+
+    /// Returns the owners of `object` that are checked: those that a webhook or a policy left, or
+    /// that the client sent.
+    pub(super) fn given<'a>(&'a self, object: &'a Fields, is_sent: bool) -> Option<&'a Value> {
+        match self {
+            Self::Admitted(admitted) => Some(&admitted.given),
+            _ if is_sent => managers_of(object),
+            _ => None,
         }
     }
 
@@ -87,7 +108,7 @@ impl Ownership {
                 manager.create(kind, &shown_as(kind, object), requested).to_json()
             }
             Self::Tracked(manager) => manager.create(kind, object, requested).to_json(),
-            Self::Known(owners) | Self::Admitted(owners, _) => owners.to_json(),
+            Self::Known(owners) | Self::Admitted(Admitted { owners, .. }) => owners.to_json(),
             Self::Kept => return,
         };
         set(object, owners);
@@ -132,7 +153,7 @@ impl Ownership {
         let owners = match self {
             Self::Tracked(_) if is_same && keeps => None,
             Self::Tracked(manager) => manager.update(kind, old, new, requested),
-            Self::Known(owners) | Self::Admitted(owners, _) => Some(owners.clone()),
+            Self::Known(owners) | Self::Admitted(Admitted { owners, .. }) => Some(owners.clone()),
             Self::Kept => None,
         };
         let Some(owners) = owners else { return set(new, before.map(str::to_owned)) };

@@ -107,7 +107,7 @@ pub(crate) fn prepare(
 ) -> Result<(Outcome, Vec<String>)> {
     let (target, old) = (change.target, change.old);
     let sent = change.new.get("metadata").and_then(|metadata| metadata.get("managedFields"));
-    let sends_owners = sent.is_some_and(Value::is_array);
+    let (owners, sends_owners) = (change.owners, sent.is_some_and(Value::is_array));
     let mut new = completed(kind, served, change);
     if let (Target::Object, Some(allocate), Some(allocator)) = (target, kind.allocate, allocator) {
         allocate(&mut new, Some(old), allocator)?;
@@ -126,8 +126,9 @@ pub(crate) fn prepare(
         next_generation(kind, &mut new);
     }
     let mut causes = Vec::new();
-    metadata::check(kind, &new, Some(old), sends_owners, &mut causes);
-    metadata::check_update(kind, &new, old, sends_owners, &mut causes);
+    let managers = owners.given(&new, sends_owners);
+    metadata::check(kind, &new, Some(old), managers, &mut causes);
+    metadata::check_update(kind, &new, old, managers, &mut causes);
     if target == Target::Status
         && let Some(author) = author
     {

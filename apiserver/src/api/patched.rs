@@ -17,7 +17,7 @@ use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
 use crate::types::{
     Expected, Type, TypeMismatch, Types, may_repeat_members, normalize_type, read_json,
-    unknown_members, unknown_metadata, wrong_change, wrong_member,
+    unknown_members, unknown_metadata, wrong_change, wrong_member, wrong_type_meta,
 };
 
 /// Returns the format of the request's patch, if the kind accepts it.
@@ -84,7 +84,8 @@ impl Patch<'_> {
             }
         };
         let wrong = match self.format {
-            PatchKind::Strategic => self.wrong_member(&object).map(|wrong| wrong.restored),
+            PatchKind::Strategic => wrong_type_meta(&object)
+                .or_else(|| self.wrong_member(&object).map(|wrong| wrong.restored)),
             _ => other_type(&object)
                 .or_else(|| self.wrong_member(&object).map(|wrong| wrong.decoded)),
         };

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::limits;
 use super::managers::field_manager;
 use super::policies::{Plugins, asked};
-use crate::admission::owners::Ownership;
+use crate::admission::owners::{Admitted, Ownership};
 use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
 use crate::admission::{create, meta_text, metadata, metadata_mut};
@@ -103,7 +103,7 @@ pub(super) fn mutate_new(
     let before = owners.clone();
     let owners = match owners {
         Ownership::Tracked(manager) => create::owners(served, &manager, object),
-        Ownership::Known(owners) | Ownership::Admitted(owners, _) => owners,
+        Ownership::Known(owners) | Ownership::Admitted(Admitted { owners, .. }) => owners,
         Ownership::Kept => ManagedFields::new(),
     };
     let name = meta_text(object, "name").to_owned();
@@ -125,9 +125,9 @@ pub(super) fn mutate_new(
     }
     *object = stored(served, request.object);
     check_same_namespace(meta_text(object, "namespace"), call.namespace())?;
-    let owners = admitted_owners(call, object, owners);
+    let owners = admitted_owners((core, call), object, owners);
     warn_of_repeated_owners(call, object);
-    Ok(Ownership::Known(owners))
+    Ok(owners)
 }
 
 /// Changes the new state of a stored object as mutating policies and webhooks say. Returns the
@@ -190,9 +190,9 @@ pub(super) fn mutate_change(
     }
     change.new = stored(served, request.object);
     let owners = owners.as_ref().and_then(Value::as_str).map(ManagedFields::from_json);
-    let owners = admitted_owners(call, &mut change.new, owners.unwrap_or_default());
+    let owners = admitted_owners((core, call), &mut change.new, owners.unwrap_or_default());
     warn_of_repeated_owners(call, &mut change.new);
-    Ok(Some(Ownership::Admitted(owners, field_manager(core, call).now)))
+    Ok(Some(owners))
 }
 
 /// Returns the owners of a stored object, packed.
@@ -267,19 +267,24 @@ fn stored(served: &Served, object: Value) -> Fields {
 
 /// Takes the owners from an object that webhooks have changed: those of `before` if a webhook has
 /// made them invalid.
-fn admitted_owners(call: &ApiCall, object: &mut Fields, before: ManagedFields) -> ManagedFields {
-    let found = metadata_mut(object).remove("managedFields");
-    match ManagedFields::decode(&found.unwrap_or_else(|| json!([]))) {
-        Ok(owners) => owners,
+fn admitted_owners(
+    (core, call): (&Core, &ApiCall),
+    object: &mut Fields,
+    before: ManagedFields,
+) -> Ownership {
+    let found = metadata_mut(object).remove("managedFields").unwrap_or_else(|| json!([]));
+    let now = field_manager(core, call).now;
+    Ownership::Admitted(match ManagedFields::decode(&found) {
+        Ok(owners) => Admitted { owners, given: found, now },
         Err(error) => {
             call.warnings.add(format!(
                 ".metadata.managedFields was in an invalid state after admission; this could be \
                  caused by an outdated mutating admission controller; please fix your requests: \
                  {error}"
             ));
-            before
+            Admitted { owners: before, given: Value::Null, now }
         }
-    }
+    })
 }
 
 /// Removes the unknown members that webhooks have added to a custom object. Until the object is

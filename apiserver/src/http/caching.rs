@@ -11,9 +11,13 @@ use crate::reply::Document;
 /// The time for which a client may keep an edition that it asked for by its hash.
 const YEAR: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// Returns a document of aggregated discovery.
-pub(super) fn discovery(media_type: &'static str, body: Bytes, request: &HeaderMap) -> Document {
-    let etag = etag(openapi::hash(&body));
+/// Returns a document of aggregated discovery, whose hash is that of its JSON.
+pub(super) fn discovery(
+    media_type: &'static str,
+    (body, hash): (Bytes, u64),
+    request: &HeaderMap,
+) -> Document {
+    let etag = etag(hash);
     let headers = vec![
         (header::ETAG, etag.clone()),
         (header::VARY, HeaderValue::from_static("Accept")),
@@ -39,6 +43,12 @@ pub(super) fn swagger(
 /// Returns the reply to a client that accepts no media type of `OpenAPI` v2.
 pub(super) fn no_swagger() -> Document {
     Document { headers: vary_of_swagger(), ..Document::empty(406) }
+}
+
+/// Returns the reply to a client that accepts no media type of `OpenAPI` v3.
+pub(super) fn no_schemas() -> Document {
+    let headers = vec![(header::VARY, HeaderValue::from_static("Accept"))];
+    Document { headers, ..Document::empty(406) }
 }
 
 /// Returns a document that a client may keep for an hour.

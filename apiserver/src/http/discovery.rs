@@ -1,5 +1,6 @@
 //! API discovery, in its aggregated and its unaggregated form.
 
+mod aggregated;
 mod resource_list;
 mod storage_version;
 
@@ -7,11 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::openapi::Documents;
-use super::resource::{subresources, verbs};
+use super::openapi::{self, Documents};
 use super::route::{Document, Wanted};
 use super::{DocumentCache, caching, health};
 use crate::access::Access;
@@ -19,8 +19,11 @@ use crate::json_text;
 use crate::kinds::{Kind, Kinds, version_rank};
 use crate::reply::{self, Reply, TEXT};
 use crate::request::negotiate;
+use crate::status::Result;
 
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const JSON: &str = "application/json";
+/// The group whose documents the aggregator serves in the way of any other server.
+const AGGREGATOR: &str = "apiregistration.k8s.io";
 /// The media type of `OpenAPI` v2 in protobuf, and the one that clients ask for.
 const GNOSTIC: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const OLD_GNOSTIC: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -32,14 +35,11 @@ const COMPATIBLE_MINOR: &str = "36";
 
 pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'_>) -> Reply {
     let Wanted { document, headers, now, access, .. } = *wanted;
-    let in_one_piece = match document {
-        Document::CoreVersions | Document::Groups => negotiate::wants_aggregated(headers),
-        _ => Ok(false),
-    };
-    let in_one_piece = match in_one_piece {
-        Ok(in_one_piece) => in_one_piece,
-        Err(failure) => return Reply::Failure(failure),
-    };
+    if let Some(types) = filtered_types(kinds, document)
+        && let Err(failure) = check_filter(headers, types)
+    {
+        return Reply::Failure(failure);
+    }
     match document {
         Document::Root => with_line_breaks(&json!({"paths": paths(kinds, access)})),
         Document::Version => with_line_breaks(&version()),
@@ -51,19 +51,50 @@ pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'
         Document::SigningKeys => {
             public("application/jwk-set+json", access.issuer().key_set(), headers)
         }
-        Document::CoreVersions if in_one_piece => aggregated(kinds, headers, str::is_empty),
-        Document::Groups if in_one_piece => aggregated(kinds, headers, |group| !group.is_empty()),
-        Document::CoreVersions => Reply::value(
-            &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        ),
-        Document::Groups => {
-            let groups: Vec<Value> = groups(kinds)
-                .into_iter()
-                .filter(|group| !group.is_empty())
-                .map(|group| self::group(kinds, group))
-                .collect();
-            Reply::value(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+        Document::Swagger => Reply::Document(swagger(&documents.get(kinds, now), headers)),
+        Document::OpenApi => {
+            Reply::Document(caching::index(TEXT, documents.get(kinds, now).index(), now))
         }
+        Document::Schemas(name) => {
+            Reply::Document(schemas(&documents.get(kinds, now), name, wanted))
+        }
+        discovery => self::discovery(kinds, discovery, headers).unwrap_or_else(Reply::Failure),
+    }
+}
+
+/// Returns the media types of a document to which the real server's router sends only requests that
+/// accept one of them, and whose body is of one of them.
+fn filtered_types(kinds: &Kinds, document: &Document) -> Option<&'static str> {
+    match document {
+        Document::Version => Some("application/json"),
+        Document::CoreVersions => Some(negotiate::TYPES),
+        // The aggregator answers for all groups but its own.
+        Document::Group(group) => (group == AGGREGATOR).then_some(negotiate::TYPES),
+        Document::Resources { group, .. } => {
+            let is_custom = kinds.rows_of_group(group).any(|kind| kind.custom);
+            (!is_custom).then_some(negotiate::TYPES)
+        }
+        _ => None,
+    }
+}
+
+fn check_filter(headers: &HeaderMap, types: &str) -> Result<()> {
+    negotiate::check_content_type(headers, types)?;
+    negotiate::check_types(headers, types)
+}
+
+/// Returns a document of groups, versions or resources.
+fn discovery(kinds: &Kinds, document: &Document, headers: &HeaderMap) -> Result<Reply> {
+    if let Document::CoreVersions | Document::Groups = document
+        && let Some(media) = negotiate::aggregated_media(headers)
+    {
+        let is_core = matches!(document, Document::CoreVersions);
+        let (json, body) = aggregated::document(kinds, is_core, media)?;
+        let (media_type, hash) = (aggregated::content_type(media), openapi::hash(&json));
+        return Ok(Reply::Document(caching::discovery(media_type, (body, hash), headers)));
+    }
+    negotiate::check_document(headers)?;
+    Ok(match document {
         Document::Group(name) => {
             let mut group = group(kinds, name);
             group["kind"] = json!("APIGroup");
@@ -73,15 +104,15 @@ pub(super) fn answer(kinds: &Kinds, documents: &DocumentCache, wanted: &Wanted<'
         Document::Resources { group, version } => {
             Reply::ok(resource_list::document(kinds, group, version).into())
         }
-        Document::Swagger => Reply::Document(swagger(&documents.get(kinds, now), headers)),
-        Document::OpenApi => {
-            Reply::Document(caching::index(TEXT, documents.get(kinds, now).index(), now))
+        Document::CoreVersions => Reply::value(
+            &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        ),
+        _ => {
+            let groups = groups(kinds).into_iter().filter(|group| !group.is_empty());
+            let groups: Vec<Value> = groups.map(|group| self::group(kinds, group)).collect();
+            Reply::value(&json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
-        Document::Schemas(name) => Reply::Document(match documents.get(kinds, now).get(name) {
-            Some((body, edition)) => caching::schemas(name, body, edition, wanted),
-            None => reply::Document::empty(404),
-        }),
-    }
+    })
 }
 
 /// Returns the document of v2 in the first media type that the client accepts and the server has.
@@ -89,17 +120,20 @@ fn swagger(documents: &Documents, headers: &HeaderMap) -> reply::Document {
     let v2 = documents.v2();
     let found =
         |media_type, body: &Bytes| caching::swagger(media_type, body.clone(), v2.edition, headers);
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
-    for range in if accept.is_empty() { "*/*" } else { accept }.split(',') {
-        match range.split(';').next().unwrap_or_default().trim() {
-            "application/json" | "application/*" | "*/*" => {
-                return found("application/json", &v2.json);
-            }
-            GNOSTIC | OLD_GNOSTIC => return found(GNOSTIC, &v2.protobuf),
-            _ => {}
-        }
+    match negotiate::first_type(headers, &[JSON, OLD_GNOSTIC, GNOSTIC]) {
+        Some(JSON) => found(JSON, &v2.json),
+        Some(_) => found(GNOSTIC, &v2.protobuf),
+        None => caching::no_swagger(),
     }
-    caching::no_swagger()
+}
+
+/// Returns a document of v3, which there is in JSON alone.
+fn schemas(documents: &Documents, name: &str, wanted: &Wanted<'_>) -> reply::Document {
+    let Some((body, edition)) = documents.get(name) else { return reply::Document::empty(404) };
+    match negotiate::first_type(wanted.headers, &[JSON]) {
+        Some(_) => caching::schemas(name, body, edition, wanted),
+        None => caching::no_schemas(),
+    }
 }
 
 /// Returns all paths that are not about objects.
@@ -140,7 +174,7 @@ fn with_line_breaks(value: &Value) -> Reply {
 /// Returns a document about the issuer of tokens, if there is one.
 fn public(media_type: &'static str, document: Option<Bytes>, headers: &HeaderMap) -> Reply {
     let Some(document) = document else { return Reply::NotFound };
-    match negotiate::check_only(headers, media_type) {
+    match negotiate::check_types(headers, media_type) {
         Ok(()) => Reply::Document(caching::public(media_type, document)),
         Err(failure) => Reply::Failure(failure),
     }
@@ -221,64 +255,4 @@ fn of_version<'a>(kinds: &'a Kinds, group: &'a str, version: &str) -> Vec<&'a Ar
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by(|a, b| a.plural.cmp(&b.plural));
     rows
-}
-
-/// Removes empty lists.
-fn without_empty(mut resource: Value) -> Value {
-    if let Value::Object(members) = &mut resource {
-        members.retain(|_, member| member.as_array().is_none_or(|list| !list.is_empty()));
-    }
-    resource
-}
-
-fn aggregated(kinds: &Kinds, headers: &HeaderMap, wanted: impl Fn(&str) -> bool) -> Reply {
-    let items: Vec<Value> = groups(kinds)
-        .into_iter()
-        .filter(|group| wanted(group))
-        .map(|group| {
-            let versions: Vec<Value> = versions(kinds, group)
-                .into_iter()
-                .map(|version| aggregated_version(kinds, group, version))
-                .collect();
-            let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
-            json!({"metadata": metadata, "versions": versions})
-        })
-        .collect();
-    let list = json!({
-        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {},
-        "items": items,
-    });
-    Reply::Document(caching::discovery(AGGREGATED, format!("{list}\n").into(), headers))
-}
-
-fn aggregated_version(kinds: &Kinds, group: &str, version: &str) -> Value {
-    let resources: Vec<Value> = of_version(kinds, group, version)
-        .into_iter()
-        .map(|kind| {
-            // A built-in kind inherits the group and version of the entry around it.
-            let (group, version) = if kind.custom { (group, version) } else { ("", "") };
-            let response_kind = json!({"group": group, "version": version, "kind": kind.kind});
-            let subresources: Vec<Value> = subresources(kind)
-                .into_iter()
-                .map(|subresource| {
-                    let (group, version, kind) = match subresource.gvk(kind) {
-                        ("", "", body) => (group, version, body),
-                        other => other,
-                    };
-                    let response_kind = json!({"group": group, "version": version, "kind": kind});
-                    json!({"subresource": subresource.name, "responseKind": response_kind,
-                        "verbs": subresource.verbs})
-                })
-                .collect();
-            without_empty(json!({
-                "resource": kind.plural, "responseKind": response_kind,
-                "singularResource": kind.singular(),
-                "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
-                "verbs": verbs(kind),
-                "shortNames": kind.short_names(), "categories": kind.categories(),
-                "subresources": subresources,
-            }))
-        })
-        .collect();
-    json!({"version": version, "freshness": "Current", "resources": resources})
 }

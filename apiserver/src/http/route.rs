@@ -184,7 +184,8 @@ fn needs_kubelet(resource: &str, subresource: &str) -> bool {
 // === impl Document ===
 
 impl Document {
-    /// Returns whether the document lists groups, versions or resources. It exists in YAML, too.
+    /// Returns whether the document lists groups, versions or resources. It exists in YAML and
+    /// protobuf, too.
     pub(crate) fn is_discovery(&self) -> bool {
         use Document::{CoreVersions, Group, Groups, Resources};
         matches!(self, CoreVersions | Groups | Group(_) | Resources { .. })

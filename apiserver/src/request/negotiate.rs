@@ -69,7 +69,7 @@ pub(crate) fn accepted(headers: &HeaderMap, offer: Offer) -> Result<Accepted> {
             },
         };
         of_known_type = true;
-        let form = form_of(parameters, media, custom);
+        let form = Parameters::read(parameters).form(media, custom);
         let is_served = |form: &Form| tables || !matches!(form, Form::Table { .. });
         if let Some(form) = form.filter(is_served) {
             return Ok(Accepted { form, media });
@@ -84,18 +84,45 @@ pub(crate) fn accepted(headers: &HeaderMap, offer: Offer) -> Result<Accepted> {
 /// Returns the media type of a Status: the first that the client accepts for complete objects, else
 /// JSON. It is not restricted for custom kinds.
 pub(crate) fn status_media(headers: &HeaderMap) -> Media {
-    for range in ranges(accept(headers)) {
-        let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
-        let media = match media_type.trim() {
-            "*/*" | "application/*" => Some(Media::Json),
-            other => Media::from_type(other),
-        };
-        let form = media.and_then(|media| form_of(parameters, media, false));
-        if let (Some(media), Some(Form::Whole)) = (media, form) {
-            return media;
-        }
+    plain_media(headers).unwrap_or_default()
+}
+
+/// Fails with 406 unless the client accepts a document of discovery in its own form. Its media type
+/// is that of a [`status_media`].
+pub(crate) fn check_document(headers: &HeaderMap) -> Result<()> {
+    if accept(headers).trim().is_empty() || plain_media(headers).is_some() {
+        return Ok(());
     }
-    Media::Json
+    Err(not_acceptable())
+}
+
+/// Returns the first media type that the client accepts for complete objects.
+fn plain_media(headers: &HeaderMap) -> Option<Media> {
+    ranges(accept(headers)).find_map(|range| {
+        let (media, parameters) = media_of(range)?;
+        let is_plain = parameters.server_version.is_empty()
+            && parameters.form(media, false) == Some(Form::Whole);
+        is_plain.then_some(media)
+    })
+}
+
+/// Returns the media type of aggregated discovery, if the client accepts it: then all documents are
+/// one.
+pub(crate) fn aggregated_media(headers: &HeaderMap) -> Option<Media> {
+    ranges(accept(headers)).find_map(|range| {
+        let (media, parameters) = media_of(range)?;
+        parameters.is_aggregated(media).then_some(media)
+    })
+}
+
+/// Returns the media type that a range names for any kind, and the range's parameters.
+fn media_of(range: &str) -> Option<(Media, Parameters<'_>)> {
+    let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
+    let media = match media_type.trim() {
+        "*/*" | "application/*" => Media::Json,
+        other => Media::from_type(other)?,
+    };
+    Some((media, Parameters::read(parameters)))
 }
 
 /// Returns whether a person reads the reply: the parameter `pretty` asks for line breaks, or there
@@ -112,73 +139,122 @@ pub(crate) fn wants_indented(headers: &HeaderMap, query: &str) -> bool {
     }
 }
 
-/// Returns whether the client wants aggregated discovery.
-///
-/// # Errors
-///
-/// Fails with 406 if the server can serve none of the client's media ranges.
-pub(crate) fn wants_aggregated(headers: &HeaderMap) -> Result<bool> {
-    let accept = accept(headers);
-    for range in ranges(accept).filter(|range| !range.is_empty()) {
-        let (media_type, parameters) = range.split_once(';').unwrap_or((range, ""));
-        let has = |wanted: &str| parameters.split(';').any(|one| one.trim() == wanted);
-        let whole = !parameters.contains("as=");
-        let json = matches!(media_type.trim(), "application/json" | "application/*" | "*/*");
-        if json && (whole || (has("as=APIGroupDiscoveryList") && has("v=v2"))) {
-            return Ok(!whole);
-        }
-    }
-    if accept.trim().is_empty() { Ok(false) } else { Err(not_acceptable()) }
-}
-
-/// Fails with 406 unless the client accepts a document that has one media type.
-pub(crate) fn check_only(headers: &HeaderMap, media_type: &str) -> Result<()> {
-    let mut ranges = accept(headers).split(',').peekable();
-    let is_accepted = ranges.peek().is_none_or(|range| range.trim().is_empty());
-    let mut types = ranges.map(|range| range.split(';').next().unwrap_or_default().trim());
-    if is_accepted || types.any(|accepted| accepted == media_type || accepted == "*/*") {
+/// Fails with 406 unless the client accepts one of the media types, which commas separate, or any.
+/// Parameters do not count.
+pub(crate) fn check_types(headers: &HeaderMap, types: &str) -> Result<()> {
+    let accept = accept(headers).trim();
+    let mut accepted = accept.split(',').map(|range| range.split(';').next().unwrap_or("").trim());
+    let is_offered = |range: &str| range == "*/*" || types.split(", ").any(|one| one == range);
+    if accept.is_empty() || accepted.any(is_offered) {
         return Ok(());
     }
-    Err(unavailable(media_type))
+    Err(unavailable(types))
 }
 
-/// Returns the form that the parameters request, if it is known and the media type has it: tables
-/// have no protobuf, custom objects neither, and YAML has no events.
-fn form_of(parameters: &str, media: Media, custom: bool) -> Option<Form> {
-    let (mut kind, mut group, mut version) = ("", "", "");
-    for parameter in parameters.split(';') {
-        let (name, value) = parameter.trim().split_once('=').unwrap_or((parameter, ""));
-        match name {
-            "as" => kind = value,
-            "g" => group = value,
-            "v" => version = value,
-            "stream" if value != "watch" || media == Media::Yaml => return None,
-            _ => {}
-        }
+/// Fails with 415 if a request without a body says that it has one of another media type.
+pub(crate) fn check_content_type(headers: &HeaderMap, types: &str) -> Result<()> {
+    let stated = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let stated = stated.unwrap_or_default().trim();
+    let is_known = |one: &str| {
+        let media_type = one.split(';').next().unwrap_or_default().trim();
+        types.split(", ").any(|known| known == media_type)
+    };
+    if stated.is_empty() || stated.split(',').any(is_known) {
+        return Ok(());
     }
-    let is_protobuf = media == Media::Protobuf;
-    if kind.is_empty() {
-        // A group or a version of no form.
-        if !group.is_empty() || !version.is_empty() {
+    Err(unknown_content())
+}
+
+/// Returns the first of some media types that a client accepts, without regard to parameters.
+pub(crate) fn first_type<'a>(headers: &HeaderMap, types: &[&'a str]) -> Option<&'a str> {
+    let accept = accept(headers).trim();
+    ranges(if accept.is_empty() { "*/*" } else { accept }).find_map(|range| {
+        let range = range.split(';').next().unwrap_or_default().trim();
+        let (kind, subtype) = if range == "*" { ("*", "*") } else { range.split_once('/')? };
+        let is_accepted = |offered: &&str| {
+            let (of_kind, of_subtype) = offered.split_once('/').unwrap_or_default();
+            (kind == "*" || kind == of_kind) && (subtype == "*" || subtype == of_subtype)
+        };
+        types.iter().copied().find(is_accepted)
+    })
+}
+
+/// The parameters of a media range that the server knows.
+#[derive(Debug, Default)]
+struct Parameters<'a> {
+    kind: &'a str,
+    group: &'a str,
+    version: &'a str,
+    stream: &'a str,
+    /// The version of the server's own types.
+    server_version: &'a str,
+}
+
+// === impl Parameters ===
+
+impl<'a> Parameters<'a> {
+    fn read(text: &'a str) -> Self {
+        let mut parameters = Self::default();
+        for parameter in text.split(';') {
+            let Some((name, value)) = parameter.split_once('=') else { continue };
+            let slot = match name.trim() {
+                "as" => &mut parameters.kind,
+                "g" => &mut parameters.group,
+                "v" => &mut parameters.version,
+                "stream" => &mut parameters.stream,
+                "sv" => &mut parameters.server_version,
+                _ => continue,
+            };
+            *slot = value.trim();
+        }
+        parameters
+    }
+
+    /// Returns whether the media type has the stream that the parameters name: YAML has no events.
+    fn has_stream(&self, media: Media) -> bool {
+        self.stream.is_empty() || (self.stream == "watch" && media != Media::Yaml)
+    }
+
+    /// Returns the form that the parameters request, if it is known and the media type has it:
+    /// tables have no protobuf, and custom objects neither.
+    fn form(&self, media: Media, custom: bool) -> Option<Form> {
+        if !self.has_stream(media) || !matches!(self.server_version, "" | "v1") {
             return None;
         }
-        return (!(is_protobuf && custom)).then_some(Form::Whole);
+        let is_protobuf = media == Media::Protobuf;
+        if self.kind.is_empty() {
+            // A group or a version of no form.
+            if !self.group.is_empty() || !self.version.is_empty() {
+                return None;
+            }
+            return (!(is_protobuf && custom)).then_some(Form::Whole);
+        }
+        let version = match (self.group, self.version) {
+            ("meta.k8s.io", "v1") => "meta.k8s.io/v1",
+            ("meta.k8s.io", "v1beta1") => "meta.k8s.io/v1beta1",
+            _ => return None,
+        };
+        match self.kind {
+            "Table" if is_protobuf => None,
+            "Table" => Some(Form::Table { version }),
+            "PartialObjectMetadata" => Some(Form::Partial { version, list: false }),
+            "PartialObjectMetadataList" => Some(Form::Partial { version, list: true }),
+            _ => None,
+        }
     }
-    let version = match (group, version) {
-        ("meta.k8s.io", "v1") => "meta.k8s.io/v1",
-        ("meta.k8s.io", "v1beta1") => "meta.k8s.io/v1beta1",
-        _ => return None,
-    };
-    match kind {
-        "Table" if is_protobuf => None,
-        "Table" => Some(Form::Table { version }),
-        "PartialObjectMetadata" => Some(Form::Partial { version, list: false }),
-        "PartialObjectMetadataList" => Some(Form::Partial { version, list: true }),
-        _ => None,
+
+    /// Returns whether the parameters request aggregated discovery.
+    fn is_aggregated(&self, media: Media) -> bool {
+        let requested = (self.kind, self.group, self.version);
+        requested == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
+            && self.server_version.is_empty()
+            && self.has_stream(media)
     }
 }
 
-const TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// The media types of objects.
+pub(crate) const TYPES: &str =
+    "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 fn not_acceptable() -> Failure {
     let message = format!("only the following media types are accepted: {TYPES}");
@@ -198,6 +274,12 @@ pub(crate) fn no_stream() -> Failure {
 fn unknown_type(collection: bool) -> Failure {
     let streams = if collection { format!(", {STREAMS}") } else { String::new() };
     unavailable(&format!("{TYPES}{streams}"))
+}
+
+/// Returns the error for a body of an unknown media type.
+fn unknown_content() -> Failure {
+    let message = "415: Unsupported Media Type".to_owned();
+    Failure::new(415, "UnsupportedMediaType", message).with_details(serde_json::json!({}))
 }
 
 /// Returns the error for a client that accepts none of these media types.
@@ -254,8 +336,8 @@ mod tests {
         assert!(accepted(&headers([png, json]), offer).is_err());
         assert_eq!(accepted(&headers([yaml, json]), offer).unwrap().media, Media::Yaml);
         assert_eq!(status_media(&headers([png, yaml])), Media::Json);
-        assert!(check_only(&headers([png, json]), json).is_err());
-        assert!(check_only(&headers([json, png]), json).is_ok());
+        assert!(check_types(&headers([png, json]), json).is_err());
+        assert!(check_types(&headers([json, png]), json).is_ok());
     }
 
     #[test]
@@ -286,6 +368,35 @@ mod tests {
         assert_eq!(media(partial), Media::Json);
         assert_eq!(media(&format!("{partial},application/yaml")), Media::Yaml);
         assert_eq!(media("image/png"), Media::Json);
+    }
+
+    #[test]
+    fn aggregated_discovery_is_taken_before_any_other_form() {
+        let media = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, value.parse().unwrap());
+            aggregated_media(&headers)
+        };
+        let form = "as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io";
+        let after_json = format!("application/json, application/yaml;{form}");
+        assert_eq!(media(&after_json), Some(Media::Yaml));
+        assert_eq!(media(&format!("application/*;{form}")), Some(Media::Json));
+        assert_eq!(media("application/json;as=APIGroupDiscoveryList;v=v2"), None);
+        assert_eq!(media(&format!("application/json;{form};sv=v1")), None);
+    }
+
+    #[test]
+    fn first_type_is_that_of_first_range() {
+        let first = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, value.parse().unwrap());
+            first_type(&headers, &["application/json", "application/x"])
+        };
+        assert_eq!(first(""), Some("application/json"));
+        assert_eq!(first("application/json;q=0.5, application/x"), Some("application/x"));
+        assert_eq!(first("text/html, */x"), Some("application/x"));
+        assert_eq!(first("*"), Some("application/json"));
+        assert_eq!(first("text/*, application"), None);
     }
 
     #[test]

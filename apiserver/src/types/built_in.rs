@@ -69,6 +69,7 @@ fn embedded(field: &schema::Field, owner: &'static str) -> Vec<&'static str> {
 /// Returns the struct that Go embeds in a type.
 fn embedded_in(name: &str) -> &'static str {
     match name {
+        "APIResource" => "Verbs",
         "ConfigMapEnvSource"
         | "ConfigMapKeySelector"
         | "ConfigMapProjection"

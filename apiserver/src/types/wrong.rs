@@ -32,30 +32,45 @@ pub(crate) fn wrong_change(
     object: &Fields,
     old: Option<&Fields>,
 ) -> Option<TypeMismatch> {
-    let mut first = None;
+    let mut search = Search::new(Order::Text);
     let found = object.iter().try_for_each(|(name, value)| {
         let old = old.and_then(|old| old.get(name));
-        check_member(known, (name, value), old, None, &mut first)
+        check_member(known, (name, value), old, None, &mut search)
     });
-    chosen(found, first)
+    let wrong = chosen(found, search.first)?;
+    let restored = wrong_by_definition(known, object, old).unwrap_or(wrong.restored);
+    Some(TypeMismatch { decoded: wrong.decoded, restored })
+}
+
+/// Returns the text of the conversion: it ends at the first member of a wrong type in the order in
+/// which Go defines the members.
+fn wrong_by_definition(known: &Type, object: &Fields, old: Option<&Fields>) -> Option<String> {
+    let mut search = Search::new(Order::Definition);
+    let found = names_by_definition(known).try_for_each(|name| {
+        let Some(value) = object.get(name) else { return Found::Continue(()) };
+        let old = old.and_then(|old| old.get(name));
+        check_member(known, (name, value), old, None, &mut search)
+    });
+    Some(found.break_value()?.restored)
+}
+
+fn names_by_definition(known: &Type) -> impl Iterator<Item = &'static str> {
+    homeostat_schema::built_in::field_names(known.full_name).iter().copied()
 }
 
 /// Returns the member that has a wrong type: the first one in the order of the text, unless a type
 /// with a decoder of its own rejects another one.
 pub(crate) fn wrong_in_order(known: &Type, body: &InOrder) -> Option<TypeMismatch> {
-    let mut first = None;
-    let found = check_members(known, body, None, None, &mut first);
-    chosen(found, first)
+    let mut search = Search::new(Order::Text);
+    let found = check_members(known, body, None, None, &mut search);
+    chosen(found, search.first)
 }
 
 /// Chooses the mismatch that is reported. Go's decoder goes on after a wrong type, and reports the
 /// first one in the end; but an error of a type with a decoder of its own ends it.
 fn chosen(found: Found, first: Option<TypeMismatch>) -> Option<TypeMismatch> {
     match (found, first) {
-        (ControlFlow::Break(last), Some(first)) => {
-            Some(TypeMismatch { decoded: last.decoded, restored: first.restored })
-        }
-        (ControlFlow::Break(last), None) => Some(last),
+        (ControlFlow::Break(last), _) => Some(last),
         (ControlFlow::Continue(()), first) => first,
     }
 }
@@ -63,17 +78,40 @@ fn chosen(found: Found, first: Option<TypeMismatch>) -> Option<TypeMismatch> {
 /// The result of a check: `Break` if the decoder ends here.
 type Found = ControlFlow<TypeMismatch>;
 
+/// The search for the member that is reported.
+struct Search {
+    order: Order,
+    /// The first mismatch after which the decoder goes on.
+    first: Option<TypeMismatch>,
+}
+
+/// The order in which the members of an object are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// The order of the text, or of the names if the text is not known.
+    Text,
+    /// The order of Go's struct. The first mismatch ends the decoding.
+    Definition,
+}
+
 fn check_members<T: Tree>(
     known: &Type,
     object: &T,
     old: Option<&T>,
     parent: Option<&Place<'_>>,
-    first: &mut Option<TypeMismatch>,
+    search: &mut Search,
 ) -> Found {
-    object.members().into_iter().flatten().try_for_each(|(name, value)| {
+    let order = search.order;
+    let check = |(name, value)| {
         let old = old.and_then(|old| old.member(name));
-        check_member(known, (name, value), old, parent, first)
-    })
+        check_member(known, (name, value), old, parent, search)
+    };
+    match order {
+        Order::Text => object.members().into_iter().flatten().try_for_each(check),
+        Order::Definition => names_by_definition(known)
+            .filter_map(|name| Some((name, object.member(name)?)))
+            .try_for_each(check),
+    }
 }
 
 fn check_member<T: Tree>(
@@ -81,14 +119,31 @@ fn check_member<T: Tree>(
     (name, value): (&str, &T),
     old: Option<&T>,
     parent: Option<&Place<'_>>,
-    first: &mut Option<TypeMismatch>,
+    search: &mut Search,
 ) -> Found {
     if old == Some(value) {
         return Found::Continue(());
     }
     let Some(member) = known.member(name) else { return Found::Continue(()) };
     let place = Place { known, member, parent };
-    place.check(&member.shape, &member.go_type, (value, old), first)
+    place.check(&member.shape, &member.go_type, (value, old), search)
+}
+
+// === impl Search ===
+
+impl Search {
+    fn new(order: Order) -> Self {
+        Self { order, first: None }
+    }
+
+    /// Returns whether the decoder goes on after a mismatch.
+    fn go_on(&mut self, wrong: TypeMismatch) -> Found {
+        if self.order == Order::Definition {
+            return Found::Break(wrong);
+        }
+        self.first.get_or_insert(wrong);
+        Found::Continue(())
+    }
 }
 
 /// A member, and the members that it is in.
@@ -117,31 +172,28 @@ impl Place<'_> {
         shape: &Shape,
         go_type: &str,
         (value, old): (&T, Option<&T>),
-        first: &mut Option<TypeMismatch>,
+        search: &mut Search,
     ) -> Found {
         let known = value.value();
         match (shape, &*known) {
             (shape, known) if shape.has_expected_json_type(known) => Found::Continue(()),
-            (Shape::Pointer(inner), _) => self.check(inner, go_type, (value, old), first),
+            (Shape::Pointer(inner), _) => self.check(inner, go_type, (value, old), search),
             (Shape::Object(id), Value::Object(_)) => {
-                check_members(Types::all().get(*id), value, old, Some(self), first)
+                check_members(Types::all().get(*id), value, old, Some(self), search)
             }
             (Shape::List(inner), Value::Array(_)) => {
                 let go_type = inner.go_type_of_item(go_type);
                 let mut items = value.items().into_iter().flatten();
-                items.try_for_each(|item| self.check(inner, go_type, (item, None), first))
+                items.try_for_each(|item| self.check(inner, go_type, (item, None), search))
             }
             (Shape::Map(inner), Value::Object(_)) => {
                 let go_type = inner.go_type_of_item(go_type);
                 let mut members = value.members().into_iter().flatten();
-                members.try_for_each(|(_, item)| self.check(inner, go_type, (item, None), first))
+                members.try_for_each(|(_, item)| self.check(inner, go_type, (item, None), search))
             }
             (shape, known) => match self.check_scalar(shape, go_type, known) {
                 Some(wrong) if shape.has_decoder() => Found::Break(wrong),
-                Some(wrong) => {
-                    first.get_or_insert(wrong);
-                    Found::Continue(())
-                }
+                Some(wrong) => search.go_on(wrong),
                 None => Found::Continue(()),
             },
         }
@@ -162,35 +214,58 @@ impl Place<'_> {
     }
 
     fn mismatch(&self, shape: &Shape, go_type: &str, value: &Value) -> TypeMismatch {
-        let (json, go) = match value {
-            Value::Null => ("null".to_owned(), "interface"),
-            Value::Bool(_) => ("bool".to_owned(), "bool"),
-            Value::Number(number) => {
-                let is_shown = go_type.starts_with("int");
-                let json = if is_shown { format!("number {number}") } else { "number".to_owned() };
-                (json, if number.is_f64() { "float64" } else { "int64" })
-            }
-            Value::String(_) => ("string".to_owned(), "string"),
-            Value::Array(_) => ("array".to_owned(), "slice"),
-            Value::Object(_) => ("object".to_owned(), "map"),
+        let json = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Number(number) if go_type.starts_with("int") => format!("number {number}"),
+            Value::Number(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
         };
         let (owner, path) = (self.known.name, self.path());
         let decoded = format!(
             "json: cannot unmarshal {json} into Go struct field {owner}.{path} of type {go_type}"
         );
         let restored = match shape {
-            Shape::Object(_) => format!("cannot restore struct from: {go}"),
-            Shape::List(_) => format!("cannot restore slice from {go}"),
-            Shape::Map(_) => format!("cannot restore map from {go}"),
             Shape::Time | Shape::MicroTime | Shape::IntOrString => {
                 format!("json: cannot unmarshal {json} into Go value of type {go_type}")
             }
-            _ if value.is_number() => format!("cannot convert {go} to {go_type}"),
-            Shape::Text => "unrecognized type: string".to_owned(),
-            _ => format!("unrecognized type: {go_type}"),
+            shape => unrestored(shape, go_type, value),
         };
         TypeMismatch { decoded, restored }
     }
+}
+
+/// Returns the text of the conversion for a value that has another type than its member.
+fn unrestored(shape: &Shape, go_type: &str, value: &Value) -> String {
+    let go = match value {
+        Value::Null => "interface",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    };
+    match (shape, go) {
+        (Shape::Object(_), _) => format!("cannot restore struct from: {go}"),
+        (Shape::List(_) | Shape::Bytes, _) => format!("cannot restore slice from {go}"),
+        (Shape::Map(_), _) => format!("cannot restore map from {go}"),
+        // Go converts an integer to a text, which the decoder does not want.
+        (Shape::Text, "int64") => format!("cannot convert int64 to {go_type}"),
+        (Shape::Text, _) => "unrecognized type: string".to_owned(),
+        (Shape::Bool, _) => "unrecognized type: bool".to_owned(),
+        (_, "int64" | "float64") => format!("cannot convert {go} to {go_type}"),
+        _ => format!("unrecognized type: {go_type}"),
+    }
+}
+
+/// Returns the text of the conversion for an object whose `kind` or `apiVersion` is no text.
+pub(crate) fn wrong_type_meta(object: &Fields) -> Option<String> {
+    let values = ["kind", "apiVersion"].iter().filter_map(|name| object.get(*name));
+    let mut wrong = values.filter(|value| !value.is_string() && !value.is_null());
+    wrong.next().map(|value| unrestored(&Shape::Text, "string", value))
 }
 
 fn check_quantity(value: &Value) -> Option<TypeMismatch> {

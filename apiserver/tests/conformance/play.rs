@@ -167,11 +167,15 @@ async fn read(response: Response<Body>, events: Option<usize>) -> Outcome {
         };
         bytes.extend_from_slice(&frame);
     }
+    if bytes.is_empty() {
+        // A reply to HEAD may name any media type.
+        return Ok(Answer { status, headers, body: Content::parse("") });
+    }
     if is_protobuf {
         return Ok(Answer { status, headers, body: media::decode(&bytes, is_watch)? });
     }
     let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
-    if headers.iter().any(|(name, value)| name == "Content-Type" && value == YAML) {
+    if headers.iter().any(|(name, value)| name == "Content-Type" && value.starts_with(YAML)) {
         return Ok(Answer { status, headers, body: media::decode_yaml(&text)? });
     }
     Ok(Answer { status, headers, body: Content::parse(&text) })

@@ -352,10 +352,14 @@ fn patches() -> Case {
         "/patch/nothing",
         "/patch/managers",
         "/patch/no-managers",
+        "/patch/long-manager",
+        "/patch/long-subresource",
         "/patch/owners",
         "/bad-patch/empty",
     ] {
-        let hook = on("mutate", path, rule("", &["configmaps"], &["CREATE", "UPDATE"]));
+        let operations: &[&str] =
+            if path == "/patch/long-subresource" { &["UPDATE"] } else { &["CREATE", "UPDATE"] };
+        let hook = on("mutate", path, rule("", &["configmaps"], operations));
         let sends = vec![
             post(MAPS, map("m")),
             send("PUT", MAP, json!({"metadata": {"name": "m"}, "data": {"a": "2"}})),

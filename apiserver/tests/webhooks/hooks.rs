@@ -304,6 +304,12 @@ fn operations(which: &str) -> Value {
         "managers" => json!([{"op": "add", "path": "/metadata/managedFields", "value": [
             {"manager": "x", "operation": "Wrong", "apiVersion": "v1", "fieldsType": "FieldsV1",
                 "fieldsV1": {}}]}]),
+        "long-manager" => json!([{"op": "add", "path": "/metadata/managedFields/-", "value":
+            {"manager": "x".repeat(129), "operation": "Update", "apiVersion": "v1",
+                "fieldsType": "FieldsV1", "fieldsV1": {}}}]),
+        "long-subresource" => json!([{"op": "add", "path": "/metadata/managedFields/-", "value":
+            {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                "fieldsV1": {}, "subresource": "s".repeat(257)}}]),
         "no-managers" => json!([{"op": "remove", "path": "/metadata/managedFields"}]),
         "owners" => json!([{"op": "add", "path": "/metadata/ownerReferences", "value": [
             {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"},

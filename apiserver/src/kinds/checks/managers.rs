@@ -29,9 +29,13 @@ pub(crate) fn check_manager(name: &str, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks the managers of an object. They are packed, except in an object inside of another one.
-pub(crate) fn check_managers(object: &Fields, causes: &mut Vec<Cause>) {
-    let managers = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+/// Returns the managers of an object. They are packed, except in an object inside of another one.
+pub(crate) fn managers_of(object: &Fields) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
+/// Checks managers, packed or not.
+pub(crate) fn check_managers(managers: Option<&Value>, causes: &mut Vec<Cause>) {
     let entries = match managers {
         Some(Value::String(packed)) => serde_json::from_str(packed).unwrap_or_default(),
         Some(Value::Array(entries)) => entries.clone(),

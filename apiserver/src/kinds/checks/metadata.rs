@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::managers::check_managers;
+use super::managers::{check_managers, managers_of};
 use super::selectors;
 use crate::fields::{Fields, finalizers, meta_text};
 use crate::names::{self, NameCheck};
@@ -10,18 +10,18 @@ use crate::status::Cause;
 
 /// The rules for the metadata of an object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MetadataRules {
+pub(crate) struct MetadataRules<'a> {
     pub(crate) name: NameCheck,
     pub(crate) is_custom: bool,
-    /// True if the client sent managers. Those that the server wrote are good.
-    pub(crate) sends_managers: bool,
+    /// The managers that a client, a webhook or a policy gave: those of the server are good.
+    pub(crate) managers: Option<&'a Value>,
 }
 
 /// The finalizers that need no domain prefix.
 pub(crate) const STANDARD: [&str; 4] =
     ["kubernetes", "foregroundDeletion", "orphan", "customresourcecleanup.apiextensions.k8s.io"];
 
-impl MetadataRules {
+impl MetadataRules<'_> {
     /// Checks an object. What is as in `old` passed its check when it was stored.
     pub(crate) fn check(self, object: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
         let base = meta_text(object, "generateName");
@@ -45,9 +45,7 @@ impl MetadataRules {
         );
         check_lists(object, old, causes);
         check_finalizers(object, causes);
-        if self.sends_managers {
-            check_managers(object, causes);
-        }
+        check_managers(self.managers, causes);
         if !self.is_custom {
             check_domains(object, causes);
         }
@@ -78,7 +76,8 @@ pub(crate) fn check_inner(mut metadata: Fields) -> Vec<Cause> {
     let object = Fields::from_iter([("metadata".to_owned(), Value::Object(metadata))]);
     let name = names::path_segment;
     let mut found = Vec::new();
-    MetadataRules { name, is_custom: true, sends_managers: true }.check(&object, None, &mut found);
+    let managers = managers_of(&object);
+    MetadataRules { name, is_custom: true, managers }.check(&object, None, &mut found);
     if !namespace.is_empty() {
         let (problems, shown) = (names::dns_label(&namespace), json!(namespace));
         let at = "metadata.namespace";

@@ -40,6 +40,25 @@ fn error_of_type_with_own_decoder_comes_first() {
 }
 
 #[test]
+fn conversion_ends_at_first_member_of_gos_struct() {
+    let restored = |container: Value| {
+        let pod = json!({"spec": {"hostNetwork": 1, "containers": [container]}});
+        let known = Types::all().of_kind("", "v1", "Pod").unwrap();
+        wrong_member(known, pod.as_object().unwrap()).unwrap().restored
+    };
+    assert_eq!(
+        restored(json!({"command": 1, "image": 1, "tty": "a"})),
+        "cannot convert int64 to string"
+    );
+    assert_eq!(restored(json!({"name": "c"})), "unrecognized type: bool");
+    let resources = json!({"limits": {"cpu": "x"}});
+    let found = restored(json!({"lifecycle": 1, "resources": resources}));
+    assert!(found.starts_with("quantities must match"), "{found}");
+    let found = restored(json!({"args": 1, "resources": resources}));
+    assert_eq!(found, "cannot restore slice from int64");
+}
+
+#[test]
 fn changed_member_is_checked_beside_those_that_stay() {
     let pod = |value: Value| {
         let Value::Object(object) = value else { unreachable!() };

@@ -1,0 +1,99 @@
+//! The type that a body states: its `kind` and `apiVersion`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::wanted::Wanted;
+use crate::admission::meta_text;
+use crate::fields::Fields;
+use crate::kinds::{Kind, Kinds};
+use crate::status::{Cause, Failure, Result};
+use crate::types::Type;
+
+/// The source of the real server's list of kinds, as its messages name it.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
+
+/// Returns the error text for a kind that a version does not have.
+pub(super) fn not_registered(kind: &str, version: &str) -> String {
+    format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{SCHEME}\"")
+}
+
+/// Checks `kind` and `apiVersion` of the body; both may be missing.
+///
+/// `wrong` returns the error about a member of a wrong type.
+pub(super) fn check_type(
+    kinds: &Kinds,
+    (kind, wanted): (&Kind, &Wanted<'_>),
+    object: &Fields,
+    wrong: &dyn Fn(&Type, &Fields) -> Option<String>,
+) -> Result<()> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or("");
+    let (said, version) = (text("kind"), text("apiVersion"));
+    if kind.custom {
+        return check_custom_type(kind, object, said, version);
+    }
+    let Some(detail) = other_type(kinds, kind, object, wrong) else { return Ok(()) };
+    let said = if said.is_empty() { wanted.kind } else { said };
+    let version = if version.is_empty() { wanted.api_version } else { version };
+    Err(wanted.invalid_as(said, version, &detail))
+}
+
+/// Returns the error for an object whose `kind` or `apiVersion` is another one. `wrong` returns the
+/// error about a member of a wrong type.
+pub(crate) fn other_type(
+    kinds: &Kinds,
+    kind: &Kind,
+    object: &Fields,
+    wrong: &dyn Fn(&Type, &Fields) -> Option<String>,
+) -> Option<String> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let expected = kind.api_version();
+    let said = text("kind").unwrap_or(&kind.kind);
+    let version = text("apiVersion").unwrap_or(&expected);
+    // The core group is empty: `/v1`.
+    let version = version.strip_prefix('/').unwrap_or(version);
+    if said == kind.kind && version == expected {
+        return None;
+    }
+    let row = |row: &&Arc<Kind>| !row.custom && row.kind == said && row.api_version() == version;
+    let Some(other) = kinds.built_in_rows().find(row) else {
+        return Some(not_registered(said, version));
+    };
+    if let Some(wrong) = other.known_type().and_then(|known| wrong(known, object)) {
+        return Some(wrong);
+    }
+    let package = match kind.group.split('.').next() {
+        None | Some("" | "events") => "core",
+        Some(first) => first,
+    };
+    let wanted = &kind.kind;
+    Some(format!(
+        "converting ({}.{said}) to ({package}.{wanted}): unknown conversion",
+        other.version
+    ))
+}
+
+/// Checks the type that a custom object states.
+pub(crate) fn check_custom_type(
+    kind: &Kind,
+    object: &Fields,
+    said: &str,
+    version: &str,
+) -> Result<()> {
+    let expected = kind.api_version();
+    // An object without a kind has been rejected, unless the kind has no definition.
+    let may_lack = kind.definition.is_none();
+    if version != expected && !(may_lack && version.is_empty()) {
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version \
+             ({expected})"
+        )));
+    }
+    if said.is_empty() || said == kind.kind {
+        return Ok(());
+    }
+    let name = meta_text(object, "name");
+    let cause = Cause::invalid("kind", &json!(said), &format!("must be {}", kind.kind));
+    Err(Failure::invalid_as(&kind.group, said, name, &[cause]))
+}
