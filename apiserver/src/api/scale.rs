@@ -21,6 +21,7 @@ use crate::core::Core;
 use crate::fields::{Fields, read_path};
 use crate::kinds::Scale;
 use crate::media;
+use crate::patch::PatchKind;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::decode::Wanted;
@@ -99,8 +100,9 @@ fn write(
     (scale, name): (&Scale, &str),
     renderer: &Renderer,
 ) -> Result<Reply> {
-    let is_put = call.method == Method::PUT;
-    let options = if is_put { "UpdateOptions" } else { "PatchOptions" };
+    // The real server looks at the format of a patch first.
+    let format = if call.method == Method::PUT { None } else { Some(patched::format(call)?) };
+    let options = if format.is_none() { "UpdateOptions" } else { "PatchOptions" };
     let options = call.params.write_options(options)?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
@@ -113,10 +115,9 @@ fn write(
         let old = core.fields(served, &stored);
         check_readable(call, scale, &old)?;
         let live = live(served.kind.definition.is_some(), scale, &old);
-        let requested = if is_put {
-            replaced(call, name, options.validation)?
-        } else {
-            patch(call, live.clone(), options.validation)?
+        let requested = match format {
+            None => replaced(call, name, options.validation)?,
+            Some(format) => patch(call, live.clone(), (format, options.validation))?,
         };
         check_stated(scale, &requested)?;
         check_identity(&old, &requested, name)?;
@@ -230,8 +231,11 @@ fn no_conversion(name: &str) -> Failure {
     ))
 }
 
-fn patch(call: &ApiCall, scale: Fields, validation: Validation) -> Result<Fields> {
-    let format = patched::format(call)?;
+fn patch(
+    call: &ApiCall,
+    scale: Fields,
+    (format, validation): (PatchKind, Validation),
+) -> Result<Fields> {
     let (api_version, kind, known) = (API_VERSION, KIND, known());
     Patch { call, format, validation, api_version, kind, known, before: None }
         .apply(scale, |_| None)

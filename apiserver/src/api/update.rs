@@ -71,11 +71,13 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     if call.content_type() == media::APPLY {
         return applied::apply(core, call, name);
     }
+    // The real server looks at the format first.
+    let format = patched::format(call)?;
     let options = call.params.write_options("PatchOptions")?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
     let (renderer, form) = Renderer::of_write(core, call);
-    let format = (patched::format(call)?, options.validation);
+    let format = (format, options.validation);
     let target = target_of(call);
     let owners = &Ownership::Tracked(field_manager(core, call));
     let key = served.kind.key(call.namespace(), name);
