@@ -4,7 +4,8 @@ use homeostat_schema::{Applied, ApplyError, Conflicts};
 use serde_json::{Value, json};
 
 use super::commit::{Replacement, commit};
-use super::create::{New, admit, check_namespace, create_object, mutate};
+use super::create::{admit, check_namespace, mutate};
+use super::creation::{New, create_object};
 use super::managers::{field_manager, target_of};
 use super::patched::check_identity;
 use super::renderer::Renderer;
