@@ -20,8 +20,8 @@ impl Renderer {
     ) -> Value {
         let fields = self.served.read(stored);
         let metadata = json!({"resourceVersion": stored.revision.to_string()});
-        let rows = vec![self.row(version, stored, fields)];
-        document(version, &metadata, &self.definitions(with_columns), rows)
+        let rows = [self.row(version, stored, fields)];
+        document(version, &metadata, &self.definitions(with_columns), &rows)
     }
 
     /// Returns the table of a bookmark, whose object has only metadata.
@@ -34,9 +34,9 @@ impl Renderer {
         let mut fields = Fields::new();
         fields.insert("metadata".to_owned(), metadata.clone());
         let cells = table::cells(table::columns(&self.served.kind), &fields, self.now);
-        let rows = vec![json!({"cells": cells, "object": metadata_only(version, fields)})];
+        let rows = [json!({"cells": cells, "object": metadata_only(version, fields)})];
         let metadata = json!({"resourceVersion": metadata["resourceVersion"]});
-        document(version, &metadata, &self.definitions(with_columns), rows)
+        document(version, &metadata, &self.definitions(with_columns), &rows)
     }
 
     /// Returns the table of an object that is not stored as such.
@@ -53,8 +53,8 @@ impl Renderer {
             Included::Metadata => metadata_only(version, object),
             Included::Object => Value::Object(object),
         };
-        let rows = vec![json!({"cells": cells, "object": object})];
-        document(version, &metadata, &table::definitions(columns), rows)
+        let rows = [json!({"cells": cells, "object": object})];
+        document(version, &metadata, &table::definitions(columns), &rows)
     }
 
     pub(super) fn table_of_list<'a>(
@@ -72,7 +72,7 @@ impl Renderer {
         if let Some(name) = default.and_then(|at| rows[at].pointer_mut("/cells/0")) {
             *name = json!(format!("{} (default)", name.as_str().unwrap_or_default()));
         }
-        document(version, &without_empty(metadata), &self.definitions(true), rows)
+        document(version, &without_empty(metadata), &self.definitions(true), &rows)
     }
 
     /// Returns the definitions of the columns, if the table has them.
@@ -97,7 +97,7 @@ impl Renderer {
     }
 }
 
-fn document(version: &str, metadata: &Value, definitions: &Value, rows: Vec<Value>) -> Value {
+fn document(version: &str, metadata: &Value, definitions: &Value, rows: &[Value]) -> Value {
     json!({
         "kind": "Table", "apiVersion": version, "metadata": metadata,
         "columnDefinitions": definitions, "rows": rows,
