@@ -152,19 +152,15 @@ impl Failure {
         let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let user =
             if user.is_empty() { String::new() } else { format!("User {} ", go_quote(user)) };
-        let (message, details) = match path {
-            Some(path) => {
-                let path = go_quote(path);
-                (format!("forbidden: {user}cannot {verb} path {path}{reason}"), json!({}))
-            }
-            None => {
-                let what = with_group(resource, group);
-                let named =
-                    if name.is_empty() { what } else { format!("{what} {}", go_quote(name)) };
-                let place = place_of(request);
-                let message = format!("{named} is forbidden: {user}cannot {verb} {place}{reason}");
-                (message, kind_details(group, resource, name))
-            }
+        let (message, details) = if let Some(path) = path {
+            let path = go_quote(path);
+            (format!("forbidden: {user}cannot {verb} path {path}{reason}"), json!({}))
+        } else {
+            let what = with_group(resource, group);
+            let named = if name.is_empty() { what } else { format!("{what} {}", go_quote(name)) };
+            let place = place_of(request);
+            let message = format!("{named} is forbidden: {user}cannot {verb} {place}{reason}");
+            (message, kind_details(group, resource, name))
         };
         Self::new(403, "Forbidden", message).with_details(details)
     }
