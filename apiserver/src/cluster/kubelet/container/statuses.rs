@@ -54,7 +54,7 @@ impl Container {
         }
     }
 
-    /// Returns the step of a container that starts once more.
+    /// Returns the step of a container that starts again.
     pub(super) fn restarted(&self, delays: &Delays, at: Moment) -> Next {
         let restarts = self.restarts().saturating_add(1);
         let is_ready = self.is_ready_at_once(delays);
