@@ -3,10 +3,12 @@
 
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod field_manager;
 pub(crate) mod metadata;
 pub(crate) mod owners;
 pub(crate) mod target;
 pub(crate) mod types;
+mod unwritten;
 pub(crate) mod update;
 
 use serde_json::{Value, json};

@@ -7,6 +7,7 @@ mod bearer;
 mod bootstrap;
 mod commit;
 mod create;
+mod creation;
 mod definitions;
 mod delete;
 mod escalation;

@@ -4,8 +4,8 @@ mod clients;
 mod commands;
 mod configured;
 mod settling;
+mod state_file;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -29,7 +29,6 @@ use crate::object::{Encoded, Stored, pack_owners};
 use crate::plugin::AdmissionPlugin;
 use crate::policies;
 use crate::recent::Recent;
-use crate::state::{Journal, Kept};
 use crate::storage::{Objects, ResourceId, Slot, Stale, Storage, TooOld};
 use crate::view::ClientView;
 use crate::webhooks;
@@ -346,43 +345,6 @@ impl Core {
             return self.fail();
         }
         self.changed.notify_waiters();
-    }
-
-    /// Stops the server: a write may not survive it.
-    fn fail(&self) {
-        self.has_failed.store(true, Ordering::Relaxed);
-        self.stopped.cancel();
-    }
-
-    /// Returns whether a write could not be recorded in the state file.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed)
-    }
-
-    /// Sets the revision at which the store continues an earlier one.
-    pub(crate) fn set_revision(&self, revision: u64) {
-        self.storage.lock().set_revision(revision);
-    }
-
-    /// Adds an object that an earlier store had.
-    pub(crate) fn load(&self, resource: ResourceId, key: &str, object: Arc<Stored>) {
-        self.storage.lock().load(resource, key, object);
-    }
-
-    /// Sets the name of a resource in the state file.
-    pub(crate) fn name_resource(&self, resource: ResourceId, name: &str) {
-        self.storage.lock().name_resource(resource, name);
-    }
-
-    /// Takes the objects that the state file has of a resource which was not served so far.
-    pub(crate) fn take_unserved(&self, resource: &str) -> BTreeMap<String, Kept> {
-        self.storage.lock().take_unserved(resource).unwrap_or_default()
-    }
-
-    /// Records every change in a state file from now on.
-    pub(crate) fn keep_journal(&self, journal: Journal) {
-        self.storage.lock().keep_journal(journal);
-        self.has_state.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn changed(&self) -> &Notify {

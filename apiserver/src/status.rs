@@ -1,12 +1,18 @@
 //! Errors as `Status` bodies, with the real server's texts.
 
+mod cause;
+mod resource_name;
+
 use std::collections::HashSet;
 
 use homeostat_core::go_quote;
-use homeostat_schema::FieldError;
 use serde_json::{Map, Value, json};
 
 use crate::access::Attributes;
+
+pub(crate) use cause::Cause;
+pub(crate) use resource_name::ResourceName;
+use resource_name::with_group;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
@@ -21,52 +27,6 @@ pub(crate) struct Failure {
     pub(crate) token: Option<String>,
     /// The complete status, if a webhook states it.
     pub(crate) stated: Option<Box<Map<String, Value>>>,
-}
-
-/// The names of a kind, as messages write them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ResourceName<'a> {
-    pub(crate) group: &'a str,
-    pub(crate) kind: &'a str,
-    pub(crate) plural: &'a str,
-    /// True for a custom resource.
-    pub(crate) custom: bool,
-}
-
-/// A problem of one field.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Cause {
-    reason: &'static str,
-    message: String,
-    field: String,
-}
-
-// === impl ResourceName ===
-
-impl<'a> ResourceName<'a> {
-    /// Returns the name of a built-in resource, or a kind where the real server shows the kind.
-    pub(crate) fn built_in(group: &'a str, plural: &'a str) -> Self {
-        Self { group, kind: "", plural, custom: false }
-    }
-
-    /// Returns `replicasets.apps`.
-    pub(crate) fn group_resource(&self) -> String {
-        self.with_group(self.plural)
-    }
-
-    /// Returns `ReplicaSet.apps`.
-    pub(crate) fn group_kind(&self) -> String {
-        self.with_group(self.kind)
-    }
-
-    fn with_group(&self, name: &str) -> String {
-        with_group(name, self.group)
-    }
-}
-
-/// Returns `replicasets.apps`.
-fn with_group(name: &str, group: &str) -> String {
-    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
 }
 
 // === impl Failure ===
@@ -188,29 +148,21 @@ impl Failure {
 
     /// The user may not make this request. `reason` may be empty.
     pub(crate) fn access_denied(user: &str, request: &Attributes, reason: &str) -> Self {
-        let Attributes { verb, namespace, group, resource, subresource, name, path } = request;
+        let Attributes { verb, group, resource, name, path, .. } = request;
         let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let user =
             if user.is_empty() { String::new() } else { format!("User {} ", go_quote(user)) };
-        let Some(path) = path else {
-            let place = match namespace.as_str() {
-                "" => "at the cluster scope".to_owned(),
-                namespace => format!("in the namespace {}", go_quote(namespace)),
-            };
-            let separator = if subresource.is_empty() { "" } else { "/" };
-            let (full, in_group) = (format!("{resource}{separator}{subresource}"), go_quote(group));
+        let (message, details) = if let Some(path) = path {
+            let path = go_quote(path);
+            (format!("forbidden: {user}cannot {verb} path {path}{reason}"), json!({}))
+        } else {
             let what = with_group(resource, group);
             let named = if name.is_empty() { what } else { format!("{what} {}", go_quote(name)) };
-            let message = format!(
-                "{named} is forbidden: {user}cannot {verb} resource {} in API group {in_group} \
-                 {place}{reason}",
-                go_quote(&full)
-            );
-            return Self::new(403, "Forbidden", message)
-                .with_details(kind_details(group, resource, name));
+            let place = place_of(request);
+            let message = format!("{named} is forbidden: {user}cannot {verb} {place}{reason}");
+            (message, kind_details(group, resource, name))
         };
-        let message = format!("forbidden: {user}cannot {verb} path {}{reason}", go_quote(path));
-        Self::new(403, "Forbidden", message).with_details(json!({}))
+        Self::new(403, "Forbidden", message).with_details(details)
     }
 
     /// The credentials of the request are invalid.
@@ -240,7 +192,7 @@ impl Failure {
     }
 
     pub(crate) fn invalid_as(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
-        let group_kind = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let group_kind = with_group(kind, group);
         let problems = causes.iter().map(Cause::text);
         let message = format!("{group_kind} \"{name}\" is invalid: {}", aggregate(problems));
         let mut details = kind_details(group, kind, name);
@@ -341,6 +293,18 @@ pub(crate) fn deleted<'a>(kind: impl Into<ResourceName<'a>>, name: &str, uid: &s
         "details": details})
 }
 
+/// Returns the resource of a request, and where its objects are.
+fn place_of(request: &Attributes) -> String {
+    let Attributes { namespace, group, resource, subresource, .. } = request;
+    let separator = if subresource.is_empty() { "" } else { "/" };
+    let full = go_quote(&format!("{resource}{separator}{subresource}"));
+    let place = match namespace.as_str() {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace {}", go_quote(namespace)),
+    };
+    format!("resource {full} in API group {} {place}", go_quote(group))
+}
+
 fn resource_details(kind: &ResourceName<'_>, name: &str) -> Value {
     kind_details(kind.group, kind.plural, name)
 }
@@ -368,112 +332,5 @@ pub(crate) fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
     match texts.as_slice() {
         [one] => one.clone(),
         several => format!("[{}]", several.join(", ")),
-    }
-}
-
-// === impl Cause ===
-
-impl Cause {
-    /// Returns the problem of the same field of an object at a path, which ends with a point.
-    pub(crate) fn below(self, path: &str) -> Self {
-        Self { field: format!("{path}{}", self.field), ..self }
-    }
-
-    pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        let message = format!("Invalid value: {value}: {detail}");
-        Self { reason: "FieldValueInvalid", message, field: field.into() }
-    }
-
-    /// An invalid value with a text of its own in place of its JSON.
-    pub(crate) fn invalid_text(field: impl Into<String>, shown: &str, detail: &str) -> Self {
-        let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-        let message = format!("Invalid value: {shown}{detail}");
-        Self { reason: "FieldValueInvalid", message, field: field.into() }
-    }
-
-    pub(crate) fn required(field: impl Into<String>, detail: &str) -> Self {
-        let message = if detail.is_empty() {
-            "Required value".to_owned()
-        } else {
-            format!("Required value: {detail}")
-        };
-        Self { reason: "FieldValueRequired", message, field: field.into() }
-    }
-
-    pub(crate) fn forbidden(field: impl Into<String>, detail: &str) -> Self {
-        let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-        let message = format!("Forbidden{detail}");
-        Self { reason: "FieldValueForbidden", message, field: field.into() }
-    }
-
-    pub(crate) fn unsupported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
-        let list: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
-        let message = format!("Unsupported value: {value}: supported values: {}", list.join(", "));
-        Self { reason: "FieldValueNotSupported", message, field: field.into() }
-    }
-
-    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        let message = format!("Duplicate value: {value}");
-        Self { reason: "FieldValueDuplicate", message, field: field.into() }
-    }
-
-    /// A duplicate with a text of its own in place of its JSON.
-    pub(crate) fn duplicate_text(field: impl Into<String>, shown: &str) -> Self {
-        let message = format!("Duplicate value: {shown}");
-        Self { reason: "FieldValueDuplicate", message, field: field.into() }
-    }
-
-    pub(crate) fn not_found(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-        let message = format!("Not found: {value}{detail}");
-        Self { reason: "FieldValueNotFound", message, field: field.into() }
-    }
-
-    /// Returns whether the rules of a custom object are not checked after this error.
-    pub(crate) fn hides_rules(&self) -> bool {
-        let hiding = ["NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"];
-        self.reason.strip_prefix("FieldValue").is_some_and(|reason| hiding.contains(&reason))
-    }
-
-    pub(crate) fn too_long(field: impl Into<String>, most: usize) -> Self {
-        let message = format!("Too long: may not be more than {most} bytes");
-        Self { reason: "FieldValueTooLong", message, field: field.into() }
-    }
-
-    /// A text that is too long by the number of its characters.
-    pub(crate) fn too_many_characters(field: impl Into<String>, most: usize) -> Self {
-        let message = format!("Too long: may not be more than {most} characters");
-        Self { reason: "FieldValueTooLong", message, field: field.into() }
-    }
-
-    pub(crate) fn too_many(field: impl Into<String>, found: usize, most: usize) -> Self {
-        let message = format!("Too many: {found}: must have at most {most} items");
-        Self { reason: "FieldValueTooMany", message, field: field.into() }
-    }
-
-    /// A problem of the check itself.
-    pub(crate) fn internal(field: impl Into<String>, detail: &str) -> Self {
-        let message = format!("Internal error: {detail}");
-        Self { reason: "InternalError", message, field: field.into() }
-    }
-
-    pub(crate) fn field(&self) -> &str {
-        &self.field
-    }
-
-    /// Returns the field and its problem as one text.
-    pub(crate) fn text(&self) -> String {
-        format!("{}: {}", self.field, self.message)
-    }
-
-    fn to_json(&self) -> Value {
-        json!({"reason": self.reason, "message": self.message, "field": self.field})
-    }
-}
-
-impl From<FieldError> for Cause {
-    fn from(error: FieldError) -> Self {
-        let FieldError { reason, field, message, .. } = error;
-        Self { reason: reason.as_str(), message, field }
     }
 }

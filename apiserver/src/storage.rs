@@ -8,15 +8,15 @@ mod backup;
 mod compaction;
 mod history;
 mod lag;
+mod state_file;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 use tokio::time::Instant;
 
 use crate::object::{Encoded, Stored};
-use crate::state::{Journal, Kept, Record};
+use crate::state::{Journal, Record};
 use compaction::Compaction;
 use history::History;
 
@@ -312,68 +312,6 @@ impl Storage {
         let objects = objects.map(|(key, stored)| (Arc::clone(key), reread(stored))).collect();
         let name = Arc::clone(&resource.name);
         *resource = Resource { objects, name, ..Resource::new(revision) };
-    }
-
-    // === the state file ===
-
-    /// Sets the revision at which a new store continues an earlier one.
-    pub(crate) fn set_revision(&mut self, revision: u64) {
-        self.revision = self.revision.max(revision);
-        let revision = self.revision;
-        let names = self.resources.iter().map(|resource| Arc::clone(&resource.name));
-        self.resources = names.map(|name| Resource { name, ..Resource::new(revision) }).collect();
-        self.empty = Resource::new(revision);
-    }
-
-    /// Adds an object that an earlier store had.
-    pub(crate) fn load(&mut self, resource: ResourceId, key: &str, object: Arc<Stored>) {
-        self.at_mut(resource).objects.insert(Arc::from(key), object);
-    }
-
-    /// Sets the name of a resource in the state file.
-    pub(crate) fn name_resource(&mut self, resource: ResourceId, name: &str) {
-        self.at_mut(resource).name = Arc::from(name);
-    }
-
-    /// Takes the objects that the state file has of a resource which was not served so far.
-    pub(crate) fn take_unserved(&mut self, resource: &str) -> Option<BTreeMap<String, Kept>> {
-        self.journal.as_mut()?.take_unserved(resource)
-    }
-
-    /// Records every change from now on.
-    pub(crate) fn keep_journal(&mut self, journal: Journal) {
-        self.journal = Some(journal);
-    }
-
-    /// Returns whether a change could not be recorded.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.journal.as_ref().is_some_and(Journal::has_failed)
-    }
-
-    fn record<'a>(&'a mut self, record: impl FnOnce(&'a [Resource]) -> Record<'a>) {
-        if let Some(journal) = &mut self.journal {
-            journal.append(&record(&self.resources));
-        }
-    }
-
-    fn compact_journal(&mut self) {
-        if self.journal.as_ref().is_some_and(Journal::is_full) {
-            self.write_snapshot();
-        }
-    }
-
-    fn write_snapshot(&mut self) {
-        let Some(journal) = &mut self.journal else { return };
-        let named = self.resources.iter().filter(|resource| !resource.name.is_empty());
-        let objects = named.flat_map(|resource| {
-            resource.objects.iter().map(|(key, stored)| Record::Put {
-                revision: stored.revision,
-                resource: &resource.name,
-                key,
-                object: stored.bytes(),
-            })
-        });
-        journal.compact(self.revision, objects);
     }
 
     fn at(&self, resource: ResourceId) -> &Resource {

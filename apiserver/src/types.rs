@@ -2,21 +2,25 @@
 //! know. They come from the table of `homeostat-schema`.
 
 mod built_in;
+mod expected;
 mod in_order;
 mod normalize;
 mod read;
-mod repeats;
+mod repeated_keys;
+mod repeated_members;
+mod report;
 mod wrong;
+mod yaml;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+pub(crate) use expected::Expected;
 pub(crate) use normalize::{normalize as normalize_type, normalize_changed, normalize_kind};
-pub(crate) use read::{
-    Decoded, Expected, may_repeat_members, read_in_order, read_json, read_yaml, unknown_below,
-    unknown_members, unknown_metadata, yaml_value,
-};
-pub(crate) use repeats::{repeated_keys, warnings_of};
+pub(crate) use read::{Decoded, read_in_order, read_json, read_yaml, yaml_value};
+pub(crate) use repeated_keys::{repeated_keys, warnings_of};
+pub(crate) use repeated_members::may_repeat_members;
+pub(crate) use report::{unknown_below, unknown_members, unknown_metadata};
 pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_in_order, wrong_member, wrong_type_meta};
 
 /// All types of the table.

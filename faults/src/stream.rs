@@ -3,6 +3,7 @@
 mod aside;
 mod body;
 mod framing;
+mod line_buffer;
 
 use std::time::Duration;
 

@@ -1,6 +1,11 @@
 //! The rules for the schema of a `CustomResourceDefinition`, with the texts of
 //! `apiextensions-apiserver`.
 
+mod around;
+mod collections;
+mod root;
+mod support;
+
 use serde_json::Map as JsonMap;
 use serde_json::Value;
 use serde_json::json;
@@ -9,40 +14,12 @@ use crate::defaults::{Defaults, MetadataCheck, Place};
 use crate::field_error::FieldError;
 use crate::open_api::flag;
 use crate::open_api::members;
-use crate::open_api::texts;
 use crate::rules;
-use crate::shown;
 use crate::structural::check_structural;
-
-/// The types that a schema may state.
-const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
-
-/// The fields that may stand at the root if the status is a subresource: the name in JSON, and the
-/// name in messages.
-const AT_ROOT: [(&str, &str); 22] = [
-    ("description", "Description"),
-    ("type", "Type"),
-    ("format", "Format"),
-    ("title", "Title"),
-    ("maximum", "Maximum"),
-    ("exclusiveMaximum", "ExclusiveMaximum"),
-    ("minimum", "Minimum"),
-    ("exclusiveMinimum", "ExclusiveMinimum"),
-    ("maxLength", "MaxLength"),
-    ("minLength", "MinLength"),
-    ("pattern", "Pattern"),
-    ("maxItems", "MaxItems"),
-    ("minItems", "MinItems"),
-    ("uniqueItems", "UniqueItems"),
-    ("multipleOf", "MultipleOf"),
-    ("required", "Required"),
-    ("items", "Items"),
-    ("properties", "Properties"),
-    ("externalDocs", "ExternalDocs"),
-    ("example", "Example"),
-    ("x-kubernetes-preserve-unknown-fields", "XPreserveUnknownFields"),
-    ("x-kubernetes-validations", "XValidations"),
-];
+use around::Around;
+use collections::{check_list_type, check_map_type};
+use root::check_root;
+use support::{PRESERVE, check_supported, is_readable};
 
 /// Checks `openAPIV3Schema` of a definition at the path `at`. `has_status` states whether the
 /// version has a status subresource.
@@ -134,92 +111,12 @@ pub fn check_open_api_with(
     errors
 }
 
-const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
-
-/// The parts of the specification that Kubernetes does not support.
-const UNSUPPORTED: [&str; 6] =
-    ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
-
-/// Returns whether no part of a schema uses what is not supported. Otherwise the real server does
-/// not check whether the schema is structural.
-fn is_readable(schema: &Value) -> bool {
-    let has = |name: &&str| match (*name, schema.get(*name)) {
-        (_, None) => false,
-        ("additionalItems", Some(value)) => !value.is_null(),
-        (_, Some(value)) => is_set(value),
-    };
-    let drops_unknown = schema.get(PRESERVE) == Some(&json!(false));
-    let has_list = schema.get("items").is_some_and(Value::is_array);
-    if UNSUPPORTED.iter().chain(&["$schema"]).any(has) || drops_unknown || has_list {
-        return false;
-    }
-    let one = ["items", "additionalProperties", "not"];
-    let one = one.iter().filter_map(|name| schema.get(name));
-    let lists = ["allOf", "anyOf", "oneOf"].iter().filter_map(|name| schema.get(name)?.as_array());
-    let fields = members(schema, "properties").into_iter().flatten().map(|(_, field)| field);
-    one.chain(lists.flatten()).chain(fields).all(is_readable)
-}
-
-/// Reports what may not stand at the root if the status is a subresource: a check of the status
-/// alone would not see it.
-fn check_root(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let type_name = schema.get("type").and_then(Value::as_str).unwrap_or_default();
-    if !type_name.is_empty() && type_name != "object" {
-        let detail = "only \"object\" is allowed as the type at the root of the schema if the \
-                      status subresource is enabled";
-        errors.push(FieldError::invalid(format!("{at}.type"), &type_name.into(), detail));
-        return;
-    }
-    let known = |name: &String| AT_ROOT.iter().any(|(known, _)| known == name);
-    let fields = schema.as_object().into_iter().flatten();
-    if fields.filter(|(name, value)| is_given(name, value)).any(|(name, _)| !known(name)) {
-        let names: Vec<&str> = AT_ROOT.iter().map(|(_, name)| *name).collect();
-        let detail = format!(
-            "only [{}] fields are allowed at the root of the schema if the status subresource is \
-             enabled",
-            names.join(" ")
-        );
-        errors.push(FieldError::invalid(at, &shown::schema(schema), &detail));
-    }
-}
-
-/// Returns whether a field of a schema is given: some may be false or empty.
-fn is_given(name: &str, value: &Value) -> bool {
-    match name {
-        "additionalItems" | "additionalProperties" | "default" | "$ref" => !value.is_null(),
-        _ => is_set(value),
-    }
-}
-
-/// Returns whether a field of a schema has a value that Go does not take for an absent one.
-fn is_set(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Bool(true) | Value::Number(_) => true,
-    }
-}
-
-/// The context of a schema.
-#[derive(Debug, Clone, Copy, Default)]
-struct Around {
-    is_root: bool,
-    /// True inside `apiVersion`, `kind` and `metadata` of an object.
-    is_meta: bool,
-    /// The reason why a default is forbidden.
-    no_default: Option<&'static str>,
-}
-
 fn check(schema: &Value, around: &Around, at: &str, errors: &mut Vec<FieldError>) {
     check_supported(schema, around, at, errors);
     let inner = Around { is_root: false, ..*around };
     check_fields(schema, around, at, errors);
-    for (name, part) in [("not", schema.get("not"))] {
-        if let Some(part) = part.filter(|part| part.is_object()) {
-            check(part, &inner, &format!("{at}.{name}"), errors);
-        }
+    if let Some(part) = schema.get("not").filter(|part| part.is_object()) {
+        check(part, &inner, &format!("{at}.not"), errors);
     }
     for name in ["allOf", "oneOf", "anyOf"] {
         let list = schema.get(name).and_then(Value::as_array).into_iter().flatten();
@@ -244,7 +141,7 @@ fn check(schema: &Value, around: &Around, at: &str, errors: &mut Vec<FieldError>
     }
     check_map_type(schema, at, errors);
     check_list_type(schema, at, errors);
-    check_rules(schema, at, errors);
+    rules::check_texts(schema, at, errors);
 }
 
 /// Checks schemas that stand under names.
@@ -253,44 +150,6 @@ fn check_named(schema: &Value, part: &str, inner: &Around, at: &str, errors: &mu
         if named.is_object() {
             check(named, inner, &format!("{at}.{part}[{name}]"), errors);
         }
-    }
-}
-
-/// Reports what Kubernetes does not support of the specification.
-fn check_supported(schema: &Value, around: &Around, at: &str, errors: &mut Vec<FieldError>) {
-    let type_name = type_of(schema);
-    if !type_name.is_empty() && !TYPES.contains(&type_name) {
-        let allowed = TYPES.map(Value::from);
-        let path = format!("{at}.type");
-        errors.push(FieldError::not_supported(path, &type_name.into(), &allowed));
-    }
-    if let Some(reason) = around.no_default.filter(|_| schema.get("default").is_some()) {
-        let detail = format!("must not be set {reason}");
-        errors.push(FieldError::forbidden(format!("{at}.default"), &detail));
-    }
-    for name in UNSUPPORTED {
-        if schema.get(name).is_some_and(|value| is_given(name, value)) {
-            let detail = format!("{name} is not supported");
-            errors.push(FieldError::forbidden(format!("{at}.{name}"), &detail));
-        }
-    }
-    if type_name == "null" {
-        let detail = "type cannot be set to null, use nullable as an alternative";
-        errors.push(FieldError::forbidden(format!("{at}.type"), detail));
-    }
-    if schema.get("items").is_some_and(Value::is_array) {
-        let detail = "items must be a schema object and not an array";
-        errors.push(FieldError::forbidden(format!("{at}.items"), detail));
-    }
-    if around.is_meta && flag(schema, "x-kubernetes-embedded-resource") {
-        let path = format!("{at}.x-kubernetes-embedded-resource");
-        let detail = "must not be used inside of resource meta";
-        errors.push(FieldError::forbidden(path, detail));
-    }
-    if flag(schema, "uniqueItems") {
-        let detail =
-            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        errors.push(FieldError::forbidden(format!("{at}.uniqueItems"), detail));
     }
 }
 
@@ -325,192 +184,6 @@ fn check_fields(schema: &Value, around: &Around, at: &str, errors: &mut Vec<Fiel
         }
         check(field, &inner, &format!("{at}.properties[{name}]"), errors);
     }
-}
-
-fn check_map_type(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let name = "x-kubernetes-map-type";
-    let Some(map_type) = schema.get(name).and_then(Value::as_str) else { return };
-    let detail = "must be object if x-kubernetes-map-type is specified";
-    check_expected_type(schema, "object", detail, at, errors);
-    if !matches!(map_type, "atomic" | "granular") {
-        let allowed = [json!("atomic"), json!("granular")];
-        let path = format!("{at}.{name}");
-        errors.push(FieldError::not_supported(path, &map_type.into(), &allowed));
-    }
-}
-
-/// Reports a type that an extension does not allow; returns whether there was one.
-fn check_expected_type(
-    schema: &Value,
-    expected: &str,
-    detail: &str,
-    at: &str,
-    errors: &mut Vec<FieldError>,
-) -> bool {
-    let (path, found) = (format!("{at}.type"), type_of(schema));
-    if found == expected {
-        return false;
-    }
-    errors.push(match found {
-        "" => FieldError::required(path, detail),
-        found => FieldError::invalid(path, &found.into(), detail),
-    });
-    true
-}
-
-fn check_list_type(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let name = "x-kubernetes-list-type";
-    let list_type = schema.get(name).and_then(Value::as_str);
-    let path = format!("{at}.{name}");
-    if let Some(list_type) = list_type {
-        let detail = "must be array if x-kubernetes-list-type is specified";
-        let wrong = check_expected_type(schema, "array", detail, at, errors);
-        if !wrong && list_type == "set" {
-            check_set_items(schema, at, errors);
-        }
-        if !matches!(list_type, "atomic" | "set" | "map") {
-            let allowed = [json!("atomic"), json!("set"), json!("map")];
-            errors.push(FieldError::not_supported(path.as_str(), &list_type.into(), &allowed));
-        }
-    }
-    let has_keys = texts(schema.get("x-kubernetes-list-map-keys")).next().is_some();
-    if has_keys && list_type != Some("map") {
-        let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-        errors.push(match list_type {
-            None => FieldError::required(path, detail),
-            Some(other) => FieldError::invalid(path, &other.into(), detail),
-        });
-    }
-    if list_type == Some("map") {
-        check_keys(schema, at, errors);
-    }
-    if let Some(list_type @ ("set" | "map")) = list_type {
-        check_key_values(schema, list_type, at, errors);
-    }
-}
-
-fn check_set_items(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let Some(items) = schema.get("items") else { return };
-    let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-    let stated = |name: &str| items.get(name).and_then(Value::as_str);
-    let shown = json!(stated("x-kubernetes-list-type"));
-    let name = match type_of(items) {
-        "array" if stated("x-kubernetes-list-type").is_some_and(|is| is != "atomic") => {
-            "x-kubernetes-list-type"
-        }
-        "object" if stated("x-kubernetes-map-type") != Some("atomic") => "x-kubernetes-map-type",
-        _ => return,
-    };
-    errors.push(FieldError::invalid(format!("{at}.items.{name}"), &shown, detail));
-}
-
-fn check_keys(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let name = "x-kubernetes-list-map-keys";
-    let path = format!("{at}.{name}");
-    let keys: Vec<&str> = texts(schema.get(name)).collect();
-    if keys.is_empty() {
-        let detail = "must not be empty if x-kubernetes-list-type is map";
-        errors.push(FieldError::required(path.as_str(), detail));
-    }
-    let Some(items) = schema.get("items") else {
-        let detail = "must have a schema if x-kubernetes-list-type is map";
-        errors.push(FieldError::required(format!("{at}.items"), detail));
-        return;
-    };
-    if type_of(items) != "object" {
-        let detail = "must be object if parent array's x-kubernetes-list-type is map";
-        let path = format!("{at}.items.type");
-        errors.push(FieldError::invalid(path, &type_of(items).into(), detail));
-        return;
-    }
-    for (index, key) in keys.iter().enumerate() {
-        match members(items, "properties").and_then(|fields| fields.get(*key)) {
-            Some(field) if matches!(type_of(field), "array" | "object") => {
-                let detail =
-                    "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                let path = format!("{at}.items.properties[{key}].type");
-                errors.push(FieldError::invalid(path, &type_of(items).into(), detail));
-            }
-            Some(_) => {}
-            None => {
-                let detail = "entries must all be names of item properties";
-                errors.push(FieldError::invalid(path.as_str(), &json!(keys), detail));
-            }
-        }
-        if keys[..index].contains(key) {
-            let detail = "must not contain duplicate entries";
-            errors.push(FieldError::invalid(path.as_str(), &json!(keys), detail));
-        }
-    }
-}
-
-/// Reports keys that an item may lack.
-fn check_key_values(schema: &Value, list_type: &str, at: &str, errors: &mut Vec<FieldError>) {
-    let Some(items) = schema.get("items") else { return };
-    if flag(items, "nullable") {
-        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        errors.push(FieldError::forbidden(format!("{at}.items.nullable"), &detail));
-    }
-    if list_type != "map" {
-        return;
-    }
-    let required: Vec<&str> = texts(items.get("required")).collect();
-    for key in texts(schema.get("x-kubernetes-list-map-keys")) {
-        let Some(field) = members(items, "properties").and_then(|fields| fields.get(key)) else {
-            continue;
-        };
-        let path = format!("{at}.items.properties[{key}]");
-        if !required.contains(&key) && field.get("default").is_none() {
-            let detail = "this property is in x-kubernetes-list-map-keys, so it must have a \
-                          default or be a required property";
-            errors.push(FieldError::required(format!("{path}.default"), detail));
-        }
-        if flag(field, "nullable") {
-            let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-            errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
-        }
-    }
-}
-
-/// Checks the texts of the rules of a schema, not their expressions.
-fn check_rules(schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
-    for (index, rule) in rules.into_iter().flatten().enumerate() {
-        let at = format!("{at}.x-kubernetes-validations[{index}]");
-        let stated = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
-        let (expression, message) = (stated("rule").trim(), stated("message").trim());
-        let is_multiline = |text: &str| text.contains(['\n', '\r']);
-        let shown = || Value::from(stated("message"));
-        if expression.is_empty() {
-            errors.push(FieldError::required(format!("{at}.rule"), "rule is not specified"));
-        } else if !stated("message").is_empty() && message.is_empty() {
-            let detail = "must be non-empty if specified";
-            errors.push(FieldError::invalid(format!("{at}.message"), &shown(), detail));
-        } else if is_multiline(message) {
-            let detail = "must not contain line breaks";
-            errors.push(FieldError::invalid(format!("{at}.message"), &shown(), detail));
-        } else if is_multiline(expression) && message.is_empty() {
-            let detail = "message must be specified if rule contains line breaks";
-            errors.push(FieldError::required(format!("{at}.message"), detail));
-        }
-        let reason = rule.get("reason").and_then(Value::as_str);
-        let reasons = [
-            "FieldValueDuplicate",
-            "FieldValueForbidden",
-            "FieldValueInvalid",
-            "FieldValueRequired",
-        ];
-        if let Some(reason) = reason.filter(|reason| !reasons.contains(reason)) {
-            let allowed = reasons.map(Value::from);
-            let path = format!("{at}.reason");
-            errors.push(FieldError::not_supported(path, &reason.into(), &allowed));
-        }
-        rules::check_texts(rule, schema, &at, errors);
-    }
-}
-
-fn type_of(schema: &Value) -> &str {
-    schema.get("type").and_then(Value::as_str).unwrap_or("")
 }
 
 #[cfg(test)]

@@ -213,6 +213,11 @@ fn read_condition(schema: &Value, depth: usize) -> Condition {
     }
 }
 
+/// Returns the type that a schema states, or an empty text.
+pub(crate) fn type_of(schema: &Value) -> &str {
+    schema.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
 pub(crate) fn flag(schema: &Value, name: &str) -> bool {
     schema.get(name).and_then(Value::as_bool).unwrap_or(false)
 }

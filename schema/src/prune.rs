@@ -32,17 +32,17 @@ impl Schema {
     /// assert_eq!(object, json!({"kind": "Foo", "spec": {"size": 1}}));
     /// ```
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
-        let mut removed = Vec::new();
-        prune(self.root(), object, true, &mut Path::default(), &mut removed);
-        removed.sort();
-        removed
+        let mut pruner = Pruner::default();
+        pruner.prune(self.root(), object, true);
+        pruner.removed.sort();
+        pruner.removed
     }
 
     /// Removes the fields of a part of an object that the schema does not name.
     pub(crate) fn prune_part(&self, value: &mut Value) -> Vec<String> {
-        let mut removed = Vec::new();
-        prune(self.root(), value, false, &mut Path::default(), &mut removed);
-        removed
+        let mut pruner = Pruner::default();
+        pruner.prune(self.root(), value, false);
+        pruner.removed
     }
 
     /// Removes each `null` whose field is not nullable and has no default.
@@ -71,61 +71,74 @@ impl Schema {
     }
 }
 
-fn prune(
-    node: NodeRef<'_>,
-    value: &mut Value,
-    root: bool,
-    path: &mut Path,
-    removed: &mut Vec<String>,
-) {
-    match (node.shape(), value) {
-        (Shape::Object(object), Value::Object(fields)) => {
-            let keep_meta = root || object.embedded;
-            fields.retain(|name, value| {
-                if keep_meta && META_FIELDS.contains(&name.as_str()) {
-                    return true;
-                }
-                let before = path.enter(name);
-                let keep = match node.field(name) {
-                    Some(inner) => {
-                        prune(inner, value, false, path, removed);
-                        true
-                    }
-                    None => object.unknown == UnknownFields::Preserve,
-                };
-                if !keep {
-                    removed.push(path.to_string());
-                }
-                path.leave(before);
-                keep
-            });
-        }
-        (Shape::Map(_), Value::Object(fields)) => {
-            for (name, value) in fields {
-                let Some(inner) = node.values() else { continue };
-                let before = path.enter(name);
-                prune(inner, value, false, path, removed);
-                path.leave(before);
+/// Removes the fields that a schema does not name.
+#[derive(Debug, Default)]
+struct Pruner {
+    /// The path of the present value.
+    path: Path,
+    /// The paths of the removed fields.
+    removed: Vec<String>,
+}
+
+// === impl Pruner ===
+
+impl Pruner {
+    fn prune(&mut self, node: NodeRef<'_>, value: &mut Value, is_root: bool) {
+        match (node.shape(), value) {
+            (Shape::Object(object), Value::Object(fields)) => {
+                let keeps_meta = is_root || object.embedded;
+                fields.retain(|name, value| {
+                    let is_meta = META_FIELDS.contains(&name.as_str());
+                    (keeps_meta && is_meta) || self.keeps(node, object, name, value)
+                });
             }
-        }
-        (Shape::List(_), Value::Array(list)) => {
-            let Some(inner) = node.items() else { return };
-            for (at, value) in list.iter_mut().enumerate() {
-                let before = path.enter_item(at);
-                prune(inner, value, false, path, removed);
-                path.leave(before);
+            (Shape::Map(_), Value::Object(fields)) => {
+                let Some(inner) = node.values() else { return };
+                for (name, value) in fields {
+                    let before = self.path.enter(name);
+                    self.prune(inner, value, false);
+                    self.path.leave(before);
+                }
             }
+            (Shape::List(_), Value::Array(list)) => {
+                let Some(inner) = node.items() else { return };
+                for (at, value) in list.iter_mut().enumerate() {
+                    let before = self.path.enter_item(at);
+                    self.prune(inner, value, false);
+                    self.path.leave(before);
+                }
+            }
+            // A value of a wrong type. Upstream removes every field of an object that is not
+            // declared.
+            (Shape::Scalar(_) | Shape::List(_), Value::Object(fields)) => {
+                for (name, _) in std::mem::take(fields) {
+                    self.remove(&name);
+                }
+            }
+            _ => {}
         }
-        // A value of a wrong type. Upstream removes every field of an object that is not declared.
-        (Shape::Scalar(_) | Shape::List(_), Value::Object(fields)) => {
-            fields.retain(|name, _| {
-                let before = path.enter(name);
-                removed.push(path.to_string());
-                path.leave(before);
-                false
-            });
+    }
+
+    /// Returns true if a field of an object stays, and prunes its value.
+    fn keeps(&mut self, node: NodeRef<'_>, object: &Object, name: &str, value: &mut Value) -> bool {
+        if let Some(inner) = node.field(name) {
+            let before = self.path.enter(name);
+            self.prune(inner, value, false);
+            self.path.leave(before);
+            return true;
         }
-        _ => {}
+        let keeps = object.unknown == UnknownFields::Preserve;
+        if !keeps {
+            self.remove(name);
+        }
+        keeps
+    }
+
+    /// Notes the removal of a field of the present value.
+    fn remove(&mut self, name: &str) {
+        let before = self.path.enter(name);
+        self.removed.push(self.path.to_string());
+        self.path.leave(before);
     }
 }
 

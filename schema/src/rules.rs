@@ -7,13 +7,14 @@ mod field_path;
 mod run;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 pub(crate) use check::check_rules;
-pub(crate) use check::check_texts;
+pub(crate) use texts::check_texts;
 
 use crate::cel::{Expr, Type};
 use crate::field_error::FieldError;

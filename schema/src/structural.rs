@@ -7,6 +7,7 @@ use crate::constraints::Pattern;
 use crate::field_error::FieldError;
 use crate::open_api::flag;
 use crate::open_api::members;
+use crate::open_api::type_of;
 
 /// Checks `openAPIV3Schema` at the path `at`, such as
 /// `spec.versions[0].schema.openAPIV3Schema`. The errors are sorted.
@@ -268,10 +269,6 @@ fn check_declared(
     if let Some(items) = condition.get("items") {
         check_part(items, declared.get("items"), "items");
     }
-}
-
-fn type_of(schema: &Value) -> &str {
-    schema.get("type").and_then(Value::as_str).unwrap_or("")
 }
 
 fn is_int_or_string(schema: &Value) -> bool {

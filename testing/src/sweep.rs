@@ -1,10 +1,10 @@
 //! Runs a story once per fault that a controller may meet, and compares the end states.
 
+mod choice;
 mod failure;
 mod plan;
 mod run;
 
-use std::env;
 use std::fmt;
 
 use homeostat_apiserver::{ApiServer, Builder};
@@ -12,6 +12,7 @@ use homeostat_faults::CrashPoint;
 use kube_client::Client;
 use serde_json::Value;
 
+use self::choice::{only, select};
 use self::failure::{Failed, NamedPanic};
 use self::run::run;
 use crate::{Simulation, in_virtual_time};
@@ -21,9 +22,6 @@ pub use self::plan::{Disturbance, Plan};
 
 /// The name of the client of the swept controller.
 pub const CONTROLLER: &str = "controller";
-
-/// The environment variable that restricts a sweep to one plan.
-const ONLY: &str = "HOMEOSTAT_PLAN";
 
 /// The result of a story: an end state, or the reason why the story failed.
 pub type Outcome = Result<Value, Box<dyn std::error::Error>>;
@@ -299,38 +297,6 @@ impl Kind {
         };
         format!("the controller has {nothing}, so there is no fault to try")
     }
-}
-
-/// Returns the value of the variable that restricts a sweep to one plan.
-fn only() -> Option<String> {
-    env::var_os(ONLY).map(|name| name.to_string_lossy().into_owned())
-}
-
-/// Returns the plan with the name `only`. None is selected if that is a plan of the other sweep: a
-/// test may run both.
-///
-/// # Errors
-///
-/// The text with the names of the plans, if `only` is another name.
-fn select(plans: Vec<Plan>, kind: Kind, only: &str) -> Result<Vec<Plan>, String> {
-    const LISTED: usize = 30;
-    if Plan::named(only).is_some_and(|plan| Kind::of(&plan) != kind) {
-        return Ok(Vec::new());
-    }
-    let names: Vec<String> = plans.iter().map(ToString::to_string).collect();
-    let selected: Vec<Plan> = plans.into_iter().filter(|plan| plan.to_string() == only).collect();
-    if !selected.is_empty() {
-        return Ok(selected);
-    }
-    let listed = names.len().min(LISTED);
-    let more = match names.len() - listed {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let listed = names[..listed].join(", ");
-    Err(format!(
-        "{ONLY}={only:?} is no plan of this sweep; unset it, or set it to one of: {listed}{more}"
-    ))
 }
 
 /// Runs every plan, or the one with the name `only`.

@@ -6,7 +6,8 @@ use homeostat_schema::ManagedFields;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::owners::{FieldManager, Ownership, take_requested};
+use super::field_manager::FieldManager;
+use super::owners::{Ownership, take_requested};
 use super::{drop_empty, meta_text, metadata, metadata_mut};
 use crate::access::User;
 use crate::clock::rfc3339;

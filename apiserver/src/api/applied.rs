@@ -4,11 +4,13 @@ use homeostat_schema::{Applied, ApplyError, Conflicts};
 use serde_json::{Value, json};
 
 use super::commit::{Replacement, commit};
-use super::create::{New, admit, check_namespace, create_object, mutate};
+use super::create::{admit, check_namespace, mutate};
+use super::creation::{New, create_object};
 use super::managers::{field_manager, target_of};
 use super::patched::check_identity;
 use super::renderer::Renderer;
-use crate::admission::owners::{FieldManager, Ownership, object_text, type_text};
+use crate::admission::field_manager::FieldManager;
+use crate::admission::owners::{Ownership, object_text, type_text};
 use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
 use crate::admission::{meta_text, metadata_mut};

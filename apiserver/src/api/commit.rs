@@ -14,7 +14,7 @@ use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
 use crate::core::Core;
 use crate::fields::Fields;
-use crate::kinds::{Allocator, Issue};
+use crate::kinds::{Allocator, Issue, Served};
 use crate::metrics::Counter;
 use crate::object::Stored;
 use crate::request::ApiCall;
@@ -51,38 +51,13 @@ pub(super) fn commit(
     let allocator = allocations.as_deref().map(|allocations| Allocator { allocations, dry_run });
     let (rules, kind) = (served.rules(), &served.kind);
     let (mut outcome, warnings) = update::prepare(rules, kind, change, Some(&author), allocator)?;
-    let new = match &outcome {
-        update::Outcome::Unchanged => old,
-        update::Outcome::Store(new) | update::Outcome::Delete(new) => new,
-    };
-    parameters::check(core, call, new, Some(old))?;
-    match target {
-        Target::Object => call.warnings.extend((served.home.warn)(new, Some(old))),
-        Target::Status => call.warnings.extend((served.home.warn_status)(new)),
-        _ => {}
-    }
-    if let update::Outcome::Store(new) | update::Outcome::Delete(new) = &outcome {
-        call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
-    }
-    limits::check_update(core, served, old, target, new)?;
-    let name = call.target.info.name.as_deref().unwrap_or_default();
-    guards::check(core, call, Write { new, old: Some(old), name })?;
-    if let update::Outcome::Store(new) = &outcome
-        && target == Target::Resize
-    {
-        resize::check_node(core, served, old, new)?;
-    }
-    policies::check_update(core, (call, target, dry_run), old, new)?;
-    if let update::Outcome::Store(new) = &mut outcome
-        && admitted.is_some()
-    {
-        webhooks::prune(served, new);
-    }
-    if let update::Outcome::Store(new) = &outcome
-        && let Some(subresource) = charged_as(target)
-    {
-        let creation = Charged::creation(served, new, dry_run);
-        quota::charge(core, &Charged { subresource, old: Some(old), ..creation })?;
+    let update = Update { core, call, served, old, target, dry_run };
+    update.admit(&outcome, warnings)?;
+    if let update::Outcome::Store(new) = &mut outcome {
+        if admitted.is_some() {
+            webhooks::prune(served, new);
+        }
+        update.charge(new)?;
     }
     let place = Place { renderer, key, stored, dry_run };
     match outcome {
@@ -92,6 +67,16 @@ pub(super) fn commit(
     }
 }
 
+/// A write to a stored object.
+struct Update<'a> {
+    core: &'a Core,
+    call: &'a ApiCall,
+    served: &'a Served,
+    old: &'a Fields,
+    target: Target,
+    dry_run: bool,
+}
+
 /// The place of a stored object. The methods return the body of the reply; `None` if the object
 /// changed in the meantime.
 struct Place<'a> {
@@ -99,6 +84,44 @@ struct Place<'a> {
     key: &'a str,
     stored: &'a Arc<Stored>,
     dry_run: bool,
+}
+
+// === impl Update ===
+
+impl Update<'_> {
+    /// Applies the admission that checks a complete object. `warnings` are those of its rules.
+    fn admit(&self, outcome: &update::Outcome, warnings: Vec<String>) -> Result<()> {
+        let Self { core, call, served, old, target, dry_run } = *self;
+        let new = match outcome {
+            update::Outcome::Unchanged => old,
+            update::Outcome::Store(new) | update::Outcome::Delete(new) => new,
+        };
+        parameters::check(core, call, new, Some(old))?;
+        match target {
+            Target::Object => call.warnings.extend((served.home.warn)(new, Some(old))),
+            Target::Status => call.warnings.extend((served.home.warn_status)(new)),
+            _ => {}
+        }
+        if !matches!(outcome, update::Outcome::Unchanged) {
+            call.warnings.extend(warnings_of(served, new, Some(old)).into_iter().chain(warnings));
+        }
+        limits::check_update(core, served, old, target, new)?;
+        let name = call.target.info.name.as_deref().unwrap_or_default();
+        guards::check(core, call, Write { new, old: Some(old), name })?;
+        if let update::Outcome::Store(new) = outcome
+            && target == Target::Resize
+        {
+            resize::check_node(core, served, old, new)?;
+        }
+        policies::check_update(core, (call, target, dry_run), old, new)
+    }
+
+    /// Charges the new state to the quotas of its namespace.
+    fn charge(&self, new: &Fields) -> Result<()> {
+        let Some(subresource) = charged_as(self.target) else { return Ok(()) };
+        let creation = Charged::creation(self.served, new, self.dry_run);
+        quota::charge(self.core, &Charged { subresource, old: Some(self.old), ..creation })
+    }
 }
 
 // === impl Place ===

@@ -1,6 +1,6 @@
 //! The managers of fields that `managedFields` records: the client of a request, and the server.
 
-use crate::admission::owners::FieldManager;
+use crate::admission::field_manager::FieldManager;
 use crate::admission::target::Target;
 use crate::clock::rfc3339;
 use crate::core::Core;

@@ -1,21 +1,22 @@
 //! The form of a reply: complete objects, metadata only, or rows of a table.
 
+mod partial;
+mod table;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::admission::meta_text;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
-use crate::object::{Encoded, Stored, Texts};
+use crate::object::{Encoded, Stored};
 use crate::request::ApiCall;
 use crate::request::negotiate::Form;
 use crate::status::{Failure, Result};
-use crate::table::{self, Columns};
+use crate::table::Columns;
 
 /// The form of one reply.
 #[derive(Debug, Clone)]
@@ -33,25 +34,6 @@ enum Included {
     Nothing,
     Metadata,
     Object,
-}
-
-/// The metadata of an object, as it is encoded. Members sort by name here and below.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Partial<'a> {
-    api_version: &'a str,
-    kind: &'static str,
-    metadata: Texts<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PartialList<'a> {
-    api_version: &'a str,
-    /// `None` instead of no items: the real server sends `null`.
-    items: Option<Vec<Partial<'a>>>,
-    kind: &'static str,
-    metadata: &'a Value,
 }
 
 // === impl Renderer ===
@@ -153,7 +135,7 @@ impl Renderer {
     pub(super) fn object(&self, stored: &Stored) -> Bytes {
         match self.form {
             Form::Whole => self.complete(stored),
-            Form::Partial { version, .. } => encode(&Partial::of(version, stored)),
+            Form::Partial { version, .. } => partial::encode(version, stored),
             Form::Table { .. } => self.event_object(stored, true),
         }
     }
@@ -178,38 +160,17 @@ impl Renderer {
     /// definitions.
     pub(super) fn event_object(&self, stored: &Stored, with_columns: bool) -> Bytes {
         let Form::Table { version } = self.form else { return self.object(stored) };
-        let fields = self.served.read(stored);
-        let columns = table::columns(&self.served.kind);
-        let definitions = if with_columns { table::definitions(columns) } else { Value::Null };
-        let metadata = json!({"resourceVersion": stored.revision.to_string()});
-        let rows = [self.row(version, stored, fields)];
-        json!({
-            "kind": "Table", "apiVersion": version, "metadata": metadata,
-            "columnDefinitions": definitions, "rows": rows,
-        })
-        .to_string()
-        .into()
+        self.table_of_event(version, stored, with_columns).to_string().into()
     }
 
     /// Returns an object that is not stored as such: a scale.
     pub(super) fn unstored(&self, columns: Columns<'_>, object: Fields) -> Value {
         let version = match self.form {
             Form::Whole => return Value::Object(object),
-            Form::Partial { version, .. } => return partial(version, object),
+            Form::Partial { version, .. } => return partial::metadata_only(version, object),
             Form::Table { version } => version,
         };
-        let metadata = json!({"resourceVersion": meta_text(&object, "resourceVersion")});
-        let cells = table::cells(columns, &object, self.now);
-        let object = match self.included {
-            Included::Nothing => Value::Null,
-            Included::Metadata => partial(version, object),
-            Included::Object => Value::Object(object),
-        };
-        json!({
-            "kind": "Table", "apiVersion": version, "metadata": metadata,
-            "columnDefinitions": table::definitions(columns),
-            "rows": [{"cells": cells, "object": object}],
-        })
+        self.table_of_unstored(version, columns, object)
     }
 
     /// Encodes a bookmark, whose object has only metadata.
@@ -223,20 +184,7 @@ impl Renderer {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": version,
                     "metadata": metadata})
             }
-            Form::Table { version } => {
-                let mut fields = Fields::new();
-                fields.insert("metadata".to_owned(), metadata.clone());
-                let columns = table::columns(kind);
-                let definitions =
-                    if with_columns { table::definitions(columns) } else { Value::Null };
-                let cells = table::cells(columns, &fields, self.now);
-                let row = json!({"cells": cells, "object": partial(version, fields)});
-                json!({
-                    "kind": "Table", "apiVersion": version,
-                    "metadata": {"resourceVersion": metadata["resourceVersion"]},
-                    "columnDefinitions": definitions, "rows": [row],
-                })
-            }
+            Form::Table { version } => self.table_of_bookmark(version, metadata, with_columns),
         }
     }
 
@@ -248,46 +196,11 @@ impl Renderer {
     ) -> Bytes {
         match self.form {
             Form::Whole => self.complete_list(metadata, items),
-            Form::Partial { version, .. } => {
-                let items: Vec<_> = items.map(|item| Partial::of(version, item)).collect();
-                let items = Some(items).filter(|items| !items.is_empty());
-                let kind = "PartialObjectMetadataList";
-                let metadata = &without_empty(metadata);
-                encode(&PartialList { api_version: version, items, kind, metadata })
-            }
+            Form::Partial { version, .. } => partial::encode_list(version, metadata, items),
             Form::Table { version } => {
-                let (items, objects): (Vec<&Arc<Stored>>, Vec<Fields>) =
-                    items.map(|item| (item, self.served.read(item))).unzip();
-                let default = self.served.kind.find_default.and_then(|find| find(&objects));
-                let rows = items.into_iter().zip(objects);
-                let mut rows: Vec<Value> =
-                    rows.map(|(item, fields)| self.row(version, item, fields)).collect();
-                if let Some(name) = default.and_then(|at| rows[at].pointer_mut("/cells/0")) {
-                    *name = json!(format!("{} (default)", name.as_str().unwrap_or_default()));
-                }
-                let definitions = table::definitions(table::columns(&self.served.kind));
-                let metadata = without_empty(metadata);
-                json!({
-                    "kind": "Table", "apiVersion": version, "metadata": metadata,
-                    "columnDefinitions": definitions,
-                    "rows": rows,
-                })
-                .to_string()
-                .into()
+                self.table_of_list(version, metadata, items).to_string().into()
             }
         }
-    }
-
-    fn row(&self, version: &str, stored: &Stored, fields: Fields) -> Value {
-        let cells = table::cells(table::columns(&self.served.kind), &fields, self.now);
-        let object = match self.included {
-            Included::Nothing => Value::Null,
-            Included::Metadata => partial(version, fields),
-            Included::Object => Value::Object(
-                in_requested_version(&self.served, stored).map_or(fields, |other| other.fields()),
-            ),
-        };
-        json!({"cells": cells, "object": object})
     }
 
     fn complete(&self, stored: &Stored) -> Bytes {
@@ -321,16 +234,6 @@ impl Renderer {
     }
 }
 
-/// Returns the metadata of a list without empty members: only a list of complete custom resources
-/// has them.
-fn without_empty(metadata: &Value) -> Value {
-    let mut metadata = metadata.clone();
-    if let Some(metadata) = metadata.as_object_mut() {
-        metadata.retain(|_, value| *value != "");
-    }
-    metadata
-}
-
 /// Returns the object in the requested API version, if it is stored in another one.
 pub(super) fn in_requested_version(served: &Served, stored: &Stored) -> Option<Stored> {
     if served.shows(stored) {
@@ -352,24 +255,6 @@ fn append_item(into: &mut Vec<u8>, served: &Served, stored: &Stored) {
         into.push(b'{');
         into.extend_from_slice(stored.item());
     }
-}
-
-// === impl Partial ===
-
-impl<'a> Partial<'a> {
-    fn of(version: &'a str, stored: &'a Stored) -> Self {
-        let kind = "PartialObjectMetadata";
-        Self { api_version: version, kind, metadata: stored.metadata() }
-    }
-}
-
-fn encode(reply: &impl Serialize) -> Bytes {
-    serde_json::to_vec(reply).expect("texts and values are JSON").into()
-}
-
-fn partial(version: &str, mut object: Fields) -> Value {
-    let metadata = object.remove("metadata").unwrap_or_default();
-    json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
 }
 
 fn reject_partial(requested: &str, what: &str, served: &Served, suffix: &str) -> Failure {

@@ -163,28 +163,30 @@ fn requested(call: &ApiCall, object: &Fields, others: Vec<Cause>) -> Result<Attr
             causes.push(Cause::invalid("spec.nonResourceAttributes", &shown_path, detail));
         }
     }
-    if !causes.is_empty() {
-        return Err(Failure::invalid_as(&kind.group, "", "", &causes));
+    if causes.is_empty() {
+        Ok(attributes(resource, path))
+    } else {
+        Err(Failure::invalid_as(&kind.group, "", "", &causes))
     }
-    Ok(match (resource, path) {
-        (Some(resource), _) => {
-            let member = |name: &str| text(resource, name).to_owned();
-            Attributes {
-                verb: member("verb"),
-                namespace: member("namespace"),
-                group: member("group"),
-                resource: member("resource"),
-                subresource: member("subresource"),
-                name: member("name"),
-                path: None,
-            }
-        }
-        (None, path) => {
-            let member = |name: &str| path.map_or("", |path| text(path, name)).to_owned();
-            let path = Some(member("path"));
-            Attributes { verb: member("verb"), path, ..Attributes::default() }
-        }
-    })
+}
+
+/// Returns the request to a resource, or to a path.
+fn attributes(resource: Option<&Value>, path: Option<&Value>) -> Attributes {
+    let member =
+        |name: &str| resource.or(path).map_or("", |request| text(request, name)).to_owned();
+    if resource.is_none() {
+        let path = Some(member("path"));
+        return Attributes { verb: member("verb"), path, ..Attributes::default() };
+    }
+    Attributes {
+        verb: member("verb"),
+        namespace: member("namespace"),
+        group: member("group"),
+        resource: member("resource"),
+        subresource: member("subresource"),
+        name: member("name"),
+        path: None,
+    }
 }
 
 /// Returns the cause for which a review with metadata is refused.

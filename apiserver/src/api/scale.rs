@@ -13,8 +13,9 @@ use super::patched::{self, Patch, check_identity};
 use super::read;
 use super::renderer::Renderer;
 use super::webhooks;
+use crate::admission::field_manager::Scaled;
 use crate::admission::meta_text;
-use crate::admission::owners::{Ownership, Scaled};
+use crate::admission::owners::Ownership;
 use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
 use crate::core::Core;
@@ -47,30 +48,7 @@ pub(super) async fn serve(
     };
     let (renderer, form) = Renderer::of_unstored(core, call, "*autoscaling.Scale");
     let answered = match *method {
-        Method::GET => {
-            let served = &call.target.served;
-            let version = match call.params.get("resourceVersion") {
-                "" => None,
-                text => Some(read::revision(text).map_err(Failure::internal)?),
-            };
-            if let Some(revision) = version {
-                core.wait_for_revision(revision, &call.client_view).await?;
-            }
-            let key = served.kind.key(call.namespace(), name);
-            let view = &call.client_view;
-            let stored = core.get_visible(served.resource, &key, view, version.is_some());
-            let Some(stored) = stored else {
-                return Err(Failure::not_found(&served.kind, name));
-            };
-            let object = served.read(&stored);
-            check_readable(call, scale, &object)?;
-            if served.kind.definition.is_some() && !scale.is_stated(&object) {
-                let path = go_quote(&format!(".{}", scale.wanted));
-                let detail = format!("the spec replicas field {path} does not exist");
-                return Err(Failure::internal_error(&detail));
-            }
-            Ok(reply(&renderer, scale, &object))
-        }
+        Method::GET => get(core, call, (scale, name), &renderer).await,
         Method::PATCH if call.content_type() == media::APPLY => {
             let apply = || apply(core, call, (scale, name), &renderer);
             webhooks::replay(core, (&call.conversation, &call.params), apply).await
@@ -84,6 +62,35 @@ pub(super) async fn serve(
     // The real server looks at the form of the reply once it has the scale.
     let reply = answered?;
     form.map(|()| reply)
+}
+
+async fn get(
+    core: &Core,
+    call: &ApiCall,
+    (scale, name): (&Scale, &str),
+    renderer: &Renderer,
+) -> Result<Reply> {
+    let served = &call.target.served;
+    let version = match call.params.get("resourceVersion") {
+        "" => None,
+        text => Some(read::revision(text).map_err(Failure::internal)?),
+    };
+    if let Some(revision) = version {
+        core.wait_for_revision(revision, &call.client_view).await?;
+    }
+    let key = served.kind.key(call.namespace(), name);
+    let stored = core.get_visible(served.resource, &key, &call.client_view, version.is_some());
+    let Some(stored) = stored else {
+        return Err(Failure::not_found(&served.kind, name));
+    };
+    let object = served.read(&stored);
+    check_readable(call, scale, &object)?;
+    if served.kind.definition.is_some() && !scale.is_stated(&object) {
+        let path = go_quote(&format!(".{}", scale.wanted));
+        let detail = format!("the spec replicas field {path} does not exist");
+        return Err(Failure::internal_error(&detail));
+    }
+    Ok(reply(renderer, scale, &object))
 }
 
 /// Fails if a custom object has something else than a count or a text where its scale is read.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::admission::create::{self, SystemMetadata};
+use crate::admission::field_manager::FieldManager;
 use crate::admission::meta_text;
-use crate::admission::owners::{FieldManager, Ownership};
+use crate::admission::owners::Ownership;
 use crate::admission::target::Target;
 use crate::clock::rfc3339;
 use crate::core::Core;

@@ -21,6 +21,17 @@ use crate::request::decode::Wanted;
 use crate::status::{Failure, Result};
 use crate::types::{Expected, Types};
 
+/// The change of an object by an action.
+struct ActionChange<'a> {
+    core: &'a Core,
+    call: &'a ApiCall,
+    key: &'a str,
+    name: &'a str,
+    action: &'a Action,
+    /// Changes the object as the body requests, at the given time.
+    apply: fn(&mut Fields, &Fields, &str) -> std::result::Result<(), ActionError>,
+}
+
 /// Carries out a POST on a subresource: the server changes the object on behalf of the client.
 pub(super) fn post(core: &Core, call: &ApiCall, name: &str, action: &str) -> Result<Reply> {
     post_for(core, call, (name, action), call)
@@ -36,8 +47,6 @@ fn post_for(
     let options = call.params.write_options("CreateOptions")?;
     let dry_run = options.dry_run;
     let served = &call.target.served;
-    // The reply is a status, which has any form.
-    let renderer = Renderer::of_whole_objects(core, call);
     let Some(action) = served.kind.action(action) else {
         return Err(Failure::method_not_allowed(&served.kind, "create"));
     };
@@ -66,31 +75,51 @@ fn post_for(
         Eviction { core, served, key: &key, name, options }.carry_out()?;
         return Ok(action_done());
     };
-    loop {
-        let Some(stored) = core.get(served.resource, &key) else {
-            return Err(Failure::not_found(&served.kind, name));
-        };
-        let old = core.fields(served, &stored);
-        let mut new = Fields::clone(&old);
-        let now = rfc3339(core.clock.now());
-        let changed = change_object(&mut new, &body, &now);
+    let change = ActionChange { core, call, key: &key, name, action, apply: change_object };
+    change.carry_out(&body, dry_run)?;
+    Ok(action_done())
+}
+
+// === impl ActionChange ===
+
+impl ActionChange<'_> {
+    fn carry_out(&self, body: &Fields, dry_run: bool) -> Result<()> {
+        let Self { core, call, key, name, .. } = *self;
+        let served = &call.target.served;
+        // The reply is a status, which has any form.
+        let renderer = Renderer::of_whole_objects(core, call);
+        loop {
+            let Some(stored) = core.get(served.resource, key) else {
+                return Err(Failure::not_found(&served.kind, name));
+            };
+            let old = core.fields(served, &stored);
+            let new = self.changed(&old, body)?;
+            let (target, owners) = (Target::AllMembers, &Ownership::Kept);
+            let change = Change { old: &old, new, target, owners };
+            let replacement = Replacement { change, dry_run, call };
+            if commit(core, &renderer, key, &stored, replacement)?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns the changed object.
+    fn changed(&self, old: &Fields, body: &Fields) -> Result<Fields> {
+        let kind = &self.call.target.served.kind;
+        let mut new = old.clone();
+        let changed = (self.apply)(&mut new, body, &rfc3339(self.core.clock.now()));
         if !matches!(changed, Err(ActionError::Invalid(_))) {
-            check_preconditions(&served.kind, &body, &old)?;
+            check_preconditions(kind, body, old)?;
         }
         changed.map_err(|error| match error {
             ActionError::Invalid(detail) => Failure::internal(detail),
             ActionError::Conflict(detail) => {
-                let resource = format!("{}/{}", served.kind.plural, action.name);
-                let kind = Kind { plural: resource.into(), ..(*served.kind).clone() };
-                Failure::conflict(&kind, name, &detail)
+                let resource = format!("{}/{}", kind.plural, self.action.name);
+                let kind = Kind { plural: resource.into(), ..(**kind).clone() };
+                Failure::conflict(&kind, self.name, &detail)
             }
         })?;
-        let (target, owners) = (Target::AllMembers, &Ownership::Kept);
-        let change =
-            Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
-        if commit(core, &renderer, &key, &stored, change)?.is_some() {
-            return Ok(action_done());
-        }
+        Ok(new)
     }
 }
 

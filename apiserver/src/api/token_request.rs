@@ -10,8 +10,8 @@ use super::renderer::Renderer;
 use super::review::{audiences, spec};
 use super::webhooks::is_admission_dynamic;
 use crate::access::{Holder, Named, Validity};
+use crate::admission::field_manager::FieldManager;
 use crate::admission::meta_text;
-use crate::admission::owners::FieldManager;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::{Fields, read_path, text};
@@ -221,20 +221,12 @@ fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Hol
     let Some(reference) = spec.get("boundObjectRef").filter(|one| !one.is_null()) else {
         return Ok(holder);
     };
-    let (version, kind) = (text(reference, "apiVersion"), text(reference, "kind"));
-    let resource = match (version.contains('/'), kind) {
-        (false, "Pod") => "pods",
-        (false, "Secret") => "secrets",
-        (false, "Node") => "nodes",
-        _ => {
-            return Err(unbindable(reference));
-        }
-    };
+    let resource = bindable(reference)?;
     let wanted = text(reference, "name");
     let Some(stored) = core.find(resource, &known.namespace, wanted) else {
         return Err(Failure::not_found(ResourceName::built_in("", resource), wanted));
     };
-    let (uid, object) = (stored.selectable.uid.clone(), stored.fields());
+    let object = stored.fields();
     let of_pod = |path: &str| {
         let text = (resource == "pods").then(|| read_path(&object, path)).flatten();
         text.and_then(Value::as_str).unwrap_or_default()
@@ -246,14 +238,8 @@ fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Hol
             go_quote(name)
         )));
     }
-    let asked = text(reference, "uid");
-    if !asked.is_empty() && asked != uid {
-        let detail = format!(
-            "the UID in the bound object reference ({asked}) does not match the UID in record. \
-             The object might have been deleted and then recreated"
-        );
-        return Err(Failure::conflict(ResourceName::built_in("", kind), wanted, &detail));
-    }
+    let uid = stored.selectable.uid.clone();
+    check_bound_uid(reference, &uid)?;
     let object = Some(Named { name: wanted.to_owned(), uid });
     match resource {
         "pods" => {
@@ -264,6 +250,30 @@ fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Hol
         _ => holder.node = object,
     }
     Ok(holder)
+}
+
+/// Returns the resource of the object that a token is bound to.
+fn bindable(reference: &Value) -> Result<&'static str> {
+    match (text(reference, "apiVersion").contains('/'), text(reference, "kind")) {
+        (false, "Pod") => Ok("pods"),
+        (false, "Secret") => Ok("secrets"),
+        (false, "Node") => Ok("nodes"),
+        _ => Err(unbindable(reference)),
+    }
+}
+
+/// Fails if a request names another uid than that of the object.
+fn check_bound_uid(reference: &Value, uid: &str) -> Result<()> {
+    let asked = text(reference, "uid");
+    if asked.is_empty() || asked == uid {
+        return Ok(());
+    }
+    let detail = format!(
+        "the UID in the bound object reference ({asked}) does not match the UID in record. The \
+         object might have been deleted and then recreated"
+    );
+    let kind = ResourceName::built_in("", text(reference, "kind"));
+    Err(Failure::conflict(kind, text(reference, "name"), &detail))
 }
 
 /// Returns the refusal of a reference to an object of a kind that holds no token.

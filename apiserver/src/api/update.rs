@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::applied;
 use super::commit::{Replacement, commit};
-use super::create::{New, check_namespace, create_object, mutate};
+use super::create::{check_namespace, mutate};
+use super::creation::{New, create_object};
 use super::managers::{field_manager, target_of};
 use super::patched::{self, check_identity};
 use super::renderer::Renderer;

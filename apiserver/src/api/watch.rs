@@ -1,11 +1,14 @@
 //! Watches. A watch is a cursor over the history of a resource. It buffers no events: a watch that
 //! falls behind the history ends.
 
+mod cursor;
+mod event;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +25,6 @@ use crate::request::ApiCall;
 use crate::request::negotiate::{self, Form};
 use crate::selection::Selection;
 use crate::status::{Failure, Result};
-use crate::storage::{Change, Storage};
 use crate::view::ClientView;
 
 /// The state of a watch between two polls.
@@ -73,52 +75,23 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 const DEFAULT_SECONDS: std::ops::Range<u64> = 1800..3600;
 
 pub(super) async fn start(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
-    let params = &call.params;
-    let served = &call.target.served;
     let options = ListOptions::of(call)?;
     let timeout = options.timeout_seconds.map_or(0, nanoseconds);
     core.check_ready()?;
-    let version = parse_version(params.get("resourceVersion"))?;
-    let listing = is_legacy_watch(params) || params.flag("sendInitialEvents");
-    let bookmarks = params.flag("allowWatchBookmarks");
+    let version = parse_version(call.params.get("resourceVersion"))?;
     let mut watch = Watch::new(core, call, options)?;
     if call.media == Media::Yaml {
         return Err(negotiate::no_stream());
     }
-    if let Form::Partial { list: true, .. } = call.form {
-        // The events of a watch are not lists. The real server notices when it encodes the first
-        // event, and ends the stream.
+    // The events of a watch are not lists. The real server notices when it encodes the first event,
+    // and ends the stream.
+    let shows_lists = matches!(call.form, Form::Partial { list: true, .. });
+    if shows_lists || timeout < 0 {
         return Ok(Reply::Watch(Body::full("")));
     }
-    if timeout < 0 {
-        return Ok(Reply::Watch(Body::full("")));
-    }
-    if listing {
-        if let Err(failure) = core.wait_for_revision(version.unwrap_or(0), &call.client_view).await
-        {
-            // The header was already sent, so the error is an event.
-            return Ok(ended(call.media, &failure));
-        }
-        watch.list();
-        watch.marks_initial_end = bookmarks;
-    } else {
-        match version {
-            // The client does not want the present objects.
-            None | Some(0) if params.is_present("sendInitialEvents") => {
-                watch.start_at_the_present();
-            }
-            // It is 0 in other digits.
-            None | Some(0) => watch.list(),
-            Some(revision) => {
-                watch.revision = revision;
-                if let Err(gone) =
-                    core.read(|storage| storage.check_watchable(served.resource, revision))
-                {
-                    let failure = expired(revision, gone.oldest);
-                    return Ok(ended(call.media, &failure));
-                }
-            }
-        }
+    if let Err(failure) = watch.seek(call, version).await {
+        // The header was already sent, so the error is an event.
+        return Ok(event::ended(call.media, &failure));
     }
     watch.began_at = watch.revision;
     // Shows the counter, also if no event follows.
@@ -181,34 +154,31 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Starts with the present objects.
-    fn list(&mut self) {
-        let resource = self.renderer.served().resource;
-        let (revision, objects) = self.core.read(|storage| {
-            let shown = self.client_view.cached(storage.revision());
-            // If the history no longer reaches back to the lagging revision, the lagging server has
-            // caught up.
-            let objects = storage.cached_objects_at(resource, shown);
-            let objects = objects.map(|objects| (shown, objects));
-            objects.unwrap_or_else(|_| (storage.revision(), storage.objects(resource).clone()))
-        });
-        self.revision = revision;
-        let scope = objects
-            .range(Arc::<str>::from(self.prefix.as_str())..)
-            .take_while(|(key, _)| key.starts_with(&self.prefix));
-        let selected = scope.filter(|(_, object)| self.selector.matches(&object.selectable));
-        self.initial = selected.map(|(_, object)| Arc::clone(object)).collect();
-        self.initial.reverse();
-    }
-
-    /// Starts at the newest revision that the client's server shows.
-    fn start_at_the_present(&mut self) {
-        let resource = self.renderer.served().resource;
-        self.revision = self.core.read(|storage| {
-            let now = storage.revision();
-            let shown = self.client_view.cached(now);
-            if storage.check_watchable(resource, shown).is_ok() { shown } else { now }
-        });
+    /// Moves to the start that the client asks for. `version` is that of the request.
+    async fn seek(&mut self, call: &ApiCall, version: Option<u64>) -> Result<()> {
+        let params = &call.params;
+        if is_legacy_watch(params) || params.flag("sendInitialEvents") {
+            let wanted = version.unwrap_or(0);
+            self.core.wait_for_revision(wanted, &call.client_view).await?;
+            self.list();
+            self.marks_initial_end = self.wants_bookmarks;
+            return Ok(());
+        }
+        match version {
+            // The client does not want the present objects.
+            None | Some(0) if params.is_present("sendInitialEvents") => {
+                self.start_at_the_present();
+            }
+            // It is 0 in other digits.
+            None | Some(0) => self.list(),
+            Some(revision) => {
+                self.revision = revision;
+                let resource = self.renderer.served().resource;
+                let checked = self.core.read(|storage| storage.check_watchable(resource, revision));
+                checked.map_err(|gone| expired(revision, gone.oldest))?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the next bytes, or `None` at the end of the watch.
@@ -235,18 +205,7 @@ impl Watch {
                 self.bookmarks = core.bookmarks();
                 return Some(self.bookmark(false));
             }
-            let bookmark = self.bookmark.unwrap_or(self.deadline);
-            let woken = tokio::select! {
-                biased;
-                () = self.ended.cancelled() => WakeUp::Ended,
-                () = changed => WakeUp::Changed,
-                () = until_cancelled(retired) => WakeUp::Changed,
-                () = tokio::time::sleep_until(bookmark), if self.bookmark.is_some() => {
-                    WakeUp::Bookmark
-                }
-                () = tokio::time::sleep_until(self.deadline) => WakeUp::Ended,
-            };
-            let news = match woken {
+            let news = match self.wait(changed, retired).await {
                 WakeUp::Ended => return None,
                 WakeUp::Changed => None,
                 WakeUp::Bookmark => self.news(),
@@ -254,6 +213,25 @@ impl Watch {
             if news.is_some() {
                 return news;
             }
+        }
+    }
+
+    /// Waits until there is something to send.
+    async fn wait(
+        &mut self,
+        changed: impl Future<Output = ()>,
+        retired: Option<&CancellationToken>,
+    ) -> WakeUp {
+        let bookmark = self.bookmark.unwrap_or(self.deadline);
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => WakeUp::Ended,
+            () = changed => WakeUp::Changed,
+            () = until_cancelled(retired) => WakeUp::Changed,
+            () = tokio::time::sleep_until(bookmark), if self.bookmark.is_some() => {
+                WakeUp::Bookmark
+            }
+            () = tokio::time::sleep_until(self.deadline) => WakeUp::Ended,
         }
     }
 
@@ -293,66 +271,10 @@ impl Watch {
         Some(chunk.into())
     }
 
-    /// Takes about a chunk of changes. The lock is not held while they are encoded.
-    fn take_changes(&mut self, storage: &Storage) -> Option<Vec<(&'static str, Arc<Stored>)>> {
-        let mut events = Vec::new();
-        let mut size = 0;
-        let shown = self.client_view.cached(storage.revision());
-        let changes = storage.changes_after(self.renderer.served().resource, self.revision)?;
-        if self.is_overrun(storage, shown) {
-            return None;
-        }
-        for change in changes.take_while(|change| change.revision <= shown) {
-            self.revision = change.revision;
-            if let Some((kind, object)) = self.event_of(change) {
-                size += object.bytes().len();
-                events.push((kind, object));
-            }
-            if size >= CHUNK {
-                return Some(events);
-            }
-        }
-        // No change up to this revision is missing, whichever resource it was for: that is the
-        // meaning of a bookmark.
-        self.revision = self.revision.max(shown);
-        Some(events)
-    }
-
-    /// Returns whether more events wait for the client than its buffer holds.
-    fn is_overrun(&self, storage: &Storage, shown: u64) -> bool {
-        let limit = self.core.watch_buffer();
-        if limit == usize::MAX {
-            return false;
-        }
-        let changes = storage.changes_after(self.renderer.served().resource, self.revision);
-        let changes = changes.into_iter().flatten();
-        let events = changes
-            .take_while(|change| change.revision <= shown)
-            .filter(|change| self.event_of(change).is_some());
-        events.take(limit.saturating_add(1)).count() > limit
-    }
-
-    /// Returns the event of a change: an object that starts to match is ADDED, one that ceases to
-    /// match is DELETED.
-    fn event_of(&self, change: &Change) -> Option<(&'static str, Arc<Stored>)> {
-        if !change.key.starts_with(&self.prefix) {
-            return None;
-        }
-        let matching = |object: &&Arc<Stored>| self.selector.matches(&object.selectable);
-        let old = change.old.as_ref().filter(matching);
-        let new = change.new.as_ref().filter(matching);
-        match (old, new) {
-            (None, None) => None,
-            (None, Some(new)) => Some(("ADDED", Arc::clone(new))),
-            (Some(_), Some(new)) => Some(("MODIFIED", Arc::clone(new))),
-            (Some(old), None) => Some(("DELETED", Arc::new(old.at(change.revision)))),
-        }
-    }
-
     fn append(&mut self, chunk: &mut Vec<u8>, kind: &str, object: &Stored) {
         self.uncounted += 1;
         let first = !std::mem::replace(&mut self.has_begun, true);
-        append(chunk, self.media, kind, &self.renderer.event_object(object, first));
+        event::append(chunk, self.media, kind, &self.renderer.event_object(object, first));
     }
 
     fn bookmark(&mut self, ends_initial: bool) -> Bytes {
@@ -362,7 +284,7 @@ impl Watch {
         }
         self.uncounted += 1;
         let first = !std::mem::replace(&mut self.has_begun, true);
-        event(self.media, "BOOKMARK", &self.renderer.bookmark(&metadata, first))
+        event::event(self.media, "BOOKMARK", &self.renderer.bookmark(&metadata, first))
     }
 
     /// Counts the events of a chunk.
@@ -395,25 +317,4 @@ async fn until_cancelled(token: Option<&CancellationToken>) {
 fn expired(revision: u64, oldest: u64) -> Failure {
     let message = format!("too old resource version: {revision} ({oldest})");
     Failure::new(410, "Expired", message)
-}
-
-/// Returns a watch that ends with an error. It is a stream: events have no line breaks for people.
-fn ended(media: Media, failure: &Failure) -> Reply {
-    let error = event(media, "ERROR", &failure.to_json());
-    Reply::Watch(Body::stream(futures::stream::iter([error])))
-}
-
-fn event(media: Media, kind: &str, object: &Value) -> Bytes {
-    let mut stream = Vec::new();
-    append(&mut stream, media, kind, object.to_string().as_bytes());
-    stream.into()
-}
-
-/// Appends an event. An object that cannot be encoded becomes an ERROR event.
-fn append(chunk: &mut Vec<u8>, media: Media, kind: &str, object: &[u8]) {
-    if let Err(error) = media.append_event(chunk, kind, object) {
-        let status = Failure::internal(error.to_string()).to_json().to_string();
-        let appended = media.append_event(chunk, "ERROR", status.as_bytes());
-        debug_assert!(appended.is_ok(), "a Status has every encoding");
-    }
 }

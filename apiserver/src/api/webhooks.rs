@@ -16,7 +16,7 @@ use crate::admission::update::{self, Change};
 use crate::admission::{create, meta_text, metadata, metadata_mut};
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
-use crate::kinds::Served;
+use crate::kinds::{Scale, Served};
 use crate::policies::{Attributes, GroupKind, Operation};
 use crate::request::ApiCall;
 use crate::request::decode::check_same_namespace;
@@ -147,19 +147,8 @@ pub(super) fn mutate_change(
     let scale = scale.filter(|_| call.target.info.subresource.as_deref() == Some("scale"));
     let before = Change { new: change.new.clone(), ..*change };
     let owners = update::owners(served.rules(), &served.kind, before);
-    let shown = |object: &Fields| match scale {
-        Some(scale) => Value::Object(scale.read(&asked::fields(served, object))),
-        None => asked::shown(served, object),
-    };
-    let mut new = change.new.clone();
-    served.rules().complete(&mut new);
-    set_owners(&mut new, owners.clone());
+    let (object, old) = shown_states(core, call, scale, change, owners.clone());
     let name = call.target.info.name.as_deref().unwrap_or_default();
-    let (mut object, mut old) = (shown(&new), shown(change.old));
-    if let Some(scale) = scale {
-        let now = field_manager(core, call).now;
-        show_scale_owners((&mut object, &mut old), change, &scale.wanted, &now);
-    }
     let mut request = Attributes {
         object,
         old,
@@ -193,6 +182,28 @@ pub(super) fn mutate_change(
     let owners = admitted_owners((core, call), &mut change.new, owners.unwrap_or_default());
     warn_of_repeated_owners(call, &mut change.new);
     Ok(Some(owners))
+}
+
+/// Returns the new and the stored state of a change, as plugins see them.
+fn shown_states(
+    core: &Core,
+    call: &ApiCall,
+    scale: Option<&Scale>,
+    change: &Change<'_>,
+    owners: Option<Value>,
+) -> (Value, Value) {
+    let served = &call.target.served;
+    let mut new = change.new.clone();
+    served.rules().complete(&mut new);
+    set_owners(&mut new, owners);
+    let Some(scale) = scale else {
+        return (asked::shown(served, &new), asked::shown(served, change.old));
+    };
+    let shown = |object: &Fields| Value::Object(scale.read(&asked::fields(served, object)));
+    let (mut new, mut old) = (shown(&new), shown(change.old));
+    let now = field_manager(core, call).now;
+    show_scale_owners((&mut new, &mut old), change, &scale.wanted, &now);
+    (new, old)
 }
 
 /// Returns the owners of a stored object, packed.

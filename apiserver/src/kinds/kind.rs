@@ -1,5 +1,8 @@
 //! The row of a kind: a difference between two kinds is a column here, never a branch in a handler.
 
+mod forms;
+mod names;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -20,7 +23,7 @@ use crate::names::NameCheck;
 use crate::object::{Encoded, FieldLabel, Selectable};
 use crate::plugin::{Addition, AdmissionPlugin, At, Off};
 use crate::status::{Cause, ResourceName};
-use crate::types::{Type, TypeMismatch, Types, normalize_changed, normalize_kind, wrong_member};
+use crate::types::{Type, TypeMismatch, Types, wrong_member};
 
 /// A kind that the server serves: a row of the table.
 ///
@@ -184,40 +187,6 @@ impl Kind {
         !self.fields.is_empty()
     }
 
-    pub(crate) fn singular(&self) -> String {
-        match &self.definition {
-            Some(definition) => definition.names.singular.clone(),
-            None => self.kind.to_lowercase(),
-        }
-    }
-
-    pub(crate) fn list_kind(&self) -> String {
-        match &self.definition {
-            Some(definition) => definition.names.list_kind.clone(),
-            None => format!("{}List", self.kind),
-        }
-    }
-
-    pub(crate) fn short_names(&self) -> Vec<&str> {
-        match &self.definition {
-            Some(definition) => definition.names.short_names.iter().map(String::as_str).collect(),
-            None => self.short_names.to_vec(),
-        }
-    }
-
-    pub(crate) fn categories(&self) -> Vec<&str> {
-        match &self.definition {
-            Some(definition) => definition.names.categories.iter().map(String::as_str).collect(),
-            None => self.categories.to_vec(),
-        }
-    }
-
-    /// Returns the names besides the plural: the singular and the short names.
-    pub(crate) fn other_names(&self) -> Vec<String> {
-        let short = self.short_names().into_iter().map(str::to_owned);
-        short.chain([self.singular()]).collect()
-    }
-
     pub(crate) fn has_status(&self) -> bool {
         self.status != Status::None
     }
@@ -276,46 +245,6 @@ impl Kind {
         format!("/registry/{prefix}/{key}")
     }
 
-    /// Removes unknown and empty members, and fills in defaults, as the real server's encoder does.
-    /// Objects of a definition are completed when they are decoded.
-    pub(crate) fn complete(&self, object: &mut Fields) {
-        if let Some(known) = self.known_type() {
-            normalize_kind(known, object);
-        }
-        for defaults in self.defaults {
-            defaults.apply(object);
-        }
-        (self.derive)(object);
-    }
-
-    /// Completes the new state of an object, of which the stored state, `old`, is complete. Parts
-    /// that did not change are left alone.
-    pub(crate) fn complete_changed(&self, object: &mut Fields, old: &Fields) {
-        let Some(known) = self.known_type().filter(|_| self.definition.is_none()) else {
-            return self.complete(object);
-        };
-        let whole = cfg!(debug_assertions).then(|| {
-            let mut whole = object.clone();
-            self.complete(&mut whole);
-            whole
-        });
-        let is_kept = |name: &str, value: &Value| !value.is_null() && old.get(name) == Some(value);
-        normalize_changed(known, object, old);
-        let mut last = ("", false);
-        for defaults in self.defaults {
-            let first = defaults.under.split('.').next().unwrap_or_default();
-            // Those of one member stand together, so that it is compared once.
-            if last.0 != first {
-                last = (first, object.get(first).is_some_and(|value| is_kept(first, value)));
-            }
-            if !last.1 {
-                defaults.apply(object);
-            }
-        }
-        (self.derive)(object);
-        debug_assert!(whole.is_none_or(|whole| whole == *object), "{} was incomplete", self.kind);
-    }
-
     /// Returns the type of the kind; `None` for a custom resource.
     pub(crate) fn known_type(&self) -> Option<&'static Type> {
         if self.custom {
@@ -327,35 +256,6 @@ impl Kind {
     /// Returns the first member of a wrong type.
     pub(crate) fn wrong_member(&self, object: &Fields) -> Option<TypeMismatch> {
         wrong_member(self.known_type()?, object)
-    }
-
-    /// Renames members to the names that the storing kind uses.
-    pub(crate) fn rename_for_storage(&self, object: &mut Fields) {
-        let renames = self.stored_as.map_or(&[][..], |home| home.renames);
-        for (here, there) in renames {
-            if let Some(value) = object.remove(*here) {
-                object.insert((*there).to_owned(), value);
-            }
-        }
-        if let Some(home) = self.stored_as {
-            (home.convert)(object);
-        }
-    }
-
-    /// Renames members back to the names of this kind.
-    pub(crate) fn rename_from_storage(&self, object: &mut Fields) {
-        let renames = self.stored_as.map_or(&[][..], |home| home.renames);
-        for (here, there) in renames {
-            if let Some(value) = object.remove(*there) {
-                object.insert((*here).to_owned(), value);
-            }
-        }
-        if let Some(home) = self.stored_as {
-            (home.convert_back)(object);
-        }
-        if let Some(known) = self.known_type().filter(|_| self.stored_as.is_some()) {
-            normalize_kind(known, object);
-        }
     }
 
     /// Checks `object`, except for its metadata. `check_embedded` checks that of the objects inside

@@ -32,6 +32,28 @@ pub(super) fn grace(pod: &Fields, requested: Option<i64>) -> i64 {
 
 /// `pods/binding`: assigns a pod to a node, once.
 pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), ActionError> {
+    check_binding(binding)?;
+    check_unbound(pod)?;
+    for member in ["annotations", "labels"] {
+        let given = binding.get("metadata").and_then(|metadata| metadata.get(member));
+        if let Some(given) = given.and_then(Value::as_object).filter(|given| !given.is_empty()) {
+            object_in(object_in(pod, "metadata"), member).extend(given.clone());
+        }
+    }
+    let node = read_path(binding, "target.name").cloned().unwrap_or(Value::Null);
+    object_in(pod, "spec").insert("nodeName".to_owned(), node);
+    object_in(pod, "status").remove("nominatedNodeName");
+    let conditions = object_in(pod, "status").entry("conditions").or_insert_with(|| json!([]));
+    let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": now});
+    if let Value::Array(list) = conditions {
+        set_condition(list, scheduled);
+    }
+    Ok(())
+}
+
+/// Reports a binding to something else than a node.
+fn check_binding(binding: &Fields) -> Result<(), ActionError> {
     let target = |path: &str| read_path(binding, path).and_then(Value::as_str).unwrap_or("");
     let mut problems = Vec::new();
     let kind = target("target.kind");
@@ -48,9 +70,11 @@ pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), 
             problems.push(Cause::invalid("target.name", &json!(node), &detail).text());
         }
     }
-    if !problems.is_empty() {
-        return Err(ActionError::Invalid(aggregate(problems)));
-    }
+    if problems.is_empty() { Ok(()) } else { Err(ActionError::Invalid(aggregate(problems))) }
+}
+
+/// Reports a pod that cannot be assigned to a node now.
+fn check_unbound(pod: &Fields) -> Result<(), ActionError> {
     let name = read_path(pod, "metadata.name").and_then(Value::as_str).unwrap_or("").to_owned();
     if read_path(pod, "metadata.deletionTimestamp").is_some() {
         let detail = format!("pod {name} is being deleted, cannot be assigned to a host");
@@ -63,21 +87,6 @@ pub(super) fn bind(pod: &mut Fields, binding: &Fields, now: &str) -> Result<(), 
     if read_path(pod, "spec.schedulingGates").is_some_and(|gates| *gates != json!([])) {
         let detail = format!("pod {name} has non-empty .spec.schedulingGates");
         return Err(ActionError::Conflict(detail));
-    }
-    for member in ["annotations", "labels"] {
-        let given = binding.get("metadata").and_then(|metadata| metadata.get(member));
-        if let Some(given) = given.and_then(Value::as_object).filter(|given| !given.is_empty()) {
-            object_in(object_in(pod, "metadata"), member).extend(given.clone());
-        }
-    }
-    let node = read_path(binding, "target.name").cloned().unwrap_or(Value::Null);
-    object_in(pod, "spec").insert("nodeName".to_owned(), node);
-    object_in(pod, "status").remove("nominatedNodeName");
-    let conditions = object_in(pod, "status").entry("conditions").or_insert_with(|| json!([]));
-    let scheduled = json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null,
-        "lastTransitionTime": now});
-    if let Value::Array(list) = conditions {
-        set_condition(list, scheduled);
     }
     Ok(())
 }

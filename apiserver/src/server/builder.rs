@@ -1,16 +1,17 @@
 //! The builder of a server.
 
+mod plugins;
 mod tokens;
+mod webhook_services;
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::mem::take;
 use std::sync::Arc;
 
 use homeostat_core::WallClock;
 use homeostat_faults::Faults;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
 use super::{ApiServer, Inner};
@@ -76,9 +77,6 @@ type ServiceName = (String, String, u16);
 /// The start time of a server with a seed: 2026-01-01T00:00:00Z.
 const SEEDED_EPOCH: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// The port of a service that names none.
-const HTTPS: u16 = 443;
-
 /// Separates the random numbers of a server from those of the earlier one whose objects it has.
 const RESUMED_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -134,78 +132,6 @@ impl Builder {
     /// with it; with a [`seed`](Self::seed) it is the first second of 2026.
     pub fn epoch(mut self, epoch: Timestamp) -> Self {
         self.epoch = Some(epoch);
-        self
-    }
-
-    /// Switches quota admission on: the plugin `ResourceQuota` of kube-apiserver, which is off here
-    /// by default.
-    ///
-    /// A write is charged to the quotas of its namespace before the object is stored, and refused
-    /// with 403 if it does not fit. Nothing lowers a usage or counts a new quota: that is the work
-    /// of a quota controller.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::ApiServer;
-    ///
-    /// let server = ApiServer::builder().quota_admission().build();
-    /// ```
-    pub fn quota_admission(mut self) -> Self {
-        self.on.quotas = true;
-        self
-    }
-
-    /// Switches the admission of service accounts on: the plugin `ServiceAccount` of
-    /// kube-apiserver, which is off here by default.
-    ///
-    /// A new pod runs as its service account, which is `default` if it names none, and mounts a
-    /// token unless it or the account says otherwise. It is refused with 403 if the account is
-    /// missing: creating `default` in each namespace is the work of a controller, or of the test.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::ApiServer;
-    ///
-    /// let server = ApiServer::builder().service_account_admission().build();
-    /// ```
-    pub fn service_account_admission(mut self) -> Self {
-        self.on.service_accounts = true;
-        self
-    }
-
-    /// Switches an admission plugin off, as kube-apiserver's `--disable-admission-plugins` does.
-    /// Can be called several times.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::{AdmissionPlugin, ApiServer};
-    ///
-    /// // Objects can be created in namespaces that do not exist.
-    /// let plugin = AdmissionPlugin::NamespaceLifecycle;
-    /// let server = ApiServer::builder().without_plugin(plugin).build();
-    /// ```
-    pub fn without_plugin(mut self, plugin: AdmissionPlugin) -> Self {
-        self.off.insert(plugin);
-        self
-    }
-
-    /// Switches an admission plugin on that is off by default, as kube-apiserver's
-    /// `--enable-admission-plugins` does. Can be called several times.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::{AdmissionPlugin, ApiServer};
-    ///
-    /// // A new object gets its namespace, too.
-    /// let plugin = AdmissionPlugin::NamespaceAutoProvision;
-    /// let server = ApiServer::builder().with_plugin(plugin).build();
-    /// ```
-    pub fn with_plugin(mut self, plugin: AdmissionPlugin) -> Self {
-        self.off.remove(&plugin);
         self
     }
 
@@ -318,91 +244,6 @@ impl Builder {
         self
     }
 
-    /// Sends the webhooks of a service to this address. The port is that of the service.
-    ///
-    /// There is no network of services here: without this, a webhook whose configuration names a
-    /// service fails as one that cannot be reached. The server at the address needs a certificate
-    /// for `NAME.NAMESPACE.svc`, as in a cluster, and is called over a socket, in real time. A
-    /// webhook with a `url` needs none of this.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::ApiServer;
-    ///
-    /// let address = ([127, 0, 0, 1], 9443).into();
-    /// let server = ApiServer::builder().webhook_service("shop", "checks", 443, address).build();
-    /// ```
-    pub fn webhook_service(
-        self,
-        namespace: impl Into<String>,
-        name: impl Into<String>,
-        port: u16,
-        address: SocketAddr,
-    ) -> Self {
-        self.with_service((namespace.into(), name.into(), port), Server::Address(address))
-    }
-
-    /// Answers the webhooks of a service, at port 443, by a function in this process. It gets the
-    /// path of the webhook and the `AdmissionReview`, and returns the review with its response.
-    ///
-    /// Nothing waits for a socket, so a test can keep tokio's clock paused.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use homeostat_apiserver::ApiServer;
-    /// use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-    /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kube_client::Api;
-    /// use kube_client::api::PostParams;
-    /// use serde_json::{Value, json};
-    ///
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let refuse = |_path: &str, mut review: Value| {
-    ///     let uid = review["request"]["uid"].take();
-    ///     review["response"] = json!({"uid": uid, "allowed": false, "status": {"message": "no"}});
-    ///     review
-    /// };
-    /// let server = ApiServer::builder().webhook_function("shop", "checks", refuse).build();
-    /// let configuration = serde_json::from_value(json!({
-    ///     "metadata": {"name": "checks"},
-    ///     "webhooks": [{
-    ///         "name": "maps.example.com",
-    ///         "sideEffects": "None",
-    ///         "admissionReviewVersions": ["v1"],
-    ///         "clientConfig": {"service": {"namespace": "shop", "name": "checks"}},
-    ///         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
-    ///             "resources": ["configmaps"]}],
-    ///     }],
-    /// }))?;
-    /// let configurations = Api::<ValidatingWebhookConfiguration>::all(server.client());
-    /// configurations.create(&PostParams::default(), &configuration).await?;
-    ///
-    /// let maps = Api::<ConfigMap>::default_namespaced(server.client());
-    /// let map = serde_json::from_value(json!({"metadata": {"name": "m"}}))?;
-    /// let error = maps.create(&PostParams::default(), &map).await.unwrap_err();
-    /// let denied = "admission webhook \"maps.example.com\" denied the request: no";
-    /// assert!(error.to_string().contains(denied));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn webhook_function(
-        self,
-        namespace: impl Into<String>,
-        name: impl Into<String>,
-        function: impl Fn(&str, Value) -> Value + Send + Sync + 'static,
-    ) -> Self {
-        let service = (namespace.into(), name.into(), HTTPS);
-        self.with_service(service, Server::Function(Arc::new(function)))
-    }
-
-    fn with_service(mut self, service: ServiceName, server: Server) -> Self {
-        self.services.push((service, server));
-        self
-    }
-
     /// Trusts certificates of clients that other authorities signed, in PEM: the common name is the
     /// user, the organizations are the groups. By default [`ApiServer::listen_tls`] trusts only its
     /// own authority. Invalid text fails `listen_tls`. Can be called several times.
@@ -432,53 +273,17 @@ impl Builder {
     /// # Panics
     ///
     /// Panics if a [definition](Self::definition) is invalid; the message is the API server's.
-    pub fn build(self) -> ApiServer {
-        let epoch =
-            self.epoch.unwrap_or_else(|| self.seed.map_or_else(Timestamp::now, |_| SEEDED_EPOCH));
-        let seed = self.seed.unwrap_or(0);
-        // Uses its own RNG, so that faults do not alter generated names.
-        let faults = Faults::seeded(seed ^ FAULTS_SEED);
-        // With the same numbers, new objects would have the uids of those in the file.
-        let resumed = self.state.as_ref().map_or(0, State::revision);
-        let chance = Chance::new(seed ^ resumed.wrapping_mul(RESUMED_SEED));
-        let clock = WallClock::new(Some(epoch));
-        let kinds = Kinds::new(self.kinds).without_plugins(self.off);
-        let names: Vec<_> = kinds.rows().map(|kind| kind.other_names()).collect();
-        let resources = kinds.rows().zip(&names);
-        faults
-            .restrict_resources(resources.map(|(kind, others)| {
-                (&*kind.plural, others.iter().map(String::as_str).collect())
-            }));
-        let rules = faults.rule_set();
-        let core = Core::new(kinds, clock, chance, faults);
-        for ((namespace, name, port), server) in self.services {
-            core.webhook_client.directory.add((&namespace, &name, port), server);
-        }
-        if self.on.quotas {
-            core.enforce_quotas();
-        }
-        if self.on.service_accounts {
-            core.admit_service_accounts();
-        }
-        core.access.configure(self.account_tokens);
-        if self.authentication {
-            core.access.authenticate();
-        }
-        if self.authorization {
-            core.access.enforce();
-        }
-        for (token, user) in self.tokens {
-            core.access.accept(token, user);
-        }
-        if self.refuses_anonymous {
-            core.access.refuse_anonymous();
-        }
-        if let Some(state) = self.state {
+    pub fn build(mut self) -> ApiServer {
+        let core = self.start_core();
+        let rules = core.faults.rule_set();
+        self.configure_admission(&core);
+        self.configure_access(&core);
+        if let Some(state) = self.state.take() {
             api::resume(&core, state);
         }
         api::populate(&core);
-        for definition in self.definitions {
-            install(&core, &definition);
+        for definition in &self.definitions {
+            install(&core, definition);
         }
         let stop = core.stopped.clone().drop_guard();
         let (documents, tasks) = (Arc::default(), TaskTracker::new());
@@ -495,6 +300,60 @@ impl Builder {
         };
         ApiServer { inner: Arc::new(inner) }
     }
+
+    /// Returns the state of a server that has no objects yet.
+    fn start_core(&mut self) -> Arc<Core> {
+        let epoch =
+            self.epoch.unwrap_or_else(|| self.seed.map_or_else(Timestamp::now, |_| SEEDED_EPOCH));
+        let seed = self.seed.unwrap_or(0);
+        // Uses its own RNG, so that faults do not alter generated names.
+        let faults = Faults::seeded(seed ^ FAULTS_SEED);
+        // With the same numbers, new objects would have the uids of those in the file.
+        let resumed = self.state.as_ref().map_or(0, State::revision);
+        let chance = Chance::new(seed ^ resumed.wrapping_mul(RESUMED_SEED));
+        let clock = WallClock::new(Some(epoch));
+        let kinds = Kinds::new(take(&mut self.kinds)).without_plugins(take(&mut self.off));
+        restrict_resources(&faults, &kinds);
+        Core::new(kinds, clock, chance, faults)
+    }
+
+    fn configure_admission(&mut self, core: &Core) {
+        for ((namespace, name, port), server) in take(&mut self.services) {
+            core.webhook_client.directory.add((&namespace, &name, port), server);
+        }
+        if self.on.quotas {
+            core.enforce_quotas();
+        }
+        if self.on.service_accounts {
+            core.admit_service_accounts();
+        }
+    }
+
+    fn configure_access(&mut self, core: &Core) {
+        core.access.configure(take(&mut self.account_tokens));
+        if self.authentication {
+            core.access.authenticate();
+        }
+        if self.authorization {
+            core.access.enforce();
+        }
+        for (token, user) in take(&mut self.tokens) {
+            core.access.accept(token, user);
+        }
+        if self.refuses_anonymous {
+            core.access.refuse_anonymous();
+        }
+    }
+}
+
+/// Limits the faults to the resources that the server serves, under all of their names.
+fn restrict_resources(faults: &Faults, kinds: &Kinds) {
+    let names: Vec<_> = kinds.rows().map(|kind| kind.other_names()).collect();
+    let resources = kinds.rows().zip(&names);
+    faults.restrict_resources(
+        resources
+            .map(|(kind, others)| (&*kind.plural, others.iter().map(String::as_str).collect())),
+    );
 }
 
 /// Stores a definition of the builder.

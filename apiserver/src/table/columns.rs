@@ -104,9 +104,9 @@ pub(super) const TABLE: &[Row] = &[
         "Job",
         &[
             NAME,
-            text("Status", Of(cells::job_status)),
-            text("Completions", Of(cells::job_completions)),
-            text("Duration", Of(cells::job_duration)),
+            text("Status", Of(cells::jobs::status)),
+            text("Completions", Of(cells::jobs::completions)),
+            text("Duration", Of(cells::jobs::duration)),
             AGE,
             CONTAINERS,
             IMAGES,
@@ -119,8 +119,8 @@ pub(super) const TABLE: &[Row] = &[
         "ResourceQuota",
         &[
             NAME,
-            text("Request", Of(cells::quota_requests)),
-            text("Limit", Of(cells::quota_limits)),
+            text("Request", Of(cells::quotas::requests)),
+            text("Limit", Of(cells::quotas::limits)),
             AGE,
         ],
     ),
@@ -163,11 +163,11 @@ const CREATED_AT: Column =
 
 const ROLE_BINDING: &[Column] = &[
     NAME,
-    text("Role", Of(cells::bound_role)),
+    text("Role", Of(cells::bindings::role)),
     AGE,
-    wide(text("Users", Of(cells::bound_users))),
-    wide(text("Groups", Of(cells::bound_groups))),
-    wide(text("ServiceAccounts", Of(cells::bound_accounts))),
+    wide(text("Users", Of(cells::bindings::users))),
+    wide(text("Groups", Of(cells::bindings::groups))),
+    wide(text("ServiceAccounts", Of(cells::bindings::accounts))),
 ];
 
 const DESIRED: Column = integer("Desired", "spec.replicas");
@@ -176,12 +176,12 @@ const READY: Column = integer("Ready", "status.readyReplicas");
 
 const NODE: &[Column] = &[
     NAME,
-    text("Status", Of(cells::node_status)),
-    text("Roles", Of(cells::node_roles)),
+    text("Status", Of(cells::nodes::status)),
+    text("Roles", Of(cells::nodes::roles)),
     AGE,
     text("Version", Text("status.nodeInfo.kubeletVersion", "")),
-    wide(text("Internal-IP", Of(cells::internal_ip))),
-    wide(text("External-IP", Of(cells::external_ip))),
+    wide(text("Internal-IP", Of(cells::nodes::internal_ip))),
+    wide(text("External-IP", Of(cells::nodes::external_ip))),
     wide(text("OS-Image", Text("status.nodeInfo.osImage", "<unknown>"))),
     wide(text("Kernel-Version", Text("status.nodeInfo.kernelVersion", "<unknown>"))),
     wide(text("Container-Runtime", Text("status.nodeInfo.containerRuntimeVersion", "<unknown>"))),
@@ -202,35 +202,35 @@ const POD: &[Column] = &[
 const SERVICE: &[Column] = &[
     NAME,
     text("Type", Text("spec.type", "")),
-    text("Cluster-IP", Of(cells::cluster_ip)),
-    text("External-IP", Of(cells::service_external_ip)),
-    text("Port(s)", Of(cells::service_ports)),
+    text("Cluster-IP", Of(cells::services::cluster_ip)),
+    text("External-IP", Of(cells::services::external_ip)),
+    text("Port(s)", Of(cells::services::ports)),
     AGE,
     wide(text("Selector", Of(cells::spec_labels))),
 ];
 
 const CLAIM: &[Column] = &[
     NAME,
-    text("Status", Of(cells::claim_status)),
+    text("Status", Of(cells::claims::status)),
     text("Volume", Text("spec.volumeName", "")),
-    text("Capacity", Of(cells::claim_capacity)),
-    text("Access Modes", Of(cells::claim_access_modes)),
-    text("StorageClass", Of(cells::claim_class)),
+    text("Capacity", Of(cells::claims::capacity)),
+    text("Access Modes", Of(cells::claims::access_modes)),
+    text("StorageClass", Of(cells::claims::class)),
     text("VolumeAttributesClass", Text("spec.volumeAttributesClassName", "<unset>")),
     AGE,
-    wide(text("VolumeMode", Of(cells::claim_mode))),
+    wide(text("VolumeMode", Of(cells::claims::mode))),
 ];
 
 const EVENT: &[Column] = &[
-    text("Last Seen", Of(cells::event_last_seen)),
+    text("Last Seen", Of(cells::events::last_seen)),
     text("Type", Text("type", "")),
     text("Reason", Text("reason", "")),
-    text("Object", Of(cells::event_object)),
+    text("Object", Of(cells::events::object)),
     wide(text("Subobject", Text("involvedObject.fieldPath", ""))),
-    wide(text("Source", Of(cells::event_source))),
-    text("Message", Of(cells::event_message)),
-    wide(text("First Seen", Of(cells::event_first_seen))),
-    wide(text("Count", Of(cells::event_count))),
+    wide(text("Source", Of(cells::events::source))),
+    text("Message", Of(cells::events::message)),
+    wide(text("First Seen", Of(cells::events::first_seen))),
+    wide(text("Count", Of(cells::events::count))),
     wide(NAME),
 ];
 
@@ -252,11 +252,11 @@ const CRON_JOB: &[Column] = &[
     NAME,
     text("Schedule", Text("spec.schedule", "")),
     text("Timezone", Text("spec.timeZone", "<none>")),
-    Column { kind: "boolean", ..text("Suspend", Of(cells::cron_job_suspend)) },
-    Column { kind: "integer", ..text("Active", Of(cells::cron_job_active)) },
-    text("Last Schedule", Of(cells::cron_job_last)),
+    Column { kind: "boolean", ..text("Suspend", Of(cells::cron_jobs::suspend)) },
+    Column { kind: "integer", ..text("Active", Of(cells::cron_jobs::active)) },
+    text("Last Schedule", Of(cells::cron_jobs::last)),
     AGE,
-    wide(text("Containers", Of(cells::cron_job_containers))),
-    wide(text("Images", Of(cells::cron_job_images))),
-    wide(text("Selector", Of(cells::cron_job_selector))),
+    wide(text("Containers", Of(cells::cron_jobs::containers))),
+    wide(text("Images", Of(cells::cron_jobs::images))),
+    wide(text("Selector", Of(cells::cron_jobs::pod_selector))),
 ];

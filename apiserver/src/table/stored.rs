@@ -110,20 +110,20 @@ const VOLUME: &[Column] = &[
     text("Capacity", Text("spec.capacity.storage", "0")),
     text("Access Modes", Of(access_modes)),
     text("Reclaim Policy", Text("spec.persistentVolumeReclaimPolicy", "")),
-    text("Status", Of(cells::claim_status)),
+    text("Status", Of(cells::claims::status)),
     text("Claim", Of(claim)),
-    text("StorageClass", Of(cells::claim_class)),
+    text("StorageClass", Of(cells::claims::class)),
     text("VolumeAttributesClass", Text("spec.volumeAttributesClassName", "<unset>")),
     text("Reason", Text("status.reason", "")),
     AGE,
-    wide(text("VolumeMode", Of(cells::claim_mode))),
+    wide(text("VolumeMode", Of(cells::claims::mode))),
 ];
 
 const INGRESS: &[Column] = &[
     NAME,
     text("Class", Text("spec.ingressClassName", "<none>")),
     text("Hosts", Of(hosts)),
-    text("Address", Of(cells::balancer_address)),
+    text("Address", Of(cells::services::balancer_address)),
     text("Ports", Of(ingress_ports)),
     AGE,
 ];
@@ -169,7 +169,7 @@ fn template_labels(template: &Subject<'_>) -> Value {
 }
 
 fn access_modes(volume: &Subject<'_>) -> Value {
-    json!(cells::short_modes(volume.list("spec.accessModes")))
+    json!(cells::claims::short_modes(volume.list("spec.accessModes")))
 }
 
 fn claim(volume: &Subject<'_>) -> Value {

@@ -2,37 +2,18 @@
 //! of the text, and otherwise ignored.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
-use homeostat_core::go_quote;
+use serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
-use serde_saphyr::options::DuplicateKeyPolicy;
 
+use super::expected::Expected;
 use super::in_order::InOrder;
-use super::{Shape, Type, Types, repeated_keys};
+use super::repeated_keys::repeated_keys;
+use super::report::Report;
+use super::yaml;
 use crate::go_json::replace_halves;
-use crate::object::Name;
-
-/// The expected type of a value.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Expected {
-    /// An object of a kind, with `kind` and `apiVersion`.
-    Kind(&'static Type),
-    /// An object with known members.
-    Members(&'static Type),
-    /// An object with only its metadata known.
-    Custom,
-    Texts(&'static [&'static str]),
-    List(&'static Shape),
-    Operations,
-    Map(&'static Shape),
-    /// Any value; duplicate fields are reported.
-    Any,
-    /// Any value; its content is not checked.
-    Opaque,
-}
 
 /// A decoded body, with the unknown and duplicate fields in it.
 #[derive(Debug)]
@@ -41,11 +22,6 @@ pub(crate) struct Decoded {
     /// `unknown field "spec.bogus"`, `duplicate field "spec"`
     pub(crate) problems: Vec<String>,
 }
-
-/// The members of a JSON patch operation.
-const OPERATION: &[&str] = &["op", "from", "path", "value"];
-/// The largest number of reported fields.
-const MAX_PROBLEMS: usize = 100;
 
 /// Decodes JSON.
 ///
@@ -99,302 +75,13 @@ pub(crate) fn read_yaml(bytes: &[u8], expected: Expected) -> Result<Decoded, Str
 ///
 /// Fails if the text is not YAML, or beyond the limits of aliases, nesting and size.
 pub(crate) fn yaml_value(bytes: &[u8]) -> Result<Value, String> {
-    let text = String::from_utf8_lossy(bytes);
     let seed = Seed { expected: Expected::Opaque, report: &mut Report::default() };
-    let value = serde_saphyr::with_deserializer_from_str_with_options(
-        first_document(&text),
-        yaml_options(),
-        |deserializer| seed.deserialize(deserializer),
-    );
-    value.map_err(|error| error.to_string())
-}
-
-pub(super) fn yaml_options() -> serde_saphyr::Options {
-    let mut options = serde_saphyr::Options::default();
-    options.duplicate_keys = DuplicateKeyPolicy::LastWins;
-    options.legacy_octal_numbers = true;
-    options.with_snippet = false;
-    options
-}
-
-/// Returns the text up to the line that starts a second document.
-pub(super) fn first_document(text: &str) -> &str {
-    let from = if text.starts_with("---") { 3 } else { 0 };
-    let end = text[from..].find("\n---").map_or(text.len(), |end| from + end + 1);
-    &text[..end]
-}
-
-/// Returns the members of an object that its kind does not know, sorted by name. `old` is an object
-/// that has none.
-pub(crate) fn unknown_members(
-    kind: &'static Type,
-    object: &Map<String, Value>,
-    old: Option<&Map<String, Value>>,
-) -> Vec<String> {
-    // Most objects have none. Then the path to each member would be made for nothing.
-    if Expected::Kind(kind).knows(object, old) {
-        return Vec::new();
-    }
-    unknown_of(Expected::Kind(kind), String::new(), object)
-}
-
-/// Returns the unknown members of the metadata of a custom object.
-pub(crate) fn unknown_metadata(object: &Map<String, Value>) -> Vec<String> {
-    unknown_of(Expected::Custom, String::new(), object)
-}
-
-/// Returns the members of a value at a path that its type does not know.
-pub(crate) fn unknown_below(
-    path: String,
-    known: &'static Type,
-    value: &Map<String, Value>,
-) -> Vec<String> {
-    unknown_of(Expected::Members(known), path, value)
-}
-
-fn unknown_of(expected: Expected, path: String, value: &Map<String, Value>) -> Vec<String> {
-    let mut report = Report { path, ..Report::default() };
-    report.look(expected, value);
-    report.problems
-}
-
-/// Returns whether a text may have an object with two members of one name: only JSON is known.
-pub(crate) fn may_repeat_members(bytes: &[u8]) -> bool {
-    serde_json::from_slice(bytes).map_or(true, |Repeats(repeats)| repeats)
-}
-
-/// True if an object within a value has two members of one name.
-struct Repeats(bool);
-
-/// Collects the reported fields, and tracks the reader's path.
-#[derive(Debug, Default)]
-struct Report {
-    path: String,
-    problems: Vec<String>,
+    yaml::decode(bytes, seed).map_err(|error| error.to_string())
 }
 
 struct Seed<'r> {
     expected: Expected,
     report: &'r mut Report,
-}
-
-// === impl Expected ===
-
-impl Expected {
-    fn of(shape: &'static Shape) -> Self {
-        match shape {
-            Shape::Object(id) => {
-                let known = Types::all().get(*id);
-                // The only kind that another kind has a list of.
-                if known.name == "PersistentVolumeClaim" {
-                    Self::Kind(known)
-                } else {
-                    Self::Members(known)
-                }
-            }
-            Shape::Pointer(inner) => Self::of(inner),
-            Shape::List(inner) => Self::List(inner),
-            Shape::Map(inner) => Self::Map(inner),
-            _ => Self::Opaque,
-        }
-    }
-
-    /// Returns the expected type of a member; `None` if there is no such member.
-    fn member(self, name: &str) -> Option<Self> {
-        match self {
-            Self::Kind(_) if matches!(name, "kind" | "apiVersion") => Some(Self::Opaque),
-            Self::Kind(known) | Self::Members(known) => {
-                known.member(name).map(|member| Self::of(&member.shape))
-            }
-            Self::Custom if name == "metadata" => Some(Self::Members(Types::all().metadata())),
-            Self::Texts(names) => {
-                let inner = if name == "value" { Self::Any } else { Self::Opaque };
-                names.contains(&name).then_some(inner)
-            }
-            Self::Map(shape) => Some(Self::of(shape)),
-            Self::Custom | Self::Any => Some(Self::Any),
-            Self::List(_) | Self::Operations | Self::Opaque => Some(Self::Opaque),
-        }
-    }
-
-    /// Returns whether each member is known, also those within. Those of `old` are.
-    fn knows(self, object: &Map<String, Value>, old: Option<&Map<String, Value>>) -> bool {
-        object.iter().all(|(name, value)| {
-            let old = old.and_then(|old| old.get(name));
-            old == Some(value)
-                || self.member(name).is_some_and(|expected| expected.knows_value(value, old))
-        })
-    }
-
-    fn knows_value(self, value: &Value, old: Option<&Value>) -> bool {
-        match (self, value) {
-            (Self::Opaque | Self::Any, _) => true,
-            (expected, Value::Object(object)) => {
-                expected.knows(object, old.and_then(Value::as_object))
-            }
-            (expected, Value::Array(items)) => {
-                items.iter().all(|item| expected.item().knows_value(item, None))
-            }
-            _ => true,
-        }
-    }
-
-    fn item(self) -> Self {
-        match self {
-            Self::List(shape) => Self::of(shape),
-            Self::Operations => Self::Texts(OPERATION),
-            Self::Any => Self::Any,
-            _ => Self::Opaque,
-        }
-    }
-
-    /// Returns whether a duplicate member is reported.
-    fn counts(self) -> bool {
-        !matches!(self, Self::Opaque)
-    }
-
-    /// Returns the value of a duplicate member: Go decodes the second on top of the first.
-    fn overlay(self, first: Value, second: Value) -> Value {
-        match (self, first, second) {
-            (Self::Kind(_) | Self::Members(_), Value::Object(mut first), Value::Object(second)) => {
-                for (name, value) in second {
-                    let value = match (first.remove(&name), self.member(&name)) {
-                        (Some(before), Some(expected)) => expected.overlay(before, value),
-                        _ => value,
-                    };
-                    first.insert(name, value);
-                }
-                Value::Object(first)
-            }
-            (Self::Map(_), Value::Object(mut first), Value::Object(second)) => {
-                first.extend(second);
-                Value::Object(first)
-            }
-            (Self::List(_), Value::Array(first), Value::Array(second)) => {
-                let mut first = first.into_iter();
-                let overlay = |value| match first.next() {
-                    Some(before) => self.item().overlay(before, value),
-                    None => value,
-                };
-                second.into_iter().map(overlay).collect()
-            }
-            (_, _, second) => second,
-        }
-    }
-}
-
-// === impl Report ===
-
-impl Report {
-    fn add(&mut self, what: &str) {
-        let text = format!("{what} field {}", go_quote(&self.path));
-        if self.problems.len() < MAX_PROBLEMS && !self.problems.contains(&text) {
-            self.problems.push(text);
-        }
-    }
-
-    /// Enters a member, and returns the previous length of the path.
-    fn enter(&mut self, name: &str) -> usize {
-        let before = self.path.len();
-        if before > 0 {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
-        before
-    }
-
-    fn enter_item(&mut self, at: usize) -> usize {
-        let before = self.path.len();
-        write!(self.path, "[{at}]").expect("writing to a String does not fail");
-        before
-    }
-
-    fn look(&mut self, expected: Expected, object: &Map<String, Value>) {
-        for (name, value) in object {
-            let before = self.enter(name);
-            match expected.member(name) {
-                None => self.add("unknown"),
-                Some(expected) => self.look_at(expected, value),
-            }
-            self.path.truncate(before);
-        }
-    }
-
-    fn look_at(&mut self, expected: Expected, value: &Value) {
-        match (expected, value) {
-            (Expected::Opaque | Expected::Any, _) => {}
-            (expected, Value::Object(object)) => self.look(expected, object),
-            (expected, Value::Array(items)) => {
-                for (at, item) in items.iter().enumerate() {
-                    let before = self.enter_item(at);
-                    self.look_at(expected.item(), item);
-                    self.path.truncate(before);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-// === impl Repeats ===
-
-impl<'de> Deserialize<'de> for Repeats {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(RepeatsVisitor)
-    }
-}
-
-struct RepeatsVisitor;
-
-impl<'de> Visitor<'de> for RepeatsVisitor {
-    type Value = Repeats;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Repeats, E> {
-        Ok(Repeats(false))
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Repeats, E> {
-        Ok(Repeats(false))
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Repeats, E> {
-        Ok(Repeats(false))
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Repeats, E> {
-        Ok(Repeats(false))
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Repeats, E> {
-        Ok(Repeats(false))
-    }
-
-    fn visit_unit<E>(self) -> Result<Repeats, E> {
-        Ok(Repeats(false))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Repeats, A::Error> {
-        let mut found = false;
-        while let Some(Repeats(repeats)) = items.next_element()? {
-            found |= repeats;
-        }
-        Ok(Repeats(found))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Repeats, A::Error> {
-        let mut names: Vec<Name<'de>> = Vec::new();
-        let mut found = false;
-        while let Some((name, Repeats(repeats))) = members.next_entry()? {
-            found |= repeats;
-            names.push(name);
-        }
-        names.sort_unstable();
-        Ok(Repeats(found || names.windows(2).any(|pair| pair[0] == pair[1])))
-    }
 }
 
 // === impl Seed ===
@@ -491,6 +178,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
 mod tests {
     use serde_json::json;
 
+    use super::super::Types;
     use super::*;
 
     fn read(text: &str, kind: &str) -> Decoded {
@@ -517,33 +205,6 @@ mod tests {
             json!({"resources": {"limits": {"cpu": 1}}})
         );
         assert_eq!(body.value.get("aa"), None);
-    }
-
-    #[test]
-    fn unknown_member_is_found_beside_those_that_stay() {
-        let pod = Types::all().of_kind("", "v1", "Pod").unwrap();
-        let fields = |value: Value| value.as_object().unwrap().clone();
-        let old = fields(json!({"spec": {"nodeName": "a", "containers": [{"name": "c"}]}}));
-        let unknown = |spec: Value| unknown_members(pod, &fields(spec), Some(&old));
-        assert_eq!(unknown(json!({"spec": {"nodeName": "b", "containers": []}})), [""; 0]);
-        let added = unknown(json!({"spec": {"nodeName": "a", "node": 1}}));
-        assert_eq!(added, [r#"unknown field "spec.node""#]);
-        let within = unknown(json!({"spec": {"containers": [{"name": "c", "image2": ""}]}}));
-        assert_eq!(within, [r#"unknown field "spec.containers[0].image2""#]);
-    }
-
-    #[test]
-    fn repeated_members_are_found_at_any_depth() {
-        for (text, repeats) in [
-            (r#"{"a": 1, "b": {"a": 1}, "c": [{"a": 1}, {"a": 2}]}"#, false),
-            (r#"{"b": 1, "a": 2, "b": 3}"#, true),
-            (r#"{"c": [{"x": {"a": null, "\u0061": true}}]}"#, true),
-            (r#"[1.5, "text", {"a": {}, "a": {}}]"#, true),
-        ] {
-            assert_eq!(may_repeat_members(text.as_bytes()), repeats, "{text}");
-        }
-        assert!(may_repeat_members(b"{\"\xff\": 1}"), "the replacement may be there twice");
-        assert!(may_repeat_members(b"a: 1"), "YAML may have it twice");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt as _;
@@ -18,6 +18,7 @@ use tower::BoxError;
 use super::after;
 use super::aside::Aside;
 use super::framing::Framing;
+use super::line_buffer::LineBuffer;
 use crate::api_error::ApiError;
 use crate::object_events::ObjectEvent;
 use crate::open_watches::{Command, Next};
@@ -37,8 +38,7 @@ struct WatchBody {
     source: Source,
     /// True if the transport has ended; it must not be polled after that.
     drained: bool,
-    /// The start of a line whose end has not arrived.
-    partial: BytesMut,
+    buffer: LineBuffer,
     /// Lines that wait for their delivery time, oldest first.
     delayed: VecDeque<Delayed>,
     /// The events of single objects that wait while others pass.
@@ -92,7 +92,7 @@ pub(crate) fn open(
         framing,
         source: Source::Open(body),
         drained: false,
-        partial: BytesMut::new(),
+        buffer: LineBuffer::new(framing),
         delayed: VecDeque::new(),
         aside: Aside::default(),
         timer: None,
@@ -156,7 +156,7 @@ impl WatchBody {
             // A watch has no trailers of interest.
             Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
         };
-        for line in self.lines(data) {
+        for line in self.buffer.push(data, self.looks_at_lines()) {
             self.delay(line);
         }
         Poll::Ready(Some(Ok(())))
@@ -202,31 +202,9 @@ impl WatchBody {
         !self.shared.object_rules.is_active() && self.aside.is_empty()
     }
 
-    /// Returns the complete lines received so far; as one chunk if no fault looks at lines.
-    fn lines(&mut self, mut data: Bytes) -> Vec<Bytes> {
-        let mut lines = Vec::new();
-        if self.framing == Framing::Lines && !data.contains(&b'\n') {
-            self.partial.extend_from_slice(&data);
-            return lines;
-        }
-        if !self.partial.is_empty() {
-            self.partial.extend_from_slice(&data);
-            data = self.partial.split().freeze();
-        }
-        let mut complete = data.split_to(self.framing.complete_events(&data));
-        if complete.is_empty() {
-            self.partial.extend_from_slice(&data);
-            return lines;
-        }
-        self.partial.extend_from_slice(&data);
-        if self.plan.is_idle() && self.ignores_objects() && !self.counts_events() {
-            lines.push(complete);
-            return lines;
-        }
-        while let Some(length) = self.framing.first_event(&complete) {
-            lines.push(complete.split_to(length));
-        }
-        lines
+    /// Returns true if a fault looks at single lines.
+    fn looks_at_lines(&self) -> bool {
+        !self.plan.is_idle() || !self.ignores_objects() || self.counts_events()
     }
 
     /// Applies the planned faults to a line. Returns `None` if the line is dropped.
@@ -339,7 +317,7 @@ impl WatchBody {
                 Poll::Ready(Some(Ok(()))) => {}
                 Poll::Ready(Some(Err(error))) => return Some(Some(Err(error))),
                 Poll::Ready(None) if self.delayed.is_empty() && self.aside.is_empty() => {
-                    let rest = self.partial.split().freeze();
+                    let rest = self.buffer.take_rest();
                     return Some((!rest.is_empty()).then_some(Ok(rest)));
                 }
                 Poll::Ready(None) | Poll::Pending => break,

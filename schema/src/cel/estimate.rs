@@ -6,13 +6,14 @@
 //! costs; here [`Estimator::comprehension`] has the sums of the expansions.
 
 mod calls;
-
-use std::cell::RefCell;
-use std::rc::Rc;
+mod path;
+mod size;
 
 use super::bounds::Bounds;
 use super::expression::{Bind, BindKind, Call, Expr, Kind, Literal, Loop, Macro, Mode, Select};
 use super::types::Type;
+use path::{Path, Step};
+use size::Size;
 
 /// The cost of a new list.
 const LIST: u64 = 10;
@@ -33,43 +34,6 @@ struct Estimator<'a> {
     variables: Vec<(&'a str, Path<'a>)>,
 }
 
-/// The path of a value below a variable of the expression; empty for a computed value.
-///
-/// Paths share memory as Go's slices do: a path that is extended twice in the same memory shows the
-/// last step in both. Upstream's costs depend on that: `list.all(x, x.a.all(y, y == x.b))` counts
-/// the rounds over `x.a` by the bounds of `x.b`.
-#[derive(Debug, Clone)]
-struct Path<'a> {
-    steps: Rc<RefCell<Steps<'a>>>,
-    length: usize,
-}
-
-#[derive(Debug, Default)]
-struct Steps<'a> {
-    /// The first step is the variable.
-    list: Vec<Step<'a>>,
-    capacity: usize,
-}
-
-/// A step to a part of a value.
-#[derive(Debug, Clone, Copy)]
-enum Step<'a> {
-    Field(&'a str),
-    /// An item of a list or a value of a map.
-    Inner,
-    /// A key of a map.
-    Key,
-    /// An index of a list.
-    Index,
-}
-
-/// The possible sizes of a text, list or map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size {
-    least: u64,
-    most: u64,
-}
-
 /// The estimate for a part of an expression.
 #[derive(Debug, Clone)]
 struct Part<'a> {
@@ -81,89 +45,6 @@ struct Part<'a> {
     items: Option<Size>,
     /// The number, if the part is a literal that is one.
     number: Option<i64>,
-}
-
-// === impl Size ===
-
-impl Size {
-    const UNKNOWN: Self = Self { least: 0, most: u64::MAX };
-
-    const fn of(size: u64) -> Self {
-        Self { least: size, most: size }
-    }
-
-    const fn up_to(most: u64) -> Self {
-        Self { least: 0, most }
-    }
-
-    fn union(self, other: Self) -> Self {
-        Self { least: self.least.min(other.least), most: self.most.max(other.most) }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            least: self.least.saturating_add(other.least),
-            most: self.most.saturating_add(other.most),
-        }
-    }
-
-    fn times(self, other: Self) -> Self {
-        Self {
-            least: self.least.saturating_mul(other.least),
-            most: self.most.saturating_mul(other.most),
-        }
-    }
-
-    /// Returns the cost of reading a text of this size.
-    fn scan(self) -> u64 {
-        scaled(self.most, 0.1)
-    }
-}
-
-// === impl Path ===
-
-impl<'a> Path<'a> {
-    fn computed() -> Self {
-        Self { steps: Rc::default(), length: 0 }
-    }
-
-    /// Returns the path of a part. The first step of a computed value stands for a variable.
-    fn step(&self, step: Step<'a>) -> Self {
-        let mut steps = self.steps.borrow_mut();
-        if self.length < steps.capacity {
-            if let Some(last) = steps.list.get_mut(self.length) {
-                *last = step;
-            } else {
-                steps.list.push(step);
-            }
-            return Self { steps: Rc::clone(&self.steps), length: self.length + 1 };
-        }
-        let mut list = steps.list[..self.length].to_vec();
-        list.push(step);
-        let copy = Steps { list, capacity: (2 * steps.capacity).max(1) };
-        Self { steps: Rc::new(RefCell::new(copy)), length: self.length + 1 }
-    }
-
-    /// Returns the size of a value at the path; `None` if the schema has no such part.
-    fn size(&self, root: &Bounds) -> Option<Size> {
-        self.bounds(root).map(|bounds| Size::up_to(bounds.most))
-    }
-
-    /// Returns the size of an item of a list at the path.
-    fn item_size(&self, root: &Bounds) -> Option<Size> {
-        self.bounds(root)?.inner().map(|bounds| Size::up_to(bounds.most))
-    }
-
-    fn bounds<'b>(&self, root: &'b Bounds) -> Option<&'b Bounds> {
-        let steps = self.steps.borrow();
-        let below = steps.list.get(1..self.length)?;
-        below.iter().try_fold(root, |bounds, step| match step {
-            Step::Field(name) => bounds.field(name),
-            Step::Inner => bounds.inner(),
-            Step::Key => bounds.keys(),
-            Step::Index => None,
-        })
-    }
 }
 
 // === impl Part ===
@@ -212,7 +93,7 @@ impl<'a> Estimator<'a> {
                     Literal::Int(number) => Some(*number),
                     _ => None,
                 },
-                ..Part::new(expr, 0).with_size(Some(size_of(literal)))
+                ..Part::new(expr, 0).with_size(Some(Size::of_literal(literal)))
             },
             Kind::Ident(name) => self.ident(expr, name),
             Kind::Select(select) => self.select(expr, select),
@@ -339,15 +220,7 @@ impl<'a> Estimator<'a> {
         let item = self.variables[before].1.size(self.root);
         self.variables.truncate(before);
 
-        let (outside, own) = match inner.loop_kind {
-            Loop::All => (1, 3),
-            Loop::Exists => (1, 4),
-            Loop::ExistsOne => (2, 2),
-            Loop::Map | Loop::SortBy => (LIST + 1, LIST + 2),
-            Loop::Filter => (LIST + 1, LIST + 3),
-            Loop::TransformMap => (MAP + 1, 3),
-            Loop::TransformMapEntry => (MAP + 1, 2),
-        };
+        let (outside, own) = loop_costs(inner.loop_kind);
         // Upstream looks at the bounds of a field after the loop.
         let rounds = match &inner.range.kind {
             Kind::Select(_) | Kind::Ident(_) => range.path.size(self.root).or(range.size),
@@ -377,15 +250,18 @@ impl<'a> Estimator<'a> {
     }
 }
 
-/// Returns the product, rounded up.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "upstream computes so; the cast saturates"
-)]
-fn scaled(size: u64, factor: f64) -> u64 {
-    (size as f64 * factor).ceil() as u64
+/// Returns the costs of the operators that upstream expands a macro to: outside of the rounds, and
+/// in each round.
+fn loop_costs(kind: Loop) -> (u64, u64) {
+    match kind {
+        Loop::All => (1, 3),
+        Loop::Exists => (1, 4),
+        Loop::ExistsOne => (2, 2),
+        Loop::Map | Loop::SortBy => (LIST + 1, LIST + 2),
+        Loop::Filter => (LIST + 1, LIST + 3),
+        Loop::TransformMap => (MAP + 1, 3),
+        Loop::TransformMapEntry => (MAP + 1, 2),
+    }
 }
 
 /// Returns whether each value of a type has the size 1.
@@ -397,12 +273,4 @@ fn is_scalar(kind: &Type) -> bool {
         Type::Optional(inner) => is_scalar(inner),
         _ => false,
     }
-}
-
-fn size_of(literal: &Literal) -> Size {
-    Size::of(match literal {
-        Literal::String(text) => text.chars().count() as u64,
-        Literal::Bytes(bytes) => bytes.len() as u64,
-        _ => 1,
-    })
 }

@@ -6,7 +6,6 @@ use serde_json::json;
 use super::budget::{Budget, MOST_OF_RULE, excess};
 use super::compile::{MAX_DEPTH, Part, RULES, compile_expr, has_rules, parts, rules_of};
 use super::compile::{text, type_of};
-use super::field_path;
 use crate::cel::{Bounds, Type, estimate, limit};
 use crate::field_error::FieldError;
 use crate::open_api::flag;
@@ -186,25 +185,4 @@ fn shown(rule: &Value) -> Value {
         "Reason": rule.get("reason"),
         "Rule": text(rule, "rule"),
     })
-}
-
-/// Reports a `fieldPath` that leads nowhere, and texts that are empty or have several lines.
-pub(crate) fn check_texts(rule: &Value, schema: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    let (message, path) = (text(rule, "messageExpression"), text(rule, "fieldPath"));
-    if !message.is_empty() && message.trim().is_empty() {
-        let detail = "messageExpression must be non-empty if specified";
-        errors.push(FieldError::required(format!("{at}.messageExpression"), detail));
-    }
-    let at = format!("{at}.fieldPath");
-    if !path.is_empty() && path.trim().is_empty() {
-        let detail = "must be non-empty if specified";
-        errors.push(FieldError::invalid(at.as_str(), &path.into(), detail));
-    }
-    if path.contains(['\n', '\r']) {
-        let detail = "must not contain line breaks";
-        errors.push(FieldError::invalid(at.as_str(), &path.into(), detail));
-    }
-    if !path.is_empty() && field_path::normalized(path, schema).is_none() {
-        errors.push(FieldError::invalid(at, &path.into(), "must be a valid path"));
-    }
 }

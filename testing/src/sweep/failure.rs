@@ -5,7 +5,8 @@ use std::thread;
 
 use homeostat_faults::Trace;
 
-use super::{ONLY, Plan};
+use super::Plan;
+use super::choice::ONLY;
 
 /// The first plan whose run failed or ended in another state. Plans are tried from the first call
 /// or event on, so it is the shortest one.

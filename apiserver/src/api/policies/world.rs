@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::asked;
 use crate::access::{Attributes as Permission, User};
-use crate::admission::owners::schema_of;
+use crate::admission::field_manager::schema_of;
 use crate::api::roles;
 use crate::core::Core;
 use crate::fields::Fields;

@@ -1,30 +1,26 @@
 //! The state machine of one container: start, end and restart.
 
+mod statuses;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{
-    ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus,
-};
+use k8s_openapi::api::core::v1::ContainerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::time::Instant;
 
+use super::container_state::State;
 use super::exit_script::{ExitScript, Run};
 use super::pod::{Container as SpecContainer, Pod};
 use super::ready_script::ReadyScript;
+use super::restart_policy::RestartPolicy;
+use statuses::becomes;
 
 /// Maximum restart delay, as on real nodes.
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(300);
 
 /// After a run of this length the next end counts as the first one, as on real nodes.
 const BACKOFF_RESET: Duration = Duration::from_secs(600);
-
-/// The reason in the status while a container waits for its restart.
-const BACK_OFF: &str = "CrashLoopBackOff";
-
-/// The exit code of a container that SIGKILL ends.
-const KILLED: i32 = 137;
 
 /// The delays of the simulated nodes.
 #[derive(Debug, Clone, Copy)]
@@ -80,61 +76,11 @@ pub(super) enum Next {
     Becomes(Box<ContainerStatus>),
 }
 
-/// The state in the status of a container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// It has not been started, or waits for another reason than a restart.
-    New,
-    Running,
-    Ended(i32),
-    BackingOff,
-}
-
-/// The `restartPolicy` of a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RestartPolicy {
-    Always,
-    OnFailure,
-    Never,
-}
-
 /// Returns the time this long after another one. A delay that no clock can express, such as
 /// `Duration::MAX`, is 30 years.
 pub(super) fn later(since: Instant, delay: Duration) -> Instant {
     const LONG: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     since.checked_add(delay).unwrap_or_else(|| since + LONG)
-}
-
-// === impl RestartPolicy ===
-
-impl RestartPolicy {
-    pub(super) fn of(pod: &Pod) -> Self {
-        match pod.spec.restart_policy.as_deref() {
-            Some("OnFailure") => Self::OnFailure,
-            Some("Never") => Self::Never,
-            _ => Self::Always,
-        }
-    }
-
-    fn restarts(self, code: i32) -> bool {
-        match self {
-            Self::Always => true,
-            Self::OnFailure => code != 0,
-            Self::Never => false,
-        }
-    }
-
-    /// Returns the phase of a pod with these containers.
-    pub(super) fn phase(self, containers: &[ContainerStatus]) -> &'static str {
-        let states: Vec<State> = containers.iter().map(|one| state(Some(one))).collect();
-        let has_ended =
-            |state: &State| matches!(state, State::Ended(code) if !self.restarts(*code));
-        if states.iter().all(has_ended) {
-            let all_well = states.iter().all(|state| *state == State::Ended(0));
-            return if all_well { "Succeeded" } else { "Failed" };
-        }
-        if states.iter().all(|state| *state == State::New) { "Pending" } else { "Running" }
-    }
 }
 
 // === impl Container ===
@@ -209,7 +155,7 @@ impl Container {
 
     /// Returns whether the next container may start once an init container has this status.
     pub(super) fn is_initialized(&self, status: Option<&ContainerStatus>) -> bool {
-        match state(status) {
+        match State::of(status) {
             State::Ended(code) => code == 0 && !self.goes_on,
             State::Running => self.goes_on && status.is_some_and(|status| status.ready),
             State::New | State::BackingOff => false,
@@ -219,17 +165,7 @@ impl Container {
     /// Returns whether an init container with this status fails its pod.
     pub(super) fn has_failed(&self, policy: RestartPolicy, status: &ContainerStatus) -> bool {
         let policy = self.init_policy(policy);
-        matches!(state(Some(status)), State::Ended(code) if code != 0 && !policy.restarts(code))
-    }
-
-    /// Returns the status of a container that waits for the init containers.
-    pub(super) fn initializing(&self) -> ContainerStatus {
-        let waiting = ContainerStateWaiting {
-            reason: Some("PodInitializing".to_owned()),
-            ..ContainerStateWaiting::default()
-        };
-        let state = ContainerState { waiting: Some(waiting), ..ContainerState::default() };
-        ContainerStatus { state: Some(state), started: Some(false), ..self.running(0, false, None) }
+        matches!(State::of(Some(status)), State::Ended(code) if code != 0 && !policy.restarts(code))
     }
 
     fn carry_over(&mut self, before: Option<&Self>, now: Instant) {
@@ -256,14 +192,6 @@ impl Container {
 
     pub(super) fn status(&self) -> Option<&ContainerStatus> {
         self.status.as_ref()
-    }
-
-    /// Returns the status of a container once its pod is deleted: if it was running, it is killed.
-    pub(super) fn killed(&self, time: Timestamp) -> Option<ContainerStatus> {
-        match (self.state(), self.ended(KILLED, time)) {
-            (State::Running, Next::Becomes(status)) => Some(*status),
-            _ => self.status.clone(),
-        }
     }
 
     /// Returns the next step in a pod that is not being deleted.
@@ -352,79 +280,13 @@ impl Container {
         }
     }
 
-    fn running(&self, restarts: i32, ready: bool, started_at: Option<Time>) -> ContainerStatus {
-        ContainerStatus {
-            name: self.name.clone(),
-            image: self.image.clone(),
-            ready,
-            started: Some(true),
-            restart_count: restarts,
-            state: Some(ContainerState {
-                running: Some(ContainerStateRunning { started_at }),
-                ..ContainerState::default()
-            }),
-            ..ContainerStatus::default()
-        }
-    }
-
-    fn restarted(&self, delays: &Delays, at: Moment) -> Next {
-        let restarts = self.restarts().saturating_add(1);
-        let is_ready = self.is_ready_at_once(delays);
-        let running = self.running(restarts, is_ready, Some(Time(at.time)));
-        becomes(ContainerStatus { last_state: self.last_state(), ..running })
-    }
-
-    fn ended(&self, code: i32, time: Timestamp) -> Next {
-        let state = self.status.as_ref().and_then(|status| status.state.as_ref());
-        let running = state.and_then(|state| state.running.as_ref());
-        let terminated = ContainerStateTerminated {
-            exit_code: code,
-            reason: Some(if code == 0 { "Completed" } else { "Error" }.to_owned()),
-            started_at: running.and_then(|running| running.started_at.clone()),
-            finished_at: Some(Time(time)),
-            ..ContainerStateTerminated::default()
-        };
-        let state = ContainerState { terminated: Some(terminated), ..ContainerState::default() };
-        self.stopped(state, self.status.as_ref().and_then(|status| status.last_state.clone()))
-    }
-
-    fn backing_off(&self, wait: Duration) -> Next {
-        let message = format!("back-off {wait:?} restarting failed container={}", self.name);
-        self.stopped(waiting(BACK_OFF, message), self.last_state())
-    }
-
-    fn config_error(&self, message: &str) -> Next {
-        let state = waiting("CreateContainerConfigError", message.to_owned());
-        let is_reported =
-            self.status.as_ref().is_some_and(|known| known.state.as_ref() == Some(&state));
-        if is_reported { Next::Unchanged } else { self.stopped(state, None) }
-    }
-
-    fn stopped(&self, state: ContainerState, last_state: Option<ContainerState>) -> Next {
-        becomes(ContainerStatus {
-            state: Some(state),
-            last_state,
-            started: Some(false),
-            ..self.running(self.restarts(), false, None)
-        })
-    }
-
-    /// Returns the state of its last end.
-    fn last_state(&self) -> Option<ContainerState> {
-        let status = self.status.as_ref()?;
-        match self.state() {
-            State::Ended(_) => status.state.clone(),
-            _ => status.last_state.clone(),
-        }
-    }
-
     /// Returns true if the container has run and does not run now.
     fn is_stopped(&self) -> bool {
         matches!(self.state(), State::Ended(_) | State::BackingOff)
     }
 
     fn state(&self) -> State {
-        state(self.status.as_ref())
+        State::of(self.status.as_ref())
     }
 
     fn restarts(&self) -> i32 {
@@ -443,25 +305,4 @@ impl Script {
 
 fn is_sidecar(container: &SpecContainer) -> bool {
     container.restart_policy.as_deref() == Some("Always")
-}
-
-fn becomes(status: ContainerStatus) -> Next {
-    Next::Becomes(Box::new(status))
-}
-
-fn waiting(reason: &str, message: String) -> ContainerState {
-    let waiting = ContainerStateWaiting { reason: Some(reason.to_owned()), message: Some(message) };
-    ContainerState { waiting: Some(waiting), ..ContainerState::default() }
-}
-
-fn state(status: Option<&ContainerStatus>) -> State {
-    let Some(state) = status.and_then(|status| status.state.as_ref()) else { return State::New };
-    if state.running.is_some() {
-        return State::Running;
-    }
-    if let Some(terminated) = &state.terminated {
-        return State::Ended(terminated.exit_code);
-    }
-    let reason = state.waiting.as_ref().and_then(|waiting| waiting.reason.as_deref());
-    if reason == Some(BACK_OFF) { State::BackingOff } else { State::New }
 }

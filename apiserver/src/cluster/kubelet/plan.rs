@@ -8,8 +8,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::addresses::{self, PodAddresses};
-use super::container::{Container, Delays, Moment, Next, RestartPolicy, later};
+use super::container::{Container, Delays, Moment, Next, later};
 use super::pod::Pod;
+use super::restart_policy::RestartPolicy;
 use super::status::{self, PodState};
 
 /// The namespace and name of a pod; a later pod may have the same key.

@@ -1,6 +1,7 @@
 //! The costs of functions and operators.
 
-use super::{Estimator, Part, Size, scaled};
+use super::size::{Size, scaled};
+use super::{Estimator, Part};
 use crate::cel::signature::Signature;
 use crate::cel::types::Type;
 

@@ -1,11 +1,14 @@
 //! Keys that occur twice in a mapping of YAML, as Go's strict decoder reports them.
 
 use std::fmt::{self, Write as _};
+use std::marker::PhantomData;
 
 use homeostat_core::go_quote;
-use serde::de::{DeserializeSeed as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
+
+use super::yaml;
 
 /// A value with the lines of the values in its mappings.
 enum Lines {
@@ -16,12 +19,7 @@ enum Lines {
 
 /// Returns the error about the repeated keys of a document; `None` if there are none. JSON is YAML.
 pub(crate) fn repeated_keys(bytes: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(bytes);
-    let lines = serde_saphyr::with_deserializer_from_str_with_options(
-        super::read::first_document(&text),
-        super::read::yaml_options(),
-        |deserializer| std::marker::PhantomData::<Lines>.deserialize(deserializer),
-    );
+    let lines = yaml::decode(bytes, PhantomData::<Lines>);
     let mut found = String::new();
     lines.ok()?.report(&mut found);
     (!found.is_empty()).then(|| format!("yaml: unmarshal errors:{found}"))
