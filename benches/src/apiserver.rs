@@ -1,6 +1,6 @@
 //! Load for an API server: the same requests for ours and for a real one, through the same client.
 
-use std::fmt::Write as _;
+mod objects;
 
 use anyhow::Context as _;
 use futures::io::{AsyncBufRead, AsyncBufReadExt as _};
@@ -8,6 +8,8 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use homeostat::kube_client::Client;
 use http::{Method, Request};
 use serde_json::{Value, json};
+
+use self::objects::{deployment, large_pod, map};
 
 /// The requests of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
@@ -274,87 +276,3 @@ const JSON: &str = "application/json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
-
-/// Returns a map of 1 kB.
-fn map(index: u64, content: u64) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {
-            "name": format!("map-{index}"), "labels": { "app": "bench", "tier": "store" },
-        },
-        "data": { "content": format!("{content:0>760}") },
-    })
-}
-
-/// Returns the configuration of a Deployment.
-fn deployment(index: u64, replicas: u64) -> Value {
-    let labels = json!({ "app": format!("web-{index}") });
-    let container = json!({
-        "name": "web", "image": "registry.example.com/web:1.2.3",
-        "ports": [{ "name": "http", "containerPort": 8080 }],
-        "env": [{ "name": "MODE", "value": "production" }],
-        "resources": { "requests": { "cpu": "100m", "memory": "128Mi" } },
-    });
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": { "name": format!("web-{index}"), "labels": labels },
-        "spec": {
-            "replicas": replicas, "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
-        },
-    })
-}
-
-fn large_pod(index: u64) -> Value {
-    let container = |name: &str| {
-        let env = (0..24).map(|at| {
-            let value = format!("value-{at}-of-{name}-{index}");
-            json!({ "name": format!("SETTING_{at}"), "value": value })
-        });
-        json!({
-            "name": name, "image": format!("registry.example.com/team/{name}@sha256:{index:0>64}"),
-            "command": ["/usr/bin/app", "--config", "/etc/app/config.yaml", "--verbosity=2"],
-            "ports": [
-                { "name": "http", "containerPort": 8080 },
-                { "name": "metrics", "containerPort": 9090 },
-            ],
-            "env": env.collect::<Vec<_>>(),
-            "resources": {
-                "requests": { "cpu": "100m", "memory": "128Mi" }, "limits": { "memory": "256Mi" },
-            },
-            "livenessProbe": { "httpGet": { "path": "/healthz", "port": "http" } },
-            "readinessProbe": { "httpGet": { "path": "/readyz", "port": "http" } },
-            "volumeMounts": [
-                { "name": "config", "mountPath": "/etc/app" },
-                { "name": "data", "mountPath": "/var/lib/app" },
-            ],
-        })
-    };
-    let containers = ["web", "sidecar", "agent"].map(container);
-    let mut notes = String::new();
-    for line in 0..20 {
-        write!(notes, "line {line} of what a tool has to say about pod {index}; ")
-            .unwrap_or_default();
-    }
-    json!({
-        "metadata": {
-            "name": format!("large-{index}"),
-            "labels": {
-                "app": "web", "team": "shop", "pod-template-hash": "5d4f8c7b9", "release": "stable",
-            },
-            "annotations": {
-                "example.com/notes": notes, "example.com/checksum": format!("{index:0>64}"),
-            },
-        },
-        "spec": {
-            "containers": containers,
-            "volumes": [
-                { "name": "config", "configMap": { "name": "web-config" } },
-                { "name": "data", "emptyDir": {} },
-            ],
-            "tolerations": [{
-                "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute",
-            }],
-        },
-    })
-}

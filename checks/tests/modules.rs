@@ -45,6 +45,7 @@ fn core_has_no_arrow_up() {
                 "random",
                 "resource_version",
                 "retry_after",
+                "sync",
                 "uid",
             ],
             &["user_code"],

@@ -27,6 +27,9 @@ pub mod metrics;
 mod random;
 mod resource_version;
 mod retry_after;
+#[cfg(homeostat_loom)]
+#[doc(hidden)]
+pub mod sync;
 mod uid;
 mod user_code;
 

@@ -8,30 +8,4 @@
 pub(crate) use parking_lot::Mutex;
 
 #[cfg(homeostat_loom)]
-pub(crate) use self::model::Mutex;
-
-#[cfg(homeostat_loom)]
-mod model {
-    use std::sync::PoisonError;
-
-    use loom::sync::MutexGuard;
-
-    /// loom's lock with the interface of `parking_lot`'s, which has no poisoning.
-    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
-
-    // === impl Mutex ===
-
-    impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(loom::sync::Mutex::new(value))
-        }
-
-        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-
-        pub(crate) fn get_mut(&mut self) -> &mut T {
-            self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
-        }
-    }
-}
+pub(crate) use homeostat_core::sync::Mutex;

@@ -8,6 +8,7 @@
 //! An aggregated answer has an `ETag`; the next discovery sends it back, and an unchanged server
 //! answers 304 without a body.
 
+mod answer;
 mod group;
 
 #[cfg(test)]
@@ -27,8 +28,9 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 use tower::BoxError;
 
-use self::group::{AggregatedGroups, CoreVersions, Group, LegacyGroups, LegacyResources, Version};
+use self::answer::{AggregatedGroups, CoreVersions, LegacyGroups, LegacyResources};
 pub use self::group::{Discovered, ServedResource};
+use self::group::{Group, Version};
 use crate::client::{describe_chain, describe_error};
 
 /// Aggregated answers, and the plain ones of servers that have no aggregated ones.

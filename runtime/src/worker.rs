@@ -17,6 +17,8 @@
 //! A timeout and a panic count as failures. controller-runtime recovers panics by default too
 //! (`RecoverPanic`), but a reconcile has no timeout there unless the author sets one.
 
+mod failure;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use tracing::Instrument;
 
+use self::failure::{Failure, ReconcileError};
 use crate::client::describe_chain;
 use crate::last_errors::LastErrors;
 use crate::last_reconciles::{LastReconciles, record_calls};
@@ -85,28 +88,6 @@ pub(crate) type IsOpaque<T> = Box<dyn Fn(&<T as Target>::Key) -> bool + Send + S
 /// panic of the reconciler.
 pub(crate) type ErrorPolicy<T> =
     Box<dyn Fn(&Request<T>, &(dyn StdError + 'static)) -> OnError + Send + Sync>;
-
-/// A failed reconcile, and the treatment of its key.
-///
-/// It is logged once, by [`report`](Worker::report).
-struct Failure {
-    error: ReconcileError,
-    on_error: OnError,
-}
-
-/// The error of a reconcile.
-///
-/// It holds text, not the author's error: the error is formatted and dropped inside the boundary of
-/// [`user_future`], where a panic of its `Display` or `Drop` is caught too.
-#[derive(Debug, thiserror::Error)]
-enum ReconcileError {
-    #[error("{0}")]
-    Failed(String),
-    #[error("timed out after {0:?}")]
-    TimedOut(Duration),
-    #[error("panicked: {0}")]
-    Panicked(String),
-}
 
 /// A key that the worker holds, with its trigger.
 type Item<'a, T> = WorkItem<'a, <T as Target>::Key, Trigger>;
@@ -166,7 +147,7 @@ impl<T: Target, R: Reconciler<T>> Worker<T, R> {
                 requeue(Trigger::RequeueAfter).add_after((**item).clone(), delay);
             }
             Err(failure) => {
-                self.report(&request, &failure);
+                failure.log(&self.controller, &request);
                 match failure.on_error {
                     OnError::BackOff => retry().add_rate_limited((**item).clone()),
                     OnError::RetryAfter(delay) => retry().add_after((**item).clone(), delay),
@@ -288,24 +269,6 @@ impl<T: Target, R: Reconciler<T>> Worker<T, R> {
             trigger = %request.trigger(),
         )
     }
-
-    /// Logs a failure: an error for a panic, which is a bug, and for a key that is not retried; a
-    /// warning otherwise.
-    fn report(&self, request: &Request<T>, failure: &Failure) {
-        let (controller, key, attempt) =
-            (&self.controller, Guarded(request.key()), request.attempt());
-        let error = &failure.error;
-        if failure.on_error == OnError::AwaitChange {
-            tracing::error!(
-                %controller, %key, attempt, %error,
-                "failed to reconcile, not retrying before a change"
-            );
-        } else if matches!(error, ReconcileError::Panicked(_)) {
-            tracing::error!(%controller, %key, attempt, %error, "failed to reconcile, retrying");
-        } else {
-            tracing::warn!(%controller, %key, attempt, %error, "failed to reconcile, retrying");
-        }
-    }
 }
 
 impl<T: Target, R> Clone for Worker<T, R> {
@@ -317,24 +280,6 @@ impl<T: Target, R> Clone for Worker<T, R> {
             options: Arc::clone(&self.options),
             reconciler: Arc::clone(&self.reconciler),
             cancellation: self.cancellation.clone(),
-        }
-    }
-}
-
-// === impl Failure ===
-
-impl Failure {
-    /// Returns a failure that is retried with the back-off of the rate limiter.
-    fn back_off(error: ReconcileError) -> Self {
-        Self { error, on_error: OnError::BackOff }
-    }
-
-    /// Returns the result for the metrics.
-    fn reconciled(&self) -> Reconciled {
-        match (&self.error, self.on_error) {
-            (ReconcileError::Panicked(_), _) => Reconciled::Panic,
-            (_, OnError::AwaitChange) => Reconciled::TerminalError,
-            _ => Reconciled::Error,
         }
     }
 }

@@ -1,26 +1,24 @@
 //! The delayed items, each at its earliest deadline. Pure.
 //!
-//! This is a heap whose entries refer to slots, and whose slots know their heap position. An item
-//! whose deadline changes or that is removed is moved or removed in the heap, so that the heap is
-//! never larger than the number of items. (A heap with lazy deletion inserts a little faster, but
-//! grows when a key is delayed repeatedly.)
-//!
-//! An insertion, a removal and the end of a delay take `O(log n)` moves in the heap and one lookup
-//! in the hash table; the earliest deadline is read in constant time. The module does not wait: the
-//! queue's timer task asks for the next deadline and sleeps.
+//! The items are in slots, and a [`Heap`] orders the slots by deadline. An insertion, a removal and
+//! the end of a delay take `O(log n)` moves in the heap and one lookup in the hash table; the
+//! earliest deadline is read in constant time. The module does not wait: the queue's timer task
+//! asks for the next deadline and sleeps.
 //!
 //! Invariants, which hold between two calls:
 //!
-//! * `heap[places[s]].slot == s` for each slot `s` in use;
-//! * an entry is not earlier than its parent;
+//! * the heap has one entry for each slot in use;
 //! * `heap.len() + vacant.len() == slots.len()`;
 //! * each pair of an item and a [`Kind`] has at most one entry.
+
+mod heap;
 
 use std::time::Duration;
 
 use hashbrown::HashTable;
 use tokio::time::Instant;
 
+use self::heap::Heap;
 use crate::cause::Merge;
 use crate::request::Request;
 
@@ -62,20 +60,9 @@ pub(crate) struct Delays<T, C> {
     slots: Vec<Option<Waiting<T, C>>>,
     /// The vacant slots, each once.
     vacant: Vec<u32>,
-    /// The heap position of each slot's entry, by slot number; stale for vacant slots. Separate
-    /// from the slots, because moves in the heap change many positions and nothing else of the
-    /// slots.
-    places: Vec<u32>,
-    /// A min-heap with one entry for each slot in use.
-    heap: Vec<Entry>,
-    /// The number of the next insertion. It orders entries with the same deadline: first in, first
-    /// out.
-    arrivals: u64,
+    /// The deadlines of the slots in use.
+    heap: Heap,
 }
-
-/// The number of children of a heap position. With 4 the heap has half the levels of a binary heap,
-/// and the entries to compare are adjacent.
-const BELOW: usize = 4;
 
 /// The number of slots whose memory is kept when the last item is removed.
 const SLOTS_KEPT: usize = 1024;
@@ -113,18 +100,6 @@ pub(crate) struct All<T, C> {
     pub(crate) later: Vec<Waiting<T, C>>,
 }
 
-/// An entry of the heap. The order of the fields is the order of the heap: by deadline, then by
-/// arrival.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    due: Instant,
-    /// Unique, so that no two entries are equal and items with one deadline stay first in, first
-    /// out.
-    arrival: u64,
-    /// A slot in use.
-    slot: u32,
-}
-
 // === impl Kind ===
 
 impl Kind {
@@ -135,14 +110,7 @@ impl Kind {
 
 impl<T, C> Delays<T, C> {
     pub(crate) fn new() -> Self {
-        Self {
-            index: HashTable::new(),
-            slots: Vec::new(),
-            vacant: Vec::new(),
-            places: Vec::new(),
-            heap: Vec::new(),
-            arrivals: 0,
-        }
+        Self { index: HashTable::new(), slots: Vec::new(), vacant: Vec::new(), heap: Heap::new() }
     }
 
     /// Returns the number of deadlines.
@@ -153,101 +121,51 @@ impl<T, C> Delays<T, C> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.heap.len() == 0
     }
 
     /// Returns the earliest deadline.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.heap.first().map(|entry| entry.due)
+        self.heap.first().map(|(_, due)| due)
     }
 
     /// Returns all items with their requests and deadlines, in no particular order.
     pub(crate) fn items(&self) -> impl Iterator<Item = (&T, &Request<C>, Instant)> {
-        let slots = self.heap.iter().map(|entry| (self.slots[entry.slot as usize].as_ref(), entry));
-        slots.filter_map(|(slot, entry)| slot.map(|slot| (&slot.item, &slot.request, entry.due)))
+        self.heap.iter().filter_map(|(number, due)| {
+            let slot = self.slots[number as usize].as_ref()?;
+            Some((&slot.item, &slot.request, due))
+        })
     }
 
     /// Returns the first item and its hash, if it is due.
     pub(crate) fn first_due(&self, now: Instant) -> Option<(u64, &T)> {
-        let first = self.heap.first().filter(|entry| entry.due <= now)?;
-        self.slots[first.slot as usize].as_ref().map(|slot| (slot.hash, &slot.item))
+        let (number, _) = self.heap.first().filter(|&(_, due)| due <= now)?;
+        self.slots[number as usize].as_ref().map(|slot| (slot.hash, &slot.item))
     }
 
     /// Takes out the first item if it is due.
     pub(crate) fn take_due(&mut self, now: Instant) -> Option<Waiting<T, C>> {
         self.first_due(now)?;
-        Some(self.remove_at(0))
+        let (number, _) = self.heap.first()?;
+        Some(self.remove_found(number))
     }
 
     /// Removes the entry in this slot.
     pub(crate) fn remove_found(&mut self, number: u32) -> Waiting<T, C> {
-        self.remove_at(self.places[number as usize] as usize)
-    }
-
-    /// Removes the entry at this heap position.
-    ///
-    /// Takes `O(log n)` moves. The last entry of the heap fills the gap; it can belong above or
-    /// below that position.
-    fn remove_at(&mut self, place: usize) -> Waiting<T, C> {
-        let removed = self.heap.swap_remove(place);
-        if place < self.heap.len() {
-            // The last entry is now at this position: it moves down or up.
-            let place = self.sift_up(place);
-            self.sift_down(place);
-        }
-        let slot = self.slots[removed.slot as usize].take().expect("the heap names slots in use");
-        if let Ok(entry) = self.index.find_entry(slot.hash, |&other| other == removed.slot) {
+        self.heap.remove(number);
+        let slot = self.slots[number as usize].take().expect("the heap names slots in use");
+        if let Ok(entry) = self.index.find_entry(slot.hash, |&other| other == number) {
             entry.remove();
         }
-        self.vacant.push(removed.slot);
-        if self.heap.is_empty() && self.slots.len() > SLOTS_KEPT {
+        self.vacant.push(number);
+        if self.is_empty() && self.slots.len() > SLOTS_KEPT {
             // A burst is over. All slots are vacant, so that this drops no item.
             self.slots = Vec::new();
             self.vacant = Vec::new();
-            self.places = Vec::new();
-            self.heap = Vec::new();
+            self.heap = Heap::new();
             self.index = HashTable::new();
         }
         slot
-    }
-
-    /// Moves an entry up to its position and returns the position.
-    fn sift_up(&mut self, mut place: usize) -> usize {
-        let entry = self.heap[place];
-        while place > 0 {
-            let parent = (place - 1) / BELOW;
-            let above = self.heap[parent];
-            if above <= entry {
-                break;
-            }
-            self.put(place, above);
-            place = parent;
-        }
-        self.put(place, entry);
-        place
-    }
-
-    /// Moves an entry down to its position.
-    fn sift_down(&mut self, mut place: usize) {
-        let entry = self.heap[place];
-        loop {
-            let first = BELOW * place + 1;
-            let children = self.heap.iter().enumerate().skip(first).take(BELOW);
-            let Some((child, &least)) = children.min_by_key(|&(_, child)| child) else { break };
-            if entry <= least {
-                break;
-            }
-            self.put(place, least);
-            place = child;
-        }
-        self.put(place, entry);
-    }
-
-    /// Writes an entry at a heap position and updates the position of its slot. Every move in the
-    /// heap goes through here.
-    fn put(&mut self, place: usize, entry: Entry) {
-        self.heap[place] = entry;
-        self.places[entry.slot as usize] = u32::try_from(place).expect("no more than slots");
     }
 
     /// Occupies a vacant slot.
@@ -258,8 +176,39 @@ impl<T, C> Delays<T, C> {
         }
         let number = u32::try_from(self.slots.len()).expect("memory ends before 2^32 items");
         self.slots.push(Some(slot));
-        self.places.push(0); // put in the heap next
         number
+    }
+
+    /// Adds an entry for an item that has none of this kind.
+    fn insert_new(&mut self, waiting: Waiting<T, C>, due: Instant) -> Delayed<T> {
+        let hash = waiting.hash;
+        let number = self.occupy(waiting);
+        let slots = &self.slots;
+        self.index.insert_unique(hash, number, |&other| {
+            slots[other as usize].as_ref().map_or(0, |slot| slot.hash)
+        });
+        if self.heap.insert(number, due) { Delayed::Next(None) } else { Delayed::Later(None) }
+    }
+
+    /// Merges a request into the entry in this slot, which then has the earlier deadline.
+    fn merge_into(
+        &mut self,
+        number: u32,
+        waiting: Waiting<T, C>,
+        due: Instant,
+        merge: &mut Merge<C>,
+    ) -> Delayed<T> {
+        let Waiting { item, request, .. } = waiting;
+        let known = &mut self.slots[number as usize].as_mut().expect("just found").request;
+        known.rank.priority = known.rank.priority.max(request.rank.priority);
+        known.given_back = known.given_back.max(request.given_back);
+        merge.merge(&mut known.cause, request.cause);
+        if self.heap.due(number) <= due {
+            return Delayed::Later(Some(item));
+        }
+        known.operation = request.operation;
+        let is_first = self.heap.advance(number, due);
+        if is_first { Delayed::Next(Some(item)) } else { Delayed::Later(Some(item)) }
     }
 }
 
@@ -268,9 +217,6 @@ impl<T: Eq, C> Delays<T, C> {
     /// the highest counts; the causes are merged.
     ///
     /// Returns a merged item, so that the caller can drop it outside of a lock.
-    ///
-    /// The arrival number of a merged item stays, so that it keeps its place among items with the
-    /// same deadline.
     pub(crate) fn insert(
         &mut self,
         waiting: Waiting<T, C>,
@@ -291,33 +237,10 @@ impl<T: Eq, C> Delays<T, C> {
         due: Instant,
         merge: &mut Merge<C>,
     ) -> Delayed<T> {
-        let (place, merged) = if let Some(number) = found {
-            let Waiting { item, request, .. } = waiting;
-            let known = self.slots[number as usize].as_mut().expect("just found");
-            let rank = &mut known.request.rank;
-            rank.priority = rank.priority.max(request.rank.priority);
-            known.request.given_back = known.request.given_back.max(request.given_back);
-            merge.merge(&mut known.request.cause, request.cause);
-            let place = self.places[number as usize] as usize;
-            if self.heap[place].due <= due {
-                return Delayed::Later(Some(item));
-            }
-            known.request.operation = request.operation;
-            self.heap[place].due = due;
-            (place, Some(item))
-        } else {
-            let place = self.heap.len();
-            let hash = waiting.hash;
-            let number = self.occupy(waiting);
-            self.heap.push(Entry { due, arrival: self.arrivals, slot: number });
-            self.arrivals += 1;
-            let slots = &self.slots;
-            self.index.insert_unique(hash, number, |&other| {
-                slots[other as usize].as_ref().map_or(0, |slot| slot.hash)
-            });
-            (place, None)
-        };
-        if self.sift_up(place) == 0 { Delayed::Next(merged) } else { Delayed::Later(merged) }
+        match found {
+            Some(number) => self.merge_into(number, waiting, due, merge),
+            None => self.insert_new(waiting, due),
+        }
     }
 
     /// Takes out all items.
@@ -327,7 +250,7 @@ impl<T: Eq, C> Delays<T, C> {
     pub(crate) fn take_all(&mut self, entries: &[[Option<u32>; 3]]) -> All<T, C> {
         let mut items = Vec::with_capacity(self.len());
         let mut later = Vec::new();
-        while let Some(&Entry { slot: number, .. }) = self.heap.first() {
+        while let Some((number, _)) = self.heap.first() {
             let all = entries[number as usize];
             let Waiting { item, request, .. } = self.remove_found(number);
             items.push((item, request.cause));
@@ -351,7 +274,7 @@ impl<T: Eq, C> Delays<T, C> {
     /// Returns the earliest deadline of an item.
     pub(crate) fn deadline_of(&self, hash: u64, item: &T) -> Option<Instant> {
         let slots = self.find_all(hash, item, Kind::ALL).into_iter().flatten();
-        slots.map(|slot| self.heap[self.places[slot as usize] as usize].due).min()
+        slots.map(|slot| self.heap.due(slot)).min()
     }
 
     /// Returns the slots of the entries of these kinds of an item.

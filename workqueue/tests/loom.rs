@@ -482,7 +482,7 @@ fn cancelled_next(polls: usize, least: usize) {
         let queue = Queue::new();
         let cancelled = go(&queue, move |queue| {
             let mut worker = queue.worker();
-            drop(poll_then_drop(worker.next(), polls).map(|item| item.is_some()));
+            let _item = poll_then_drop(worker.next(), polls).map(|item| item.is_some());
         });
         let adder = go(&queue, |queue| [1, 2].into_iter().for_each(|item| queue.add(item)));
         let (first, second) = (get(&queue), get(&queue));

@@ -1,6 +1,7 @@
 //! One pass over one owner of pods: read the caches, decide, act, write the status.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use homeostat::informer::Snapshot;
 use homeostat::kube_client;
@@ -127,12 +128,7 @@ impl<K: WorkloadKind> ReplicaController<K> {
 
         let available = next_availability(set, &status, &active, now, || self.clock.now());
         let next = available.into_iter().chain(next_check).min();
-        Ok(match (gate, next) {
-            // This pass tried nothing: a failure before it still counts.
-            (Gate::Closed(_), Some(next)) => Action::Postpone(next),
-            (_, Some(next)) => Action::RequeueAfter(next),
-            (_, None) => Action::AwaitChange,
-        })
+        Ok(action(&gate, next))
     }
 
     /// Adopts and releases pods of `candidates`. Returns those that belong to `set`.
@@ -296,6 +292,16 @@ fn usable<K: WorkloadKind>(key: &ObjectKey<K>, set: &Workload<K>) -> Option<Cont
         return None;
     }
     ControllerRefs::new(set)
+}
+
+/// Returns the action of a pass that is to be repeated after `next`, if ever.
+fn action(gate: &Gate, next: Option<Duration>) -> Action {
+    match (gate, next) {
+        // This pass tried nothing: a failure before it still counts.
+        (Gate::Closed(_), Some(next)) => Action::Postpone(next),
+        (_, Some(next)) => Action::RequeueAfter(next),
+        (_, None) => Action::AwaitChange,
+    }
 }
 
 /// Returns the number of owned pods that are being deleted and that the selector matches.

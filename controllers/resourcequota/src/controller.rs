@@ -109,22 +109,12 @@ pub fn manager(client: Client, options: Options) -> Manager {
     let (requested, changes) = (Requested::new(), Changes::new());
     let primary = KeySource::new("replenishment");
     let priority = KeySource::of_second_queue("quota monitor");
-    let monitor = Monitor::new(
-        Discovery::new(client.clone()),
-        &CacheOptions {
-            client: client.clone(),
-            gates: options.gates.quota,
-            clock,
-            seed: options.seed,
-        },
-        Quotas {
-            lister: quotas.lister(),
-            requested: requested.clone(),
-            priority: priority.clone(),
-        },
-        changes.clone(),
-        Timing { discovery: options.discovery(), linger: options.linger },
-    );
+    let of_monitor = Quotas {
+        lister: quotas.lister(),
+        requested: requested.clone(),
+        priority: priority.clone(),
+    };
+    let monitor = monitor(&client, &options, of_monitor, (changes.clone(), clock));
     let handlers = Handlers {
         monitor: Arc::clone(&monitor),
         requested: requested.clone(),
@@ -137,22 +127,38 @@ pub fn manager(client: Client, options: Options) -> Manager {
                 monitor: Arc::clone(&monitor),
                 changes: changes.clone(),
                 quotas: quotas.index(|quota: &CachedQuota| quota.metadata.namespace.clone()),
-                requested: requested.clone(),
+                requested,
                 primary: primary.clone(),
                 clock,
             });
     let sources = [&primary, &priority];
     let controller = quota_controller(client, &options, &quotas, (handlers, clock), sources);
-    let run = Arc::clone(&monitor);
     for name in options.gates.unknown {
         tracing::warn!(gate = %name, "unknown feature gate, ignoring it");
     }
     Manager::new(informers)
         .with(controller)
         .with(replenishment)
-        .with_runnable("quota monitor", move |stop| run.run(stop))
+        .with_runnable("quota monitor", move |stop| monitor.run(stop))
         .sync_timeout(options.sync_timeout)
         .drain_timeout(options.drain_timeout)
+}
+
+/// Returns the monitor of the resources that quotas name.
+fn monitor(
+    client: &Client,
+    options: &Options,
+    quotas: Quotas,
+    (changes, clock): (Changes, WallClock),
+) -> Arc<Monitor> {
+    let caches = CacheOptions {
+        client: client.clone(),
+        gates: options.gates.quota,
+        clock,
+        seed: options.seed,
+    };
+    let timing = Timing { discovery: options.discovery(), linger: options.linger };
+    Monitor::new(Discovery::new(client.clone()), &caches, quotas, changes, timing)
 }
 
 /// Returns the controller of the two quota queues.

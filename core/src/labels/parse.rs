@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
+use super::LabelSelectorError;
+use super::requirement::{Operator, Requirement};
 use super::validation::check_key;
-use super::{LabelSelectorError, Operator, Requirement};
 
 /// One token; error messages show its text.
 ///

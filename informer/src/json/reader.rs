@@ -5,15 +5,17 @@
 //! fails where an object does not fit its type, and for what objects of the API do not have: bytes,
 //! numbers as names of members, floating-point numbers in untyped values.
 
+mod name;
+mod parts;
+mod raw;
+
 use std::fmt;
 
-use serde::de::value::BorrowedStrDeserializer;
-use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
-};
-use serde::forward_to_deserialize_any;
+use serde::de::{Deserializer, Error, Visitor};
 
+use self::name::Name;
+use self::parts::Parts;
+use self::raw::{RAW_VALUE, Raw};
 use super::outline::{LEFT_OUT, Outline, Token};
 
 /// A position before a token.
@@ -28,22 +30,6 @@ pub(crate) struct Reader<'de, 'o> {
 /// An error: the value does not fit, or is left to `serde_json`.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Unfit;
-
-/// The elements of an array, or the members of an object.
-struct Parts<'a, 'de, 'o> {
-    reader: &'a mut Reader<'de, 'o>,
-    /// The number of parts that were not read yet.
-    left: usize,
-}
-
-/// The name of a member.
-struct Name<'a, 'de, 'o>(&'a mut Reader<'de, 'o>);
-
-/// A value as raw text, in the form that `serde_json` gives it.
-struct Raw<'de>(Option<&'de str>);
-
-/// The name that `serde_json` gives to the type of a raw text.
-const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 type Result<T, E = Unfit> = std::result::Result<T, E>;
 
@@ -153,7 +139,7 @@ impl<'de, 'o> Reader<'de, 'o> {
             return Err(Unfit);
         }
         let after = self.length - token.next as usize;
-        let mut parts = Parts { reader: &mut *self, left: token.count as usize };
+        let mut parts = Parts::new(&mut *self, token.count as usize);
         let value = visit(&mut parts)?;
         if self.rest.len() == after { Ok(value) } else { Err(Unfit) }
     }
@@ -196,7 +182,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de, '_> {
         visitor: V,
     ) -> Result<V::Value> {
         if name == RAW_VALUE {
-            return visitor.visit_map(Raw(Some(self.skip()?)));
+            return visitor.visit_map(Raw::new(self.skip()?));
         }
         visitor.visit_newtype_struct(self)
     }
@@ -228,7 +214,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de, '_> {
         visitor: V,
     ) -> Result<V::Value> {
         match self.first()? {
-            b'"' => Name(self).deserialize_enum("", &[], visitor),
+            b'"' => Name::new(self).deserialize_enum("", &[], visitor),
             _ => self.parts(b'{', |parts| visitor.visit_enum(parts)),
         }
     }
@@ -274,148 +260,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'de, '_> {
         integer: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
             deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128;
         float: deserialize_f32 deserialize_f64;
-    }
-}
-
-impl<'de> SeqAccess<'de> for &mut Parts<'_, 'de, '_> {
-    type Error = Unfit;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>> {
-        if !self.take() {
-            return Ok(None);
-        }
-        seed.deserialize(&mut *self.reader).map(Some)
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.left)
-    }
-}
-
-impl<'de> MapAccess<'de> for &mut Parts<'_, 'de, '_> {
-    type Error = Unfit;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>> {
-        if !self.take() {
-            return Ok(None);
-        }
-        seed.deserialize(Name(self.reader)).map(Some)
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value> {
-        seed.deserialize(&mut *self.reader)
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.left)
-    }
-}
-
-/// The variant of an enum is the only member of an object.
-impl<'de> EnumAccess<'de> for &mut Parts<'_, 'de, '_> {
-    type Error = Unfit;
-    type Variant = Self;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self)> {
-        if !self.take() {
-            return Err(Unfit);
-        }
-        let variant = seed.deserialize(Name(self.reader))?;
-        Ok((variant, self))
-    }
-}
-
-impl<'de> VariantAccess<'de> for &mut Parts<'_, 'de, '_> {
-    type Error = Unfit;
-
-    fn unit_variant(self) -> Result<()> {
-        self.reader.null(serde::de::IgnoredAny).map(drop)
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value> {
-        seed.deserialize(&mut *self.reader)
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value> {
-        self.reader.deserialize_seq(visitor)
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value> {
-        self.reader.deserialize_struct("", fields, visitor)
-    }
-}
-
-/// A name is read as a string, whatever the type asks for.
-impl<'de> Deserializer<'de> for Name<'_, 'de, '_> {
-    type Error = Unfit;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.0.string(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value> {
-        let token = self.0.step()?;
-        let text = self.0.slice(&token);
-        if token.count == 0 {
-            let name_only = BorrowedStrDeserializer::new(&text[1..text.len() - 1]);
-            return name_only.deserialize_enum(name, variants, visitor);
-        }
-        let text: String = serde_json::from_str(text).map_err(|_| Unfit)?;
-        text.into_deserializer().deserialize_enum(name, variants, visitor)
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
-        unit_struct seq tuple tuple_struct map struct identifier ignored_any
-    }
-}
-
-/// A map whose only member is the text, under the name of the type.
-impl<'de> MapAccess<'de> for Raw<'de> {
-    type Error = Unfit;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>> {
-        if self.0.is_none() {
-            return Ok(None);
-        }
-        seed.deserialize(BorrowedStrDeserializer::new(RAW_VALUE)).map(Some)
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value> {
-        let text = self.0.take().ok_or(Unfit)?;
-        seed.deserialize(BorrowedStrDeserializer::new(text))
-    }
-}
-
-// === impl Parts ===
-
-impl Parts<'_, '_, '_> {
-    /// Counts a part as read. Returns false if there is none.
-    fn take(&mut self) -> bool {
-        let is_left = self.left > 0;
-        self.left -= usize::from(is_left);
-        is_left
     }
 }
 

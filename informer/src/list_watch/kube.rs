@@ -6,10 +6,12 @@
 //! * `framing` splits the body of a watch into lines, whatever the chunks of the connection are.
 //! * `decode` turns a line into an event, and the chunks of a body into a page.
 //! * `prune` and `skip` drop members that the author does not need while `decode` parses.
+//! * `failure` turns an answer that is not a success into an error.
 //! * `stream` joins them into batches, and spreads the decoding over tasks if the author wants
 //!   that.
 
 mod decode;
+mod failure;
 mod framing;
 mod options;
 mod prune;
@@ -31,12 +33,10 @@ use serde::de::DeserializeOwned;
 use tokio::time;
 
 use self::decode::{Decoder, ListDecoder, Progress};
+use self::failure::{Failure, cause};
 use self::query::{push_encoded, target};
 use self::stream::Frames;
-use super::{
-    ApiError, BoxError, ListError, ListRequest, ListWatch, Page, WatchError, WatchRequest,
-    WatchStream,
-};
+use super::{ListError, ListRequest, ListWatch, Page, WatchError, WatchRequest, WatchStream};
 use crate::object::{Dynamic, Object};
 use crate::scope::Scope;
 
@@ -88,11 +88,6 @@ pub struct KubeListWatch<K> {
 /// The limit of one watch event in bytes: 16 MiB. API servers store at most 1.5 MiB per object by
 /// default, so this leaves room for ten times that.
 const MAX_FRAME: usize = 16 << 20;
-
-/// The limit of an error response body in bytes: 64 KiB.
-///
-/// A Status takes less than 1 KiB in most cases. A proxy may send a page of its own.
-const MAX_ERROR_BODY: usize = 64 << 10;
 
 /// The longest gap between two chunks of a list. An API server ends a request after one minute.
 const SILENCE: Duration = Duration::from_secs(75);
@@ -242,24 +237,28 @@ impl<K> KubeListWatch<K> {
         &self.scope
     }
 
-    /// Sends a GET request. `operation` names it for layers of the client, and `query` is already
-    /// encoded.
+    /// Sends a GET request, and returns a successful answer. `operation` names it for layers of the
+    /// client, and `query` is already encoded.
     async fn send(
         &self,
         operation: &'static str,
         accept: &'static str,
         query: &str,
-    ) -> Result<Response<Body>, kube_client::Error> {
+    ) -> Result<Response<Body>, Failure> {
         let mut request = Request::get(format!("{}?{query}", self.path))
             .header(header::ACCEPT, accept)
             // A compressed watch is one compressed member per flush, which common decoders misread.
             // Between a controller and its API server, compression costs more than it saves.
             .header(header::ACCEPT_ENCODING, "identity")
             .body(Body::empty())
-            .map_err(kube_client::Error::HttpError)?;
+            .map_err(|error| Failure::unsendable(&error))?;
         // kube-client stores the operation name here, too; tracing and metrics layers read it.
         request.extensions_mut().insert(operation);
-        self.client.send(request).await
+        let response = self.client.send(request).await.map_err(Failure::unanswered)?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(Failure::refused(response).await)
     }
 }
 
@@ -270,40 +269,18 @@ impl<K: Object + DeserializeOwned> ListWatch<K> for KubeListWatch<K> {
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Page<K>, ListError> {
-        let target = || self.target();
-        let unreachable = |error| ListError::Unreachable { target: target(), source: cause(error) };
         let accept = if K::METADATA_ONLY { METADATA_LIST } else { JSON };
         let query = self.list_query(request);
-        let response = match self.send("list", accept, &query).await {
-            Err(kube_client::Error::HttpError(error)) => {
-                let error = unsendable(&error);
-                return Err(ListError::Refused { target: target(), error });
-            }
-            response => response.map_err(unreachable)?,
-        };
-        if !response.status().is_success() {
-            return Err(ListError::Refused { target: target(), error: api_error(response).await });
-        }
+        let response = self.send("list", accept, &query).await;
+        let response = response.map_err(|failure| failure.of_list(self.target()))?;
         self.page(response.into_body()).await
     }
 
     async fn watch(&self, request: &WatchRequest) -> Result<WatchStream<K>, WatchError> {
         let accept = if K::METADATA_ONLY { METADATA_WATCH } else { JSON };
         let query = self.watch_query(request);
-        let response = match self.send("watch", accept, &query).await {
-            Err(kube_client::Error::HttpError(error)) => {
-                let error = unsendable(&error);
-                return Err(WatchError::Refused { target: self.target(), error });
-            }
-            response => response.map_err(|error| WatchError::Unreachable {
-                target: self.target(),
-                source: cause(error),
-            })?,
-        };
-        if !response.status().is_success() {
-            let error = api_error(response).await;
-            return Err(WatchError::Refused { target: self.target(), error });
-        }
+        let response = self.send("watch", accept, &query).await;
+        let response = response.map_err(|failure| failure.of_watch(self.target()))?;
         let decoder = self.decoder.clone();
         let body = response.into_body();
         let frames = Frames::new(body, self.target(), self.max_frame, decoder, self.decoders);
@@ -318,69 +295,6 @@ impl<K> fmt::Debug for KubeListWatch<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KubeListWatch").field("target", &self.target).finish_non_exhaustive()
     }
-}
-
-// === parts ===
-
-/// Returns the cause of `error` without kube-client's name for the layer that reported it.
-fn cause(error: kube_client::Error) -> BoxError {
-    match error {
-        kube_client::Error::Service(source) => source,
-        kube_client::Error::HyperError(source) => Box::new(source),
-        other => Box::new(other),
-    }
-}
-
-/// Returns the status that a server would send for a request that cannot be built, for example with
-/// a version of 100 KB.
-///
-/// The reflector then sends a request without a version. If it took the server for unreachable, it
-/// would repeat the same request and never recover.
-fn unsendable(error: &http::Error) -> ApiError {
-    ApiError::new(400, "BadRequest", error.to_string())
-}
-
-/// Reads the complete body, up to `limit` bytes.
-///
-/// # Errors
-///
-/// If the connection breaks, or if the body is longer than `limit`.
-async fn collect(response: Response<Body>, limit: usize) -> Result<Vec<u8>, kube_client::Error> {
-    let mut body = response.into_body();
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(chunk) = frame?.into_data() else { continue };
-        if chunk.len() > limit - bytes.len() {
-            return Err(kube_client::Error::Service(
-                format!("response body exceeds {limit} bytes").into(),
-            ));
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    Ok(bytes)
-}
-
-/// Decodes the Status of an error response. For a body that is not a Status, such as the page of a
-/// proxy, only the HTTP status is known.
-async fn api_error(response: Response<Body>) -> ApiError {
-    let code = response.status().as_u16();
-    let retry_after = retry_after(response.headers());
-    let mut error = match collect(response, MAX_ERROR_BODY).await {
-        Ok(body) => decode::status(&body).unwrap_or_else(|| ApiError::new(code, "", "")),
-        Err(_) => ApiError::new(code, "", ""),
-    };
-    error.code = code;
-    error.retry_after = retry_after.or(error.retry_after);
-    error
-}
-
-/// Returns the time of `Retry-After`, which is a number of seconds or a date.
-///
-/// A date is compared with the `Date` header of the same response, because the local clock may
-/// differ from the server's.
-fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
-    let text = |name| headers.get(name)?.to_str().ok();
-    homeostat_core::retry_after(text(header::RETRY_AFTER)?, text(header::DATE))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::prelude::*;
 
+use super::builder::CAPACITY;
 use super::*;
 use crate::{model, testing};
 

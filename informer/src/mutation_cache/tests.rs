@@ -1,5 +1,7 @@
 //! The rules of the overlay, one by one, over a store that each test fills by hand.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::advance;
 

@@ -57,9 +57,10 @@ fn stored(body: &str, version: usize) -> serde_json::Value {
     lease
 }
 
-#[tokio::test(start_paused = true)]
-async fn leader_whose_writes_conflict_pauses_between_its_attempts() {
-    let lease = Arc::new(parking_lot::Mutex::new(None));
+/// Returns the client of a server that stores a lease and refuses each later write of it as a
+/// conflict, and the number of these writes.
+fn conflicting() -> (kube_client::Client, Arc<AtomicUsize>) {
+    let lease = parking_lot::Mutex::new(None);
     let writes = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&writes);
     let (client, _) = server(move |asked| match asked.line.split(' ').next() {
@@ -76,6 +77,12 @@ async fn leader_whose_writes_conflict_pauses_between_its_attempts() {
         _ if count.fetch_add(1, Ordering::Relaxed) > 1000 => Answer::Lost,
         _ => refusal(409, "the object has been modified"),
     });
+    (client, writes)
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_whose_writes_conflict_pauses_between_its_attempts() {
+    let (client, writes) = conflicting();
     let leadership = timeout(Duration::from_secs(60), elector(client).acquire()).await.unwrap();
     assert_eq!(leadership.lost().await, LeadershipLost::DeadlinePassed);
     let writes = writes.load(Ordering::Relaxed);
@@ -275,23 +282,7 @@ async fn broken_recorder_does_not_end_an_election() {
 
 #[tokio::test(start_paused = true)]
 async fn release_whose_writes_conflict_pauses_between_its_attempts() {
-    let lease = Arc::new(parking_lot::Mutex::new(None));
-    let writes = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&writes);
-    let (client, _) = server(move |asked| match asked.line.split(' ').next() {
-        Some("GET") => match &*lease.lock() {
-            Some(lease) => Answer::Said(200, serde_json::Value::clone(lease)),
-            None => refusal(404, "not found"),
-        },
-        Some("POST") => {
-            let created = stored(&asked.text, 1);
-            *lease.lock() = Some(created.clone());
-            Answer::Said(201, created)
-        }
-        // Ends a loop without a pause, which would take no virtual time.
-        _ if count.fetch_add(1, Ordering::Relaxed) > 1000 => Answer::Lost,
-        _ => refusal(409, "the object has been modified"),
-    });
+    let (client, writes) = conflicting();
     elector(client).acquire().await.release().await;
     let writes = writes.load(Ordering::Relaxed);
     assert!((3..=7).contains(&writes), "{writes} writes in 10 s");

@@ -4,22 +4,23 @@
 //! line if there are none. Compared with `get` and `done` this saves a lock and a reference count
 //! per item, and the waker is cloned only if the worker waits.
 
+mod batch;
+mod hand;
+mod item;
+
 use std::fmt;
 use std::iter;
-use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-mod hand;
-
-use crate::state::Taken;
-
+pub use self::batch::WorkBatch;
+use self::hand::Hand;
+pub use self::item::WorkItem;
 use super::shared::Shared;
 use super::ticker::tick;
 use super::waiters::{Ticket, wake};
-
-use self::hand::Hand;
+use crate::state::Taken;
 
 /// A worker of a queue; made by [`Queue::worker`](crate::Queue::worker).
 ///
@@ -57,24 +58,6 @@ pub struct Worker<T, Cause = ()> {
     hand: Hand<T, Cause>,
     /// A waker of the current task for the next wait.
     waker: Option<Waker>,
-}
-
-/// An item that a [`Worker`] holds; made by [`Worker::next`].
-///
-/// It dereferences to the item. The next call of [`Worker::next`] finishes the item, and so does
-/// [`done`](Self::done). Dropping it does nothing, unlike a dropped
-/// [`Processing`](crate::Processing): the worker still holds the item. To have it queued again,
-/// call [`give_back`](Self::give_back).
-pub struct WorkItem<'a, T, Cause = ()> {
-    worker: &'a mut Worker<T, Cause>,
-}
-
-/// Items that a [`Worker`] holds; made by [`Worker::next_batch`].
-///
-/// There is at least one item. The next call of the worker finishes all of them. Dropping the batch
-/// does nothing.
-pub struct WorkBatch<'a, T, Cause = ()> {
-    worker: &'a mut Worker<T, Cause>,
 }
 
 /// A future that takes items in the poll that returns true; false after the shut-down.
@@ -156,7 +139,7 @@ where
     /// finished the item of the last call.
     pub async fn next(&mut self) -> Option<WorkItem<'_, T, Cause>> {
         let taken = Take { worker: self, most: 1, ticket: None }.await;
-        taken.then_some(WorkItem { worker: self })
+        taken.then_some(WorkItem::new(self))
     }
 
     /// Finishes the items of the last call, waits for an item, and takes up to `most` items under
@@ -198,7 +181,7 @@ where
     /// ```
     pub async fn next_batch(&mut self, most: usize) -> Option<WorkBatch<'_, T, Cause>> {
         let taken = Take { worker: self, most: most.max(1), ticket: None }.await;
-        taken.then_some(WorkBatch { worker: self })
+        taken.then_some(WorkBatch::new(self))
     }
 
     /// Finishes the items of the last call and takes new ones, under one lock. Waits in the line if
@@ -251,82 +234,6 @@ impl<T, Cause> fmt::Debug for Worker<T, Cause> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (queue, held) = (&self.shared.name, self.hand.held.len());
         f.debug_struct("Worker").field("queue", queue).field("held", &held).finish_non_exhaustive()
-    }
-}
-
-// === impl WorkItem ===
-
-impl<T, Cause> WorkItem<'_, T, Cause> {
-    fn taken(&self) -> &Taken<T, Cause> {
-        self.worker.hand.held.first().expect("an item is lent while the worker holds it")
-    }
-
-    /// Returns the cause of this hand-out, merged from all adds since the last one.
-    pub fn cause(&self) -> &Cause {
-        &self.taken().cause
-    }
-
-    /// Returns the priority at which the item was queued; 0 in a queue without priorities.
-    pub fn priority(&self) -> i32 {
-        self.taken().priority
-    }
-
-    /// Finishes the item now. If it was added while held, it is queued again.
-    ///
-    /// The next call of [`Worker::next`] does the same under the lock that it takes anyway.
-    #[doc(alias = "Done")]
-    pub fn done(self) {
-        self.worker.finish();
-    }
-
-    /// Queues the item again, as a dropped [`Processing`](crate::Processing) does: at once the
-    /// first time, and after a delay if it was given back before.
-    pub fn give_back(self) {
-        self.worker.give_back();
-    }
-}
-
-impl<T, Cause> Deref for WorkItem<'_, T, Cause> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.taken().item
-    }
-}
-
-impl<T: fmt::Debug, Cause> fmt::Debug for WorkItem<'_, T, Cause> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WorkItem").field(&**self).finish()
-    }
-}
-
-// === impl WorkBatch ===
-
-impl<T, Cause> WorkBatch<'_, T, Cause> {
-    /// Returns the items, in hand-out order.
-    pub fn items(&self) -> impl Iterator<Item = &T> {
-        self.worker.hand.held.iter().map(|taken| &taken.item)
-    }
-
-    /// Returns the items with their causes, in hand-out order.
-    pub fn causes(&self) -> impl Iterator<Item = (&T, &Cause)> {
-        self.worker.hand.held.iter().map(|taken| (&taken.item, &taken.cause))
-    }
-
-    /// Finishes all items now.
-    pub fn done(self) {
-        self.worker.finish();
-    }
-
-    /// Queues all items again, as [`WorkItem::give_back`] does.
-    pub fn give_back(self) {
-        self.worker.give_back();
-    }
-}
-
-impl<T: fmt::Debug, Cause> fmt::Debug for WorkBatch<'_, T, Cause> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.items()).finish()
     }
 }
 

@@ -73,16 +73,19 @@ pub(super) fn charged<P: Part>(
             return;
         };
         let namespace = event.metadata().namespace.as_deref().unwrap_or_default();
-        let serves = |claims: &Claims| {
-            let cache = claims.get(&device_claims());
-            cache.is_some_and(|it| !it.value().by_namespace.get(namespace).is_empty())
-        };
-        if recount == Recount::Full && claims.as_ref().is_some_and(serves) {
+        let has_claims = claims.as_ref().is_some_and(|claims| are_in(namespace, claims));
+        if recount == Recount::Full && has_claims {
             notify(changed(device_claims(), namespace, recount));
         }
         notify(changed(P::resource(), namespace, recount));
     };
     InformerSet::new(build, handler)
+}
+
+/// Returns true if there are claims to devices in this namespace.
+fn are_in(namespace: &str, claims: &Claims) -> bool {
+    let cache = claims.get(&device_claims());
+    cache.is_some_and(|it| !it.value().by_namespace.get(namespace).is_empty())
 }
 
 /// Follows claims to devices.

@@ -23,6 +23,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::decode::{Decoder, Frame};
+use super::failure::cause;
 use super::framing::{Framing, Lines, TooLong};
 use crate::json::Outline;
 use crate::list_watch::{ApiError, BoxError, WatchError, WatchEvent};
@@ -191,7 +192,7 @@ impl<K: Object + DeserializeOwned> Frames<K> {
                     Err(error) => Ended::WithError(self.stopped(Stop::TooLong(error))),
                 }
             }
-            Some(Err(error)) => Ended::WithError(self.torn(super::cause(error))),
+            Some(Err(error)) => Ended::WithError(self.torn(cause(error))),
             None if self.framing.is_mid_line() => {
                 Ended::WithError(self.torn("the last event is incomplete".into()))
             }

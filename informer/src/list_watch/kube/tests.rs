@@ -10,6 +10,7 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
+use super::failure::retry_after;
 use super::*;
 use crate::json::Outline;
 use crate::list_watch::{Decoded, WatchEvent};
