@@ -109,6 +109,7 @@ fn invalid_flags_are_named_in_the_error() {
 #[test]
 fn missing_kubeconfig_is_named_in_the_error() {
     fails_with(&[], &["no kubeconfig", "$KUBECONFIG"]);
+    fails_with(&["--context", "shop"], &["there is no kubeconfig at", "/.kube/config\n"]);
     fails_with(&["--kubeconfig", "/nonexistent/k"], &["/nonexistent/k"]);
     fails_with(&["--feature-gates", "", "--kubeconfig", "/nonexistent/k"], &["/nonexistent/k"]);
 }
