@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_client::api::PostParams;
 use kube_client::{Api, Client, Error, ResourceExt as _};
@@ -28,7 +28,9 @@ pub(crate) async fn create(client: &Client, file: &Path) -> anyhow::Result<()> {
             }
             created => created,
         };
-        let created = created.with_context(|| format!("cannot create a definition of {name}"))?;
+        let created = created
+            .map_err(refusal)
+            .with_context(|| format!("cannot create a definition of {name}"))?;
         let served = wait_for_served(client, &created);
         let created = created.name_any();
         let established = wait_for_established(&api, &created);
@@ -40,6 +42,14 @@ pub(crate) async fn create(client: &Client, file: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the message of the server alone: the text of kube's error has all members of its status.
+fn refusal(error: Error) -> anyhow::Error {
+    match error {
+        Error::Api(status) => anyhow!(status.message),
+        error => error.into(),
+    }
 }
 
 /// Gives a stored definition the spec of the file.

@@ -232,17 +232,23 @@ impl Flags {
     ///
     /// # Errors
     ///
-    /// Fails if a gate is not set to `true` or `false`.
+    /// Fails if a gate is not set to a boolean of Go's `ParseBool`.
     pub(crate) fn ignored_gates(&self) -> anyhow::Result<BTreeSet<&str>> {
         let name = |gate: &str| -> anyhow::Result<()> {
             let (_, value) =
                 gate.split_once('=').with_context(|| format!("no value for {gate}"))?;
-            let is_boolean = matches!(value.to_ascii_lowercase().as_str(), "true" | "false");
-            is_boolean.then_some(()).ok_or_else(|| anyhow!("{gate} is neither true nor false"))
+            is_go_bool(value)
+                .then_some(())
+                .ok_or_else(|| anyhow!("{gate} is neither true nor false"))
         };
         items(&self.feature_gates).try_for_each(name).context("invalid --feature-gates")?;
         Ok(items(&self.feature_gates).filter_map(|gate| Some(gate.split_once('=')?.0)).collect())
     }
+}
+
+fn is_go_bool(text: &str) -> bool {
+    let is_true = matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True");
+    is_true || matches!(text, "0" | "f" | "F" | "false" | "FALSE" | "False")
 }
 
 /// Returns the items of a list. A flag with an empty value has none.

@@ -79,6 +79,9 @@ pub trait Object: Send + Sync + 'static {
     fn metadata(&self) -> &ObjectMeta;
 
     /// Returns the object's namespace and name.
+    ///
+    /// The cache and its handlers take both from [`metadata`](Self::metadata): overriding this
+    /// method does not change the keys that they use.
     #[doc(alias = "MetaNamespaceKeyFunc")]
     fn key(&self) -> ObjectKey<Self::Kind> {
         ObjectKey::from_metadata(self.metadata())

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use homeostat_informer::testing::{ScriptedListWatch, ScriptedWatch, Store};
 use homeostat_informer::{
-    Event, HandlerOptions, LabelSelector, Object, ObjectMeta, SharedIndexInformer, predicate,
+    Event, HandlerOptions, LabelSelector, Object, ObjectKey, ObjectMeta, SharedIndexInformer,
+    predicate,
 };
 use k8s_openapi::api::core::v1::Pod;
 use tokio::task::JoinSet;
@@ -31,6 +32,21 @@ impl Object for Bomb {
 impl Drop for Bomb {
     fn drop(&mut self) {
         assert!(!self.explodes, "bomb");
+    }
+}
+
+/// An object whose type has a key of its own, the same for all objects.
+struct Keyed(ObjectMeta);
+
+impl Object for Keyed {
+    type Kind = Pod;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.0
+    }
+
+    fn key(&self) -> ObjectKey<Pod> {
+        ObjectKey::namespaced("n", "all")
     }
 }
 
@@ -303,4 +319,23 @@ async fn handlers_that_are_removed_before_the_start_take_no_memory() {
         informer.add_handler("short", keep).remove().await;
     }
     assert!(Arc::strong_count(&state) <= 2, "{} handlers remain", Arc::strong_count(&state) - 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn filtered_handler_knows_objects_by_name_if_their_type_has_other_keys() {
+    let server = ScriptedListWatch::<Keyed>::new();
+    let informer = SharedIndexInformer::builder(server.clone()).build();
+    let deleted = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&deleted);
+    let options = HandlerOptions::new("all").filter(|_: &Keyed| true);
+    let _handler = informer.add_handler(options, move |event: Event<Keyed>| {
+        counted.fetch_add(usize::from(matches!(event, Event::Deleted { .. })), Ordering::Relaxed);
+    });
+    informer.start();
+    let listed = ["a", "b"].map(|name| Keyed(metadata(name, 1)));
+    let watch = server.expect_watch().await.serve(listed, "1");
+    watch.delete(Keyed(metadata("a", 2)));
+    watch.delete(Keyed(metadata("b", 3)));
+    until("both deletions", || deleted.load(Ordering::Relaxed) == 2).await;
+    assert!(informer.lister().is_empty());
 }

@@ -38,7 +38,7 @@ pub use self::gates::{GateError, GateList};
 pub use self::program::Program;
 use crate::client::{ClientBuilder, ClientError, NoServer, Server};
 use crate::events::EventRecorder;
-use crate::leader_election::{InvalidElection, LeaderElector};
+use crate::leader_election::{InvalidElection, LeaderElector, Timing, check};
 
 mod duration;
 mod gates;
@@ -256,6 +256,18 @@ impl Flags {
             return Ok(());
         }
         Err(conflict("--namespace cannot be used: this controller works in all namespaces"))
+    }
+
+    /// Checks what clap does not check: the durations of an election depend on each other.
+    fn check(&self) -> Result<(), clap::Error> {
+        let flags = &self.leader_election;
+        let timing = Timing {
+            lease_duration: flags.leader_elect_lease_duration,
+            renew_deadline: flags.leader_elect_renew_deadline,
+            retry_period: flags.leader_elect_retry_period,
+        };
+        let checked = if flags.leader_elect { check(&timing) } else { Ok(()) };
+        checked.map_err(|error| conflict(&error.to_string()))
     }
 
     /// Returns the filter of the log for `tracing_subscriber::EnvFilter`.

@@ -47,13 +47,15 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use self::attempt::Attempt;
+pub(crate) use self::builder::check;
 pub use self::builder::{InvalidElection, LeaderElectorBuilder};
 use self::clock::LeaseClock;
 pub use self::fence::{Fence, Fenced, NotLeader};
 pub use self::leadership::{Leadership, LeadershipLost};
 use self::lease::{LeaseLock, micros};
 use self::metrics::Metrics;
-use self::state::{Candidate, Loss, Timing};
+pub(crate) use self::state::Timing;
+use self::state::{Candidate, Loss};
 pub(crate) use self::view::ElectionView;
 use crate::events::{EventRecorder, EventType};
 use crate::observe::Diagnostics;

@@ -321,5 +321,11 @@ fn in_words(duration: Duration) -> String {
     }
 }
 
+/// Returns the end of a sentence about a part that is not ready: `, for 3.2 s`. The first request
+/// that sees it so does not know for how long.
+fn lasting(since: Duration) -> String {
+    if since.is_zero() { String::new() } else { format!(", for {}", in_words(since)) }
+}
+
 #[cfg(test)]
 mod tests;

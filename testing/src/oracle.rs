@@ -201,8 +201,11 @@ pub async fn no_hot_loop(
 }
 
 /// Waits `settle`, and then checks that the client of this name sends no request for `quiet`,
-/// except watches and the renewal of leases. It finds hot loops and periodic writes that change
-/// nothing.
+/// except watches, one list per watch of the same resource, and the renewal of leases. It finds hot
+/// loops and periodic writes that change nothing.
+///
+/// An informer sends such a list: it begins with one, and where nothing at all happens, it asks now
+/// and then by a list if the server has gone back to an older state.
 ///
 /// # Errors
 ///
@@ -218,10 +221,17 @@ pub async fn requests_fall_to_zero(
     let faults = simulation.faults();
     let before = faults.requests_by(client);
     tokio::time::sleep(quiet).await;
+    let after = faults.requests_by(client);
+    let more = |verb: Verb, resource: &str| {
+        let of = (verb, resource.to_owned());
+        let count = |counts: &BTreeMap<_, u64>| counts.get(&of).copied().unwrap_or(0);
+        count(&after) - count(&before)
+    };
     let mut sent: Vec<String> = Vec::new();
-    for ((verb, resource), count) in faults.requests_by(client) {
-        let more = count - before.get(&(verb, resource.clone())).copied().unwrap_or(0);
-        if more > 0 && verb != Verb::Watch && resource != "leases" {
+    for (verb, resource) in after.keys() {
+        let watches = if *verb == Verb::List { more(Verb::Watch, resource) } else { 0 };
+        let more = more(*verb, resource).saturating_sub(watches);
+        if more > 0 && *verb != Verb::Watch && resource != "leases" {
             sent.push(format!("{more} × {verb} {resource}"));
         }
     }

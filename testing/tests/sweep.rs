@@ -12,7 +12,8 @@ use homeostat_testing::{
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube_client::api::{
-    ApiResource, DynamicObject, GroupVersionKind, ObjectMeta, Patch, PatchParams, PostParams,
+    ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch, PatchParams,
+    PostParams, WatchParams,
 };
 use kube_client::{Api, Client};
 use kube_core::Resource as _;
@@ -201,6 +202,38 @@ fn requests_of_a_crashed_client_do_not_count() {
         tokio::select! { found = successor => found.unwrap(), () = loops => {} }
         let requests = simulation.faults().requests_by(CONTROLLER);
         assert_eq!(requests[&(Verb::Get, "configmaps".to_owned())], 1);
+    });
+}
+
+/// Lists once per 5 minutes, as an informer does in an idle cluster: before it opens a watch.
+async fn list_again_and_again(maps: &Api<ConfigMap>, is_informer: bool) -> Result<(), String> {
+    loop {
+        let list = maps.list(&ListParams::default().limit(1)).await;
+        let list = list.map_err(|error| error.to_string())?;
+        if is_informer {
+            let version = list.metadata.resource_version.unwrap_or_default();
+            let watch = maps.watch(&WatchParams::default(), &version).await;
+            drop(watch.map_err(|error| error.to_string())?);
+        }
+        tokio::time::sleep(Duration::from_secs(300)).await;
+    }
+}
+
+#[test]
+fn list_of_an_informer_is_quiet_while_a_list_alone_is_not() {
+    in_virtual_time(async {
+        let simulation = Simulation::start(1);
+        let maps = Api::<ConfigMap>::default_namespaced(simulation.client_as(CONTROLLER));
+        let (settle, quiet) = (Duration::from_secs(5), Duration::from_secs(600));
+        for is_informer in [true, false] {
+            let lists = list_again_and_again(&maps, is_informer);
+            let found = oracle::requests_fall_to_zero(&simulation, CONTROLLER, settle, quiet);
+            let found = tokio::select! { found = found => found, failed = lists => failed };
+            match found {
+                Ok(()) => assert!(is_informer),
+                Err(text) => assert!(!is_informer && text.contains("list configmaps"), "{text}"),
+            }
+        }
     });
 }
 

@@ -107,8 +107,16 @@ fn invalid_flags_are_named_in_the_error() {
 }
 
 #[test]
+fn durations_of_an_election_that_do_not_fit_are_wrong_flags() {
+    let output = tested().run(&["--leader-elect", "--leader-elect-retry-period=9s"]);
+    assert_failed(&output, &["error: the renew deadline (10s) must be greater than"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn missing_kubeconfig_is_named_in_the_error() {
     fails_with(&[], &["no kubeconfig", "$KUBECONFIG"]);
+    fails_with(&["--context", "shop"], &["there is no kubeconfig at", "/.kube/config\n"]);
     fails_with(&["--kubeconfig", "/nonexistent/k"], &["/nonexistent/k"]);
     fails_with(&["--feature-gates", "", "--kubeconfig", "/nonexistent/k"], &["/nonexistent/k"]);
 }

@@ -71,10 +71,12 @@ impl<K: Object> Filter<K> {
                 let known = *entry.or_insert(Reported::Opaque) == Reported::Object;
                 Some(Event::Opaque { last_known: last_known.filter(|_| known), metadata })
             }
-            Event::Deleted { last_known, certain } => match self.forget(&last_known.key())? {
-                Reported::Object => Some(Event::Deleted { last_known, certain }),
-                Reported::Opaque => Some(opaque_deleted(&*last_known)),
-            },
+            Event::Deleted { last_known, certain } => {
+                match self.forget(&ObjectKey::from_metadata(last_known.metadata()))? {
+                    Reported::Object => Some(Event::Deleted { last_known, certain }),
+                    Reported::Opaque => Some(opaque_deleted(&*last_known)),
+                }
+            }
             Event::OpaqueDeleted { metadata } => {
                 self.forget(&ObjectKey::from_metadata(&metadata))?;
                 Some(Event::OpaqueDeleted { metadata })
@@ -95,7 +97,8 @@ impl<K: Object> Filter<K> {
     /// or nothing.
     fn arrived(&mut self, old: Option<Arc<K>>, new: Arc<K>, initial: bool) -> Option<Event<K>> {
         let accepted = (self.accepts)(&new);
-        let key = new.key();
+        // Not `Object::key`: an author may have overridden it.
+        let key = ObjectKey::from_metadata(new.metadata());
         let previous =
             if accepted { self.reported.insert(key, Reported::Object) } else { self.forget(&key) };
         match (previous, old, accepted) {

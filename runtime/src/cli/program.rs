@@ -28,6 +28,9 @@ const DEFAULT_THREADS: usize = 1;
 /// The time for tasks that the program has left to end. One that blocks its thread never does.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The exit code for wrong flags, as clap's.
+const WRONG_FLAGS: u8 = 2;
+
 /// Runs a controller program with the shared [`Flags`], from the log to the exit code.
 ///
 /// 1. The log starts, on the standard error output, unless the program has set a `tracing`
@@ -119,9 +122,10 @@ impl Program {
     ///
     /// `build` may use the client, for example to install a definition; a signal drops it at its
     /// next await. An error of `build`, of the connection or of the manager is logged with its
-    /// causes and gives [`ExitCode::FAILURE`]. Keys that are left after the drain timeout give a
-    /// warning: the next process lists all objects at its start. A thread that a task blocks is
-    /// left after a second.
+    /// causes and gives [`ExitCode::FAILURE`]. Durations of an election that do not fit each other
+    /// are printed as clap prints a wrong flag, and give the code 2. Keys that are left after the
+    /// drain timeout give a warning: the next process lists all objects at its start. A thread that
+    /// a task blocks is left after a second.
     ///
     /// # Panics
     ///
@@ -130,6 +134,10 @@ impl Program {
     where
         F: AsyncFnOnce(Client) -> Result<Manager, BoxError>,
     {
+        if let Err(error) = flags.check() {
+            drop(error.print());
+            return ExitCode::from(WRONG_FLAGS);
+        }
         start_log(flags);
         match self.start(flags, build) {
             Ok(()) => ExitCode::SUCCESS,

@@ -27,6 +27,16 @@ fn defaults_are_upstreams() {
 }
 
 #[test]
+fn durations_of_an_election_that_do_not_fit_are_refused() {
+    let flags = parsed(&["--leader-elect", "--leader-elect-lease-duration=5s"]).unwrap();
+    let error = flags.check().unwrap_err();
+    let text = "error: the lease duration (5s) must be greater than the renew deadline (10s)\n";
+    assert_eq!((error.exit_code(), error.to_string().as_str()), (2, text));
+    let without = parsed(&["--leader-elect-lease-duration=5s"]).unwrap();
+    assert!(without.check().is_ok(), "there is no election");
+}
+
+#[test]
 fn verbosity_has_one_dash_or_two() {
     for arguments in [&["-v=4"][..], &["-v4"], &["-v", "4"], &["--v=4"], &["--v", "4"]] {
         assert_eq!(parsed(arguments).unwrap().v, 4, "{arguments:?}");

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::TransportError;
 
@@ -32,8 +33,8 @@ pub fn describe_error(error: &kube_client::Error) -> String {
 }
 
 /// Describes an error and its causes on one line: `outer: inner`. A cause whose text the line has
-/// already is left out, and an error of a request is described by [`describe_error`]. A
-/// [`TransportError`] names its root cause itself.
+/// already is left out, and an error of a request, also in a `Box` or an `Arc`, is described by
+/// [`describe_error`]. A [`TransportError`] names its root cause itself.
 ///
 /// # Examples
 ///
@@ -56,7 +57,7 @@ pub fn describe_chain(error: &(dyn StdError + 'static)) -> String {
     let mut line = one(error);
     let mut current = error;
     while let Some(cause) = current.source() {
-        if current.is::<kube_client::Error>() || current.is::<TransportError>() {
+        if request_error(current).is_some() || current.is::<TransportError>() {
             break; // Described with its causes.
         }
         let text = one(cause);
@@ -72,14 +73,21 @@ pub fn describe_chain(error: &(dyn StdError + 'static)) -> String {
 
 /// Returns the text of one error of a chain.
 fn one(error: &(dyn StdError + 'static)) -> String {
-    match error.downcast_ref::<kube_client::Error>() {
-        Some(error) => describe_error(error),
-        None => error.to_string(),
-    }
+    request_error(error).map_or_else(|| error.to_string(), describe_error)
+}
+
+/// Returns `error` as the error of a request. A field `#[source] error: Box<Error>`, which keeps a
+/// `Result` small, makes the `Box` the cause.
+fn request_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a kube_client::Error> {
+    let boxed = || error.downcast_ref::<Box<kube_client::Error>>().map(AsRef::as_ref);
+    let shared = || error.downcast_ref::<Arc<kube_client::Error>>().map(AsRef::as_ref);
+    error.downcast_ref().or_else(boxed).or_else(shared)
 }
 
 #[cfg(test)]
 mod tests {
+    use kube_client::core::Status;
+
     use super::*;
     use crate::test_error::{Cause, Failure};
 
@@ -88,6 +96,24 @@ mod tests {
         assert_eq!(describe_chain(&Failure(Cause)), "failed to do it: it is too heavy");
         let repeating = std::io::Error::other(Failure(Cause));
         assert_eq!(describe_chain(&repeating), "failed to do it: it is too heavy");
+    }
+
+    #[test]
+    fn error_of_a_request_in_a_box_is_printed_once() {
+        #[derive(Debug, thiserror::Error)]
+        enum WriteError {
+            #[error("failed to write: {}", describe_error(.0))]
+            Boxed(#[source] Box<kube_client::Error>),
+            #[error("failed to write")]
+            Shared(#[source] Arc<kube_client::Error>),
+        }
+        let forbidden = || {
+            let status = Status::failure("pods is forbidden", "Forbidden").with_code(403);
+            kube_client::Error::Api(Box::new(status))
+        };
+        let line = "failed to write: pods is forbidden (403 Forbidden)";
+        assert_eq!(describe_chain(&WriteError::Boxed(Box::new(forbidden()))), line);
+        assert_eq!(describe_chain(&WriteError::Shared(Arc::new(forbidden()))), line);
     }
 
     #[test]

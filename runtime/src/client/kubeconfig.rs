@@ -30,7 +30,11 @@ use super::proxy::set_proxy;
 pub(super) async fn infer(options: &NoServer) -> Result<Config, ClientError> {
     let files = candidates();
     // A file that exists and is broken is an error, not a reason to continue the search.
-    if files.iter().any(|file| may_exist(file)) || options.context.is_some() {
+    let exists = files.iter().any(|file| may_exist(file));
+    if let (Some(_), false, Some(path)) = (&options.context, exists, files.first()) {
+        return Err(ClientError::NoSuchFile { path: path.clone() });
+    }
+    if exists || options.context.is_some() {
         return match read(&files) {
             Ok(kubeconfig) => load(kubeconfig, files, options).await,
             Err(reason) => Err(ClientError::Kubeconfig { files, reason: Box::new(reason) }),

@@ -14,14 +14,19 @@ use crate::work_limit::WorkLimit;
 
 use super::ControllerBuilder;
 
+/// A worker is a task. More than these would cost memory alone: a client has 128 requests in flight
+/// by default.
+const MAXIMUM_WORKERS: usize = 65_536;
+
 impl<T: Target, P> ControllerBuilder<T, P> {
-    /// Sets the number of keys that are reconciled concurrently (default 1, at least 1).
+    /// Sets the number of keys that are reconciled concurrently (default 1, at least 1, at most
+    /// 65,536).
     ///
     /// Each worker is a task. Two workers never reconcile the same key at the same time. More
     /// workers help while reconciles wait for the server, up to the client's limits.
     #[doc(alias = "MaxConcurrentReconciles")]
     pub fn workers(mut self, n: usize) -> Self {
-        self.workers = n.max(1);
+        self.workers = n.clamp(1, MAXIMUM_WORKERS);
         self
     }
 
@@ -87,8 +92,8 @@ impl<T: Target, P> ControllerBuilder<T, P> {
         self
     }
 
-    /// Adds a second queue with workers of its own (at least 1), for keys that must not wait behind
-    /// the others. [`Enqueue::to_second_queue`](crate::Enqueue::to_second_queue) adds to it.
+    /// Adds a second queue with workers of its own (1 to 65,536), for keys that must not wait
+    /// behind the others. [`Enqueue::to_second_queue`](crate::Enqueue::to_second_queue) adds to it.
     ///
     /// A key is never reconciled by two workers at once, whichever queue it came from. A retry
     /// returns to the queue that the key came from. The second queue has the default rate limiter;
@@ -97,7 +102,7 @@ impl<T: Target, P> ControllerBuilder<T, P> {
     /// kube-controller-manager's quota controller has such a queue for quotas without a status. Use
     /// [`priorities`](Self::priorities) instead if the order alone matters.
     pub fn second_queue(mut self, name: impl Into<Arc<str>>, workers: usize) -> Self {
-        self.second_queue = Some((name.into(), workers.max(1)));
+        self.second_queue = Some((name.into(), workers.clamp(1, MAXIMUM_WORKERS)));
         self
     }
 
@@ -155,5 +160,22 @@ impl<T: Target, P> ControllerBuilder<T, P> {
     pub fn reconcile_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Controller;
+    use crate::text::Textless;
+
+    #[test]
+    fn number_of_workers_is_bounded() {
+        for (number, expected) in [(0, 1), (7, 7), (usize::MAX, MAXIMUM_WORKERS)] {
+            let builder = Controller::for_keys::<Textless>("keys").workers(number);
+            let builder = builder.second_queue("urgent", number);
+            assert_eq!(builder.workers, expected);
+            assert_eq!(builder.second_queue, Some(("urgent".into(), expected)));
+        }
     }
 }

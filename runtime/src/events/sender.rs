@@ -125,8 +125,12 @@ impl Sender {
                 }
             };
             tracing::debug!(attempt, %reason, "event got no answer");
-            if attempt == ATTEMPTS || !self.pause(attempt).await {
+            if attempt == ATTEMPTS {
                 tracing::warn!(attempt, %reason, "Unable to write event (retry limit exceeded!)");
+                return Fate::Unsent;
+            }
+            if !self.pause(attempt).await {
+                tracing::warn!(attempt, %reason, "Unable to write event (shutting down)");
                 return Fate::Unsent;
             }
             attempt += 1;

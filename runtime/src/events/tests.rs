@@ -384,6 +384,20 @@ async fn events_that_the_shutdown_drops_are_counted_as_unsent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn log_names_the_shutdown_that_drops_an_event() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let writer = Arc::new(file.reopen().unwrap());
+    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
+    let _guard = tracing::subscriber::set_default(log);
+    let recorder = Server::answering([None, None]).recorder();
+    recorder.normal(&object(), "Lost", "no answer");
+    recorder.shut_down().await;
+    let lines = std::fs::read_to_string(file.path()).unwrap();
+    assert!(lines.contains("Unable to write event (shutting down) attempt=1"), "{lines}");
+    assert!(!lines.contains("retry limit exceeded"), "{lines}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn request_that_panics_costs_one_event() {
     let requests = Arc::new(Mutex::new(0));
     let count = Arc::clone(&requests);

@@ -223,7 +223,7 @@ impl std::fmt::Debug for LeaderElectorBuilder {
 }
 
 /// Checks the periods as client-go's `NewLeaderElector` does.
-fn check(timing: &Timing) -> Result<(), InvalidElection> {
+pub(crate) fn check(timing: &Timing) -> Result<(), InvalidElection> {
     let Timing { lease_duration, renew_deadline, retry_period } = *timing;
     if retry_period.is_zero() {
         return Err(InvalidElection("the retry period must be greater than zero".to_owned()));

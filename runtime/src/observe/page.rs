@@ -6,10 +6,10 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::in_words;
 use super::report::{
     FailingKey, Informer, Key, LeaderReport, QueueReport, ReconcileReport, Report, Unready,
 };
+use super::{in_words, lasting};
 
 /// On a wide screen a table scrolls sideways in a box of its own, so that the page itself never
 /// does. On a narrow screen each row becomes a list of names and values.
@@ -72,8 +72,8 @@ fn readiness(unready: &[Unready], uptime: Duration) -> String {
         return format!("<p><b class=\"ok\">Ready</b>, up for {up}</p>\n");
     }
     let items = unready.iter().map(|Unready { name, reason, since }| {
-        let (name, reason, since) = (Escaped(name), Escaped(reason), in_words(*since));
-        format!("<li><b>{name}</b>: {reason}, for {since}</li>\n")
+        let (name, reason, since) = (Escaped(name), Escaped(reason), lasting(*since));
+        format!("<li><b>{name}</b>: {reason}{since}</li>\n")
     });
     let items = items.collect::<String>();
     format!("<p><b class=\"bad\">Not ready</b>, up for {up}</p>\n<ul>{items}</ul>\n")

@@ -37,7 +37,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{Diagnostics, in_words, page};
+use super::{Diagnostics, lasting, page};
 
 /// A kubelet, a scraper and a few people. Later connections wait.
 const CONNECTIONS: usize = 64;
@@ -156,10 +156,12 @@ fn answer(diagnostics: &Diagnostics, request: &Request<Incoming>) -> Response<Fu
             let failed = diagnostics.failed_liveness();
             checked(failed.into_iter().map(|(name, reason)| format!("{name}: {reason}")))
         }
-        "/readyz" => checked(diagnostics.unready().into_iter().map(|part| {
-            let since = in_words(part.since);
-            format!("{}: {}, for {since}", part.name, part.reason)
-        })),
+        "/readyz" => checked(
+            diagnostics
+                .unready()
+                .into_iter()
+                .map(|part| format!("{}: {}{}", part.name, part.reason, lasting(part.since))),
+        ),
         "/metrics" => match diagnostics.rendered_metrics() {
             Some(metrics) => content("text/plain; version=0.0.4; charset=utf-8", metrics),
             None => text(StatusCode::NOT_FOUND, "this process records no metrics\n".to_owned()),

@@ -67,6 +67,9 @@ async fn readiness_names_what_is_not_ready_and_the_reason() {
         if fine.load(Ordering::SeqCst) { Ok(()) } else { Err("expired".to_owned()) }
     });
     diagnostics.informer(&pods("pods"));
+    // The first request does not know for how long.
+    let answer = get(&server, "/readyz").await;
+    assert!(answer.starts_with("500 [-]informer pods: not started\n"), "{answer}");
     let answer = get(&server, "/readyz").await;
     assert!(answer.starts_with("500 [-]informer pods: not started, for "), "{answer}");
     assert!(answer.contains("\n[-]license: expired, for "), "{answer}");
