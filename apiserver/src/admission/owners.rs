@@ -9,8 +9,7 @@ use super::field_manager::{FieldManager, decode, set, stored};
 use super::{meta_text, metadata_mut};
 use crate::fields::{Fields, set_or_remove};
 use crate::kinds::managers::managers_of;
-use crate::kinds::{Kind, Status};
-use crate::types::normalize_kind;
+use crate::kinds::Kind;
 
 /// The owners after a write.
 #[derive(Debug, Clone)]
