@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::field_manager::{FieldManager, decode, set, stored};
 use super::{meta_text, metadata_mut};
 use crate::fields::{Fields, set_or_remove};
-use crate::kinds::managers::managers_of;
 use crate::kinds::Kind;
+use crate::kinds::managers::managers_of;
 
 /// The owners after a write.
 #[derive(Debug, Clone)]
