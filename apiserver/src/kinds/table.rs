@@ -80,6 +80,17 @@ pub(super) const PLAIN: Kind = Kind {
 use crate::object::FieldLabel;
 
 const KEEPS_SPEC: Status = Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop };
+/// The status of newer kinds, whose writes change no metadata (`ResetObjectMetaForStatus`).
+const KEEPS_METADATA: Status = Status::Subresource {
+    kept: &[
+        "spec",
+        "metadata.labels",
+        "metadata.annotations",
+        "metadata.finalizers",
+        "metadata.ownerReferences",
+    ],
+    on_create: OnCreate::Drop,
+};
 const OF_SPEC: Generation = Generation::Of(&["spec"]);
 /// The category of `kubectl get all`.
 const ALL: &[&str] = &["all"];

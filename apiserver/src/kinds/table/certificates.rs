@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::{KEEPS_SPEC, label, named};
+use super::{KEEPS_METADATA, label, named};
 use crate::access::User;
 use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::Json;
@@ -104,7 +104,7 @@ fn pod_request() -> Kind {
     Kind {
         namespaced: true,
         unconditional_update: false,
-        status: KEEPS_SPEC,
+        status: KEEPS_METADATA,
         fields: const {
             &[
                 label("spec.signerName", &["spec.signerName"]),

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{KEEPS_SPEC, OF_SPEC, named};
+use super::{KEEPS_METADATA, OF_SPEC, named};
 use crate::fields::Fields;
 use crate::kinds::DefaultValue::Json;
 use crate::kinds::{Defaults, Kind, checks};
@@ -15,9 +15,8 @@ pub(super) fn rows() -> Vec<Kind> {
 fn of_group(kind: &'static str, plural: &'static str) -> Kind {
     Kind {
         namespaced: false,
-        status: KEEPS_SPEC,
+        status: KEEPS_METADATA,
         generation: OF_SPEC,
-        create_on_update: true,
         ..named("flowcontrol.apiserver.k8s.io", kind, plural)
     }
 }

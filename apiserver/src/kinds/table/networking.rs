@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::{KEEPS_SPEC, OF_SPEC, label, named};
+use super::{KEEPS_METADATA, KEEPS_SPEC, OF_SPEC, label, named};
 use crate::fields::Fields;
 use crate::kinds::DefaultValue::{From, Json, Unset};
 use crate::kinds::{
-    Admission, Defaults, Generation, Kind, OnCreate, Status, checks, ingress_class,
-    network_warnings,
+    Admission, Defaults, Generation, Kind, checks, ingress_class, network_warnings,
 };
 use crate::names;
 use crate::plugin::AdmissionPlugin;
@@ -105,7 +104,7 @@ fn service_cidr() -> Kind {
     Kind {
         namespaced: false,
         generation: Generation::None,
-        status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop },
+        status: KEEPS_METADATA,
         validate: checks::service_cidr::service_cidr,
         ..of_group("ServiceCIDR", "servicecidrs")
     }

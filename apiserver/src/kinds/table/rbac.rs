@@ -67,7 +67,7 @@ pub(super) fn rows() -> Vec<Kind> {
 }
 
 fn of_group(kind: &'static str, plural: &'static str) -> Kind {
-    Kind { name: names::path_segment, ..named(RBAC_GROUP, kind, plural) }
+    Kind { name: names::path_segment, create_on_update: true, ..named(RBAC_GROUP, kind, plural) }
 }
 
 fn review(group: &'static str, kind: &'static str, plural: &'static str, review: Review) -> Kind {

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::{OF_SPEC, named};
+use super::{KEEPS_METADATA, OF_SPEC, named};
 use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::{self, Json, Unset};
-use crate::kinds::{Defaults, Generation, Kind, OnCreate, Status, checks};
+use crate::kinds::{Defaults, Generation, Kind, checks};
 use crate::names;
 
 const CATEGORY: &[&str] = &["api-extensions"];
@@ -25,7 +25,7 @@ pub(super) fn rows() -> Vec<Kind> {
         },
         webhooks("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", MUTATING),
         Kind {
-            status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop },
+            status: KEEPS_METADATA,
             defaults: &[Defaults { under: "spec", rules: POLICY }],
             validate: checks::policies::validating,
             ..of_group("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
@@ -90,19 +90,12 @@ const POLICY: &[(&str, DefaultValue)] = &[
 ];
 
 fn api_service() -> Kind {
-    const KEPT: &[&str] = &[
-        "spec",
-        "metadata.labels",
-        "metadata.annotations",
-        "metadata.finalizers",
-        "metadata.ownerReferences",
-    ];
     Kind {
         namespaced: false,
         categories: CATEGORY,
         name: names::path_segment,
         unconditional_update: false,
-        status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
+        status: KEEPS_METADATA,
         defaults: &[Defaults { under: "spec.service", rules: &[("port", Json("443"))] }],
         prepare: set_local_available,
         validate: checks::api_service::api_service,

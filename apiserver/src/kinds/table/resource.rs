@@ -1,8 +1,8 @@
 //! The group `resource.k8s.io`.
 
-use super::{KEEPS_SPEC, OF_SPEC, label, named};
+use super::{KEEPS_METADATA, OF_SPEC, label, named};
 use crate::kinds::DefaultValue::{Json, Merge};
-use crate::kinds::{DefaultValue, Defaults, Kind, OnCreate, Status, checks, claim};
+use crate::kinds::{DefaultValue, Defaults, Kind, checks, claim};
 
 const REQUESTS: &[(&str, DefaultValue)] = &[
     ("requests[].exactly", Merge(claim::default_device_count)),
@@ -27,15 +27,8 @@ fn of_group(kind: &'static str, plural: &'static str) -> Kind {
 }
 
 fn resource_claim() -> Kind {
-    const KEPT: &[&str] = &[
-        "spec",
-        "metadata.labels",
-        "metadata.annotations",
-        "metadata.finalizers",
-        "metadata.ownerReferences",
-    ];
     Kind {
-        status: Status::Subresource { kept: KEPT, on_create: OnCreate::Drop },
+        status: KEEPS_METADATA,
         defaults: &[
             Defaults { under: "spec.devices", rules: REQUESTS },
             Defaults { under: "status.allocation.devices", rules: RESULTS },
@@ -86,8 +79,9 @@ fn resource_slice() -> Kind {
 fn device_taint_rule() -> Kind {
     Kind {
         namespaced: false,
-        status: KEEPS_SPEC,
+        status: KEEPS_METADATA,
         generation: OF_SPEC,
+        unconditional_update: false,
         returns_deleted: false,
         prepare: claim::set_taint_time,
         record_time: claim::date_new_effect,

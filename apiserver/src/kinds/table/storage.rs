@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::{KEEPS_SPEC, PLAIN, label, named};
+use super::{KEEPS_METADATA, KEEPS_SPEC, PLAIN, label, named};
 use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::{Json, Unset};
 use crate::kinds::{Defaults, Generation, Kind, checks, protection, storage_class, warnings};
@@ -53,7 +53,7 @@ fn csi_driver() -> Kind {
 fn csi_node() -> Kind {
     Kind {
         unconditional_update: false,
-        status: KEEPS_SPEC,
+        status: KEEPS_METADATA,
         derive: hide_no_drivers,
         validate: checks::csi::node,
         ..of_group("CSINode", "csinodes")
@@ -102,7 +102,7 @@ fn storage_class() -> Kind {
 fn volume_attachment() -> Kind {
     Kind {
         unconditional_update: false,
-        status: KEEPS_SPEC,
+        status: KEEPS_METADATA,
         validate: checks::attachments::attachment,
         ..of_group("VolumeAttachment", "volumeattachments")
     }
@@ -202,7 +202,7 @@ const ATTRIBUTES_CLASS_PROTECTION: [Addition; 1] =
 fn migration() -> Kind {
     Kind {
         namespaced: false,
-        status: KEEPS_SPEC,
+        status: KEEPS_METADATA,
         generation: Generation::None,
         unconditional_update: false,
         validate: checks::migrations::migration,
