@@ -259,6 +259,7 @@ fn shorten(object: &mut Fields, old: &Fields, requested: Option<i64>, now: Times
 fn propagate(kind: &Kind, object: &mut Fields, options: &DeleteOptions) {
     let wanted = match options.propagation() {
         _ if kind.dependents == Dependents::None => return,
+        _ if kind.dependents == Dependents::CollectedLater && !is_terminating(object) => return,
         Propagation::Unset
             if kind.dependents == Dependents::Orphaned
                 && !finalizers(object).contains(&FOREGROUND) =>

@@ -42,6 +42,8 @@ pub(crate) enum OnCreate {
 pub(crate) enum Dependents {
     /// The finalizers stay as they are.
     Collected,
+    /// As `Collected`, but the first delete, which the kind does in its own way, ignores its policy.
+    CollectedLater,
     /// They are orphaned, as it was before deletes had a propagation policy.
     Orphaned,
     /// The kind has no dependents.

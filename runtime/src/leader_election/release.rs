@@ -38,7 +38,7 @@ impl LeaderElector {
         let (lease, timeout) = (self.lease(), self.timing.renew_deadline);
         match tokio::time::timeout(timeout, self.try_release()).await {
             Ok(Ok(true)) => tracing::info!(lease, "released the leader lease"),
-            Ok(Ok(false)) => tracing::info!(lease, "the leader lease has another holder"),
+            Ok(Ok(false)) => tracing::info!(lease, "this candidate does not hold the leader lease"),
             Ok(Err(error)) => {
                 tracing::warn!(lease, %error, "failed to release lock; it expires");
             }

@@ -1,7 +1,7 @@
 //! The group `apiextensions.k8s.io`.
 
 use super::{KEEPS_SPEC, OF_SPEC, named};
-use crate::kinds::{Kind, crd};
+use crate::kinds::{Dependents, Kind, crd};
 
 pub(super) fn rows() -> Vec<Kind> {
     vec![definition()]
@@ -15,6 +15,7 @@ fn definition() -> Kind {
         status: KEEPS_SPEC,
         generation: OF_SPEC,
         unconditional_update: false,
+        dependents: Dependents::CollectedLater,
         derive: crd::derive,
         validate: crd::validate,
         on_mark: crd::mark,
