@@ -42,7 +42,7 @@ pub(crate) enum OnCreate {
 pub(crate) enum Dependents {
     /// The finalizers stay as they are.
     Collected,
-    /// As `Collected`, but the first delete, which the kind does in its own way, ignores its policy.
+    /// As `Collected`, but the first delete ignores its policy: the kind has a way of its own.
     CollectedLater,
     /// They are orphaned, as it was before deletes had a propagation policy.
     Orphaned,
